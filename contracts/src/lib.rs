@@ -1,0 +1,19 @@
+//! Forms become tool contracts.
+//!
+//! Pure functions: no I/O, no async, no clock. A form file is read ([`form`]), joined with the recorded shapes of
+//! its collections ([`shape`]) and compiled ([`compile`]) into a [`Contract`]: the tools an agent sees, and the
+//! bindings the gateway follows. [`validate`] is the gate in front of a source, [`output`] the one behind it.
+
+pub mod compile;
+pub mod contract;
+pub mod form;
+pub mod json;
+pub mod name;
+pub mod output;
+pub mod problem;
+pub mod shape;
+pub mod validate;
+
+pub use contract::{Contract, Tool, Verb, Version};
+pub use problem::Problem;
+pub use shape::Shape;

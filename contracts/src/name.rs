@@ -1,0 +1,1 @@
+//! Names of contracts, tools and fields.

@@ -1,0 +1,42 @@
+//! What is wrong with a file, where, and what to do about it.
+
+use serde::Serialize;
+
+/// One problem of one file. Files are refused with all their problems at once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The file as the user named it; `-` for stdin.
+    pub file: String,
+    /// Where in the file, as a JSON Pointer (`/tools/0/fields/2/min`); empty for the whole file.
+    pub place: String,
+    /// What is wrong, in one sentence without a final stop.
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Problem {
+    pub fn new(file: &str, place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), place: place.into(), message: message.into(), hint: None }
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}", self.file)?;
+        if !self.place.is_empty() {
+            write!(out, " at {}", self.place)?;
+        }
+        write!(out, ": {}", self.message)?;
+        match &self.hint {
+            Some(hint) => write!(out, "\n  hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Why a connection failed, in the words the plugin interface uses.
+
+/// `code` is one of: denied, unavailable, timeout, cancelled, conflict, not_found, invalid, too_large, upstream_error.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct ConnectionError {
+    pub code: &'static str,
+    /// One sentence that may be shown to the caller; never SQL, a host name or a secret.
+    pub message: String,
+    pub field: Option<String>,
+    pub retry_after_ms: Option<u32>,
+    /// For the log only.
+    pub details: Option<String>,
+}
+
+impl ConnectionError {
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), field: None, retry_after_ms: None, details: None }
+    }
+
+    pub fn details(mut self, details: impl std::fmt::Display) -> Self {
+        self.details = Some(details.to_string());
+        self
+    }
+}

@@ -1,0 +1,100 @@
+//! What the gateway asks of an adapter, and how that can fail.
+
+use std::{sync::Arc, time::Instant};
+
+use tokio_util::sync::CancellationToken;
+
+/// One collection of one contract version. Cheap to clone; prepared once per snapshot.
+#[derive(Clone, Debug)]
+pub struct CollectionRef {
+    /// Unique and never reused with another meaning: contract, version and collection, plus a digest of the rest.
+    pub key: Arc<str>,
+    pub adapter: Arc<str>,
+    /// JSON.
+    pub settings: Arc<str>,
+    /// The recorded shape, JSON.
+    pub shape: Arc<str>,
+}
+
+/// What goes with every call into a guest.
+#[derive(Clone)]
+pub struct CallContext {
+    pub tenant: Arc<str>,
+    pub call_id: Arc<str>,
+    pub deadline: Instant,
+    /// The caller has gone: interrupt the guest. A write already handed to a source still runs to its end.
+    pub cancel: CancellationToken,
+    pub progress: Option<Arc<dyn Progress>>,
+}
+
+/// Receives what a guest reports; called from the guest's thread, must not block.
+pub trait Progress: Send + Sync {
+    fn report(&self, done: f64, total: Option<f64>, message: &str);
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    pub conditions: Vec<Condition>,
+    pub order: Vec<String>,
+    pub columns: Vec<String>,
+    pub limit: u32,
+    pub cursor: Option<String>,
+    /// JSON.
+    pub options: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Condition {
+    pub column: String,
+    pub comparison: String,
+    /// JSON.
+    pub value: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// JSON array of objects, as the guest wrote it: not to be trusted.
+    pub records: String,
+    pub next: Option<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Change {
+    /// create, update, delete, call.
+    pub verb: String,
+    /// JSON object of the key columns.
+    pub key: Option<String>,
+    /// JSON object.
+    pub record: Option<String>,
+    /// JSON; for `call`: `{"operation": …, "params": {…}}`.
+    pub options: Option<String>,
+}
+
+/// An error the guest answered. Codes are open strings.
+#[derive(Clone, Debug)]
+pub struct GuestError {
+    pub code: String,
+    pub message: String,
+    pub field: Option<String>,
+    pub retry_after_ms: Option<u32>,
+    pub details: Option<String>,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum AdapterFailure {
+    /// The guest answered an error record.
+    #[error("{}: {}", .0.code, .0.message)]
+    Guest(GuestError),
+    /// No loaded plugin provides the adapter.
+    #[error("no plugin provides the adapter `{0}`")]
+    Unavailable(String),
+    #[error("too many calls in flight")]
+    Overloaded { retry_after_ms: u32 },
+    #[error("the deadline passed")]
+    Timeout,
+    #[error("the caller has gone")]
+    Cancelled,
+    /// Trap, memory or fuel exhausted, answer too large, host calls exceeded. For the log.
+    #[error("the plugin failed: {0}")]
+    Failed(String),
+}

@@ -1,0 +1,12 @@
+//! Loads and runs plugins. The only crate that names wasmtime.
+//!
+//! A plugin is a file; [`Host`] watches a folder of them, compiles each off the call path, tries it, and swaps it
+//! in whole. A call goes to the newest generation of the plugin that provides the collection's adapter.
+
+pub mod adapter;
+pub mod config;
+pub mod host;
+
+pub use adapter::{AdapterFailure, CallContext, Change, CollectionRef, Condition, GuestError, Page, Progress, Query};
+pub use config::{Grant, HostConfig, PluginConfig};
+pub use host::{Host, LoadReport, PluginStatus};
