@@ -1,1 +1,59 @@
-fn main() {}
+//! `cargo xtask demo | test | plugins | bench`: sets up what a machine lacks, then does the one thing asked.
+//!
+//! Needs nothing but Rust, git, a shell and apt. No dependencies, so that it starts at once on a fresh machine.
+#![allow(clippy::print_stdout, reason = "a terminal tool: standard output is what it is for")]
+
+mod bench;
+mod clients;
+mod debian;
+mod demo;
+mod plugins;
+mod step;
+mod test;
+mod workshop;
+
+use std::process::ExitCode;
+
+use workshop::Workshop;
+
+const USAGE: &str = "\
+Usage: cargo xtask COMMAND
+
+  demo [--port N]   build everything, then serve the sample contracts (default port 8484)
+  test              everything .ci/run runs: format, lints, plugins, clients, tests
+  plugins           build the adapters into plugins/*.wasm
+  bench             the measurements, in release mode
+
+Environment:
+  WEIR_CACHE        where builds, clients and logs are kept (default: ~/.cache/weir)
+  WEIR_COLD=1       start from an empty temporary cache, as a fresh machine would
+  CARGO_TARGET_DIR  where cargo builds (default: target/ in the cache)";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("\nxtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(words: &[&str]) -> Result<(), step::Failure> {
+    match words {
+        ["demo"] => demo::run(&Workshop::open()?, demo::PORT_DEFAULT),
+        ["demo", "--port", port] => demo::run(&Workshop::open()?, demo::parse_port(port)?),
+        // Started by `demo` beside the gateway; not for people.
+        ["announce", port, target] => demo::announce(demo::parse_port(port)?, target),
+        ["test"] => test::run(&Workshop::open()?),
+        ["plugins"] => plugins::run(&Workshop::open()?),
+        ["bench"] => bench::run(&Workshop::open()?),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        _ => Err(format!("unknown arguments\n\n{USAGE}").into()),
+    }
+}

@@ -1,0 +1,118 @@
+//! What the tests call Weir with: Python and Node clients, pinned, installed into the cache.
+//!
+//! Node itself comes from a Python package, so that every machine runs the same one and Debian's hundreds of
+//! node packages stay away.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+};
+
+use crate::{
+    debian::{self, succeeds},
+    step::Failure,
+    workshop::Workshop,
+};
+
+/// The folders under `clients/` in the cache; the harness of the tests looks there.
+const PYTHON_ENVIRONMENTS: [&str; 2] = ["python-current", "python-mcp1"];
+
+/// Everything the tests need beside Rust: PostgreSQL, Python and Node clients.
+pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
+    thread::scope(|scope| {
+        let database = scope.spawn(|| debian::ensure(workshop, &["postgresql"], postgresql_present));
+        let node = scope.spawn(|| node_clients(workshop));
+        let environments: Vec<_> =
+            PYTHON_ENVIRONMENTS.iter().map(|name| scope.spawn(move || python(workshop, name).map(drop))).collect();
+        let mut results = vec![join(database), join(node)];
+        results.extend(environments.into_iter().map(join));
+        results.into_iter().collect()
+    })
+}
+
+/// The Python environment `clients/NAME` in the cache, installed from `tests/clients/NAME.txt`; its folder.
+pub(crate) fn python(workshop: &Workshop, name: &str) -> Result<PathBuf, Failure> {
+    let requirements = read(&workshop.repository.join(format!("tests/clients/{name}.txt")))?;
+    let folder = workshop.cache.join("clients").join(name);
+    let stamp = folder.join("installed.txt");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == requirements) {
+        return Ok(folder);
+    }
+    debian::ensure(workshop, &["python3", "python3-venv"], python_present)?;
+    let _ = fs::remove_dir_all(&folder);
+    let create = &mut workshop.command("python3");
+    workshop.steps.command(&format!("{name} environment"), create.args(["-m", "venv"]).arg(&folder))?;
+    let mut install = workshop.command(folder.join("bin/python"));
+    install.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]);
+    if workshop.cold() {
+        install.arg("--no-cache-dir");
+    }
+    install.arg("--requirement").arg(format!("tests/clients/{name}.txt"));
+    workshop.steps.command(&format!("{name} packages"), &mut install)?;
+    write(&stamp, &requirements)?;
+    Ok(folder)
+}
+
+/// The folder of `node` and `npm`.
+pub(crate) fn node(workshop: &Workshop) -> Result<PathBuf, Failure> {
+    Ok(python(workshop, "node-runtime")?.join("bin"))
+}
+
+/// A node package folder of the repository, installed into `clients/NAME` of the cache by its lock file.
+pub(crate) fn npm(workshop: &Workshop, source: &Path, name: &str) -> Result<PathBuf, Failure> {
+    let bin = node(workshop)?;
+    let lock = read(&source.join("package-lock.json"))?;
+    let folder = workshop.cache.join("clients").join(name);
+    let stamp = folder.join("installed.json");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock) {
+        return Ok(folder);
+    }
+    let _ = fs::remove_file(&stamp);
+    fs::create_dir_all(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    write(&folder.join("package-lock.json"), &lock)?;
+    write(&folder.join("package.json"), &read(&source.join("package.json"))?)?;
+    let mut install = workshop.command(bin.join("npm"));
+    install.current_dir(&folder).env("PATH", with_first(&bin));
+    install.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]);
+    if workshop.cold() {
+        install.env("npm_config_cache", workshop.cache.join("npm"));
+    }
+    workshop.steps.command(&format!("{name} packages"), &mut install)?;
+    write(&stamp, &lock)?;
+    Ok(folder)
+}
+
+fn node_clients(workshop: &Workshop) -> Result<(), Failure> {
+    npm(workshop, &workshop.repository.join("tests/clients/node"), "node").map(drop)
+}
+
+fn python_present() -> bool {
+    succeeds(Command::new("python3").args(["-c", "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))"]))
+}
+
+/// Debian keeps the server's programs out of `PATH`, one folder a version.
+fn postgresql_present() -> bool {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    versions.into_iter().any(|version| version.path().join("bin/initdb").exists())
+}
+
+fn with_first(folder: &Path) -> std::ffi::OsString {
+    let mut path = folder.as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    path
+}
+
+fn join(thread: thread::ScopedJoinHandle<'_, Result<(), Failure>>) -> Result<(), Failure> {
+    thread.join().unwrap_or_else(|_| Err("a step panicked".into()))
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()).into())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()).into())
+}

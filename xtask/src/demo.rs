@@ -1,0 +1,121 @@
+//! `cargo xtask demo`: from a fresh clone to a served gateway over real data.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    path::Path,
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{plugins, step::Failure, workshop::Workshop};
+
+pub(crate) const PORT_DEFAULT: u16 = 8484;
+const CONFIG: &str = "contracts/samples/weir.toml";
+/// Data that calls may change, and what is built from the tracked files: never the tracked files themselves.
+const LIVE_DATA: &str = ".weir/demo";
+
+pub(crate) fn run(workshop: &Workshop, port: u16) -> Result<(), Failure> {
+    println!("Building Weir; the first time takes several minutes.");
+    let steps = &workshop.steps;
+    thread::scope(|scope| {
+        let toolchain = scope.spawn(|| plugins::prepare(workshop));
+        let build = steps.command("build", &mut workshop.cargo(&["build", "--workspace", "--bins", "--locked"]));
+        let toolchain = toolchain.join().unwrap_or_else(|_| Err("preparing the wasm toolchain panicked".into()));
+        build.and(toolchain)
+    })?;
+    plugins::build(workshop)?;
+    lay_out_data(workshop)?;
+    serve(workshop, port)
+}
+
+pub(crate) fn parse_port(text: &str) -> Result<u16, Failure> {
+    text.parse().map_err(|_| format!("`{text}` is not a port: give a number from 1 to 65535").into())
+}
+
+/// Waits until the gateway answers, then says how to reach it.
+pub(crate) fn announce(port: u16, target: &str) -> Result<(), Failure> {
+    let start = Instant::now();
+    while !answers(port) {
+        if start.elapsed() > Duration::from_secs(60) {
+            return Err(format!("nothing answers on 127.0.0.1:{port} after 60 s").into());
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    let weir = format!("{target}/debug/weir");
+    println!(
+        r#"
+Weir serves two contracts over public data, and one that you can write to:
+
+  {url}            all tools
+  {url}/airports   7,884 airports, from a CSV file
+  {url}/weather    four years of Seattle weather, from SQLite
+  {url}/desk       a small support desk, written to a CSV file
+
+Add it to a client:
+
+  Claude Code      claude mcp add --transport http weir {url}
+  Cursor           ~/.cursor/mcp.json    {{"mcpServers": {{"weir": {{"url": "{url}"}}}}}}
+  VS Code          .vscode/mcp.json      {{"servers": {{"weir": {{"type": "http", "url": "{url}"}}}}}}
+  Claude Desktop   {{"mcpServers": {{"weir": {{"command": "{weir}", "args": ["stdio", "--config", "{config}"]}}}}}}
+
+Try it from another terminal:
+
+  {weir} call --url {url} lookup_airport --iata OSL
+  {weir} call --url {url} list_days --weather snow --limit 3
+  {weir} call --url {url} create_ticket --subject "Printer is out of paper" --priority 2 --status open
+
+Ctrl-C stops it."#,
+        config = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .expect("xtask/ lies in the repository")
+            .join(CONFIG)
+            .display(),
+    );
+    Ok(())
+}
+
+/// Copies and builds what the sample contracts read and write, where it is not there yet.
+fn lay_out_data(workshop: &Workshop) -> Result<(), Failure> {
+    let live = workshop.repository.join(LIVE_DATA);
+    fs::create_dir_all(&live).map_err(|error| format!("cannot create {}: {error}", live.display()))?;
+    let mut build = workshop.command(workshop.binary("weir-samples"));
+    workshop.steps.command("sample data", build.arg("contracts/samples/data").arg(&live))
+}
+
+/// Becomes the gateway: signals sent to this process reach it.
+fn serve(workshop: &Workshop, port: u16) -> Result<(), Failure> {
+    let this = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let mut announcer = workshop.command(this);
+    announcer.arg("announce").arg(port.to_string()).arg(&workshop.target).stdin(Stdio::null());
+    announcer.spawn().map_err(|error| format!("cannot announce: {error}"))?;
+    let mut gateway = workshop.command(workshop.binary("weir"));
+    gateway.args(["serve", "--config", CONFIG, "--listen", &format!("127.0.0.1:{port}")]);
+    replace_process(gateway)
+}
+
+#[cfg(unix)]
+fn replace_process(mut gateway: std::process::Command) -> Result<(), Failure> {
+    use std::os::unix::process::CommandExt;
+    let error = gateway.exec();
+    Err(format!("cannot start the gateway: {error}").into())
+}
+
+#[cfg(not(unix))]
+fn replace_process(mut gateway: std::process::Command) -> Result<(), Failure> {
+    let status = gateway.status().map_err(|error| format!("cannot start the gateway: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("the gateway stopped ({status})").into()) }
+}
+
+fn answers(port: u16) -> bool {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
+    let request = format!("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(2)));
+    let mut answer = String::new();
+    stream.write_all(request.as_bytes()).is_ok()
+        && stream.read_to_string(&mut answer).is_ok()
+        && answer.starts_with("HTTP/1.1 200")
+}

@@ -1,0 +1,31 @@
+//! `cargo xtask test`: everything that must hold, in the order in which it fails cheapest.
+
+use std::thread;
+
+use crate::{clients, plugins, step::Failure, workshop::Workshop};
+
+pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
+    let result = stages(workshop);
+    workshop.steps.summary();
+    result
+}
+
+/// One feature set and one profile throughout: any other selection builds Cranelift again.
+fn stages(workshop: &Workshop) -> Result<(), Failure> {
+    let steps = &workshop.steps;
+    steps.command("format", &mut workshop.cargo(&["fmt", "--all", "--check"]))?;
+    // Clients are fetched while cargo builds: one waits for the network, the other for the processor.
+    thread::scope(|scope| {
+        let clients = scope.spawn(|| clients::prepare(workshop));
+        let toolchain = scope.spawn(|| plugins::prepare(workshop));
+        let build = steps.command("build", &mut workshop.cargo(&["build", "--workspace", "--all-targets", "--locked"]));
+        let toolchain = toolchain.join().unwrap_or_else(|_| Err("preparing the wasm toolchain panicked".into()));
+        let clients = clients.join().unwrap_or_else(|_| Err("preparing the clients panicked".into()));
+        build.and(toolchain).and(clients)
+    })?;
+    plugins::build(workshop)?;
+    let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    steps.command("lints", &mut workshop.cargo(&lints))?;
+    steps.streamed("tests", &mut workshop.cargo(&["test", "--workspace", "--all-targets", "--locked"]))?;
+    steps.streamed("documentation tests", &mut workshop.cargo(&["test", "--workspace", "--doc", "--locked"]))
+}

@@ -1,0 +1,95 @@
+//! Where work happens on this machine: the repository, the cache outside it, the target folder, the logs.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use crate::step::{Failure, Steps};
+
+pub(crate) struct Workshop {
+    pub(crate) repository: PathBuf,
+    /// Builds, clients and logs; survives the clone.
+    pub(crate) cache: PathBuf,
+    /// `CARGO_TARGET_DIR` of the workspace; guests have their own.
+    pub(crate) target: PathBuf,
+    pub(crate) steps: Steps,
+    /// Removed at the end: the cache of `WEIR_COLD=1`.
+    temporary: Option<PathBuf>,
+}
+
+impl Workshop {
+    pub(crate) fn open() -> Result<Self, Failure> {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ lies in the repository").into();
+        let temporary = match env::var("WEIR_COLD") {
+            Ok(value) if value == "1" => Some(temporary_folder()?),
+            _ => None,
+        };
+        let cache = match &temporary {
+            Some(folder) => folder.clone(),
+            None => cache_folder()?,
+        };
+        let target = match env::var_os("CARGO_TARGET_DIR") {
+            Some(folder) if temporary.is_none() => PathBuf::from(folder),
+            _ => cache.join("target"),
+        };
+        let logs = cache.join("logs");
+        fs::create_dir_all(&logs).map_err(|error| format!("cannot create {}: {error}", logs.display()))?;
+        Ok(Self { repository, cache, target, steps: Steps::new(logs), temporary })
+    }
+
+    /// True with `WEIR_COLD=1`: no download cache of any tool may be used either.
+    pub(crate) fn cold(&self) -> bool {
+        self.temporary.is_some()
+    }
+
+    /// The cargo that runs this task, in the repository, building into the shared target folder.
+    pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+        command.args(arguments).env("CARGO_TARGET_DIR", &self.target);
+        command
+    }
+
+    /// Any program, in the repository, told where the cache is.
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.repository).env("WEIR_CACHE", &self.cache);
+        command
+    }
+
+    /// A program built by the dev profile.
+    pub(crate) fn binary(&self, name: &str) -> PathBuf {
+        self.target.join("debug").join(name)
+    }
+}
+
+impl Drop for Workshop {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.temporary {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}
+
+fn cache_folder() -> Result<PathBuf, Failure> {
+    let folder = if let Some(cache) = env::var_os("WEIR_CACHE") {
+        PathBuf::from(cache)
+    } else if let Some(cache) = env::var_os("XDG_CACHE_HOME") {
+        PathBuf::from(cache).join("weir")
+    } else if let Some(home) = env::var_os("HOME") {
+        PathBuf::from(home).join(".cache/weir")
+    } else {
+        return Err("set WEIR_CACHE or HOME: there is no place for builds and clients".to_owned().into());
+    };
+    if folder.is_absolute() { Ok(folder) } else { Err("WEIR_CACHE must be an absolute path".to_owned().into()) }
+}
+
+fn temporary_folder() -> Result<PathBuf, Failure> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map(|time| time.as_millis()).unwrap_or_default();
+    let folder = env::temp_dir().join(format!("weir-cold-{}-{now}", std::process::id()));
+    fs::create_dir(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    println!("cold run: {}", folder.display());
+    Ok(folder)
+}
