@@ -1,1 +1,21 @@
-//! placeholder
+//! Weir, the gateway between agents and data. Modules in the order a request meets them.
+
+pub mod cli;
+
+pub mod transport;
+
+pub mod era;
+pub mod identity;
+pub mod methods;
+pub mod wire;
+
+pub mod call;
+pub mod catalogue;
+
+pub mod config;
+pub mod gateway;
+pub mod registry;
+pub mod snapshot;
+pub mod telemetry;
+
+pub use gateway::Gateway;

@@ -1,0 +1,74 @@
+//! The call path: one tool call, top to bottom. Knows no HTTP, no JSON-RPC and no WebAssembly.
+
+mod arguments;
+pub mod cursor;
+mod dispatch;
+pub mod error;
+mod limits;
+mod lookup;
+mod output;
+mod record;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+use weir_plugin_host::Progress;
+
+pub use self::error::{CallError, Code};
+pub use self::limits::InFlight;
+use self::record::CallRecord;
+use crate::{gateway::Gateway, identity::Caller};
+
+/// One call as any transport and any era asks for it.
+pub struct CallRequest<'a> {
+    /// `None` for `/mcp`, the contract's name for `/mcp/<contract>`.
+    pub endpoint: Option<&'a str>,
+    pub tool: &'a str,
+    /// The raw text of `arguments`; absent is `{}`.
+    pub arguments: Option<&'a str>,
+    /// Present when the caller sent a progress token.
+    pub progress: Option<Arc<dyn Progress>>,
+    /// Set when the caller has gone or asked to stop.
+    pub cancel: CancellationToken,
+    /// W3C `traceparent` of the caller, for the log.
+    pub trace: Option<&'a str>,
+    /// A shorter deadline than the tool's own.
+    pub timeout: Option<Duration>,
+}
+
+/// What a call came to. Leaves room for `input_required` and tasks.
+pub enum CallOutcome {
+    /// Unknown or hidden: the caller cannot tell. A protocol error (−32602), not a result.
+    UnknownTool,
+    Complete(ToolResult),
+}
+
+/// A tool that ran or was refused.
+#[derive(Clone, Debug)]
+pub struct ToolResult {
+    /// The one text block.
+    pub text: String,
+    /// A JSON object.
+    pub structured: String,
+    pub is_error: bool,
+}
+
+pub async fn call_tool(gateway: &Gateway, caller: &Caller, request: CallRequest<'_>) -> CallOutcome {
+    let mut record = CallRecord::open(caller, &request); // dropped unclosed = "cancelled", recorded all the same
+    let outcome = stages(gateway, caller, &request, &mut record).await;
+    record.close(outcome)
+}
+
+async fn stages(
+    gateway: &Gateway,
+    caller: &Caller,
+    request: &CallRequest<'_>,
+    record: &mut CallRecord,
+) -> Result<ToolResult, CallError> {
+    let snapshot = gateway.snapshot();
+    let tool = lookup::visible(&snapshot.catalogue, request, record)?; // hidden and unknown cannot differ
+    let slot = limits::acquire(gateway.in_flight())?;
+    let input = arguments::bind(gateway.cursors(), caller, tool, request.arguments)?;
+    let answer = dispatch::run(gateway, slot, caller, tool, &input, request, record).await?;
+    output::shape(gateway.cursors(), caller, tool, &input, answer)
+}

@@ -1,0 +1,1 @@
+//! The two protocol eras: legacy (initialize handshake) and modern (per-request `_meta`).

@@ -1,0 +1,74 @@
+//! What all requests share, built in dependency order.
+
+use std::{sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+use weir_plugin_host::Host;
+
+use crate::{
+    call::{InFlight, cursor::Cursors},
+    config::Config,
+    snapshot::Snapshot,
+};
+
+pub struct Gateway {
+    config: Config,
+    host: Arc<Host>,
+    snapshot: ArcSwap<Snapshot>,
+    /// The listing generation; streams watch it, so that no client needs a queue.
+    listing: watch::Sender<u64>,
+    in_flight: InFlight,
+    cursors: Cursors,
+}
+
+impl Gateway {
+    pub fn new(config: Config, host: Arc<Host>, cursors: Cursors) -> Self {
+        Self {
+            in_flight: InFlight::new(config.limits.in_flight_max),
+            config,
+            host,
+            snapshot: ArcSwap::from_pointee(Snapshot::empty()),
+            listing: watch::Sender::new(0),
+            cursors,
+        }
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub fn host(&self) -> &Arc<Host> {
+        &self.host
+    }
+
+    /// What this request reads, start to end.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    pub fn in_flight(&self) -> &InFlight {
+        &self.in_flight
+    }
+
+    pub fn cursors(&self) -> &Cursors {
+        &self.cursors
+    }
+
+    /// Wakes whenever a listing changed.
+    pub fn listing_changes(&self) -> watch::Receiver<u64> {
+        self.listing.subscribe()
+    }
+
+    /// The bound on one call where its tool sets none.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(self.config.limits.timeout_ms)
+    }
+
+    /// Swaps in a new generation; wakes the streams only when a listing changed.
+    pub fn publish(&self, snapshot: Snapshot) {
+        let listing = snapshot.listing_generation;
+        self.snapshot.store(Arc::new(snapshot));
+        self.listing.send_if_modified(|seen| std::mem::replace(seen, listing) != listing);
+    }
+}

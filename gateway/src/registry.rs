@@ -1,0 +1,1 @@
+//! Contract files become the snapshot that is served.

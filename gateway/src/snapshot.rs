@@ -1,0 +1,23 @@
+//! One immutable generation of everything a call reads, and its atomic swap.
+
+use std::sync::Arc;
+
+use weir_contracts::Contract;
+
+use crate::catalogue::Catalogue;
+
+pub struct Snapshot {
+    /// Moves with every swap.
+    pub generation: u64,
+    /// Moves only when a listing changed; what list_changed is sent for.
+    pub listing_generation: u64,
+    pub catalogue: Catalogue,
+    /// The compiled contracts the catalogue was made from, in name order.
+    pub contracts: Vec<Arc<Contract>>,
+}
+
+impl Snapshot {
+    pub fn empty() -> Self {
+        Self { generation: 0, listing_generation: 0, catalogue: Catalogue::default(), contracts: Vec::new() }
+    }
+}

@@ -1,0 +1,1 @@
+//! Logs now; metrics and audit have their room here.

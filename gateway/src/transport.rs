@@ -1,0 +1,1 @@
+//! Bytes ⇄ messages: HTTP and stdio over one set of handlers.

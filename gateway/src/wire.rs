@@ -1,0 +1,1 @@
+//! The only MCP serde types.
