@@ -148,3 +148,14 @@ impl Tool {
         !self.annotations.read_only_hint
     }
 }
+
+impl Binding {
+    /// Puts in the default of every absent argument; after validation.
+    pub fn inject_defaults(&self, arguments: &mut serde_json::Map<String, Value>) {
+        for input in &self.inputs {
+            if let (Some(default), false) = (&input.default, arguments.contains_key(&input.field)) {
+                arguments.insert(input.field.clone(), default.clone());
+            }
+        }
+    }
+}

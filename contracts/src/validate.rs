@@ -45,6 +45,16 @@ impl ArgumentValidator {
 }
 
 impl InvalidArguments {
+    /// A foreign, altered or stale cursor.
+    pub fn bad_cursor() -> Self {
+        Self { errors: Vec::new() }
+    }
+
+    /// `{code, message, field, reason, errors}` as the caller gets it.
+    pub fn structured_content(&self) -> Value {
+        Value::Null
+    }
+
     /// One sentence for the text block.
     pub fn message(&self) -> String {
         String::new()

@@ -98,3 +98,12 @@ pub enum AdapterFailure {
     #[error("the plugin failed: {0}")]
     Failed(String),
 }
+
+/// Why a write failed, and whether the source may have been changed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{failure}")]
+pub struct WriteFailure {
+    pub failure: AdapterFailure,
+    /// A host function that changes the source had been entered: a retry may duplicate.
+    pub handed_over: bool,
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_connections::Connections;
 
-use crate::{AdapterFailure, CallContext, Change, CollectionRef, HostConfig, Page, Query};
+use crate::{AdapterFailure, CallContext, Change, CollectionRef, HostConfig, Page, Query, WriteFailure};
 
 pub struct Host {}
 
@@ -65,7 +65,8 @@ impl Host {
         _context: &CallContext,
         collection: &CollectionRef,
         _change: &Change,
-    ) -> Result<String, AdapterFailure> {
-        Err(AdapterFailure::Unavailable(collection.adapter.to_string()))
+    ) -> Result<String, WriteFailure> {
+        let failure = AdapterFailure::Unavailable(collection.adapter.to_string());
+        Err(WriteFailure { failure, handed_over: false })
     }
 }

@@ -7,6 +7,8 @@ pub mod adapter;
 pub mod config;
 pub mod host;
 
-pub use adapter::{AdapterFailure, CallContext, Change, CollectionRef, Condition, GuestError, Page, Progress, Query};
+pub use adapter::{
+    AdapterFailure, CallContext, Change, CollectionRef, Condition, GuestError, Page, Progress, Query, WriteFailure,
+};
 pub use config::{Grant, HostConfig, PluginConfig};
 pub use host::{Host, LoadReport, PluginStatus};

@@ -4,11 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use weir_contracts::{
-    Contract, Tool, Version,
-    output::RecordChecker,
-    validate::ArgumentValidator,
-};
+use weir_contracts::{Contract, Tool, Version, output::RecordChecker, validate::ArgumentValidator};
 use weir_plugin_host::CollectionRef;
 
 use super::{Catalogue, ListShape};
@@ -30,14 +26,18 @@ pub struct CatalogueTool {
 impl CatalogueTool {
     pub(super) fn prepare(contract: &Contract, tool: &Tool, previous: Option<&Catalogue>) -> Arc<Self> {
         let digest = digest(contract, tool);
-        if let Some(same) = previous.and_then(|old| old.tools.get(tool.name.as_str())).filter(|old| old.digest == digest) {
+        if let Some(same) =
+            previous.and_then(|old| old.tools.get(tool.name.as_str())).filter(|old| old.digest == digest)
+        {
             return same.clone();
         }
-        let bound = tool.binding.as_ref().and_then(|binding| Some((binding, contract.collection(&binding.collection)?)));
+        let bound =
+            tool.binding.as_ref().and_then(|binding| Some((binding, contract.collection(&binding.collection)?)));
         let collection = bound.map(|(_, collection)| {
             let settings = collection.settings.to_string();
             let shape = serde_json::to_string(&collection.shape).expect("a shape is plain data");
-            let meaning = hex(&Sha256::new().chain_update(&settings).chain_update([0]).chain_update(&shape).finalize()[..6]);
+            let meaning =
+                hex(&Sha256::new().chain_update(&settings).chain_update([0]).chain_update(&shape).finalize()[..6]);
             CollectionRef {
                 key: format!("{}@{}/{}#{meaning}", contract.name, contract.version, collection.name).into(),
                 adapter: collection.adapter.as_str().into(),
@@ -108,7 +108,10 @@ impl CatalogueTool {
 /// Everything that makes a tool what it is: published bytes, binding, source, limits.
 fn digest(contract: &Contract, tool: &Tool) -> [u8; 32] {
     let collection = tool.binding.as_ref().and_then(|binding| contract.collection(&binding.collection));
-    Sha256::new().chain_update(format!("{} {} {tool:?} {collection:?}", contract.name, contract.version)).finalize().into()
+    Sha256::new()
+        .chain_update(format!("{} {} {tool:?} {collection:?}", contract.name, contract.version))
+        .finalize()
+        .into()
 }
 
 fn hex(bytes: &[u8]) -> String {

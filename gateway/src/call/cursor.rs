@@ -1,0 +1,125 @@
+//! Cursors of list tools: sealed, and bound to tool, major version, conditions and agent.
+
+use std::{fs, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use chacha20poly1305::{
+    Key, KeyInit, XChaCha20Poly1305, XNonce,
+    aead::{Aead, Payload},
+};
+use sha2::{Digest, Sha256};
+
+/// Longer ones are refused before any work is done on them.
+const CURSOR_MAX_BYTES: usize = 16 << 10;
+const NONCE_BYTES: usize = 24;
+
+pub struct Cursors {
+    cipher: XChaCha20Poly1305,
+}
+
+/// What a cursor belongs to; another list cannot use it.
+pub struct Bound([u8; 32]);
+
+impl Bound {
+    pub fn new(tool: &str, major: u32, agent: &str, conditions: &str) -> Self {
+        let mut digest = Sha256::new();
+        for part in [tool, &major.to_string(), agent, conditions] {
+            digest.update((part.len() as u64).to_be_bytes());
+            digest.update(part.as_bytes());
+        }
+        Self(digest.finalize().into())
+    }
+}
+
+impl Cursors {
+    /// A key that lives as long as the process.
+    pub fn ephemeral() -> std::io::Result<Self> {
+        Ok(Self::with_key(&random_key()?))
+    }
+
+    /// The key in `folder`, made on first use, so that cursors outlive a restart and all processes share them.
+    pub fn open(folder: &Path) -> std::io::Result<Self> {
+        let path = folder.join("cursor.key");
+        if !path.exists() {
+            fs::create_dir_all(folder)?;
+            // Written whole beside it and linked into place: of several processes starting at once, one wins.
+            let fresh = folder.join(format!("cursor.key.{}", std::process::id()));
+            let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+            file.write_all(&random_key()?)?;
+            file.sync_all()?;
+            let linked = fs::hard_link(&fresh, &path);
+            fs::remove_file(&fresh)?;
+            match linked {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
+            }
+        }
+        let key: [u8; 32] = fs::read(&path)?.try_into().map_err(|_| {
+            std::io::Error::new(std::io::ErrorKind::InvalidData, format!("{} is not a key: delete it", path.display()))
+        })?;
+        Ok(Self::with_key(&key))
+    }
+
+    fn with_key(key: &[u8; 32]) -> Self {
+        Self { cipher: XChaCha20Poly1305::new(Key::from_slice(key)) }
+    }
+
+    pub fn seal(&self, bound: &Bound, cursor: &str) -> Option<String> {
+        let mut sealed = vec![0; NONCE_BYTES];
+        getrandom::fill(&mut sealed).ok()?;
+        let payload = Payload { msg: cursor.as_bytes(), aad: &bound.0 };
+        let text = self.cipher.encrypt(XNonce::from_slice(&sealed), payload).ok()?;
+        sealed.extend_from_slice(&text);
+        Some(URL_SAFE_NO_PAD.encode(sealed))
+    }
+
+    /// `None` for a foreign, altered or stale one; the caller learns no more than that.
+    pub fn open_sealed(&self, bound: &Bound, sealed: &str) -> Option<String> {
+        if sealed.len() > CURSOR_MAX_BYTES {
+            return None;
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
+        let (nonce, text) = bytes.split_at_checked(NONCE_BYTES)?;
+        let payload = Payload { msg: text, aad: &bound.0 };
+        String::from_utf8(self.cipher.decrypt(XNonce::from_slice(nonce), payload).ok()?).ok()
+    }
+}
+
+fn random_key() -> std::io::Result<[u8; 32]> {
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).map_err(|error| std::io::Error::other(error.to_string()))?;
+    Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_belongs_to_one_list_of_one_agent() {
+        let cursors = Cursors::ephemeral().expect("randomness");
+        let bound = Bound::new("list_airports", 1, "dana", "{}");
+        let sealed = cursors.seal(&bound, "[\"AAL\"]").expect("sealed");
+        assert_eq!(cursors.open_sealed(&bound, &sealed).as_deref(), Some("[\"AAL\"]"));
+        for other in [
+            Bound::new("list_cities", 1, "dana", "{}"),
+            Bound::new("list_airports", 2, "dana", "{}"),
+            Bound::new("list_airports", 1, "eve", "{}"),
+            Bound::new("list_airports", 1, "dana", "{\"country\":\"DE\"}"),
+        ] {
+            assert_eq!(cursors.open_sealed(&other, &sealed), None);
+        }
+        let mut altered = sealed.into_bytes();
+        altered[40] ^= 1;
+        assert_eq!(cursors.open_sealed(&bound, std::str::from_utf8(&altered).expect("ascii")), None);
+    }
+
+    #[test]
+    fn the_key_in_the_state_folder_is_shared() {
+        let folder = std::env::temp_dir().join(format!("weir-cursors-{}", std::process::id()));
+        let bound = Bound::new("t", 1, "a", "");
+        let sealed = Cursors::open(&folder).expect("opened").seal(&bound, "x").expect("sealed");
+        assert_eq!(Cursors::open(&folder).expect("opened again").open_sealed(&bound, &sealed).as_deref(), Some("x"));
+        fs::remove_dir_all(folder).expect("removed");
+    }
+}

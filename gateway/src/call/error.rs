@@ -1,0 +1,306 @@
+//! The one table of errors: code → label, advice, and what the caller reads.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, json};
+use weir_contracts::validate::InvalidArguments;
+use weir_plugin_host::{AdapterFailure, GuestError};
+
+use super::ToolResult;
+
+/// The closed list of gateway codes. `docs/errors.md` is generated from [`TABLE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    InvalidArguments,
+    NotFound,
+    Ambiguous,
+    Conflict,
+    RateLimited,
+    Overloaded,
+    Forbidden,
+    Timeout,
+    Cancelled,
+    Unavailable,
+    SourceChanged,
+    UpstreamError,
+    WriteDisabled,
+    PluginFailed,
+    OutputMismatch,
+    ToolError,
+    Internal,
+}
+
+pub struct Row {
+    pub code: Code,
+    /// On the wire, in logs, metrics and audit.
+    pub label: &'static str,
+    pub meaning: &'static str,
+    /// What an agent should do.
+    pub advice: &'static str,
+}
+
+pub const TABLE: [Row; 17] = [
+    Row {
+        code: Code::InvalidArguments,
+        label: "invalid_arguments",
+        meaning: "The arguments do not meet the input schema, or the source refused a value.",
+        advice: "Repair the arguments from `errors` and call again.",
+    },
+    Row {
+        code: Code::NotFound,
+        label: "not_found",
+        meaning: "No record meets the conditions.",
+        advice: "Do not repeat the same call; look with other arguments.",
+    },
+    Row {
+        code: Code::Ambiguous,
+        label: "ambiguous",
+        meaning: "More than one record meets the conditions of a lookup.",
+        advice: "Add conditions, or use a list tool.",
+    },
+    Row {
+        code: Code::Conflict,
+        label: "conflict",
+        meaning: "The source holds a record that collides with this one, or it moved on meanwhile.",
+        advice: "Read the record, then decide.",
+    },
+    Row {
+        code: Code::RateLimited,
+        label: "rate_limited",
+        meaning: "Too many calls in the time allowed, here or at the source.",
+        advice: "Wait `retry_after_ms`, then call again.",
+    },
+    Row {
+        code: Code::Overloaded,
+        label: "overloaded",
+        meaning: "Too many calls are running at once.",
+        advice: "Wait `retry_after_ms`, then call again.",
+    },
+    Row {
+        code: Code::Forbidden,
+        label: "forbidden",
+        meaning: "The call is not allowed: a grant or a permission is missing.",
+        advice: "Do not repeat; an operator must change the configuration.",
+    },
+    Row {
+        code: Code::Timeout,
+        label: "timeout",
+        meaning: "The deadline of the call passed.",
+        advice: "Ask for less, or later. Check `outcome` before repeating a write.",
+    },
+    Row {
+        code: Code::Cancelled,
+        label: "cancelled",
+        meaning: "The caller went away or asked to stop.",
+        advice: "None.",
+    },
+    Row {
+        code: Code::Unavailable,
+        label: "unavailable",
+        meaning: "The source or its adapter cannot be reached now.",
+        advice: "Try again later. Check `outcome` before repeating a write.",
+    },
+    Row {
+        code: Code::SourceChanged,
+        label: "source_changed",
+        meaning: "The source no longer has the columns the contract was published with.",
+        advice: "Do not repeat; an operator must publish the contract anew.",
+    },
+    Row {
+        code: Code::UpstreamError,
+        label: "upstream_error",
+        meaning: "The source answered an error.",
+        advice: "Read the message; repeating rarely helps.",
+    },
+    Row {
+        code: Code::WriteDisabled,
+        label: "write_disabled",
+        meaning: "The collection or its connection is read-only.",
+        advice: "Do not repeat; an operator must allow writing.",
+    },
+    Row {
+        code: Code::PluginFailed,
+        label: "plugin_failed",
+        meaning: "The adapter crashed or used up what it may use.",
+        advice: "One retry is reasonable; then report the call_id.",
+    },
+    Row {
+        code: Code::OutputMismatch,
+        label: "output_mismatch",
+        meaning: "The source answered a value the contract does not allow; nothing of it is passed on.",
+        advice: "Do not repeat; report the call_id.",
+    },
+    Row {
+        code: Code::ToolError,
+        label: "tool_error",
+        meaning: "The tool refused for a reason of its own, named in `reason`.",
+        advice: "Read `reason`.",
+    },
+    Row { code: Code::Internal, label: "internal", meaning: "The gateway failed.", advice: "Report the call_id." },
+];
+
+impl Code {
+    pub fn label(self) -> &'static str {
+        TABLE.iter().find(|row| row.code == self).map_or("internal", |row| row.label)
+    }
+}
+
+/// Whether the source may have been changed by a write that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteOutcome {
+    /// Nothing was written.
+    None,
+    /// It may have been; a retry may duplicate.
+    Unknown,
+}
+
+/// Why a call did not succeed. `message` and the fields beside it are public; `log` is not.
+#[derive(Clone, Debug)]
+pub struct CallError {
+    pub code: Code,
+    pub message: Cow<'static, str>,
+    pub field: Option<String>,
+    pub reason: Option<String>,
+    pub invalid: Option<Box<InvalidArguments>>,
+    pub retry_after_ms: Option<u32>,
+    pub outcome: Option<WriteOutcome>,
+    pub log: Option<String>,
+    /// The tool is unknown or hidden: a protocol error, not a result.
+    pub unknown_tool: bool,
+}
+
+impl CallError {
+    pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            field: None,
+            reason: None,
+            invalid: None,
+            retry_after_ms: None,
+            outcome: None,
+            log: None,
+            unknown_tool: false,
+        }
+    }
+
+    pub fn unknown_tool() -> Self {
+        Self { unknown_tool: true, ..Self::new(Code::InvalidArguments, "Unknown tool.") }
+    }
+
+    pub fn invalid(invalid: InvalidArguments) -> Self {
+        Self {
+            message: invalid.message().into(),
+            invalid: Some(Box::new(invalid)),
+            ..Self::new(Code::InvalidArguments, "")
+        }
+    }
+
+    pub fn log(mut self, log: impl Into<String>) -> Self {
+        self.log = Some(log.into());
+        self
+    }
+
+    pub fn retry_after_ms(mut self, milliseconds: u32) -> Self {
+        self.retry_after_ms = Some(milliseconds);
+        self
+    }
+
+    pub fn outcome(mut self, outcome: WriteOutcome) -> Self {
+        self.outcome = Some(outcome);
+        if outcome == WriteOutcome::Unknown {
+            self.retry_after_ms = None; // an agent must look before it repeats
+        }
+        self
+    }
+
+    /// As the agent reads it: `{code, call_id, message?, field?, reason?, errors?, retry_after_ms?, outcome?}`.
+    pub fn into_result(self, call_id: &str) -> ToolResult {
+        let mut object = Map::new();
+        object.insert("code".into(), json!(self.code.label()));
+        object.insert("call_id".into(), json!(call_id));
+        if let Some(invalid) = &self.invalid {
+            if let Value::Object(content) = invalid.structured_content() {
+                object.extend(content.into_iter().filter(|(key, _)| key != "code"));
+            }
+        } else {
+            object.insert("message".into(), json!(self.message));
+            if let Some(field) = &self.field {
+                object.insert("field".into(), json!(field));
+            }
+            if let Some(reason) = &self.reason {
+                object.insert("reason".into(), json!(reason));
+            }
+        }
+        if let Some(milliseconds) = self.retry_after_ms {
+            object.insert("retry_after_ms".into(), json!(milliseconds));
+        }
+        if let Some(outcome) = self.outcome {
+            object.insert("outcome".into(), json!(outcome.label()));
+        }
+        let structured = Value::Object(object).to_string();
+        ToolResult { text: self.message.into_owned(), structured, is_error: true }
+    }
+}
+
+impl WriteOutcome {
+    pub fn label(self) -> &'static str {
+        match self {
+            WriteOutcome::None => "none",
+            WriteOutcome::Unknown => "unknown",
+        }
+    }
+}
+
+impl From<AdapterFailure> for CallError {
+    fn from(failure: AdapterFailure) -> Self {
+        match failure {
+            AdapterFailure::Guest(error) => error.into(),
+            AdapterFailure::Unavailable(adapter) => {
+                Self::new(Code::Unavailable, "The adapter of this tool is not loaded.")
+                    .log(format!("no plugin provides the adapter `{adapter}`"))
+            }
+            AdapterFailure::Overloaded { retry_after_ms } => {
+                Self::new(Code::Overloaded, "Too many calls are running at once.").retry_after_ms(retry_after_ms)
+            }
+            AdapterFailure::Timeout => Self::new(Code::Timeout, "The call took longer than it may."),
+            AdapterFailure::Cancelled => Self::new(Code::Cancelled, "The call was cancelled."),
+            AdapterFailure::Failed(why) => Self::new(Code::PluginFailed, "The adapter of this tool failed.").log(why),
+        }
+    }
+}
+
+impl From<GuestError> for CallError {
+    /// Guest codes are open strings; one we do not know is the source's own error.
+    fn from(error: GuestError) -> Self {
+        let code = match error.code.as_str() {
+            "not_found" => Code::NotFound,
+            "ambiguous" => Code::Ambiguous,
+            "conflict" => Code::Conflict,
+            "invalid" | "invalid_arguments" => Code::InvalidArguments,
+            "bad_cursor" => return Self::invalid(InvalidArguments::bad_cursor()),
+            "rate_limited" => Code::RateLimited,
+            "overloaded" => Code::Overloaded,
+            "denied" | "forbidden" => Code::Forbidden,
+            "timeout" => Code::Timeout,
+            "cancelled" => Code::Cancelled,
+            "unavailable" => Code::Unavailable,
+            "source_changed" => Code::SourceChanged,
+            "read_only" | "write_disabled" => Code::WriteDisabled,
+            "output_mismatch" => Code::OutputMismatch,
+            "internal" | "not_configured" => Code::PluginFailed,
+            _ => Code::UpstreamError,
+        };
+        // The guest is not trusted with the text block: one line, bounded.
+        let message: String = error.message.chars().filter(|char| !char.is_control()).take(500).collect();
+        Self {
+            field: error.field.map(|field| field.chars().take(64).collect()),
+            reason: (code == Code::InvalidArguments).then(|| "refused_by_source".to_owned()),
+            retry_after_ms: error.retry_after_ms,
+            log: error
+                .details
+                .map(|details| format!("{}: {}", error.code, details.chars().take(4000).collect::<String>())),
+            ..Self::new(code, message)
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Which tool, and may this caller see it.
+
+use std::sync::Arc;
+
+use super::{CallError, CallRequest, record::CallRecord};
+use crate::catalogue::{Catalogue, CatalogueTool};
+
+/// Hidden and unknown are the same answer.
+pub(super) fn visible<'a>(
+    catalogue: &'a Catalogue,
+    request: &CallRequest<'_>,
+    record: &mut CallRecord,
+) -> Result<&'a Arc<CatalogueTool>, CallError> {
+    let tool = catalogue.tool(request.endpoint, request.tool).ok_or_else(CallError::unknown_tool)?;
+    record.tool(tool);
+    Ok(tool)
+}
