@@ -1,0 +1,16 @@
+//! The time, which a component does not have by itself.
+
+#[cfg(target_arch = "wasm32")]
+use crate::bindings::weir::plugin::clock as imported;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::testing::clock as imported;
+
+/// Milliseconds since 1970 in UTC.
+pub fn now_ms() -> u64 {
+    imported::now_ms()
+}
+
+/// Nanoseconds since some moment, never going back.
+pub fn monotonic_ns() -> u64 {
+    imported::monotonic_ns()
+}

@@ -1,0 +1,44 @@
+//! A web service, by the name of a connection, which holds the base address and the credentials.
+
+#[cfg(target_arch = "wasm32")]
+use crate::bindings::calls::http as imported;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::testing::http as imported;
+
+use crate::error::Result;
+
+/// `path` is joined to the connection's base address; `query` is encoded by the host.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    pub connection: String,
+    pub method: String,
+    pub path: String,
+    pub query: Vec<(String, String)>,
+    pub headers: Vec<(String, String)>,
+    pub body: Option<Vec<u8>>,
+    /// JSON.
+    pub options: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Response {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// The first header of that name, in any case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+}
+
+pub fn send(request: &Request) -> Result<Response> {
+    imported::send(request)
+}
+
+/// Sends them side by side; answers in the order asked.
+pub fn send_many(requests: &[Request]) -> Vec<Result<Response>> {
+    imported::send_many(requests)
+}

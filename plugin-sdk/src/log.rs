@@ -1,0 +1,27 @@
+//! Lines for the gateway's log.
+
+#[cfg(target_arch = "wasm32")]
+use crate::bindings::weir::plugin::log as imported;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::testing::log as imported;
+
+pub fn debug(message: &str) {
+    imported::write("debug", message, None);
+}
+
+pub fn info(message: &str) {
+    imported::write("info", message, None);
+}
+
+pub fn warn(message: &str) {
+    imported::write("warn", message, None);
+}
+
+pub fn error(message: &str) {
+    imported::write("error", message, None);
+}
+
+/// `level` is trace, debug, info, warn or error; `fields` a JSON object.
+pub fn write(level: &str, message: &str, fields: &serde_json::Value) {
+    imported::write(level, message, Some(&fields.to_string()));
+}

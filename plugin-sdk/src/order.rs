@@ -1,0 +1,90 @@
+//! Order and cursors: where a page ended, said so that rows inserted meanwhile change nothing.
+//!
+//! A cursor is the order values of the last record (its key among them), as a JSON array. The gateway seals it; an
+//! adapter decodes it as its columns' types and goes on behind it.
+
+use std::cmp::Ordering;
+
+use serde_json::value::RawValue;
+
+use crate::adapter::Order;
+use crate::error::{Error, Result};
+use crate::shape::{Field, Shape};
+use crate::value::{Value, Zone};
+
+/// The order asked for, with the key's columns at its end where they are missing, so that it is total.
+pub fn total_order(order: &[Order], shape: &Shape) -> Vec<Order> {
+    let mut total = order.to_vec();
+    for column in &shape.key {
+        if !total.iter().any(|by| &by.column == column) {
+            total.push(Order { column: column.clone(), descending: false });
+        }
+    }
+    total
+}
+
+/// Compares two records by their order values.
+pub fn compare(left: &[Value<'_>], right: &[Value<'_>], order: &[Order]) -> Ordering {
+    order
+        .iter()
+        .zip(left.iter().zip(right))
+        .map(|(by, (left, right))| left.order(right, by.descending))
+        .find(|ordering| *ordering != Ordering::Equal)
+        .unwrap_or(Ordering::Equal)
+}
+
+/// A cursor over the order values of a page's last record.
+pub fn encode_cursor(values: &[Value<'_>]) -> String {
+    let mut out = String::from("[");
+    for (index, value) in values.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        value.write_json(&mut out);
+    }
+    out.push(']');
+    out
+}
+
+/// The values of a cursor, one per field; anything else is refused as a bad cursor.
+pub fn decode_cursor(cursor: &str, fields: &[&Field], zone: &Zone) -> Result<Vec<Value<'static>>> {
+    let raw: Vec<&RawValue> = serde_json::from_str(cursor).map_err(|_| bad_cursor())?;
+    if raw.len() != fields.len() {
+        return Err(bad_cursor());
+    }
+    Ok(raw.into_iter().zip(fields).map(|(raw, field)| Value::from_json(raw, field, zone).into_owned()).collect())
+}
+
+pub fn bad_cursor() -> Error {
+    Error::invalid("The cursor is not one of this list.").field("cursor")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::Type;
+
+    #[test]
+    fn a_cursor_comes_back_as_it_was() {
+        let (price, at) = (Field::new("price", Type::Decimal), Field::new("at", Type::Datetime));
+        let zone = Zone::utc();
+        let values = vec![
+            Value::from_text("9007199254740993.50", &price, &zone),
+            Value::from_text("2024-01-01 00:00", &at, &zone),
+        ];
+        let cursor = encode_cursor(&values);
+        assert_eq!(cursor, r#"["9007199254740993.5","2024-01-01T00:00:00Z"]"#);
+        assert_eq!(decode_cursor(&cursor, &[&price, &at], &zone).unwrap(), values);
+        for bad in ["", "[]", "{}", "[1,2,3]", "nonsense"] {
+            assert_eq!(decode_cursor(bad, &[&price, &at], &zone).unwrap_err().field.as_deref(), Some("cursor"));
+        }
+    }
+
+    #[test]
+    fn the_key_makes_an_order_total() {
+        let mut shape = Shape::new("tickets");
+        shape.key = vec!["id".into(), "part".into()];
+        let total = total_order(&[Order::parse("-id")], &shape);
+        assert_eq!(total, [Order::parse("-id"), Order::parse("part")]);
+    }
+}

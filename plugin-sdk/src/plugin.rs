@@ -1,0 +1,222 @@
+//! What stands between an adapter and the component interface: `about`, and the open collections of this instance.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use serde_json::{Map, json};
+
+use crate::adapter::{Adapter, Change, Comparison, Condition, Order, Page, Query, Verb};
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// A plugin: the adapters of one file. [`crate::export!`] implements it.
+pub trait Plugin {
+    const VERSION: &'static str;
+    fn adapters() -> Vec<Kind>;
+}
+
+/// One adapter of a plugin, its type forgotten.
+pub struct Kind {
+    name: &'static str,
+    requests: &'static [&'static str],
+    settings_schema: fn() -> serde_json::Value,
+    describe: fn(&str) -> Result<Shape>,
+    open: fn(&str, &Shape) -> Result<Rc<dyn Open>>,
+}
+
+pub fn kind<A: Adapter>() -> Kind {
+    Kind {
+        name: A::NAME,
+        requests: A::REQUESTS,
+        settings_schema: A::settings_schema,
+        describe: A::describe,
+        open: |settings, shape| Ok(Rc::new(A::open(settings, shape)?)),
+    }
+}
+
+trait Open {
+    fn read(&self, query: &Query) -> Result<Page>;
+    fn write(&self, change: &Change) -> Result<String>;
+}
+
+impl<A: Adapter> Open for A {
+    fn read(&self, query: &Query) -> Result<Page> {
+        Adapter::read(self, query)
+    }
+
+    fn write(&self, change: &Change) -> Result<String> {
+        Adapter::write(self, change)
+    }
+}
+
+thread_local! { static OPEN: RefCell<HashMap<String, Rc<dyn Open>>> = RefCell::default(); }
+
+/// `{"name", "version", "adapters": [{"name", "settings": schema}], "requests": […]}`; the plugin is named like its
+/// first adapter.
+pub fn about<P: Plugin>() -> String {
+    let adapters = P::adapters();
+    let mut requests: Vec<&str> = adapters.iter().flat_map(|adapter| adapter.requests.iter().copied()).collect();
+    requests.sort_unstable();
+    requests.dedup();
+    let described: Vec<_> = adapters
+        .iter()
+        .map(|adapter| json!({ "name": adapter.name, "settings": (adapter.settings_schema)() }))
+        .collect();
+    let name = adapters.first().map_or("", |adapter| adapter.name);
+    json!({ "name": name, "version": P::VERSION, "adapters": described, "requests": requests }).to_string()
+}
+
+pub fn describe<P: Plugin>(adapter: &str, settings: &str) -> Result<String> {
+    Ok((find::<P>(adapter)?.describe)(settings)?.to_json())
+}
+
+pub fn configure<P: Plugin>(collection: String, adapter: &str, settings: &str, shape: &str) -> Result<()> {
+    let open = (find::<P>(adapter)?.open)(settings, &Shape::parse(shape)?)?;
+    OPEN.with_borrow_mut(|collections| collections.insert(collection, open));
+    Ok(())
+}
+
+pub fn read(collection: &str, query: &Query) -> Result<Page> {
+    opened(collection)?.read(query)
+}
+
+pub fn write(collection: &str, change: &Change) -> Result<String> {
+    opened(collection)?.write(change)
+}
+
+/// A clone of the reference: no borrow of the map is held while the adapter calls an import.
+fn opened(collection: &str) -> Result<Rc<dyn Open>> {
+    OPEN.with_borrow(|collections| collections.get(collection).cloned())
+        .ok_or_else(|| Error::new("not_configured", format!("The collection {collection:?} was never configured.")))
+}
+
+fn find<P: Plugin>(adapter: &str) -> Result<Kind> {
+    P::adapters()
+        .into_iter()
+        .find(|kind| kind.name == adapter)
+        .ok_or_else(|| Error::unsupported(format!("This plugin has no adapter {adapter:?}.")))
+}
+
+/// A query as the component interface carries it: names and JSON text.
+pub fn parse_query(
+    conditions: Vec<(String, String, String)>,
+    order: Vec<String>,
+    columns: Vec<String>,
+    limit: u32,
+    cursor: Option<String>,
+    options: Option<&str>,
+) -> Result<Query> {
+    let conditions = conditions
+        .into_iter()
+        .map(|(column, comparison, value)| {
+            let value = serde_json::from_str(&value).map_err(|_| {
+                Error::invalid(format!("The value of the condition on {column:?} is not JSON.")).field(&column)
+            })?;
+            Ok(Condition { comparison: Comparison::parse(&comparison)?, column, value })
+        })
+        .collect::<Result<_>>()?;
+    let order = order.iter().map(|name| Order::parse(name)).collect();
+    Ok(Query { conditions, order, columns, limit, cursor, options: object(options, "options")? })
+}
+
+pub fn parse_change(verb: &str, key: Option<&str>, record: Option<&str>, options: Option<&str>) -> Result<Change> {
+    Ok(Change {
+        verb: Verb::parse(verb)?,
+        key: object(key, "key")?,
+        record: object(record, "record")?,
+        options: object(options, "options")?,
+    })
+}
+
+fn object(json: Option<&str>, what: &str) -> Result<Map<String, serde_json::Value>> {
+    match json {
+        None => Ok(Map::new()),
+        Some(json) => serde_json::from_str(json)
+            .map_err(|_| Error::invalid(format!("The {what} of the request is not a JSON object.")).field(what)),
+    }
+}
+
+/// Makes the adapters given the exports of this plugin: `weir_plugin_sdk::export!(Sheet);`, or several of them.
+/// The version is the crate's.
+#[macro_export]
+macro_rules! export {
+    ($($adapter:ty),+ $(,)?) => {
+        #[doc(hidden)]
+        #[allow(unreachable_pub)]
+        pub struct WeirPlugin;
+
+        impl $crate::plugin::Plugin for WeirPlugin {
+            const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+
+            fn adapters() -> Vec<$crate::plugin::Kind> {
+                vec![$($crate::plugin::kind::<$adapter>()),+]
+            }
+        }
+
+        // Export names with a version in them do not link natively, so they exist in a component only.
+        #[cfg(target_arch = "wasm32")]
+        #[allow(unsafe_code)]
+        mod weir_plugin_exports {
+            use super::WeirPlugin;
+            $crate::bindings::export_component!(WeirPlugin with_types_in $crate::bindings);
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::{Field, Type};
+
+    struct Echo(String);
+
+    impl Adapter for Echo {
+        const NAME: &'static str = "echo";
+        const REQUESTS: &'static [&'static str] = &["files"];
+
+        fn settings_schema() -> serde_json::Value {
+            json!({ "type": "object" })
+        }
+
+        fn describe(_settings: &str) -> Result<Shape> {
+            let mut shape = Shape::new("echo");
+            shape.fields.push(Field::new("id", Type::Integer));
+            Ok(shape)
+        }
+
+        fn open(settings: &str, _shape: &Shape) -> Result<Self> {
+            Ok(Self(settings.to_owned()))
+        }
+
+        fn read(&self, _query: &Query) -> Result<Page> {
+            Ok(Page { records: self.0.clone(), next: None })
+        }
+    }
+
+    crate::export!(Echo);
+
+    #[test]
+    fn a_plugin_says_what_it_is_and_keeps_its_collections() {
+        let about: serde_json::Value = serde_json::from_str(&about::<WeirPlugin>()).unwrap();
+        assert_eq!(about["adapters"][0]["name"], "echo");
+        assert_eq!(about["requests"], json!(["files"]));
+        let shape = describe::<WeirPlugin>("echo", "{}").unwrap();
+        configure::<WeirPlugin>("one".into(), "echo", "[1]", &shape).unwrap();
+        configure::<WeirPlugin>("two".into(), "echo", "[2]", &shape).unwrap();
+        assert_eq!(read("one", &Query::default()).unwrap().records, "[1]");
+        assert_eq!(read("two", &Query::default()).unwrap().records, "[2]");
+        assert!(read("three", &Query::default()).unwrap_err().is("not_configured"));
+        assert!(write("one", &Change::new(Verb::Delete)).unwrap_err().is("unsupported"));
+        assert!(describe::<WeirPlugin>("other", "{}").unwrap_err().is("unsupported"));
+    }
+
+    #[test]
+    fn requests_that_are_not_json_are_refused_by_name() {
+        let condition = vec![("id".to_owned(), "equals".to_owned(), "{".to_owned())];
+        let error = parse_query(condition, vec![], vec![], 1, None, None).unwrap_err();
+        assert_eq!(error.field.as_deref(), Some("id"));
+        assert!(parse_change("create", None, Some("[]"), None).unwrap_err().is("invalid"));
+        assert!(parse_change("destroy", None, None, None).unwrap_err().is("unsupported"));
+    }
+}

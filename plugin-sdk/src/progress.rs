@@ -1,0 +1,16 @@
+//! How far a call has come, and whether anybody still waits for it.
+
+#[cfg(target_arch = "wasm32")]
+use crate::bindings::weir::plugin::progress as imported;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::testing::progress as imported;
+
+/// `done` must grow with every report of a call; `total` where it is known.
+pub fn report(done: f64, total: Option<f64>, message: &str) {
+    imported::report(done, total, message);
+}
+
+/// True once the caller has gone: stop early.
+pub fn cancelled() -> bool {
+    imported::cancelled()
+}

@@ -1,0 +1,10 @@
+//! Randomness, which a component does not have by itself.
+
+#[cfg(target_arch = "wasm32")]
+use crate::bindings::weir::plugin::random as imported;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::testing::random as imported;
+
+pub fn bytes(length: u32) -> Vec<u8> {
+    imported::bytes(length)
+}

@@ -1,0 +1,162 @@
+//! The shape of a collection's records: what an adapter describes and a contract version records.
+//!
+//! The JSON is that of `weir-contracts`, which is never compiled into a guest; a test there and one here read the same text.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The shape an adapter describes for one collection. Recorded with the contract version; start touches no source.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Shape {
+    pub name: String,
+    pub fields: Vec<Field>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub key: Vec<String>,
+    #[serde(default)]
+    pub capabilities: Capabilities,
+    /// IANA name or offset that zoneless datetimes of the source are read in. Set by the contract; UTC without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Field {
+    pub key: String,
+    #[serde(rename = "type")]
+    pub kind: Type,
+    #[serde(default)]
+    pub nullable: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The source's own name of the type, for the adapter's use only (`int8`, `numeric(10,2)`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native: Option<String>,
+    /// True where the source fills the value when a create leaves it out (a default, an identity column).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub generated: bool,
+    /// The fields of a `record`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<Field>,
+    /// The element of a `list`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<Box<Field>>,
+}
+
+/// The one value table for all sources: see `docs/values.md`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Type {
+    #[default]
+    String,
+    /// Within ±(2^53−1).
+    Integer,
+    /// A string `^-?\d+(\.\d+)?$`.
+    Decimal,
+    /// A finite double.
+    Number,
+    Boolean,
+    /// `YYYY-MM-DD`.
+    Date,
+    /// RFC 3339 in UTC, with `Z`.
+    Datetime,
+    /// Any JSON.
+    Json,
+    Record,
+    List,
+}
+
+/// What the source can do exactly. Whatever is not listed is refused at compile time, never emulated.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// Lookup and list.
+    #[serde(default)]
+    pub read: bool,
+    /// Which of create, update, delete. When empty, `read_only` may say why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<String>,
+    /// Why nothing can be written, for the refusal ("XLSX files are read-only").
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<String>,
+    /// Column → comparisons it supports; `*` stands for every column not named.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub matches: BTreeMap<String, Vec<String>>,
+    /// Columns a list may be ordered by; `["*"]`: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub order: Vec<String>,
+    /// Extra inputs a field may be sent to with `param:`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub params: Vec<Param>,
+    /// Operations for the verb `call`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<Operation>,
+    /// True where the source is an open outside world (rest, upstream): becomes openWorldHint.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub open_world: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Param {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub kind: Type,
+    #[serde(default)]
+    pub required: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// One operation an adapter names and declares, for the verb `call`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Operation {
+    pub name: String,
+    pub effect: Effect,
+    /// What the operation takes; a field of the form goes to one of them with `param:` (by default its own name).
+    #[serde(default)]
+    pub params: Vec<Param>,
+    /// The record it answers.
+    #[serde(default)]
+    pub returns: Vec<Field>,
+}
+
+/// What an operation does to the world; decides the derived annotations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effect {
+    Read,
+    Create,
+    Update,
+    #[default]
+    Destructive,
+}
+
+impl Shape {
+    pub fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
+
+    pub fn field(&self, key: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.key == key)
+    }
+
+    /// A shape from its JSON; one that cannot be read is the gateway's fault, not the author's.
+    pub fn parse(json: &str) -> Result<Self, crate::Error> {
+        serde_json::from_str(json)
+            .map_err(|error| crate::Error::invalid(format!("The recorded shape is wrong: {error}.")).field("shape"))
+    }
+
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a shape has string keys only")
+    }
+}
+
+impl Field {
+    pub fn new(key: &str, kind: Type) -> Self {
+        Self { key: key.to_owned(), kind, ..Self::default() }
+    }
+
+    pub fn nullable(mut self, nullable: bool) -> Self {
+        self.nullable = nullable;
+        self
+    }
+}

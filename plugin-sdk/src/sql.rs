@@ -1,0 +1,46 @@
+//! A database, by the name of a connection. Parameters are always bound, never text of the statement.
+
+#[cfg(target_arch = "wasm32")]
+use crate::bindings::calls::sql as imported;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::testing::sql as imported;
+
+use crate::error::Result;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Statement {
+    pub connection: String,
+    pub text: String,
+    pub parameters: Vec<serde_json::Value>,
+    /// At most this many rows.
+    pub limit: u32,
+    /// JSON.
+    pub options: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// A JSON array of objects; numbers as the database wrote them, so read it with `RawValue`.
+    pub records: String,
+    /// True where the limit cut rows off.
+    pub truncated: bool,
+}
+
+/// `sqlite`, `postgresql`, …
+pub fn dialect(connection: &str) -> Result<String> {
+    imported::dialect(connection)
+}
+
+pub fn query(statement: &Statement) -> Result<Rows> {
+    imported::query(statement)
+}
+
+/// Runs them side by side; answers in the order asked.
+pub fn query_many(statements: &[Statement]) -> Vec<Result<Rows>> {
+    imported::query_many(statements)
+}
+
+/// The number of rows changed.
+pub fn execute(statement: &Statement) -> Result<u64> {
+    imported::execute(statement)
+}

@@ -1,0 +1,21 @@
+//! A clock that stands still until a test moves it.
+
+use std::cell::Cell;
+
+thread_local! { static NOW_MS: Cell<u64> = const { Cell::new(1_700_000_000_000) }; }
+
+pub fn set_ms(now_ms: u64) {
+    NOW_MS.set(now_ms);
+}
+
+pub fn now_ms() -> u64 {
+    NOW_MS.get()
+}
+
+pub fn monotonic_ns() -> u64 {
+    NOW_MS.get().wrapping_mul(1_000_000)
+}
+
+pub(super) fn reset() {
+    NOW_MS.set(1_700_000_000_000);
+}

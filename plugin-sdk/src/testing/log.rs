@@ -1,0 +1,25 @@
+//! What an adapter logged.
+
+use std::cell::RefCell;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub level: String,
+    pub message: String,
+    pub fields: Option<String>,
+}
+
+thread_local! { static LINES: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) }; }
+
+pub fn lines() -> Vec<Line> {
+    LINES.with_borrow(Clone::clone)
+}
+
+pub fn write(level: &str, message: &str, fields: Option<&str>) {
+    let line = Line { level: level.to_owned(), message: message.to_owned(), fields: fields.map(str::to_owned) };
+    LINES.with_borrow_mut(|lines| lines.push(line));
+}
+
+pub(super) fn reset() {
+    LINES.with_borrow_mut(Vec::clear);
+}

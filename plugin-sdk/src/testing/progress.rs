@@ -1,0 +1,30 @@
+//! What an adapter reported, and a caller that may go.
+
+use std::cell::{Cell, RefCell};
+
+thread_local! {
+    static REPORTS: RefCell<Vec<(f64, Option<f64>, String)>> = const { RefCell::new(Vec::new()) };
+    static CANCELLED: Cell<bool> = const { Cell::new(false) };
+}
+
+pub fn reports() -> Vec<(f64, Option<f64>, String)> {
+    REPORTS.with_borrow(Clone::clone)
+}
+
+/// From now on the caller has gone.
+pub fn cancel() {
+    CANCELLED.set(true);
+}
+
+pub fn report(done: f64, total: Option<f64>, message: &str) {
+    REPORTS.with_borrow_mut(|reports| reports.push((done, total, message.to_owned())));
+}
+
+pub fn cancelled() -> bool {
+    CANCELLED.get()
+}
+
+pub(super) fn reset() {
+    REPORTS.with_borrow_mut(Vec::clear);
+    CANCELLED.set(false);
+}
