@@ -58,6 +58,32 @@ pub enum Verb {
     Call,
 }
 
+impl Verb {
+    pub fn from_word(word: &str) -> Option<Self> {
+        let verb = match word {
+            "lookup" => Self::Lookup,
+            "list" => Self::List,
+            "create" => Self::Create,
+            "update" => Self::Update,
+            "delete" => Self::Delete,
+            "call" => Self::Call,
+            _ => return None,
+        };
+        Some(verb)
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Lookup => "lookup",
+            Self::List => "list",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Call => "call",
+        }
+    }
+}
+
 /// Derived from the verb or the operation's effect, never authored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,6 +1,28 @@
 //! Reads a contract file: JSON or YAML, a contract, a bare form or a list of forms.
+//!
+//! What comes out is typed and bounded, and every part knows its place in the file; whether names, types and
+//! bindings make sense is `compile`'s question.
+
+mod collection;
+mod field;
+mod table;
+mod text;
+mod tool;
+
+use serde_json::Value;
 
 use crate::problem::Problem;
+
+pub use collection::{Collection, Override};
+pub use field::{Choice, Field, Kind};
+pub use tool::{Limits, Tool};
+
+use table::{Problems, Table};
+
+/// Largest file, in bytes.
+pub const FILE_BYTES_MAX: usize = 16 << 20;
+const TOOLS_MAX: usize = 20_000;
+const COLLECTIONS_MAX: usize = 500;
 
 /// A file that was read and whose structure is right; names, types and bindings are checked by `compile`.
 #[derive(Clone, Debug)]
@@ -8,18 +30,96 @@ pub struct Source {
     pub file: String,
     /// Absent for a bare form or a list of forms.
     pub contract: Option<String>,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub instructions: Option<String>,
+    pub prefix: Option<String>,
     pub collections: Vec<Collection>,
-}
-
-/// What a contract says about one collection, as far as describing it needs.
-#[derive(Clone, Debug)]
-pub struct Collection {
-    pub name: String,
-    pub adapter: String,
-    pub settings: serde_json::Value,
+    pub tools: Vec<Tool>,
 }
 
 /// Reads `text`; `file` is the name shown in problems. JSON when it starts with `{` or `[`, else YAML.
-pub fn read(file: &str, _text: &str) -> Result<Source, Vec<Problem>> {
-    Err(vec![Problem::new(file, "", "not read yet")])
+pub fn read(file: &str, text: &str) -> Result<Source, Vec<Problem>> {
+    let value = text::read(file, text).map_err(|problem| vec![problem])?;
+    let mut problems = Problems::new(file);
+    let source = source(file, &value, &mut problems);
+    problems.finish(source)
+}
+
+fn source(file: &str, value: &Value, problems: &mut Problems) -> Source {
+    let bare = |tools| Source {
+        file: file.to_owned(),
+        contract: None,
+        title: None,
+        description: None,
+        instructions: None,
+        prefix: None,
+        collections: Vec::new(),
+        tools,
+    };
+    match value {
+        Value::Array(forms) => {
+            if forms.is_empty() {
+                problems.add("", "the list of forms is empty");
+            }
+            let forms = problems.bounded("", forms, TOOLS_MAX, "forms");
+            let read = |(index, form): (usize, &Value)| tool::read_bare(form, format!("/{index}"), problems);
+            let tools = forms.iter().enumerate().filter_map(read).collect();
+            bare(tools)
+        }
+        Value::Object(map) if map.contains_key("contract") => contract(file, value, problems),
+        Value::Object(map) if map.contains_key("tool") || !map.contains_key("tools") => {
+            bare(tool::read_bare(value, String::new(), problems).into_iter().collect())
+        }
+        Value::Object(_) => {
+            problems.add_hint("", "the file has tools, but no contract name", "add `contract: NAME` at the top");
+            bare(Vec::new())
+        }
+        _ => {
+            problems.add_hint(
+                "",
+                "the file is neither a contract, a form nor a list of forms",
+                "start with `contract: NAME`, or with `tool: NAME` and `fields:`",
+            );
+            bare(Vec::new())
+        }
+    }
+}
+
+fn contract(file: &str, value: &Value, problems: &mut Problems) -> Source {
+    const KEYS: &[&str] = &["contract", "title", "description", "instructions", "prefix", "collections", "tools"];
+    let table = Table::new(value, String::new(), problems).expect("the caller saw an object");
+    table.check_keys(KEYS, problems);
+    let mut collections = Vec::new();
+    if let Some(entries) = table.object("collections", problems) {
+        if entries.len() > COLLECTIONS_MAX {
+            problems.add("/collections", format!("more than {COLLECTIONS_MAX} collections"));
+        }
+        for (name, entry) in entries.iter().take(COLLECTIONS_MAX) {
+            collections.extend(collection::read(name, entry, table.at("collections"), problems));
+        }
+    }
+    let mut tools = Vec::new();
+    match table.list("tools", problems) {
+        Some(entries) => {
+            if entries.is_empty() {
+                problems.add("/tools", "the contract has no tools");
+            }
+            for (index, entry) in problems.bounded("/tools", entries, TOOLS_MAX, "tools").iter().enumerate() {
+                tools.extend(tool::read(entry, format!("/tools/{index}"), problems));
+            }
+        }
+        None if !table.has("tools") => problems.add_hint("", "the contract has no tools", "add `tools:`"),
+        None => {}
+    }
+    Source {
+        file: file.to_owned(),
+        contract: Some(table.text("contract", 200, problems).unwrap_or_default()),
+        title: table.text("title", table::TITLE_MAX, problems),
+        description: table.text("description", table::TEXT_MAX, problems),
+        instructions: table.text("instructions", table::TEXT_MAX, problems),
+        prefix: table.text("prefix", 200, problems),
+        collections,
+        tools,
+    }
 }

@@ -1,8 +1,18 @@
 //! The one strict JSON reader, for arguments, guest records and contract files.
 //!
-//! Refuses duplicate keys, depth over 64, lone surrogates and integers outside ±(2^53−1) or numbers that are not finite.
+//! Refuses duplicate keys, depth over 64, lone surrogates, integers outside ±(2^53−1) however they are written, and
+//! numbers that are not finite. An integer has one form afterwards: `5.0` and `5e0` are read as `5`, so that what was
+//! validated is what is sent.
 
-use serde_json::Value;
+use std::cell::RefCell;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// Containers inside each other; the outermost counts as one.
+pub const DEPTH_MAX: usize = 64;
+/// 2^53−1: the largest integer that every JSON implementation reads alike.
+pub const INTEGER_MAX: i64 = 9_007_199_254_740_991;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -10,8 +20,310 @@ pub struct JsonError {
     /// JSON Pointer to the value at fault, as far as it is known.
     pub path: String,
     pub message: String,
+    pub fault: Fault,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Not JSON at all, or something behind its end.
+    Syntax,
+    DuplicateKey,
+    TooDeep,
+    /// An integer outside ±(2^53−1) or a number too large for a double.
+    NumberOutOfRange,
+}
+
+/// Reads one JSON document; the error is the first fault.
 pub fn read(text: &str) -> Result<Value, JsonError> {
-    serde_json::from_str(text).map_err(|error| JsonError { path: String::new(), message: error.to_string() })
+    read_quickly(text).ok_or_else(|| {
+        let (_, mut faults) = read_all(text);
+        if faults.is_empty() { syntax(String::new(), "not valid JSON".to_owned()) } else { faults.remove(0) }
+    })
+}
+
+/// Reads as far as it goes and reports every fault. The value is there unless the text is not JSON or too deep; of
+/// duplicate keys it holds the last, and numbers out of range are as near as a double comes.
+pub(crate) fn read_all(text: &str) -> (Option<Value>, Vec<JsonError>) {
+    let walk = Walk { place: Some(RefCell::default()), faults: RefCell::default() };
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let outcome = ValueSeed { walk: &walk, depth: 0 }.deserialize(&mut deserializer);
+    let place = walk.pointer();
+    let mut faults = walk.faults.into_inner();
+    match outcome.and_then(|value| deserializer.end().map(|()| value)) {
+        Ok(value) => (Some(value), faults),
+        Err(_) if faults.iter().any(|fault| fault.fault == Fault::TooDeep) => (None, faults),
+        Err(error) if error.to_string().starts_with("number out of range") => {
+            faults.push(JsonError {
+                path: place,
+                message: "a number is too large".to_owned(),
+                fault: Fault::NumberOutOfRange,
+            });
+            (None, faults)
+        }
+        Err(error) => {
+            faults.push(syntax(place, error.to_string()));
+            (None, faults)
+        }
+    }
+}
+
+/// Reads a document of another format into a value by the same rules. The second is the first fault of ours; without
+/// one the error is the format's own.
+pub(crate) fn read_other<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Value, (Option<JsonError>, String, D::Error)> {
+    let walk = Walk { place: Some(RefCell::default()), faults: RefCell::default() };
+    let outcome = ValueSeed { walk: &walk, depth: 0 }.deserialize(deserializer);
+    let place = walk.pointer();
+    let fault = walk.faults.into_inner().into_iter().next();
+    match (outcome, fault) {
+        (Ok(value), None) => Ok(value),
+        (Ok(_), Some(fault)) => {
+            let message = fault.message.clone();
+            Err((Some(fault), place, D::Error::custom(message)))
+        }
+        (Err(error), fault) => Err((fault, place, error)),
+    }
+}
+
+/// Appends one reference token to a JSON Pointer.
+pub fn push_pointer(pointer: &mut String, token: &str) {
+    pointer.push('/');
+    for character in token.chars() {
+        match character {
+            '~' => pointer.push_str("~0"),
+            '/' => pointer.push_str("~1"),
+            other => pointer.push(other),
+        }
+    }
+}
+
+/// The tokens of a JSON Pointer, unescaped.
+pub(crate) fn pointer_tokens(pointer: &str) -> Vec<String> {
+    pointer.split('/').skip(1).map(|token| token.replace("~1", "/").replace("~0", "~")).collect()
+}
+
+/// The one form a double has: integers within ±(2^53−1) as integers, so never `1.0` or `-0`.
+pub(crate) fn canonical(number: f64) -> Option<Number> {
+    let limit = INTEGER_MAX as f64;
+    if number.fract() == 0.0 && number.abs() <= limit {
+        return Some(Number::from(number as i64));
+    }
+    Number::from_f64(number)
+}
+
+/// The path that is taken for every call: no places are kept, the first fault ends it.
+fn read_quickly(text: &str) -> Option<Value> {
+    let walk = Walk { place: None, faults: RefCell::default() };
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = ValueSeed { walk: &walk, depth: 0 }.deserialize(&mut deserializer).ok()?;
+    deserializer.end().ok()?;
+    Some(value)
+}
+
+fn syntax(path: String, message: String) -> JsonError {
+    JsonError { path, message, fault: Fault::Syntax }
+}
+
+struct Walk {
+    /// Where the reader stands; kept only when faults are to be told.
+    place: Option<RefCell<Vec<String>>>,
+    faults: RefCell<Vec<JsonError>>,
+}
+
+impl Walk {
+    /// Notes a fault and goes on, or, when places are not kept, ends the reading.
+    fn fault<E: serde::de::Error>(&self, fault: Fault, message: impl Into<String>) -> Result<(), E> {
+        let message = message.into();
+        if self.place.is_none() || fault == Fault::TooDeep {
+            self.faults.borrow_mut().push(JsonError { path: self.pointer(), message: message.clone(), fault });
+            return Err(E::custom(message));
+        }
+        self.faults.borrow_mut().push(JsonError { path: self.pointer(), message, fault });
+        Ok(())
+    }
+
+    fn enter(&self, token: impl FnOnce() -> String) {
+        if let Some(place) = &self.place {
+            place.borrow_mut().push(token());
+        }
+    }
+
+    fn leave(&self) {
+        if let Some(place) = &self.place {
+            place.borrow_mut().pop();
+        }
+    }
+
+    fn pointer(&self) -> String {
+        let mut pointer = String::new();
+        if let Some(place) = &self.place {
+            place.borrow().iter().for_each(|token| push_pointer(&mut pointer, token));
+        }
+        pointer
+    }
+}
+
+struct ValueSeed<'w> {
+    walk: &'w Walk,
+    depth: usize,
+}
+
+impl ValueSeed<'_> {
+    fn deeper<E: serde::de::Error>(&self) -> Result<Self, E> {
+        if self.depth >= DEPTH_MAX {
+            self.walk.fault(Fault::TooDeep, format!("nested deeper than {DEPTH_MAX} levels"))?;
+        }
+        Ok(Self { walk: self.walk, depth: self.depth + 1 })
+    }
+
+    fn out_of_range<E: serde::de::Error>(&self) -> Result<(), E> {
+        self.walk.fault(Fault::NumberOutOfRange, "an integer is outside ±(2^53−1)")
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ValueSeed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Value, E> {
+        if value < -INTEGER_MAX {
+            self.out_of_range()?;
+        }
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Value, E> {
+        if value > INTEGER_MAX as u64 {
+            self.out_of_range()?;
+        }
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        if !value.is_finite() {
+            self.walk.fault(Fault::NumberOutOfRange, "a number is not finite")?;
+            return Ok(Value::Null);
+        }
+        if value.fract() == 0.0 && value.abs() > INTEGER_MAX as f64 {
+            self.out_of_range()?;
+        }
+        Ok(canonical(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        self.deeper::<A::Error>()?;
+        loop {
+            self.walk.enter(|| items.len().to_string());
+            let Some(item) = access.next_element_seed(self.deeper()?)? else {
+                self.walk.leave();
+                return Ok(Value::Array(items));
+            };
+            self.walk.leave();
+            items.push(item);
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        // Asked for before the first member: an empty object at the last level is a level too.
+        let mut map = Map::new();
+        self.deeper::<A::Error>()?;
+        while let Some(key) = access.next_key::<String>()? {
+            self.walk.enter(|| key.clone());
+            let value = access.next_value_seed(self.deeper()?)?;
+            if map.contains_key(&key) {
+                self.walk.fault(Fault::DuplicateKey, "a key occurs twice")?;
+            }
+            self.walk.leave();
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(text: &str) -> (Fault, String) {
+        let error = read(text).expect_err(text);
+        (error.fault, error.path)
+    }
+
+    #[test]
+    fn refusals_name_the_place() {
+        assert_eq!(fault(r#"{"a":1,"a":2}"#), (Fault::DuplicateKey, "/a".into()));
+        assert_eq!(fault(r#"{"a":[{"b/c":1,"b/c":2}]}"#), (Fault::DuplicateKey, "/a/0/b~1c".into()));
+        assert_eq!(fault(r#"{"a":1,"\u0061":2}"#), (Fault::DuplicateKey, "/a".into()));
+        assert_eq!(fault(r#"{"n":9007199254740992}"#), (Fault::NumberOutOfRange, "/n".into()));
+        assert_eq!(fault(r#"{"n":-9007199254740992}"#), (Fault::NumberOutOfRange, "/n".into()));
+        assert_eq!(fault(r#"{"n":99999999999999999999}"#), (Fault::NumberOutOfRange, "/n".into()));
+        assert_eq!(fault(r#"{"n":1e20}"#), (Fault::NumberOutOfRange, "/n".into()));
+        assert_eq!(fault(r#"{"n":[1e400]}"#), (Fault::NumberOutOfRange, "/n/0".into()));
+        assert_eq!(fault(r#"{"s":"\ud800"}"#).0, Fault::Syntax);
+        assert_eq!(fault(r#"{"s":"\udc00\ud800"}"#).0, Fault::Syntax);
+        assert_eq!(fault(r#"{"\ud800":1}"#).0, Fault::Syntax);
+        for text in ["", "  ", "{", "[1,]", "{}x", "{} {}", "NaN", "Infinity", "01", "\"\u{1}\"", "{a:1}", "\u{feff}{}"]
+        {
+            assert_eq!(fault(text).0, Fault::Syntax, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn depth_is_bounded_exactly() {
+        for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+            let nested = |depth: usize| {
+                let inner = if open == "[" { "[]" } else { "{}" };
+                format!("{}{inner}{}", open.repeat(depth - 1), close.repeat(depth - 1))
+            };
+            assert!(read(&nested(DEPTH_MAX)).is_ok());
+            assert_eq!(fault(&nested(DEPTH_MAX + 1)).0, Fault::TooDeep);
+            assert!(read(&nested(50_000)).is_err());
+        }
+    }
+
+    #[test]
+    fn integers_have_one_form() {
+        let value = read(r#"[5.0, 5e0, -0, -0.0, 0.1, 9007199254740991, 0.30000000000000004, 1E2]"#).expect("valid");
+        assert_eq!(value.to_string(), "[5,5,0,0,0.1,9007199254740991,0.30000000000000004,100]");
+    }
+
+    #[test]
+    fn all_faults_are_told() {
+        let (value, faults) = read_all(r#"{"a":1,"a":2,"b":9007199254740993,"c":true}"#);
+        assert_eq!(faults.len(), 2);
+        assert_eq!(value.expect("read")["a"], 2);
+    }
 }

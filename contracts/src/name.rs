@@ -1,7 +1,131 @@
-//! Names of contracts, tools and fields.
+//! Names of contracts, collections, tools and fields: each rule once, with the sentence that refuses.
+
+/// Longest tool name that clients take with their own `mcp__server__` in front; above it is a warning.
+pub const TOOL_LENGTH_GOOD: usize = 45;
+const TOOL_LENGTH_MAX: usize = 64;
+const FIELD_LENGTH_MAX: usize = 64;
+
+/// `[a-z][a-z0-9-]{0,31}`: it is also a path segment.
+pub fn check_contract(name: &str) -> Result<(), String> {
+    let mut characters = name.chars();
+    let starts = characters.next().is_some_and(|first| first.is_ascii_lowercase());
+    let continues = characters.all(|next| next.is_ascii_lowercase() || next.is_ascii_digit() || next == '-');
+    match starts && continues && name.len() <= 32 {
+        true => Ok(()),
+        false => Err(format!(
+            "the contract name {} is not a lowercase letter followed by up to 31 of a-z, 0-9 and '-'",
+            quoted(name)
+        )),
+    }
+}
 
 /// `[A-Za-z0-9_-]{1,64}`: what every known client accepts; one bad name costs some of them the whole list.
 pub fn is_tool(name: &str) -> bool {
-    (1..=64).contains(&name.len())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+    check_tool(name).is_ok()
+}
+
+/// As [`is_tool`], with the sentence that refuses; the prefix is part of the name.
+pub fn check_tool(name: &str) -> Result<(), String> {
+    if name.is_empty() || !name.chars().all(is_plain) {
+        return Err(format!("the tool name {} is not made of A-Z, a-z, 0-9, '_' and '-'", quoted(name)));
+    }
+    if name.len() > TOOL_LENGTH_MAX {
+        return Err(format!("the tool name {} is longer than {TOOL_LENGTH_MAX} characters", quoted(name)));
+    }
+    Ok(())
+}
+
+/// `[A-Za-z0-9_-]{1,64}`.
+pub fn check_collection(name: &str) -> Result<(), String> {
+    match !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain) {
+        true => Ok(()),
+        false => Err(format!("the collection name {} is not 1 to 64 of A-Z, a-z, 0-9, '_' and '-'", quoted(name))),
+    }
+}
+
+/// `[^\s]{1,64}`, any script; nothing invisible, since two names that look alike are a trap.
+pub fn check_field(name: &str) -> Result<(), String> {
+    if name.is_empty() {
+        return Err("the field name is empty".to_owned());
+    }
+    if name.chars().count() > FIELD_LENGTH_MAX {
+        return Err(format!("the field name {} is longer than {FIELD_LENGTH_MAX} characters", quoted(name)));
+    }
+    if name.chars().any(|character| character.is_whitespace() || is_invisible(character)) {
+        return Err(format!("the field name {} has white space or invisible characters", quoted(name)));
+    }
+    Ok(())
+}
+
+/// A name as shown in a message: short, and harmless to a terminal.
+pub(crate) fn quoted(name: &str) -> String {
+    let mut shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
+    if name.chars().count() > 80 {
+        shown.push('…');
+    }
+    format!("'{shown}'")
+}
+
+/// The nearest of the known names, when one is near enough to be meant.
+pub(crate) fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let wanted: String = name.chars().take(FIELD_LENGTH_MAX).collect::<String>().to_lowercase();
+    let mut best: Option<(f64, &str)> = None;
+    for candidate in known {
+        let lower = candidate.to_lowercase();
+        let likeness = match (wanted.chars().count().min(lower.chars().count()) >= 3)
+            && (wanted.contains(&lower) || lower.contains(&wanted))
+        {
+            true => 0.9,
+            false => strsim::normalized_damerau_levenshtein(&wanted, &lower),
+        };
+        if likeness >= 0.55 && best.is_none_or(|(found, _)| likeness > found) {
+            best = Some((likeness, candidate));
+        }
+    }
+    best.map(|(_, name)| name)
+}
+
+fn is_plain(character: char) -> bool {
+    character.is_ascii_alphanumeric() || character == '_' || character == '-'
+}
+
+fn is_invisible(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for (name, good) in
+            [("support", true), ("a", true), ("a-1", true), ("", false), ("1a", false), ("A", false), ("a_b", false)]
+        {
+            assert_eq!(check_contract(name).is_ok(), good, "{name}");
+        }
+        assert!(check_contract(&"a".repeat(32)).is_ok());
+        assert!(check_contract(&"a".repeat(33)).is_err());
+        assert!(check_tool(&"a".repeat(64)).is_ok());
+        assert!(check_tool(&"a".repeat(65)).is_err());
+        for bad in ["", "a b", "a.b", "a/b", "ü", "a\n", "а"] {
+            assert!(check_tool(bad).is_err(), "{bad}");
+        }
+        for good in ["Größe", "名前", "a.b", "__proto__", &"ü".repeat(64)] {
+            assert!(check_field(good).is_ok(), "{good}");
+        }
+        for bad in ["", "a b", "a\u{200b}b", "a\u{0}", "\u{3000}", &"ü".repeat(65)] {
+            assert!(check_field(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn nearest_means_near() {
+        assert_eq!(nearest("subjet", ["subject", "status"]), Some("subject"));
+        assert_eq!(nearest("email_address", ["name", "email"]), Some("email"));
+        assert_eq!(nearest("zzz", ["subject", "status"]), None);
+    }
 }

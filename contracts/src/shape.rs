@@ -65,6 +65,28 @@ pub enum Type {
     List,
 }
 
+impl Type {
+    /// From its word in a file.
+    pub(crate) fn deserialize_value(value: &serde_json::Value) -> Option<Self> {
+        Self::deserialize(value).ok()
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Decimal => "decimal",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Date => "date",
+            Self::Datetime => "datetime",
+            Self::Json => "json",
+            Self::Record => "record",
+            Self::List => "list",
+        }
+    }
+}
+
 /// What the source can do exactly. Whatever is not listed is refused at compile time, never emulated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

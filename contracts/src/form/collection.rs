@@ -1,0 +1,107 @@
+//! What a contract says about one collection.
+
+use serde_json::Value;
+
+use super::table::{self, Problems, Table};
+use crate::{json, shape::Type};
+
+/// A source as the contract names it, before its shape is known.
+#[derive(Clone, Debug)]
+pub struct Collection {
+    pub name: String,
+    pub adapter: String,
+    pub settings: Value,
+    /// The columns that may leave; `None`: all but the hidden ones.
+    pub columns: Option<Vec<String>>,
+    pub hide: Vec<String>,
+    pub key: Option<Vec<String>>,
+    pub write: bool,
+    /// What the contract knows better than the source, by column.
+    pub overrides: Vec<Override>,
+    pub timezone: Option<String>,
+    pub(crate) place: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Override {
+    pub column: String,
+    pub kind: Option<Type>,
+    pub nullable: Option<bool>,
+    pub description: Option<String>,
+}
+
+pub(super) fn read(name: &str, entry: &Value, parent: String, problems: &mut Problems) -> Option<Collection> {
+    const KEYS: &[&str] = &["adapter", "settings", "columns", "hide", "key", "write", "shape", "timezone"];
+    let mut place = parent;
+    json::push_pointer(&mut place, name);
+    let table = Table::new(entry, place.clone(), problems)?;
+    table.check_keys(KEYS, problems);
+    if table.has("columns") && table.has("hide") {
+        problems.add_hint(table.at("hide"), "'columns' and 'hide' exclude each other", "keep one of them");
+    }
+    let settings = match table.get("settings") {
+        Some(Value::Object(_)) => table.get("settings").cloned().unwrap_or_default(),
+        Some(other) => {
+            problems.add(table.at("settings"), format!("must be an object, not {}", table::kind(other)));
+            Value::Null
+        }
+        None => Value::Object(Default::default()),
+    };
+    let key = table.names("key", problems);
+    if key.as_ref().is_some_and(Vec::is_empty) {
+        problems.add_hint(table.at("key"), "the key has no columns", "name them, or leave 'key' out");
+    }
+    Some(Collection {
+        name: name.to_owned(),
+        adapter: table.required_text("adapter", problems).unwrap_or_default(),
+        settings,
+        columns: table.names("columns", problems),
+        hide: table.names("hide", problems).unwrap_or_default(),
+        key,
+        write: table.flag("write", problems).unwrap_or(false),
+        overrides: overrides(&table, problems),
+        timezone: table.text("timezone", 64, problems),
+        place,
+    })
+}
+
+fn overrides(table: &Table<'_>, problems: &mut Problems) -> Vec<Override> {
+    let Some(columns) = table.object("shape", problems) else { return Vec::new() };
+    let place = table.at("shape");
+    let mut overrides = Vec::new();
+    for (column, value) in columns {
+        let mut place = place.clone();
+        json::push_pointer(&mut place, column);
+        let entry = match value {
+            Value::String(_) => Override {
+                column: column.clone(),
+                kind: kind(value, &place, problems),
+                nullable: None,
+                description: None,
+            },
+            _ => {
+                let Some(table) = Table::new(value, place, problems) else { continue };
+                table.check_keys(&["type", "nullable", "description"], problems);
+                Override {
+                    column: column.clone(),
+                    kind: table.get("type").and_then(|value| kind(value, &table.at("type"), problems)),
+                    nullable: table.flag("nullable", problems),
+                    description: table.text("description", table::TEXT_MAX, problems),
+                }
+            }
+        };
+        overrides.push(entry);
+    }
+    overrides
+}
+
+fn kind(value: &Value, place: &str, problems: &mut Problems) -> Option<Type> {
+    match Type::deserialize_value(value) {
+        Some(Type::Record | Type::List) | None => {
+            let names = "string, integer, decimal, number, boolean, date, datetime, json";
+            problems.add_hint(place, "is not a type that a contract may give a column", format!("types: {names}"));
+            None
+        }
+        kind => kind,
+    }
+}

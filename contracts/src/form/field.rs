@@ -1,0 +1,313 @@
+//! One field of a form, as written.
+
+use serde_json::{Number, Value};
+
+use super::table::{self, Problems, Table};
+use crate::name;
+
+/// Fields of one form, those inside records and lists included.
+const FIELDS_MAX: usize = 300;
+const CHOICES_MAX: usize = 1_000;
+
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// Empty for the element of a list.
+    pub name: String,
+    pub kind: Kind,
+    pub required: bool,
+    pub help: Option<String>,
+    pub title: Option<String>,
+    pub default: Option<Value>,
+    pub nullable: bool,
+    pub column: Option<String>,
+    pub comparison: Option<String>,
+    pub param: Option<String>,
+    pub(crate) place: String,
+}
+
+/// The closed table of field types, each with its own keys.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    Text { min_length: Option<u64>, max_length: Option<u64>, pattern: Option<String> },
+    Email,
+    Url,
+    Number { min: Option<Number>, max: Option<Number>, step: Option<Number>, decimals: Option<bool> },
+    Dropdown { choices: Vec<Choice> },
+    MultiChoice { choices: Vec<Choice>, min_items: Option<u64>, max_items: Option<u64> },
+    Checkbox,
+    Date,
+    Datetime,
+    File,
+    Record { fields: Vec<Field> },
+    List { of: Box<Field>, min_items: Option<u64>, max_items: Option<u64> },
+}
+
+/// The title is for people who fill in the form; the schema has the value alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub value: String,
+    pub title: Option<String>,
+}
+
+const TYPES: &[&str] = &[
+    "text",
+    "multiline",
+    "email",
+    "url",
+    "number",
+    "dropdown",
+    "multi-choice",
+    "checkbox",
+    "date",
+    "datetime",
+    "file",
+    "record",
+    "list",
+];
+
+impl Kind {
+    /// The word for it in a message.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Text { .. } => "text",
+            Self::Email => "email",
+            Self::Url => "url",
+            Self::Number { .. } => "number",
+            Self::Dropdown { .. } => "dropdown",
+            Self::MultiChoice { .. } => "multi-choice",
+            Self::Checkbox => "checkbox",
+            Self::Date => "date",
+            Self::Datetime => "datetime",
+            Self::File => "file",
+            Self::Record { .. } => "record",
+            Self::List { .. } => "list",
+        }
+    }
+}
+
+/// Where a field stands decides which keys it may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Position {
+    Form,
+    Record,
+    /// The element of a list: it has no name, and is never absent.
+    Element,
+}
+
+/// The fields of a form.
+pub(super) fn read_all(values: &[Value], place: &str, problems: &mut Problems) -> Vec<Field> {
+    let mut left = FIELDS_MAX;
+    let fields = read_list(values, place, Position::Form, &mut left, problems);
+    if left == 0 {
+        problems.add(place, format!("the form has more than {FIELDS_MAX} fields"));
+    }
+    fields
+}
+
+fn read_list(
+    values: &[Value],
+    place: &str,
+    position: Position,
+    left: &mut usize,
+    problems: &mut Problems,
+) -> Vec<Field> {
+    let mut fields: Vec<Field> = Vec::new();
+    for (index, value) in values.iter().enumerate() {
+        if *left == 0 {
+            break;
+        }
+        let place = format!("{place}/{index}");
+        let Some(field) = read(value, place.clone(), position, left, problems) else { continue };
+        if fields.iter().any(|other| other.name == field.name) {
+            problems.add(format!("{place}/name"), format!("the field name {} occurs twice", name::quoted(&field.name)));
+        }
+        fields.push(field);
+    }
+    fields
+}
+
+fn read(value: &Value, place: String, position: Position, left: &mut usize, problems: &mut Problems) -> Option<Field> {
+    *left = left.saturating_sub(1);
+    let table = Table::new(value, place.clone(), problems)?;
+    let kind_name = match table.required_text("type", problems) {
+        Some(kind) if TYPES.contains(&kind.as_str()) => Some(kind),
+        Some(kind) => {
+            let hint = match name::nearest(&kind, TYPES.iter().copied()) {
+                Some(near) => format!("did you mean '{near}'? types: {}", TYPES.join(", ")),
+                None => format!("types: {}", TYPES.join(", ")),
+            };
+            problems.add_hint(table.at("type"), format!("unknown field type {}", name::quoted(&kind)), hint);
+            None
+        }
+        None => None,
+    };
+    let field_name = match position {
+        Position::Element => String::new(),
+        _ => table.required_text("name", problems).unwrap_or_default(),
+    };
+    if position != Position::Element
+        && table.get("name").is_some_and(Value::is_string)
+        && let Err(message) = name::check_field(&field_name)
+    {
+        problems.add(table.at("name"), message);
+    }
+    check_keys(&table, kind_name.as_deref(), position, problems);
+    let required = table.flag("required", problems).unwrap_or(false);
+    let default = table.get("default").cloned();
+    if required && default.is_some() {
+        problems.add_hint(
+            table.at("default"),
+            "a required field has no use for a default",
+            "drop 'required' or 'default'",
+        );
+    }
+    let kind = read_kind(&table, kind_name.as_deref()?, left, problems)?;
+    Some(Field {
+        name: field_name,
+        kind,
+        required,
+        help: table.text("help", table::TEXT_MAX, problems),
+        title: table.text("title", table::TITLE_MAX, problems),
+        default,
+        nullable: table.flag("nullable", problems).unwrap_or(false),
+        column: table.text("column", table::TITLE_MAX, problems),
+        comparison: table.text("match", table::TITLE_MAX, problems),
+        param: table.text("param", table::TITLE_MAX, problems),
+        place,
+    })
+}
+
+fn check_keys(table: &Table<'_>, kind: Option<&str>, position: Position, problems: &mut Problems) {
+    for key in ["from", "value"].into_iter().filter(|key| table.has(key)) {
+        problems.add_hint(
+            table.at(key),
+            format!("'{key}' is not supported yet"),
+            "fields bound to the caller or to a constant come with a later version",
+        );
+    }
+    let mut known = vec!["type", "help", "title", "nullable", "from", "value"];
+    match position {
+        Position::Form => known.extend(["name", "required", "default", "column", "match", "param"]),
+        Position::Record => known.extend(["name", "required", "default"]),
+        Position::Element => {}
+    }
+    match kind {
+        Some(kind) => known.extend(own_keys(kind)),
+        // The type is unknown, so its keys cannot be told apart: any type's key passes here.
+        None => known.extend(TYPES.iter().flat_map(|kind| own_keys(kind))),
+    }
+    table.check_keys(&known, problems);
+}
+
+fn own_keys(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "text" | "multiline" => &["min_length", "max_length", "pattern"],
+        "number" => &["min", "max", "step", "decimals"],
+        "dropdown" => &["choices"],
+        "multi-choice" => &["choices", "min_items", "max_items"],
+        "record" => &["fields"],
+        "list" => &["of", "min_items", "max_items"],
+        _ => &[],
+    }
+}
+
+fn read_kind(table: &Table<'_>, kind: &str, left: &mut usize, problems: &mut Problems) -> Option<Kind> {
+    const LENGTH_MAX: u64 = 10_000_000;
+    const ITEMS_MAX: u64 = 100_000;
+    let count = |key: &str, max: u64, problems: &mut Problems| table.count(key, 0..=max, problems);
+    let kind = match kind {
+        "text" | "multiline" => Kind::Text {
+            min_length: count("min_length", LENGTH_MAX, problems),
+            max_length: count("max_length", LENGTH_MAX, problems),
+            pattern: table.text("pattern", 1_000, problems),
+        },
+        "email" => Kind::Email,
+        "url" => Kind::Url,
+        "number" => Kind::Number {
+            min: table.number("min", problems),
+            max: table.number("max", problems),
+            step: table.number("step", problems),
+            decimals: table.flag("decimals", problems),
+        },
+        "dropdown" => Kind::Dropdown { choices: choices(table, problems) },
+        "multi-choice" => Kind::MultiChoice {
+            choices: choices(table, problems),
+            min_items: count("min_items", ITEMS_MAX, problems),
+            max_items: count("max_items", ITEMS_MAX, problems),
+        },
+        "checkbox" => Kind::Checkbox,
+        "date" => Kind::Date,
+        "datetime" => Kind::Datetime,
+        "file" => Kind::File,
+        "record" => {
+            if !table.has("fields") {
+                problems.add_hint(table.at("fields"), "a record needs its fields", "add `fields: [...]`");
+            }
+            let values = table.list("fields", problems)?;
+            Kind::Record { fields: read_list(values, &table.at("fields"), Position::Record, left, problems) }
+        }
+        _ => {
+            let Some(of) = table.get("of") else {
+                problems.add_hint(table.at("of"), "a list needs the type of its items", "add `of: { type: text }`");
+                return None;
+            };
+            let of = read(of, table.at("of"), Position::Element, left, problems)?;
+            Kind::List {
+                of: Box::new(of),
+                min_items: count("min_items", ITEMS_MAX, problems),
+                max_items: count("max_items", ITEMS_MAX, problems),
+            }
+        }
+    };
+    Some(kind)
+}
+
+fn choices(table: &Table<'_>, problems: &mut Problems) -> Vec<Choice> {
+    let place = table.at("choices");
+    let Some(values) = table.list("choices", problems) else {
+        if !table.has("choices") {
+            problems.add_hint(place, "the choices are missing", "add `choices: [a, b]`");
+        }
+        return Vec::new();
+    };
+    if values.is_empty() {
+        problems.add(place.clone(), "there is no choice");
+    }
+    let mut choices: Vec<Choice> = Vec::new();
+    for (index, value) in problems.bounded(&place, values, CHOICES_MAX, "choices").iter().enumerate() {
+        let place = format!("{place}/{index}");
+        let Some(choice) = choice(value, place.clone(), problems) else { continue };
+        if choices.iter().any(|other| other.value == choice.value) {
+            problems.add(place, format!("the choice {} occurs twice", name::quoted(&choice.value)));
+        }
+        choices.push(choice);
+    }
+    choices
+}
+
+fn choice(value: &Value, place: String, problems: &mut Problems) -> Option<Choice> {
+    match value {
+        Value::String(text) => Some(Choice { value: text.clone(), title: None }),
+        Value::Object(_) => {
+            let table = Table::new(value, place, problems)?;
+            table.check_keys(&["value", "title"], problems);
+            if let Some(other) = table.get("value").filter(|value| !value.is_string()) {
+                not_text(other, table.at("value"), problems);
+                return None;
+            }
+            Some(Choice {
+                value: table.required_text("value", problems)?,
+                title: table.text("title", table::TITLE_MAX, problems),
+            })
+        }
+        other => {
+            not_text(other, place, problems);
+            None
+        }
+    }
+}
+
+fn not_text(value: &Value, place: String, problems: &mut Problems) {
+    let message = format!("a choice must be text, not {}", table::kind(value));
+    problems.add_hint(place, message, "put it in quotes; for numbers use type: number");
+}

@@ -1,0 +1,211 @@
+//! Reading one object of a file: each key by its type, unknown keys refused, every problem kept.
+
+use serde_json::{Map, Value};
+
+use crate::{json, name, problem::Problem};
+
+pub(super) const TITLE_MAX: usize = 200;
+pub(super) const TEXT_MAX: usize = 20_000;
+
+/// The problems found so far.
+pub(crate) struct Problems {
+    file: String,
+    found: Vec<Problem>,
+}
+
+/// Reports at most this many; a file with more is one mistake repeated.
+const PROBLEMS_MAX: usize = 1_000;
+
+impl Problems {
+    pub(crate) fn new(file: &str) -> Self {
+        Self { file: file.to_owned(), found: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, place: impl Into<String>, message: impl Into<String>) {
+        self.push(Problem::new(&self.file, place, message));
+    }
+
+    pub(crate) fn add_hint(&mut self, place: impl Into<String>, message: impl Into<String>, hint: impl Into<String>) {
+        self.push(Problem::new(&self.file, place, message).hint(hint));
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    pub(crate) fn finish<T>(self, value: T) -> Result<T, Vec<Problem>> {
+        match self.found.is_empty() {
+            true => Ok(value),
+            false => Err(self.found),
+        }
+    }
+
+    /// The first `max` entries; more are a problem.
+    pub(super) fn bounded<'v>(&mut self, place: &str, entries: &'v [Value], max: usize, what: &str) -> &'v [Value] {
+        if entries.len() > max {
+            self.add(place, format!("more than {max} {what}"));
+        }
+        &entries[..entries.len().min(max)]
+    }
+
+    fn push(&mut self, problem: Problem) {
+        if self.found.len() < PROBLEMS_MAX && !self.found.contains(&problem) {
+            self.found.push(problem);
+        }
+    }
+}
+
+pub(super) struct Table<'v> {
+    place: String,
+    map: &'v Map<String, Value>,
+}
+
+impl<'v> Table<'v> {
+    pub(super) fn new(value: &'v Value, place: String, problems: &mut Problems) -> Option<Self> {
+        match value {
+            Value::Object(map) => Some(Self { place, map }),
+            other => {
+                problems.add(place, format!("must be an object, not {}", kind(other)));
+                None
+            }
+        }
+    }
+
+    pub(super) fn at(&self, key: &str) -> String {
+        let mut place = self.place.clone();
+        json::push_pointer(&mut place, key);
+        place
+    }
+
+    pub(super) fn place(&self) -> &str {
+        &self.place
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.map.contains_key(key)
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&'v Value> {
+        self.map.get(key)
+    }
+
+    pub(super) fn check_keys(&self, known: &[&str], problems: &mut Problems) {
+        for key in self.map.keys().filter(|key| !known.contains(&key.as_str())) {
+            let hint = match name::nearest(key, known.iter().copied()) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => format!("known keys: {}", known.join(", ")),
+            };
+            problems.add_hint(self.at(key), format!("unknown key {}", name::quoted(key)), hint);
+        }
+    }
+
+    pub(super) fn text(&self, key: &str, characters_max: usize, problems: &mut Problems) -> Option<String> {
+        let value = self.map.get(key)?;
+        let Value::String(text) = value else {
+            problems.add(self.at(key), format!("must be text, not {}", kind(value)));
+            return None;
+        };
+        if text.chars().count() > characters_max {
+            problems.add(self.at(key), format!("is longer than {characters_max} characters"));
+            return None;
+        }
+        Some(text.clone())
+    }
+
+    pub(super) fn required_text(&self, key: &str, problems: &mut Problems) -> Option<String> {
+        if !self.has(key) {
+            problems.add_hint(self.place.clone(), format!("'{key}' is missing"), format!("add `{key}: …`"));
+        }
+        self.text(key, TITLE_MAX, problems)
+    }
+
+    pub(super) fn flag(&self, key: &str, problems: &mut Problems) -> Option<bool> {
+        match self.map.get(key)? {
+            Value::Bool(flag) => Some(*flag),
+            other => {
+                problems.add(self.at(key), format!("must be true or false, not {}", kind(other)));
+                None
+            }
+        }
+    }
+
+    pub(super) fn number(&self, key: &str, problems: &mut Problems) -> Option<serde_json::Number> {
+        match self.map.get(key)? {
+            Value::Number(number) => Some(number.clone()),
+            other => {
+                problems.add(self.at(key), format!("must be a number, not {}", kind(other)));
+                None
+            }
+        }
+    }
+
+    pub(super) fn count(
+        &self,
+        key: &str,
+        range: std::ops::RangeInclusive<u64>,
+        problems: &mut Problems,
+    ) -> Option<u64> {
+        let value = self.map.get(key)?;
+        match value.as_u64() {
+            Some(count) if range.contains(&count) => Some(count),
+            _ => {
+                problems.add(self.at(key), format!("must be a whole number from {} to {}", range.start(), range.end()));
+                None
+            }
+        }
+    }
+
+    pub(super) fn list(&self, key: &str, problems: &mut Problems) -> Option<&'v [Value]> {
+        match self.map.get(key)? {
+            Value::Array(items) => Some(items),
+            other => {
+                problems.add(self.at(key), format!("must be a list, not {}", kind(other)));
+                None
+            }
+        }
+    }
+
+    pub(super) fn object(&self, key: &str, problems: &mut Problems) -> Option<&'v Map<String, Value>> {
+        match self.map.get(key)? {
+            Value::Object(map) => Some(map),
+            other => {
+                problems.add(self.at(key), format!("must be an object, not {}", kind(other)));
+                None
+            }
+        }
+    }
+
+    /// A list of names: columns, keys, orders.
+    pub(super) fn names(&self, key: &str, problems: &mut Problems) -> Option<Vec<String>> {
+        const NAMES_MAX: usize = 1_000;
+        let place = self.at(key);
+        let items = self.list(key, problems)?;
+        let items = problems.bounded(&place, items, NAMES_MAX, "names");
+        let mut names: Vec<String> = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            match item {
+                Value::String(name) if names.contains(name) => {
+                    problems.add(format!("{place}/{index}"), format!("{} occurs twice", name::quoted(name)));
+                }
+                Value::String(name) if name.chars().count() <= TITLE_MAX => names.push(name.clone()),
+                other => problems.add(format!("{place}/{index}"), format!("must be a name, not {}", kind(other))),
+            }
+        }
+        Some(names)
+    }
+}
+
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

@@ -1,0 +1,80 @@
+//! The text of a file becomes a value by the strict reader's rules, whichever of the two notations it is in.
+
+use serde_json::Value;
+
+use crate::{json, problem::Problem};
+
+/// JSON when the text starts with `{` or `[`, else YAML.
+pub(super) fn read(file: &str, text: &str) -> Result<Value, Problem> {
+    if text.len() > super::FILE_BYTES_MAX {
+        return Err(Problem::new(file, "", format!("the file is larger than {} MiB", super::FILE_BYTES_MAX >> 20)));
+    }
+    // Editors on Windows put a byte order mark in front.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim().is_empty() {
+        return Err(Problem::new(file, "", "the file is empty"));
+    }
+    match text.trim_start().starts_with(['{', '[']) {
+        true => json::read(text).map_err(|error| Problem::new(file, error.path, format!("JSON: {}", error.message))),
+        false => yaml(file, text),
+    }
+}
+
+fn yaml(file: &str, text: &str) -> Result<Value, Problem> {
+    let mut outcome = Err(Problem::new(file, "", "YAML: the file has no document"));
+    let read = serde_saphyr::with_deserializer_from_str_with_options(text, options(), |deserializer| {
+        match json::read_other(deserializer) {
+            Ok(value) => {
+                outcome = Ok(value);
+                Ok(())
+            }
+            Err((fault, place, error)) => {
+                let hint = fault.as_ref().is_some_and(|fault| fault.fault == json::Fault::NumberOutOfRange);
+                let (place, message) = match fault {
+                    Some(fault) => (fault.path, fault.message),
+                    None => (place, first_line(&error)),
+                };
+                let problem = Problem::new(file, place, format!("YAML: {message}"));
+                outcome = Err(if hint { problem.hint("put it in quotes to keep it as text") } else { problem });
+                Err(error)
+            }
+        }
+    });
+    match (outcome, read) {
+        (Ok(_), Err(error)) => Err(Problem::new(file, "", format!("YAML: {}", first_line(&error)))),
+        (outcome, _) => outcome,
+    }
+}
+
+/// YAML 1.2 without its traps: no second meaning of `no` or `010`, no merge keys, no tags, few aliases.
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: json::DEPTH_MAX + 1,
+            flow_nesting_limit: json::DEPTH_MAX + 1,
+            max_documents: 1,
+            max_events: 4_000_000,
+            max_nodes: 2_000_000,
+            max_aliases: 1_000,
+            max_anchors: 1_000,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: 200_000,
+            max_replay_stack_depth: 8,
+        },
+        duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::PassThrough,
+        merge_keys: serde_saphyr::options::MergeKeyPolicy::Error,
+        leading_zero_numbers_as_strings: true,
+        underscored_numbers_as_strings: true,
+        strict_booleans: true,
+        reject_unsupported_tags: true,
+        non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::Reject,
+        with_snippet: false,
+    }
+}
+
+fn first_line(error: &serde_saphyr::Error) -> String {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default().trim();
+    line.chars().take(300).collect()
+}

@@ -1,0 +1,182 @@
+//! One tool of a contract, or a bare form.
+
+use serde_json::Value;
+
+use super::{
+    field::{self, Field},
+    table::{self, Problems, Table},
+};
+use crate::{
+    contract::{TextMode, Verb},
+    name,
+};
+
+#[derive(Clone, Debug)]
+pub struct Tool {
+    /// Without the contract's prefix.
+    pub tool: String,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub verb: Option<Verb>,
+    pub collection: Option<String>,
+    pub fields: Vec<Field>,
+    pub order: Option<Vec<String>>,
+    pub returns: Option<Vec<String>>,
+    pub limits: Limits,
+    pub say: Option<String>,
+    pub text: Option<TextMode>,
+    pub operation: Option<String>,
+    pub(crate) place: String,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    pub rate: Option<(u32, u32)>,
+    pub timeout_ms: Option<u64>,
+    pub rows_max: Option<u32>,
+}
+
+/// Rows of one page at most, whatever a contract says.
+const ROWS_MAX: u64 = 10_000;
+/// A call longer than this is a job, not a call.
+const TIMEOUT_MAX_MS: u64 = 600_000;
+
+/// A form on its own: it compiles, but is bound to nothing.
+pub(super) fn read_bare(value: &Value, place: String, problems: &mut Problems) -> Option<Tool> {
+    const BOUND: &[&str] =
+        &["verb", "collection", "order", "returns", "limits", "say", "text", "operation", "collections", "prefix"];
+    let table = Table::new(value, place, problems)?;
+    let mut known = vec!["tool", "title", "description", "fields"];
+    for key in BOUND.iter().filter(|key| table.has(key)) {
+        problems.add_hint(
+            table.at(key),
+            format!("'{key}' belongs to a contract, not to a bare form"),
+            "start the file with `contract: NAME` and put the form under `tools:`",
+        );
+        known.push(key);
+    }
+    table.check_keys(&known, problems);
+    common(&table, problems)
+}
+
+pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Option<Tool> {
+    const KEYS: &[&str] = &[
+        "tool",
+        "title",
+        "description",
+        "verb",
+        "collection",
+        "fields",
+        "order",
+        "returns",
+        "limits",
+        "say",
+        "text",
+        "operation",
+    ];
+    let table = Table::new(value, place, problems)?;
+    table.check_keys(KEYS, problems);
+    let verb = verb(&table, problems);
+    let collection = table.required_text("collection", problems);
+    let tool = common(&table, problems)?;
+    Some(Tool {
+        verb,
+        collection,
+        order: table.names("order", problems),
+        returns: table.names("returns", problems),
+        limits: limits(&table, problems),
+        say: table.text("say", table::TEXT_MAX, problems),
+        text: text_mode(&table, problems),
+        operation: table.text("operation", table::TITLE_MAX, problems),
+        ..tool
+    })
+}
+
+/// What a bare form and a tool of a contract have in common.
+fn common(table: &Table<'_>, problems: &mut Problems) -> Option<Tool> {
+    let tool = table.required_text("tool", problems);
+    let fields = match table.list("fields", problems) {
+        Some(values) => field::read_all(values, &table.at("fields"), problems),
+        None => {
+            if !table.has("fields") {
+                problems.add_hint(table.at("fields"), "'fields' is missing", "a tool without input says `fields: []`");
+            }
+            Vec::new()
+        }
+    };
+    Some(Tool {
+        tool: tool?,
+        title: table.text("title", table::TITLE_MAX, problems),
+        description: table.text("description", table::TEXT_MAX, problems),
+        verb: None,
+        collection: None,
+        fields,
+        order: None,
+        returns: None,
+        limits: Limits::default(),
+        say: None,
+        text: None,
+        operation: None,
+        place: table.place().to_owned(),
+    })
+}
+
+fn verb(table: &Table<'_>, problems: &mut Problems) -> Option<Verb> {
+    const VERBS: &[&str] = &["lookup", "list", "create", "update", "delete", "call"];
+    let word = table.required_text("verb", problems)?;
+    let verb = Verb::from_word(&word);
+    if verb.is_none() {
+        let hint = match name::nearest(&word, VERBS.iter().copied()) {
+            Some(near) => format!("did you mean '{near}'? verbs: {}", VERBS.join(", ")),
+            None => format!("verbs: {}", VERBS.join(", ")),
+        };
+        problems.add_hint(table.at("verb"), format!("unknown verb {}", name::quoted(&word)), hint);
+    }
+    verb
+}
+
+fn text_mode(table: &Table<'_>, problems: &mut Problems) -> Option<TextMode> {
+    let mode = match table.text("text", table::TITLE_MAX, problems)?.as_str() {
+        "sentence" => TextMode::Sentence,
+        "json" => TextMode::Json,
+        "both" => TextMode::Both,
+        _ => {
+            problems.add_hint(table.at("text"), "is not a text mode", "use sentence, json or both");
+            return None;
+        }
+    };
+    Some(mode)
+}
+
+fn limits(table: &Table<'_>, problems: &mut Problems) -> Limits {
+    let Some(value) = table.get("limits") else { return Limits::default() };
+    let Some(limits) = Table::new(value, table.at("limits"), problems) else { return Limits::default() };
+    limits.check_keys(&["rate", "timeout_ms", "rows_max"], problems);
+    let rate = limits.text("rate", 32, problems).and_then(|text| {
+        let rate = rate(&text);
+        if rate.is_none() {
+            let hint = "write calls per time: 10/s, 60/min, 1000/hour or 5000/day";
+            problems.add_hint(limits.at("rate"), format!("{} is not a rate", name::quoted(&text)), hint);
+        }
+        rate
+    });
+    Limits {
+        rate,
+        timeout_ms: limits.count("timeout_ms", 1..=TIMEOUT_MAX_MS, problems),
+        rows_max: limits.count("rows_max", 1..=ROWS_MAX, problems).and_then(|rows| u32::try_from(rows).ok()),
+    }
+}
+
+/// `60/min` → (60, 60).
+fn rate(text: &str) -> Option<(u32, u32)> {
+    let (count, unit) = text.split_once('/')?;
+    let count: u32 = count.trim().parse().ok().filter(|count| (1..=1_000_000).contains(count))?;
+    let seconds = match unit.trim() {
+        "s" | "sec" | "second" => 1,
+        "m" | "min" | "minute" => 60,
+        "h" | "hour" => 3_600,
+        "d" | "day" => 86_400,
+        _ => return None,
+    };
+    Some((count, seconds))
+}
