@@ -6,6 +6,7 @@
 
 pub mod compile;
 pub mod contract;
+pub mod draft;
 pub mod form;
 pub mod json;
 pub mod name;

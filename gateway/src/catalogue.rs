@@ -56,6 +56,11 @@ impl Catalogue {
         self.tools.values()
     }
 
+    /// Equal exactly when every client of every endpoint sees the same list.
+    pub fn digest(&self) -> [u8; 32] {
+        self.all.digest()
+    }
+
     pub fn len(&self) -> usize {
         self.tools.len()
     }

@@ -1,1 +1,129 @@
-//! The command line.
+//! The command line: one file a command.
+#![expect(clippy::print_stdout, reason = "a command's answer goes to stdout; logs go to stderr")]
+
+mod call;
+mod clients;
+mod compile;
+mod draft;
+mod flags;
+mod serve;
+mod start;
+mod validate;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Args, Parser, Subcommand};
+use weir_contracts::Problem;
+
+use crate::config::LogFormat;
+
+/// The gateway between agents and data. A form is a tool contract: describe a tool as a form, point it at a
+/// spreadsheet, a SQL table or a REST endpoint, and serve it to any MCP client.
+///
+/// First steps:
+///   weir serve prices.csv                 serve a spreadsheet at once, on loopback
+///   weir draft prices.csv > prices.yaml   write its contract down, to be edited
+///   weir serve --config weir.toml         serve a folder of contracts
+///   weir call list_prices --limit 3       run one tool from the terminal
+#[derive(Parser)]
+#[command(name = "weir", version, verbatim_doc_comment, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve contracts over HTTP; over stdio when there is no listen address and stdin is not a terminal
+    Serve(serve::Serve),
+    /// Serve contracts over stdio, as a desktop client starts it
+    Stdio(serve::Stdio),
+    /// Run one tool from the terminal; its flags come from its schema (`weir call TOOL --help`)
+    Call(call::Call),
+    /// Compile a contract, a form or a list of forms, and print the tools an agent would see
+    Compile(compile::Compile),
+    /// Check arguments against a JSON Schema, and print what a caller would get
+    Validate(validate::Validate),
+    /// Look at a source and print a contract for it, ready to be edited and served
+    Draft(draft::Draft),
+}
+
+/// Where the configuration comes from; flags and environment win over the file.
+#[derive(Args, Clone, Default)]
+struct Settings {
+    /// The configuration file; `weir.toml` in the working folder when it exists
+    #[arg(long, env = "WEIR_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The folder of contract files
+    #[arg(long, env = "WEIR_CONTRACTS", value_name = "FOLDER")]
+    contracts: Option<PathBuf>,
+    /// The folder of plugins (`*.wasm`)
+    #[arg(long, env = "WEIR_PLUGINS", value_name = "FOLDER")]
+    plugins: Option<PathBuf>,
+    /// The folder of recorded shapes, compiled plugins and keys
+    #[arg(long, env = "WEIR_STATE", value_name = "FOLDER")]
+    state: Option<PathBuf>,
+    /// How log lines on stderr look
+    #[arg(long, env = "WEIR_LOG_FORMAT", value_enum)]
+    log_format: Option<LogFormat>,
+}
+
+pub fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Serve(command) => command.run(),
+        Command::Stdio(command) => command.run(),
+        Command::Call(command) => command.run(),
+        Command::Compile(command) => command.run(),
+        Command::Validate(command) => command.run(),
+        Command::Draft(command) => command.run(),
+    };
+    done.unwrap_or_else(|failure| {
+        failure.say();
+        ExitCode::FAILURE
+    })
+}
+
+/// Why a command could not do its work.
+enum Failure {
+    /// Every problem of the files it was given.
+    Problems(Vec<Problem>),
+    Other(anyhow::Error),
+}
+
+type Done = Result<ExitCode, Failure>;
+
+impl Failure {
+    fn say(&self) {
+        match self {
+            Failure::Problems(problems) => {
+                for problem in problems {
+                    eprintln!("{problem}");
+                }
+            }
+            Failure::Other(error) => eprintln!("weir: {error:#}"),
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Other(error.into())
+    }
+}
+
+impl From<Vec<Problem>> for Failure {
+    fn from(problems: Vec<Problem>) -> Self {
+        Self::Problems(problems)
+    }
+}
+
+/// One runtime for the process.
+fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(future))
+}

@@ -1,27 +1,47 @@
 //! `weir.toml`, typed. Unknown keys are refused; all problems are reported at once, each with its place.
 
-use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
+mod read;
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use serde::Deserialize;
 use weir_connections::ConnectionConfig;
-use weir_contracts::Problem;
 use weir_plugin_host::PluginConfig;
+
+pub use read::{check, load, read};
 
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Folder of contract files (`*.yaml`, `*.yml`, `*.json`).
-    pub contracts: Option<PathBuf>,
-    /// Folder of `.wasm` plugins.
-    pub plugins: PathBuf,
-    /// Recorded shapes, compiled plugins, the key that seals cursors.
-    pub state: PathBuf,
+    pub folders: Folders,
     pub http: Http,
     pub limits: Limits,
     pub log: Log,
     pub connections: BTreeMap<String, ConnectionConfig>,
-    pub plugin: BTreeMap<String, PluginConfig>,
-    /// What relative paths of connections start from.
+    pub plugins: BTreeMap<String, PluginConfig>,
+    /// The folder of the file: what relative paths of connections start from.
     pub base: PathBuf,
+}
+
+/// `[folders]`, relative to the file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Folders {
+    /// Contract files: `*.yaml`, `*.yml`, `*.json`.
+    pub contracts: PathBuf,
+    /// Plugins: `*.wasm`.
+    pub plugins: PathBuf,
+    /// Recorded shapes, compiled plugins, the key that seals cursors.
+    pub state: PathBuf,
+}
+
+impl Default for Folders {
+    fn default() -> Self {
+        Self { contracts: "contracts".into(), plugins: "plugins".into(), state: ".weir".into() }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -95,4 +115,9 @@ pub enum LogFormat {
     Json,
 }
 
-pub type Problems = Vec<Problem>;
+impl Config {
+    /// Without a file: no contracts and no connections, plugins and state in the working folder.
+    pub fn bare(base: &Path) -> Self {
+        read("(defaults)", "", base).expect("the defaults are valid")
+    }
+}

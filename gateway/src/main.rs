@@ -1,1 +1,7 @@
-fn main() {}
+//! Arguments → config → gateway → serve → exit code.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    weir::cli::main()
+}

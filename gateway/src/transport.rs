@@ -1,1 +1,4 @@
 //! Bytes ⇄ messages: HTTP and stdio over one set of handlers.
+
+pub mod http;
+pub mod stdio;

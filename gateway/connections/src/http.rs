@@ -31,3 +31,8 @@ impl HttpConnection {
         Err(ConnectionError::new("unavailable", "not connected"))
     }
 }
+
+/// Chooses the process's one TLS stack; the first caller wins.
+pub fn install_tls() {
+    drop(rustls::crypto::ring::default_provider().install_default());
+}

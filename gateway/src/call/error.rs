@@ -304,3 +304,53 @@ impl From<GuestError> for CallError {
         }
     }
 }
+
+/// `docs/errors.md`.
+pub fn page() -> String {
+    let mut page = String::from(
+        "# Errors\n\nGenerated from `gateway/src/call/error.rs`; `WEIR_BLESS=1 cargo test` writes it anew.\n\n\
+         A tool that ran or was refused answers a normal result with `isError: true` and `structuredContent`\n\
+         `{code, call_id, message?, field?, reason?, errors?, retry_after_ms?, outcome?}`. `outcome` stands on failed writes:\n\
+         `none` (nothing was written) or `unknown` (it may have been; look before you repeat). An unknown tool and a malformed\n\
+         request are JSON-RPC errors instead.\n\n| code | meaning | what to do |\n|---|---|---|\n",
+    );
+    for row in &TABLE {
+        page.push_str(&format!("| `{}` | {} | {} |\n", row.label, row.meaning, row.advice));
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_in_docs_is_this_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/errors.md");
+        if std::env::var_os("WEIR_BLESS").is_some() {
+            std::fs::write(path, page()).expect("written");
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), page(), "run the tests with WEIR_BLESS=1");
+    }
+
+    #[test]
+    fn a_retry_is_never_advised_where_it_may_duplicate() {
+        let error = CallError::new(Code::Unavailable, "x").retry_after_ms(5).outcome(WriteOutcome::Unknown);
+        let result = error.into_result("c_1");
+        assert_eq!(result.structured, r#"{"code":"unavailable","call_id":"c_1","message":"x","outcome":"unknown"}"#);
+    }
+
+    #[test]
+    fn a_guest_cannot_smuggle_lines_or_secrets_into_the_message() {
+        let error = GuestError {
+            code: "weird".into(),
+            message: "line\nbreak\u{1b}[31m".into(),
+            field: None,
+            retry_after_ms: None,
+            details: Some("SELECT secret".into()),
+        };
+        let result = CallError::from(error).into_result("c_1");
+        assert!(result.structured.contains("\"upstream_error\"") && !result.structured.contains("SELECT"));
+        assert_eq!(result.text, "linebreak[31m");
+    }
+}

@@ -1,0 +1,185 @@
+//! `weir call`: one tool from the terminal, against a configuration or a URL.
+
+use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{Done, Failure, Settings, block_on, draft, flags, start};
+use crate::{
+    call::{CallOutcome, CallRequest, ToolResult, call_tool},
+    identity::Caller,
+};
+
+#[derive(Args)]
+#[command(arg_required_else_help = true)]
+pub(super) struct Call {
+    /// The MCP endpoint to call, such as http://127.0.0.1:8484/mcp, instead of a configuration
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// A spreadsheet to call the drafted tools of
+    #[arg(long, value_name = "FILE", conflicts_with = "url")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
+    #[command(subcommand)]
+    tool: Tool,
+}
+
+#[derive(Subcommand)]
+enum Tool {
+    /// The tool's name and its flags; `weir call TOOL --help` shows them
+    #[command(external_subcommand)]
+    Named(Vec<String>),
+}
+
+impl Call {
+    pub(super) fn run(self) -> Done {
+        let Tool::Named(words) = &self.tool;
+        let Some((name, line)) = words.split_first() else { unreachable!("a subcommand has a name") };
+        let result = match &self.url {
+            Some(url) => block_on(at_url(url, name, line))??,
+            None => block_on(self.here(name, line))??,
+        };
+        let Some(result) = result else { return Ok(ExitCode::SUCCESS) };
+        let structured: Value = serde_json::from_str(&result.structured).context("the result is not JSON")?;
+        let text = match std::io::stdout().is_terminal() {
+            true => serde_json::to_string_pretty(&structured).expect("plain JSON"),
+            false => result.structured.clone(),
+        };
+        println!("{text}");
+        if result.is_error {
+            eprintln!("weir: {}", result.text);
+            return Ok(ExitCode::FAILURE);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn here(&self, name: &str, line: &[String]) -> Result<Option<ToolResult>, Failure> {
+        let mut config = match &self.file {
+            Some(file) => draft::file_config(file, true, &self.settings)?,
+            None => self.settings.config()?,
+        };
+        // One call wants its answer on the terminal, not a log.
+        config.log.filter.get_or_insert_with(|| "warn".to_owned());
+        let started = start::gateway(config).await?;
+        match &self.file {
+            Some(file) => draft::serve_file(&started, file).await?,
+            None => start::contracts(&started).await?,
+        }
+        let snapshot = started.gateway.snapshot();
+        let Some(tool) = snapshot.catalogue.tool(None, name) else {
+            let mut names: Vec<&str> = snapshot.catalogue.tools().map(|tool| &*tool.name).collect();
+            names.sort_unstable();
+            return Err(unknown(name, &names).into());
+        };
+        let Some(arguments) = parse(name, &tool.tool.description, &tool.tool.input_schema, line)? else {
+            return Ok(None);
+        };
+        let request = CallRequest {
+            endpoint: None,
+            tool: name,
+            arguments: Some(&arguments),
+            progress: None,
+            cancel: CancellationToken::new(),
+            trace: None,
+            timeout: None,
+        };
+        match call_tool(&started.gateway, &Caller::local(), request).await {
+            CallOutcome::Complete(result) => Ok(Some(result)),
+            CallOutcome::UnknownTool => Err(unknown(name, &[]).into()),
+        }
+    }
+}
+
+/// `None` when help was asked for and printed.
+fn parse(name: &str, description: &str, schema: &Value, line: &[String]) -> anyhow::Result<Option<String>> {
+    match flags::command(name, description, schema).try_get_matches_from(line) {
+        Ok(matches) => Ok(Some(Value::Object(flags::arguments(schema, &matches)?).to_string())),
+        Err(error) if !error.use_stderr() => {
+            error.print()?;
+            Ok(None)
+        }
+        Err(error) => error.exit(),
+    }
+}
+
+fn unknown(name: &str, names: &[&str]) -> anyhow::Error {
+    match names {
+        [] => anyhow::anyhow!("there is no tool `{name}`"),
+        names => anyhow::anyhow!("there is no tool `{name}`; there are {}", names.join(", ")),
+    }
+}
+
+/// Two requests of the modern era need no session.
+async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option<ToolResult>> {
+    let remote = Remote::new(url)?;
+    let mut cursor = Value::Null;
+    let mut names = Vec::new();
+    let tool = loop {
+        let params = if cursor.is_null() { json!({}) } else { json!({ "cursor": cursor }) };
+        let page = remote.request("tools/list", None, params).await?;
+        let tools = page["tools"].as_array().context("the endpoint lists no tools")?.clone();
+        if let Some(tool) = tools.iter().find(|tool| tool["name"] == name) {
+            break tool.clone();
+        }
+        names.extend(tools.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned));
+        cursor = page["nextCursor"].clone();
+        if cursor.is_null() || names.len() > 100_000 {
+            return Err(unknown(name, &names.iter().map(String::as_str).collect::<Vec<_>>()));
+        }
+    };
+    let description = tool["description"].as_str().unwrap_or_default();
+    let Some(arguments) = parse(name, description, &tool["inputSchema"], line)? else { return Ok(None) };
+    let arguments: Value = serde_json::from_str(&arguments)?;
+    let result = remote.request("tools/call", Some(name), json!({ "name": name, "arguments": arguments })).await?;
+    Ok(Some(ToolResult {
+        text: result["content"][0]["text"].as_str().unwrap_or_default().to_owned(),
+        structured: result["structuredContent"].to_string(),
+        is_error: result["isError"] == true,
+    }))
+}
+
+struct Remote {
+    client: reqwest::Client,
+    url: String,
+}
+
+impl Remote {
+    fn new(url: &str) -> anyhow::Result<Self> {
+        weir_connections::http::install_tls();
+        Ok(Self { client: reqwest::Client::builder().build()?, url: url.to_owned() })
+    }
+
+    async fn request(&self, method: &str, name: Option<&str>, mut params: Value) -> anyhow::Result<Value> {
+        const VERSION: &str = "2026-07-28";
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": VERSION,
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": { "name": "weir", "version": env!("CARGO_PKG_VERSION") },
+        });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let mut request = self
+            .client
+            .post(&self.url)
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", VERSION)
+            .header("mcp-method", method);
+        if let Some(name) = name {
+            request = request.header("mcp-name", name);
+        }
+        let response =
+            request.body(body.to_string()).send().await.with_context(|| format!("{} cannot be reached", self.url))?;
+        let status = response.status();
+        let text = response.text().await?;
+        let mut answer: Value =
+            serde_json::from_str(&text).with_context(|| format!("{} answered {status} and no MCP", self.url))?;
+        if let Some(error) = answer.get("error") {
+            anyhow::bail!("{}", error["message"].as_str().unwrap_or("the endpoint refused"));
+        }
+        Ok(answer["result"].take())
+    }
+}

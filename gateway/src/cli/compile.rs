@@ -1,0 +1,118 @@
+//! `weir compile`: the tools an agent would see, as one JSON document.
+
+use std::{
+    collections::BTreeMap,
+    io::Read,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::json;
+use weir_contracts::{Problem, Shape, compile, form};
+
+use super::{Done, Failure, Settings, block_on, start};
+use crate::registry::{self, Describe};
+
+#[derive(Args)]
+pub(super) struct Compile {
+    /// A contract, a form or a list of forms, JSON or YAML; `-` for stdin
+    file: PathBuf,
+    /// The shape of a collection, instead of asking its source: COLLECTION=SHAPE.json
+    #[arg(long, value_name = "COLLECTION=FILE")]
+    shape: Vec<String>,
+    /// Problems as JSON on stdout
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+impl Compile {
+    pub(super) fn run(self) -> Done {
+        match self.compile() {
+            Ok(document) => {
+                println!("{}", serde_json::to_string_pretty(&document).expect("plain JSON"));
+                Ok(ExitCode::SUCCESS)
+            }
+            Err(Failure::Problems(problems)) if self.json => {
+                println!("{}", serde_json::to_string_pretty(&json!({ "problems": problems })).expect("plain JSON"));
+                Ok(ExitCode::FAILURE)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn compile(&self) -> Result<serde_json::Value, Failure> {
+        let file = self.file.display().to_string();
+        let text =
+            read(&self.file).map_err(|error| Failure::Problems(vec![Problem::new(&file, "", format!("{error:#}"))]))?;
+        let source = form::read(&file, &text)?;
+        let mut shapes = self.shapes()?;
+        let missing: Vec<&form::Collection> =
+            source.collections.iter().filter(|collection| !shapes.contains_key(&collection.name)).collect();
+        if !missing.is_empty() && self.settings.present() {
+            shapes.extend(block_on(self.describe(&source, &missing))??);
+        }
+        let contract = compile::compile(&source, &shapes)?;
+        Ok(compile::document(&contract))
+    }
+
+    fn shapes(&self) -> Result<BTreeMap<String, Shape>, Failure> {
+        let mut shapes = BTreeMap::new();
+        let mut problems = Vec::new();
+        for argument in &self.shape {
+            let Some((collection, file)) = argument.split_once('=') else {
+                problems.push(Problem::new(argument, "", "is not COLLECTION=FILE"));
+                continue;
+            };
+            let shape = read(Path::new(file)).and_then(|text| Ok(serde_json::from_str::<Shape>(&text)?));
+            match shape {
+                Ok(shape) => {
+                    shapes.insert(collection.to_owned(), shape);
+                }
+                Err(error) => problems.push(Problem::new(file, "", format!("is not a shape: {error:#}"))),
+            }
+        }
+        if problems.is_empty() { Ok(shapes) } else { Err(problems.into()) }
+    }
+
+    async fn describe(
+        &self,
+        source: &form::Source,
+        missing: &[&form::Collection],
+    ) -> Result<BTreeMap<String, Shape>, Failure> {
+        let started = start::gateway(self.settings.config()?).await?;
+        let mut shapes = BTreeMap::new();
+        let mut problems = Vec::new();
+        for collection in missing {
+            match registry::describe(&started.gateway, source, collection).await {
+                Ok(shape) => {
+                    shapes.insert(collection.name.clone(), shape);
+                }
+                Err(Describe::Refused(problem)) => problems.push(problem),
+                Err(Describe::Later(why)) => {
+                    problems.push(Problem::new(&source.file, format!("/collections/{}", collection.name), why));
+                }
+            }
+        }
+        if problems.is_empty() { Ok(shapes) } else { Err(problems.into()) }
+    }
+}
+
+/// A file of reasonable size, or stdin.
+pub(super) fn read(path: &Path) -> anyhow::Result<String> {
+    const MAX_BYTES: u64 = 16 << 20;
+    let mut text = String::new();
+    let read = match path.to_str() {
+        Some("-") => std::io::stdin().take(MAX_BYTES + 1).read_to_string(&mut text),
+        _ => std::fs::File::open(path)
+            .with_context(|| format!("{} cannot be opened", path.display()))?
+            .take(MAX_BYTES + 1)
+            .read_to_string(&mut text),
+    };
+    let bytes = read.with_context(|| format!("{} cannot be read", path.display()))?;
+    anyhow::ensure!(bytes as u64 <= MAX_BYTES, "{} is larger than {MAX_BYTES} bytes", path.display());
+    Ok(text)
+}

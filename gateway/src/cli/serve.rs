@@ -1,0 +1,120 @@
+//! `weir serve` and `weir stdio`: one gateway, two doors.
+
+use std::{io::IsTerminal, net::SocketAddr, path::PathBuf, process::ExitCode};
+
+use clap::Args;
+
+use super::{Done, Settings, block_on, clients, draft, start};
+use crate::transport;
+
+#[derive(Args)]
+pub(super) struct Serve {
+    /// A spreadsheet to serve at once (.csv, .tsv, .xlsx, .ods), instead of a folder of contracts
+    file: Option<PathBuf>,
+    /// The address for HTTP, such as 127.0.0.1:8484
+    #[arg(long, env = "WEIR_LISTEN", value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+    /// Let tools change FILE (create, update, delete)
+    #[arg(long, requires = "file")]
+    write: bool,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+#[derive(Args)]
+pub(super) struct Stdio {
+    /// A spreadsheet to serve at once, instead of a folder of contracts
+    file: Option<PathBuf>,
+    /// Let tools change FILE (create, update, delete)
+    #[arg(long, requires = "file")]
+    write: bool,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// Where a spreadsheet is served when no address is given.
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8484);
+
+impl Serve {
+    pub(super) fn run(self) -> Done {
+        let mut config = match &self.file {
+            Some(file) => draft::file_config(file, self.write, &self.settings)?,
+            None => self.settings.config()?,
+        };
+        if let Some(listen) = self.listen {
+            config.http.listen = Some(listen);
+            crate::config::check(&config)?;
+        }
+        let terminal = std::io::stdin().is_terminal();
+        match config.http.listen.or_else(|| (terminal || self.file.is_some()).then_some(DEFAULT_LISTEN)) {
+            Some(listen) => block_on(async {
+                config.http.listen = Some(listen);
+                let started = start(config, self.file.as_deref()).await?;
+                let listener = tokio::net::TcpListener::bind(listen)
+                    .await
+                    .map_err(|error| anyhow::anyhow!("cannot listen on {listen}: {error}"))?;
+                let address = listener.local_addr()?;
+                let snapshot = started.gateway.snapshot();
+                tracing::info!(tools = snapshot.catalogue.len(), "listening on http://{address}/mcp");
+                if terminal || self.file.is_some() {
+                    eprint!("{}", clients::http("weir", &format!("http://{address}/mcp")));
+                }
+                transport::http::serve(started.gateway.clone(), listener, stopped()).await?;
+                Ok(ExitCode::SUCCESS)
+            })?,
+            None => stdio(config, self.file),
+        }
+    }
+}
+
+impl Stdio {
+    pub(super) fn run(self) -> Done {
+        let config = match &self.file {
+            Some(file) => draft::file_config(file, self.write, &self.settings)?,
+            None => self.settings.config()?,
+        };
+        stdio(config, self.file)
+    }
+}
+
+fn stdio(config: crate::config::Config, file: Option<PathBuf>) -> Done {
+    let done = block_on(async {
+        let started = start(config, file.as_deref()).await?;
+        transport::stdio::serve(started.gateway.clone(), tokio::io::stdin(), tokio::io::stdout()).await?;
+        Ok(ExitCode::SUCCESS)
+    })?;
+    // A read of stdin cannot be taken back: the runtime would wait for one more line.
+    match done {
+        Ok(_) => std::process::exit(0),
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn start(
+    config: crate::config::Config,
+    file: Option<&std::path::Path>,
+) -> Result<start::Started, super::Failure> {
+    let started = start::gateway(config).await?;
+    match file {
+        Some(file) => draft::serve_file(&started, file).await?,
+        None => start::contracts(&started).await?,
+    }
+    start::watch(&started, file.is_none());
+    Ok(started)
+}
+
+/// SIGTERM or Ctrl-C: drain and leave.
+async fn stopped() {
+    let mut terminate = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+        Ok(terminate) => terminate,
+        Err(error) => {
+            tracing::error!(%error, "SIGTERM cannot be heard");
+            return std::future::pending().await;
+        }
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    tracing::info!("stopping: calls in flight run to their end");
+}

@@ -1,0 +1,39 @@
+//! `weir validate`: what a caller would get for these arguments.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Context as _;
+use clap::Args;
+use weir_contracts::validate::ArgumentValidator;
+
+use super::Done;
+
+#[derive(Args)]
+pub(super) struct Validate {
+    /// Any JSON Schema 2020-12
+    schema: PathBuf,
+    /// The arguments, a JSON file; `-` for stdin
+    arguments: PathBuf,
+}
+
+impl Validate {
+    pub(super) fn run(self) -> Done {
+        let schema = super::compile::read(&self.schema)?;
+        let schema = weir_contracts::json::read(&schema)
+            .map_err(|error| anyhow::anyhow!("{error}"))
+            .with_context(|| self.schema.display().to_string())?;
+        let validator =
+            ArgumentValidator::new(&schema).map_err(|why| anyhow::anyhow!("{}: {why}", self.schema.display()))?;
+        let arguments = super::compile::read(&self.arguments)?;
+        match validator.validate(&arguments) {
+            Ok(_) => {
+                println!("{{\"valid\": true}}");
+                Ok(ExitCode::SUCCESS)
+            }
+            Err(invalid) => {
+                println!("{}", serde_json::to_string_pretty(&invalid.structured_content()).expect("plain JSON"));
+                Ok(ExitCode::FAILURE)
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The contracts folder: which files count, and when one has changed.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use weir_contracts::Problem;
+
+/// A contract file is written by people.
+const FILE_MAX_BYTES: u64 = 4 << 20;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    modified: Option<SystemTime>,
+    bytes: u64,
+}
+
+/// `*.yaml`, `*.yml` and `*.json` at the top of the folder, but for `*.lock.json`. A folder that is not there is empty.
+pub(super) fn list(folder: &Path) -> Result<BTreeMap<PathBuf, Stamp>, Problem> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) => return Err(Problem::new(&folder.display().to_string(), "", format!("cannot be read: {error}"))),
+    };
+    let mut found = BTreeMap::new();
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let counts = [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end));
+        if !counts || name.starts_with('.') || name.ends_with(".lock.json") {
+            continue;
+        }
+        if let Ok(meta) = path.metadata()
+            && meta.is_file()
+        {
+            found.insert(path, Stamp { modified: meta.modified().ok(), bytes: meta.len() });
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn read(path: &Path) -> Result<String, Problem> {
+    let file = path.display().to_string();
+    let problem = |message: String| Problem::new(&file, "", message);
+    let meta = path.metadata().map_err(|error| problem(format!("cannot be read: {error}")))?;
+    if meta.len() > FILE_MAX_BYTES {
+        return Err(problem(format!("is larger than {FILE_MAX_BYTES} bytes")));
+    }
+    std::fs::read_to_string(path).map_err(|error| problem(format!("cannot be read: {error}")))
+}

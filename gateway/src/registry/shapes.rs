@@ -1,0 +1,59 @@
+//! Recorded shapes in the state folder: `shapes/<contract>/<collection>.json`.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use weir_contracts::{Shape, form::Collection};
+
+pub(super) struct Recorded {
+    folder: PathBuf,
+}
+
+/// A shape counts only for the adapter and the settings it was described with.
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    adapter: String,
+    settings: Value,
+    shape: Shape,
+}
+
+impl Recorded {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    pub(super) fn get(&self, contract: &str, collection: &Collection) -> Option<Shape> {
+        let text = fs::read_to_string(self.path(contract, collection)?).ok()?;
+        let entry: Entry = serde_json::from_str(&text).ok()?;
+        (entry.adapter == collection.adapter && entry.settings == collection.settings).then_some(entry.shape)
+    }
+
+    /// Whole or not at all: a process that dies here leaves the old record.
+    pub(super) fn put(&self, contract: &str, collection: &Collection, shape: &Shape) -> io::Result<()> {
+        let Some(path) = self.path(contract, collection) else { return Ok(()) };
+        let entry =
+            Entry { adapter: collection.adapter.clone(), settings: collection.settings.clone(), shape: shape.clone() };
+        let folder = path.parent().expect("a file in a folder");
+        fs::create_dir_all(folder)?;
+        let fresh = folder.join(format!(".{}.{}", collection.name, std::process::id()));
+        let mut file = fs::File::create(&fresh)?;
+        file.write_all(&serde_json::to_vec_pretty(&entry)?)?;
+        file.sync_all()?;
+        fs::rename(fresh, path)
+    }
+
+    /// Names come from a file that was read: they are checked again before they become a path.
+    fn path(&self, contract: &str, collection: &Collection) -> Option<PathBuf> {
+        let plain = |name: &str| {
+            (1..=64).contains(&name.len())
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+        };
+        (plain(contract) && plain(&collection.name))
+            .then(|| self.folder.join(contract).join(format!("{}.json", collection.name)))
+    }
+}
