@@ -1,13 +1,101 @@
 //! Form and shape become a contract: the table of field types, verbs and refusals.
+//!
+//! A pure function of the file and the described shapes: same input, same bytes; all problems at once.
 
-use std::collections::BTreeMap;
+mod binding;
+mod collection;
+mod property;
+mod result;
+mod tool;
 
-use crate::{contract::Contract, form::Source, problem::Problem, shape::Shape};
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use crate::{
+    contract::{Contract, Version},
+    form::{Problems, Source},
+    name,
+    problem::Problem,
+    shape::Shape,
+};
+
+pub use result::{error_arm, result_arm};
+
+/// The dialect of every input schema, said in each as in the seed.
+pub(crate) const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Compiles one file. `shapes` holds the described shape of each collection by name.
 /// Same input, same bytes; all problems at once.
-pub fn compile(source: &Source, _shapes: &BTreeMap<String, Shape>) -> Result<Contract, Vec<Problem>> {
-    Err(vec![Problem::new(&source.file, "", "not compiled yet")])
+pub fn compile(source: &Source, shapes: &BTreeMap<String, Shape>) -> Result<Contract, Vec<Problem>> {
+    let mut problems = Problems::new(&source.file);
+    check_names(source, &mut problems);
+    let mut collections = BTreeMap::new();
+    for entry in &source.collections {
+        collections.insert(entry.name.as_str(), collection::compile(entry, shapes.get(&entry.name), &mut problems));
+    }
+    let mut names = HashSet::new();
+    let mut tools = Vec::new();
+    for form in &source.tools {
+        let tool = tool::compile(source, form, &collections, &mut problems);
+        if !names.insert(tool.name.clone()) {
+            let message = format!("the tool name {} occurs twice", name::quoted(&tool.name));
+            problems.add(format!("{}/tool", form.place), message);
+        }
+        tools.push(tool);
+    }
+    // In the author's order, which the map above has lost.
+    let collections = source.collections.iter().filter_map(|entry| collections.get(entry.name.as_str())?.clone());
+    let contract = Contract {
+        name: source.contract.clone().unwrap_or_default(),
+        title: source.title.clone(),
+        description: source.description.clone(),
+        instructions: source.instructions.clone(),
+        version: Version::FIRST,
+        collections: collections.collect(),
+        tools,
+    };
+    problems.finish(contract)
+}
+
+/// What `weir compile` prints: everything a client will see, and no binding.
+pub fn compiled_document(contract: &Contract) -> Value {
+    let tools = contract.tools.iter().map(|tool| {
+        let mut entry = Map::new();
+        entry.insert("name".into(), tool.name.clone().into());
+        if let Some(title) = &tool.title {
+            entry.insert("title".into(), title.clone().into());
+        }
+        entry.insert("description".into(), tool.description.clone().into());
+        entry.insert("inputSchema".into(), tool.input_schema.clone());
+        if let Some(schema) = &tool.output_schema {
+            entry.insert("outputSchema".into(), schema.clone());
+        }
+        entry.insert("annotations".into(), serde_json::to_value(tool.annotations).expect("four flags"));
+        Value::Object(entry)
+    });
+    let mut document = Map::new();
+    document.insert(
+        "contract".into(),
+        match contract.name.is_empty() {
+            true => Value::Null,
+            false => contract.name.clone().into(),
+        },
+    );
+    document.insert("version".into(), contract.version.to_string().into());
+    document.insert("tools".into(), Value::Array(tools.collect()));
+    Value::Object(document)
+}
+
+fn check_names(source: &Source, problems: &mut Problems) {
+    if let Some(Err(message)) = source.contract.as_ref().map(|name| name::check_contract(name)) {
+        problems.add("/contract", message);
+    }
+    if let Some(prefix) = &source.prefix
+        && !name::is_tool(prefix)
+    {
+        problems.add("/prefix", "the prefix is not made of A-Z, a-z, 0-9, '_' and '-'");
+    }
 }
 
 /// What `weir compile` prints: `{contract, version, tools: [{name, title?, description, inputSchema, outputSchema, annotations}]}`.

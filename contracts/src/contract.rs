@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::shape::Shape;
+use crate::{form::Override, shape::Shape, values};
 
 #[derive(Clone, Debug)]
 pub struct Contract {
@@ -27,6 +27,8 @@ pub struct Collection {
     /// The columns that may ever leave the source, in order.
     pub published: Vec<String>,
     pub write: bool,
+    /// What the contract says about columns beside the source; applied to a live shape before it is compared.
+    pub overrides: Vec<Override>,
 }
 
 /// One callable entry. `input_schema` and `output_schema` keep the order a client sees.
@@ -117,6 +119,18 @@ pub struct Input {
     pub to: Destination,
     /// Injected after validation where the argument is absent.
     pub default: Option<Value>,
+    pub form: Form,
+}
+
+/// The form a source is given a value in, where an agent has more freedom than the value table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    #[default]
+    AsSent,
+    /// Digits as text, also where the agent sends a number.
+    Decimal,
+    /// RFC 3339 in UTC, whatever offset the agent sends.
+    Utc,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,13 +189,45 @@ impl Tool {
     }
 }
 
+impl Collection {
+    /// Whether a source that now describes itself as `live` still serves this version; the reasons if not.
+    pub fn accepts(&self, live: &Shape) -> Result<(), Vec<String>> {
+        let mut live = live.clone();
+        live.apply(&self.overrides);
+        self.shape.satisfied_by(&live)
+    }
+}
+
 impl Binding {
-    /// Puts in the default of every absent argument; after validation.
+    /// Makes checked arguments what the source is asked with: the default of every absent argument is put in, and a
+    /// value that has several forms takes the value table's one (a number for a decimal column becomes its digits, a
+    /// time with an offset becomes UTC).
     pub fn inject_defaults(&self, arguments: &mut serde_json::Map<String, Value>) {
         for input in &self.inputs {
             if let (Some(default), false) = (&input.default, arguments.contains_key(&input.field)) {
                 arguments.insert(input.field.clone(), default.clone());
             }
+            if let Some(value) = arguments.get_mut(&input.field) {
+                input.form.apply(value);
+            }
+        }
+    }
+}
+
+impl Form {
+    fn apply(self, value: &mut Value) {
+        match (self, value) {
+            (_, Value::Array(items)) => items.iter_mut().for_each(|item| self.apply(item)),
+            (Self::Decimal, value @ Value::Number(_)) => {
+                let Value::Number(number) = &*value else { return };
+                *value = Value::String(values::decimal_of(number));
+            }
+            (Self::Utc, Value::String(text)) => {
+                if let Some(utc) = values::utc(text) {
+                    *text = utc;
+                }
+            }
+            _ => {}
         }
     }
 }

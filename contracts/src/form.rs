@@ -17,7 +17,8 @@ pub use collection::{Collection, Override};
 pub use field::{Choice, Field, Kind};
 pub use tool::{Limits, Tool};
 
-use table::{Problems, Table};
+pub(crate) use table::Problems;
+use table::Table;
 
 /// Largest file, in bytes.
 pub const FILE_BYTES_MAX: usize = 16 << 20;

@@ -14,7 +14,9 @@ pub mod output;
 pub mod problem;
 pub mod shape;
 pub mod validate;
+pub mod values;
 
+pub use compile::{compile, compiled_document};
 pub use contract::{Contract, Tool, Verb, Version};
 pub use problem::Problem;
 pub use shape::Shape;

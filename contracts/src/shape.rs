@@ -1,8 +1,15 @@
 //! The shape of a collection's records: what an adapter describes and a contract version records.
 
-use std::collections::BTreeMap;
+mod read;
+mod satisfied;
+
+use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
+
+use crate::{form::Override, name};
+
+pub use read::COMPARISONS;
 
 /// The shape an adapter describes for one collection. Recorded with the contract version; start touches no source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -12,7 +19,8 @@ pub struct Shape {
     pub fields: Vec<Field>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub key: Vec<String>,
-    #[serde(default)]
+    /// A shape written by hand that says nothing about them is taken as able to do everything.
+    #[serde(default = "Capabilities::unstated")]
     pub capabilities: Capabilities,
     /// IANA name or offset that zoneless datetimes of the source are read in. Set by the contract; UTC without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,6 +49,67 @@ pub struct Field {
     /// The element of a `list`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<Box<Field>>,
+}
+
+/// Columns of one shape, members of nested records included.
+const FIELDS_MAX: usize = 2_000;
+const NESTING_MAX: usize = 16;
+
+impl Shape {
+    pub fn field(&self, key: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.key == key)
+    }
+
+    /// Puts in what a contract knows better than the source.
+    pub fn apply(&mut self, overrides: &[Override]) {
+        for change in overrides {
+            let Some(field) = self.fields.iter_mut().find(|field| field.key == change.column) else { continue };
+            if let Some(kind) = change.kind.filter(|kind| *kind != field.kind) {
+                field.kind = kind;
+                field.fields = Vec::new();
+                field.items = None;
+            }
+            field.nullable = change.nullable.unwrap_or(field.nullable);
+            if change.description.is_some() {
+                field.description = change.description.clone();
+            }
+        }
+    }
+
+    /// The rules that types alone do not give: bounded, no name twice, a key that exists.
+    pub fn check(&self) -> Result<(), String> {
+        let mut left = FIELDS_MAX;
+        check_fields(&self.fields, 0, &mut left)?;
+        for operation in &self.capabilities.operations {
+            check_fields(&operation.returns, 0, &mut left)
+                .map_err(|message| format!("operation '{}': {message}", operation.name))?;
+        }
+        match self.key.iter().find(|key| self.field(key).is_none()) {
+            Some(key) => Err(format!("its key names the column {}, which is not there", name::quoted(key))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn check_fields(fields: &[Field], depth: usize, left: &mut usize) -> Result<(), String> {
+    if depth > NESTING_MAX {
+        return Err(format!("its records are nested deeper than {NESTING_MAX} levels"));
+    }
+    let mut names = HashSet::new();
+    for field in fields {
+        *left = left.checked_sub(1).ok_or_else(|| format!("it has more than {FIELDS_MAX} columns"))?;
+        if field.key.is_empty() || field.key.len() > 256 {
+            return Err("a column name is empty or longer than 256 bytes".to_owned());
+        }
+        if !names.insert(field.key.as_str()) {
+            return Err(format!("the column {} is there twice", name::quoted(&field.key)));
+        }
+        check_fields(&field.fields, depth + 1, left)?;
+        if let Some(items) = &field.items {
+            check_fields(&items.fields, depth + 1, left)?;
+        }
+    }
+    Ok(())
 }
 
 /// The one value table for all sources: see `docs/values.md`.
@@ -94,8 +163,8 @@ pub struct Capabilities {
     /// Lookup and list.
     #[serde(default)]
     pub read: bool,
-    /// Which of create, update, delete. When empty, `read_only` may say why.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Which of create, update, delete (`true`: all of them). When empty, `read_only` may say why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "read::verbs")]
     pub write: Vec<String>,
     /// Why nothing can be written, for the refusal ("XLSX files are read-only").
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,10 +1,28 @@
 //! The gate in front of a source: arguments against the published schema, with errors an agent can repair from.
+//!
+//! The way of a valid call is short: one strict reading, one yes. Only a refusal is looked at closely, and then until
+//! it can be repaired: the errors are applied as a mechanical client would, and what is still wrong is told as well.
+
+mod example;
+mod failure;
+mod repair;
+mod schema;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+use crate::json::{self, Fault, JsonError};
+
+/// Reported at most; a call with more is not a near miss.
+const ERRORS_MAX: usize = 32;
+/// Largest schema that is compiled, in bytes of its text.
+const SCHEMA_BYTES_MAX: usize = 2 << 20;
 
 /// Checks arguments against one input schema. Built once per snapshot.
-pub struct ArgumentValidator {}
+pub struct ArgumentValidator {
+    validator: jsonschema::Validator,
+    schema: Value,
+}
 
 /// Everything that is wrong with the arguments; `errors` is never empty.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -15,48 +33,248 @@ pub struct InvalidArguments {
 /// One problem, with enough to repair it mechanically. Never holds the value that was sent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ArgumentError {
-    /// The top-level argument at fault.
+    /// The top-level argument at fault; empty for the arguments as a whole.
     pub field: String,
     /// JSON Pointer into the arguments.
     pub path: String,
-    /// missing_required, unknown_argument, wrong_type, not_in_enum, out_of_range, …
+    /// One of [`REASONS`].
     pub reason: String,
+    /// The violated part of the schema: `{"minimum":1,"maximum":5}`, `{"enum":[…]}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraint: Option<Value>,
+    /// A valid value for `path`, built from the schema alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<Value>,
+    /// The nearest known name or allowed value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
 }
 
+/// Every reason there is, what it means, and how it is repaired.
+pub const REASONS: &[(&str, &str)] = &[
+    ("missing_required", "the argument must be there: send `example` or a value that meets `constraint`"),
+    ("unknown_argument", "no such argument: rename it to `suggestion` where given, else leave it out"),
+    ("wrong_type", "the value has another type than `constraint` says"),
+    ("not_in_enum", "the value is not one of the allowed ones in `constraint`"),
+    ("out_of_range", "the number is below, above or too large to be exact"),
+    ("bad_format", "the text is not of the format in `constraint`"),
+    ("too_long", "the text has more characters than allowed"),
+    ("too_short", "the text has fewer characters than asked for"),
+    ("pattern_mismatch", "the text does not match the pattern"),
+    ("too_many_items", "the list has more items than allowed"),
+    ("too_few_items", "the list has fewer items than asked for"),
+    ("missing_item", "the list lacks an item that `constraint` asks for"),
+    ("not_unique", "the list has an item twice"),
+    ("not_multiple", "the number is not a multiple of the one in `constraint`"),
+    ("too_few_properties", "the object has fewer members than asked for: on an update, nothing to change"),
+    ("too_many_properties", "the object has more members than allowed"),
+    ("no_match", "the value fits none of the alternatives in `constraint`"),
+    ("ambiguous_match", "the value fits several alternatives where only one may fit"),
+    ("not_allowed", "the value is excluded"),
+    ("duplicate_key", "the member is there twice"),
+    ("invalid_json", "the arguments are not JSON, or not JSON that every reader reads alike"),
+    ("too_deep", "the arguments are nested deeper than 64 levels"),
+    ("bad_cursor", "the cursor is not one of this tool's, or too old: start again without it"),
+];
+
 impl ArgumentValidator {
     /// `schema` may be any JSON Schema 2020-12; formats are asserted, regexes run in linear time, nothing is fetched.
-    pub fn new(_schema: &Value) -> Result<Self, String> {
-        Ok(Self {})
+    pub fn new(schema: &Value) -> Result<Self, String> {
+        Ok(Self { validator: validator(schema)?, schema: schema.clone() })
     }
 
     /// `raw` is the text of the `arguments` member; absent arguments are `{}`.
     pub fn validate(&self, raw: &str) -> Result<Map<String, Value>, InvalidArguments> {
-        match crate::json::read(raw) {
-            Ok(Value::Object(map)) => Ok(map),
-            _ => Err(InvalidArguments { errors: Vec::new() }),
+        match json::read(raw) {
+            Ok(value) if self.validator.is_valid(&value) => match value {
+                Value::Object(map) => Ok(map),
+                // A schema that takes other things than objects is not one for arguments.
+                _ => Err(self.not_an_object()),
+            },
+            _ => Err(self.explain(raw)),
         }
+    }
+
+    /// Every reason why `raw` was refused, in the order of the schema.
+    #[cold]
+    fn explain(&self, raw: &str) -> InvalidArguments {
+        let (value, faults) = json::read_all(raw);
+        let mut errors: Vec<ArgumentError> = faults.into_iter().map(|fault| self.unreadable(fault)).collect();
+        match value {
+            None => {}
+            Some(value @ Value::Object(_)) => {
+                repair::complete(&self.validator, &self.schema, value, &mut errors);
+            }
+            Some(_) => return self.not_an_object(),
+        }
+        errors.truncate(ERRORS_MAX);
+        if errors.is_empty() {
+            errors.push(ArgumentError::at(String::new(), "no_match"));
+        }
+        InvalidArguments { errors }
+    }
+
+    fn not_an_object(&self) -> InvalidArguments {
+        let mut error = ArgumentError::at(String::new(), "wrong_type");
+        error.constraint = Some(json!({ "type": "object" }));
+        error.example = self.whole_example();
+        InvalidArguments { errors: vec![error] }
+    }
+
+    fn unreadable(&self, fault: JsonError) -> ArgumentError {
+        let reason = match fault.fault {
+            Fault::Syntax => "invalid_json",
+            Fault::DuplicateKey => "duplicate_key",
+            Fault::TooDeep => "too_deep",
+            Fault::NumberOutOfRange => "out_of_range",
+        };
+        let mut error = ArgumentError::at(fault.path, reason);
+        match fault.fault {
+            Fault::Syntax | Fault::TooDeep => {
+                error.path = String::new();
+                error.field = String::new();
+                error.example = self.whole_example();
+            }
+            Fault::DuplicateKey => {}
+            Fault::NumberOutOfRange => {
+                error.constraint = Some(json!({ "minimum": -json::INTEGER_MAX, "maximum": json::INTEGER_MAX }));
+            }
+        }
+        if error.example.is_none()
+            && let Some(found) = schema::at_instance(&self.schema, &error.path)
+        {
+            error.example = example::build(&self.schema, found);
+        }
+        error
+    }
+
+    fn whole_example(&self) -> Option<Value> {
+        example::build(&self.schema, &self.schema).filter(|example| self.validator.is_valid(example))
     }
 }
 
 impl InvalidArguments {
     /// A foreign, altered or stale cursor.
     pub fn bad_cursor() -> Self {
-        Self { errors: Vec::new() }
+        Self { errors: vec![ArgumentError::at("/cursor".to_owned(), "bad_cursor")] }
     }
 
-    /// `{code, message, field, reason, errors}` as the caller gets it.
+    /// `{code, message, field, reason, errors}` as the caller gets it; the gateway adds its call id.
     pub fn structured_content(&self) -> Value {
-        Value::Null
+        let first = self.errors.first();
+        json!({
+            "code": "invalid_arguments",
+            "message": self.message(),
+            "field": first.map_or("", |error| &error.field),
+            "reason": first.map_or("", |error| &error.reason),
+            "errors": self.errors,
+        })
     }
 
     /// One sentence for the text block.
     pub fn message(&self) -> String {
-        String::new()
+        let Some(first) = self.errors.first() else { return "Invalid arguments.".to_owned() };
+        let more = match self.errors.len() {
+            1 => String::new(),
+            count => format!(" ({} more)", count - 1),
+        };
+        format!("Invalid arguments: {}{more}.", first.sentence())
     }
+}
+
+impl ArgumentError {
+    pub(crate) fn at(path: String, reason: &str) -> Self {
+        let field = json::pointer_tokens(&path).into_iter().next().unwrap_or_default();
+        Self { field, path, reason: reason.to_owned(), constraint: None, example: None, suggestion: None }
+    }
+
+    /// What is wrong, without the final stop and without any value that was sent.
+    fn sentence(&self) -> String {
+        let name = match json::pointer_tokens(&self.path) {
+            tokens if tokens.is_empty() => "the arguments".to_owned(),
+            tokens => format!("'{}'", shown(&tokens.join("."))),
+        };
+        let constraint = |key: &str| self.constraint.as_ref().and_then(|constraint| constraint.get(key));
+        let said = |key: &str| constraint(key).map(|value| shown(&plain(value)));
+        match self.reason.as_str() {
+            "missing_required" => format!("{name} is required"),
+            "unknown_argument" => match &self.suggestion {
+                Some(near) => format!("{name} is not an argument of this tool; did you mean '{}'", shown(near)),
+                None => format!("{name} is not an argument of this tool"),
+            },
+            "wrong_type" => format!("{name} must be of type {}", said("type").unwrap_or_default()),
+            "not_in_enum" => match said("enum").or_else(|| said("const")) {
+                Some(allowed) => format!("{name} must be one of {allowed}"),
+                None => format!("{name} is not one of the allowed values"),
+            },
+            "out_of_range" => {
+                let least = said("minimum").map(|value| format!("at least {value}"));
+                let above = said("exclusiveMinimum").map(|value| format!("greater than {value}"));
+                let most = said("maximum").map(|value| format!("at most {value}"));
+                let below = said("exclusiveMaximum").map(|value| format!("less than {value}"));
+                let bounds: Vec<String> = [least, above, most, below].into_iter().flatten().collect();
+                format!("{name} must be {}", bounds.join(" and "))
+            }
+            "bad_format" => format!("{name} must be a valid {}", said("format").unwrap_or_else(|| "text".to_owned())),
+            "too_long" => format!("{name} may have at most {} characters", said("maxLength").unwrap_or_default()),
+            "too_short" => format!("{name} must have at least {} characters", said("minLength").unwrap_or_default()),
+            "pattern_mismatch" => format!("{name} must match {}", said("pattern").unwrap_or_default()),
+            "too_many_items" => format!("{name} has too many items"),
+            "too_few_items" => format!("{name} has too few items"),
+            "missing_item" => format!("{name} lacks an item"),
+            "not_unique" => format!("{name} has an item twice"),
+            "not_multiple" => format!("{name} must be a multiple of {}", said("multipleOf").unwrap_or_default()),
+            "too_few_properties" => {
+                format!("{name} must have at least {} members", said("minProperties").unwrap_or_default())
+            }
+            "too_many_properties" => format!("{name} has too many members"),
+            "ambiguous_match" => format!("{name} fits more than one alternative"),
+            "not_allowed" => format!("{name} is not allowed"),
+            "duplicate_key" => format!("{name} is there twice"),
+            "invalid_json" => format!("{name} are not valid JSON"),
+            "too_deep" => format!("{name} are nested deeper than {} levels", json::DEPTH_MAX),
+            "bad_cursor" => "'cursor' is not a cursor of this tool, or is too old".to_owned(),
+            _ => format!("{name} fits none of the alternatives"),
+        }
+    }
+}
+
+/// The one way a schema is compiled here: 2020-12, formats asserted, linear-time patterns, nothing fetched.
+pub(crate) fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
+    schema::check(schema)?;
+    jsonschema::options()
+        .with_draft(jsonschema::Draft::Draft202012)
+        .offline()
+        .should_validate_formats(true)
+        .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(1 << 20).dfa_size_limit(1 << 20))
+        .build(schema)
+        .map_err(|error| {
+            let place = error.instance_path().to_string();
+            let message: String = error.masked().to_string().chars().take(300).collect();
+            match place.is_empty() {
+                true => message,
+                false => format!("{message} at {place}"),
+            }
+        })
+}
+
+/// A value of the schema in a sentence.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let shown: Vec<String> = items.iter().take(20).map(plain).collect();
+            let more = if items.len() > 20 { ", …" } else { "" };
+            format!("{}{more}", shown.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn shown(text: &str) -> String {
+    let mut shown: String = text.chars().take(200).flat_map(char::escape_debug).collect();
+    if text.chars().count() > 200 {
+        shown.push('…');
+    }
+    shown.replace("\\'", "'").replace("\\\"", "\"")
 }

@@ -29,10 +29,6 @@ impl Problems {
         self.push(Problem::new(&self.file, place, message).hint(hint));
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.found.is_empty()
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.found.len()
     }

@@ -1,0 +1,288 @@
+//! Where every field of a bound tool goes. A field that goes nowhere is refused: an argument that is silently ignored
+//! is a lie to the agent.
+
+use super::{
+    Problems,
+    collection::{columns_hint, no_column},
+    property::Slot,
+};
+use crate::{
+    contract::{Collection, Destination, Form, Verb},
+    form::{self, Field, Kind},
+    name,
+    shape::{self, COMPARISONS, Operation, Param, Type},
+};
+
+/// One field's destination, and what it must agree with.
+pub(super) struct Bound<'s> {
+    pub to: Destination,
+    pub slot: Slot<'s>,
+    pub form: Form,
+}
+
+/// What a tool is bound to.
+pub(super) struct Target<'s> {
+    pub collection: &'s Collection,
+    pub verb: Verb,
+    /// Only for `call`.
+    pub operation: Option<&'s Operation>,
+}
+
+impl<'s> Target<'s> {
+    pub(super) fn bind(&self, field: &Field, problems: &mut Problems) -> Option<Bound<'s>> {
+        if let (Some(_), Some(_)) = (&field.param, &field.column) {
+            problems.add_hint(
+                format!("{}/param", field.place),
+                "a field goes to a column or to a parameter",
+                "keep one",
+            );
+            return None;
+        }
+        match field.param.is_some() || self.verb == Verb::Call {
+            true => self.bind_param(field, problems),
+            false => self.bind_column(field, problems),
+        }
+    }
+
+    /// Fields that one key column or parameter needs and the form does not have, and the like.
+    pub(super) fn check_whole(&self, form: &form::Tool, bound: &[Option<Bound<'s>>], problems: &mut Problems) {
+        for (index, here) in bound.iter().enumerate() {
+            let Some(here) = here else { continue };
+            let twice = bound[..index].iter().flatten().any(|other| other.to == here.to);
+            if twice {
+                let message = format!("a second field for the same {} '{}'", here.slot.what, here.slot.name);
+                problems.add(form.fields[index].place.clone(), message);
+            }
+        }
+        if matches!(self.verb, Verb::Update | Verb::Delete) {
+            self.check_key(form, bound, problems);
+        }
+        for param in self.params().iter().filter(|param| param.required) {
+            let given = form.fields.iter().zip(bound).any(|(field, bound)| {
+                field.required && bound.as_ref().is_some_and(|bound| bound.to == Destination::Param(param.name.clone()))
+            });
+            if !given {
+                let hint = format!("add a required field with `param: {}`", param.name);
+                let message = format!("the parameter {} is required", name::quoted(&param.name));
+                problems.add_hint(format!("{}/fields", form.place), message, hint);
+            }
+        }
+    }
+
+    fn params(&self) -> &'s [Param] {
+        match self.verb {
+            Verb::Call => self.operation.map_or(&[], |operation| &operation.params),
+            _ => &self.collection.shape.capabilities.params,
+        }
+    }
+
+    fn bind_param(&self, field: &Field, problems: &mut Problems) -> Option<Bound<'s>> {
+        for (key, given) in [("column", field.column.is_some()), ("match", field.comparison.is_some())] {
+            if given {
+                problems.add_hint(
+                    format!("{}/{key}", field.place),
+                    format!("a field that goes to a parameter has no '{key}'"),
+                    "name the parameter with `param:`",
+                );
+                return None;
+            }
+        }
+        let wanted = field.param.as_deref().unwrap_or(&field.name);
+        let params = self.params();
+        let Some(param) = params.iter().find(|param| param.name == wanted) else {
+            let place = if field.param.is_some() { "param" } else { "name" };
+            let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
+            let hint = match name::nearest(wanted, names.iter().copied()) {
+                Some(near) => format!("did you mean `param: {near}`?"),
+                None if names.is_empty() => "there are no parameters".to_owned(),
+                None => format!("parameters: {}", names.join(", ")),
+            };
+            let message = format!("the field goes nowhere: there is no parameter {}", name::quoted(wanted));
+            problems.add_hint(format!("{}/{place}", field.place), message, hint);
+            return None;
+        };
+        let slot = Slot { what: "parameter", name: &param.name, kind: param.kind, fields: &[], items: None };
+        Some(Bound { to: Destination::Param(param.name.clone()), slot, form: form_of(field, param.kind) })
+    }
+
+    fn bind_column(&self, field: &Field, problems: &mut Problems) -> Option<Bound<'s>> {
+        let shape = &self.collection.shape;
+        let wanted = field.column.as_deref().unwrap_or(&field.name);
+        let Some(column) = shape.field(wanted) else {
+            if field.column.is_some() {
+                no_column(format!("{}/column", field.place), wanted, shape, problems);
+                return None;
+            }
+            let hint = match shape.capabilities.params.iter().any(|param| param.name == wanted) {
+                true => format!("for the source's parameter write `param: {wanted}`"),
+                false => format!("name its column with `column:`; {}", columns_hint(wanted, &shape.fields)),
+            };
+            let message = format!("the field goes nowhere: there is no column {}", name::quoted(wanted));
+            problems.add_hint(format!("{}/name", field.place), message, hint);
+            return None;
+        };
+        let is_key = shape.key.iter().any(|key| key == wanted);
+        match self.verb {
+            Verb::Lookup | Verb::List => self.condition(field, column, problems),
+            Verb::Delete if !is_key => {
+                let message = format!("a delete takes the key alone, and {} is no part of it", name::quoted(wanted));
+                problems.add_hint(field.place.clone(), message, format!("key: {}", shape.key.join(", ")));
+                None
+            }
+            Verb::Update | Verb::Delete if is_key => {
+                if field.comparison.as_deref().is_some_and(|comparison| comparison != "equals") {
+                    let place = format!("{}/match", field.place);
+                    problems.add_hint(place, "a key field is always matched by equals", "drop `match`");
+                }
+                if field.nullable {
+                    problems.add(format!("{}/nullable", field.place), "a key cannot be null");
+                }
+                let to = Destination::Condition { column: wanted.to_owned(), comparison: "equals".to_owned() };
+                Some(Bound { to, slot: Slot::column(column), form: form_of(field, column.kind) })
+            }
+            _ => {
+                if field.comparison.is_some() {
+                    let message = "'match' has no meaning for a value that is written";
+                    problems.add_hint(format!("{}/match", field.place), message, "drop `match`");
+                }
+                if field.nullable && !column.nullable {
+                    let message = format!("the field may be null, but column '{wanted}' may not");
+                    problems.add_hint(format!("{}/nullable", field.place), message, "drop `nullable`");
+                }
+                let to = Destination::Column(wanted.to_owned());
+                Some(Bound { to, slot: Slot::column(column), form: form_of(field, column.kind) })
+            }
+        }
+    }
+
+    /// A condition of a lookup or list: a comparison that makes sense for the type and that the source does exactly.
+    fn condition(&self, field: &Field, column: &'s shape::Field, problems: &mut Problems) -> Option<Bound<'s>> {
+        let comparison = field.comparison.as_deref().unwrap_or("equals");
+        let place = match field.comparison.is_some() {
+            true => format!("{}/match", field.place),
+            false => field.place.clone(),
+        };
+        if !COMPARISONS.contains(&comparison) {
+            let hint = match name::nearest(comparison, COMPARISONS.iter().copied()) {
+                Some(near) => format!("did you mean '{near}'? matches: {}", COMPARISONS.join(", ")),
+                None => format!("matches: {}", COMPARISONS.join(", ")),
+            };
+            problems.add_hint(place, format!("unknown match {}", name::quoted(comparison)), hint);
+            return None;
+        }
+        if !makes_sense(comparison, column.kind) {
+            let message =
+                format!("'{comparison}' has no meaning for column '{}', which is {}", column.key, column.kind.word());
+            problems.add(place, message);
+            return None;
+        }
+        self.check_source_can(comparison, column, &place, problems);
+        let published =
+            self.collection.published.contains(&column.key) || self.collection.shape.key.contains(&column.key);
+        if !published && !matches!(comparison, "equals" | "one-of") {
+            let message = format!(
+                "'{comparison}' on column '{}', which is not published, would give its values away",
+                column.key
+            );
+            problems.add_hint(place.clone(), message, "use equals or one-of, or publish the column");
+        }
+        if field.nullable {
+            match comparison {
+                // The gateway asks for a null as is-empty.
+                "equals" | "not-equals" => self.check_source_can("is-empty", column, &place, problems),
+                _ => problems
+                    .add(format!("{}/nullable", field.place), format!("'{comparison}' cannot be asked with null")),
+            }
+        }
+        let slot = match comparison {
+            "is-empty" => Slot { kind: Type::Boolean, fields: &[], items: None, ..Slot::column(column) },
+            "one-of" => Slot::list_of(column),
+            _ => Slot::column(column),
+        };
+        let wrong = match (comparison, &field.kind) {
+            ("is-empty", Kind::Checkbox) | ("one-of", Kind::MultiChoice { .. } | Kind::List { .. }) => None,
+            ("is-empty", _) => Some("'is-empty' is asked with a checkbox: true finds the empty ones, false the others"),
+            ("one-of", _) => Some("'one-of' is asked with a multi-choice or a list"),
+            _ => None,
+        };
+        if let Some(message) = wrong {
+            let hint = if comparison == "is-empty" { "use type: checkbox" } else { "use type: multi-choice or list" };
+            problems.add_hint(format!("{}/type", field.place), message, hint);
+            return None;
+        }
+        let to = Destination::Condition { column: column.key.clone(), comparison: comparison.to_owned() };
+        Some(Bound { to, slot, form: form_of(field, column.kind) })
+    }
+
+    fn check_source_can(&self, comparison: &str, column: &shape::Field, place: &str, problems: &mut Problems) {
+        let can = self.collection.shape.capabilities.compares(&column.key);
+        if can.iter().any(|known| known == comparison) {
+            return;
+        }
+        let usable: Vec<&str> =
+            can.iter().map(String::as_str).filter(|known| makes_sense(known, column.kind)).collect();
+        let hint = match usable.is_empty() {
+            true => format!("the source cannot be filtered by '{}'", column.key),
+            false => format!("it can do {} there", usable.join(", ")),
+        };
+        let message = format!("the source cannot do '{comparison}' on column '{}'", column.key);
+        problems.add_hint(place.to_owned(), message, hint);
+    }
+
+    /// Update and delete reach one record: every key column has a required field; an update has something to change.
+    fn check_key(&self, form: &form::Tool, bound: &[Option<Bound<'s>>], problems: &mut Problems) {
+        let key = &self.collection.shape.key;
+        let place = format!("{}/fields", form.place);
+        if key.is_empty() {
+            let message =
+                format!("collection '{}' has no key, so no record can be told from another", self.collection.name);
+            problems.add_hint(format!("{}/collection", form.place), message, "give the collection `key: [column]`");
+            return;
+        }
+        for column in key {
+            let found = form.fields.iter().zip(bound).find(|(_, bound)| {
+                bound.as_ref().is_some_and(
+                    |bound| matches!(&bound.to, Destination::Condition { column: bound, .. } if bound == column),
+                )
+            });
+            match found {
+                None => {
+                    let hint = format!("add a required field for column '{column}'");
+                    problems.add_hint(place.clone(), format!("the key column '{column}' has no field"), hint);
+                }
+                Some((field, _)) if !field.required => {
+                    problems.add_hint(field.place.clone(), "a key field must be required", "add `required: true`");
+                }
+                Some(_) => {}
+            }
+        }
+        let changes = bound.iter().flatten().any(|bound| matches!(bound.to, Destination::Column(_)));
+        if self.verb == Verb::Update && !changes && bound.iter().all(Option::is_some) {
+            problems.add_hint(place, "the update has nothing to change", "add a field beside the key");
+        }
+    }
+}
+
+fn makes_sense(comparison: &str, kind: Type) -> bool {
+    match comparison {
+        "is-empty" => true,
+        "equals" | "not-equals" | "one-of" => !matches!(kind, Type::Json | Type::Record | Type::List),
+        "at-least" | "at-most" => {
+            matches!(kind, Type::String | Type::Integer | Type::Decimal | Type::Number | Type::Date | Type::Datetime)
+        }
+        "contains" | "contains-ci" | "starts-with" => kind == Type::String,
+        _ => false,
+    }
+}
+
+fn form_of(field: &Field, kind: Type) -> Form {
+    let inner = match &field.kind {
+        Kind::List { of, .. } => &of.kind,
+        other => other,
+    };
+    match (inner, kind) {
+        (Kind::Number { .. }, Type::Decimal) => Form::Decimal,
+        (Kind::Datetime, Type::Datetime | Type::String) => Form::Utc,
+        _ => Form::AsSent,
+    }
+}

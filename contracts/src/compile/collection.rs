@@ -1,0 +1,152 @@
+//! A described shape becomes the recorded one: the contract's key, types and time zone applied.
+
+use super::Problems;
+use crate::{
+    contract::Collection,
+    form, json, name,
+    shape::{Field, Shape, Type},
+};
+
+/// `None` where the collection is refused; tools bound to it are then checked as far as they go.
+pub(super) fn compile(
+    entry: &form::Collection,
+    described: Option<&Shape>,
+    problems: &mut Problems,
+) -> Option<Collection> {
+    let before = problems.len();
+    if let Err(message) = name::check_collection(&entry.name) {
+        problems.add(entry.place.clone(), message);
+    }
+    if let Some(zone) = &entry.timezone
+        && !is_timezone(zone)
+    {
+        let hint = "write an IANA name such as Europe/Berlin, or an offset such as +02:00";
+        problems.add_hint(format!("{}/timezone", entry.place), "is not a time zone", hint);
+    }
+    let Some(described) = described else {
+        problems.add_hint(
+            entry.place.clone(),
+            format!("shape of {} unknown", entry.name),
+            format!("pass --shape {}=SHAPE.json, or a config whose plugins can describe it", entry.name),
+        );
+        return None;
+    };
+    if let Err(message) = described.check() {
+        problems.add(entry.place.clone(), format!("the shape of {} is not usable: {message}", entry.name));
+        return None;
+    }
+    let shape = recorded(entry, described, problems);
+    let published = published(entry, &shape, problems);
+    check_write(entry, &shape, problems);
+    (problems.len() == before).then(|| Collection {
+        name: entry.name.clone(),
+        adapter: entry.adapter.clone(),
+        settings: entry.settings.clone(),
+        shape,
+        published,
+        write: entry.write,
+        overrides: entry.overrides.clone(),
+    })
+}
+
+fn recorded(entry: &form::Collection, described: &Shape, problems: &mut Problems) -> Shape {
+    let mut shape = described.clone();
+    for (index, change) in entry.overrides.iter().enumerate() {
+        let mut place = format!("{}/shape", entry.place);
+        json::push_pointer(&mut place, &change.column);
+        if shape.field(&change.column).is_none() {
+            no_column(place, &change.column, &shape, problems);
+        } else if entry.overrides[..index].iter().any(|other| other.column == change.column) {
+            problems.add(place, "the column is there twice");
+        }
+    }
+    shape.apply(&entry.overrides);
+    if entry.timezone.is_some() {
+        shape.timezone = entry.timezone.clone();
+    }
+    if let Some(key) = &entry.key {
+        shape.key = key.clone();
+    }
+    for (index, column) in shape.key.clone().iter().enumerate() {
+        let place = match entry.key.is_some() {
+            true => format!("{}/key/{index}", entry.place),
+            false => entry.place.clone(),
+        };
+        let Some(field) = shape.fields.iter_mut().find(|field| field.key == *column) else {
+            no_column(place, column, described, problems);
+            continue;
+        };
+        if matches!(field.kind, Type::Json | Type::Record | Type::List) {
+            problems.add(place, format!("a {} column cannot be part of the key", field.kind.word()));
+        }
+        // A record whose key is null is refused when it comes.
+        field.nullable = false;
+    }
+    shape
+}
+
+fn published(entry: &form::Collection, shape: &Shape, problems: &mut Problems) -> Vec<String> {
+    let (key, named) = match &entry.columns {
+        Some(columns) => ("columns", columns),
+        None => ("hide", &entry.hide),
+    };
+    for (index, column) in named.iter().enumerate().filter(|(_, column)| shape.field(column).is_none()) {
+        no_column(format!("{}/{key}/{index}", entry.place), column, shape, problems);
+    }
+    let published: Vec<String> = match &entry.columns {
+        Some(columns) => columns.clone(),
+        None => shape.fields.iter().map(|field| field.key.clone()).filter(|key| !entry.hide.contains(key)).collect(),
+    };
+    if published.is_empty() && shape.capabilities.operations.is_empty() {
+        problems.add(entry.place.clone(), "no column is published");
+    }
+    published
+}
+
+fn check_write(entry: &form::Collection, shape: &Shape, problems: &mut Problems) {
+    if entry.write && shape.capabilities.write.is_empty() && shape.capabilities.operations.is_empty() {
+        let reason = shape.capabilities.read_only.as_deref().unwrap_or("the source cannot be written");
+        problems.add_hint(
+            format!("{}/write", entry.place),
+            format!("the collection cannot be written: {reason}"),
+            "drop `write: true`",
+        );
+    }
+}
+
+/// The one sentence for a column that is not there.
+pub(super) fn no_column(place: String, column: &str, shape: &Shape, problems: &mut Problems) {
+    problems.add_hint(
+        place,
+        format!("there is no column {}", name::quoted(column)),
+        columns_hint(column, &shape.fields),
+    );
+}
+
+pub(super) fn columns_hint(column: &str, fields: &[Field]) -> String {
+    match name::nearest(column, fields.iter().map(|field| field.key.as_str())) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => {
+            let names: Vec<&str> = fields.iter().take(20).map(|field| field.key.as_str()).collect();
+            format!("columns: {}", names.join(", "))
+        }
+    }
+}
+
+/// An offset, or what an IANA name looks like; whether the zone exists is the adapter's to say.
+fn is_timezone(zone: &str) -> bool {
+    let offset = zone.strip_prefix(['+', '-']).is_some_and(|rest| {
+        let digits: Vec<&str> = rest.split(':').collect();
+        let two = |part: &str, max: u32| {
+            part.len() == 2
+                && part.bytes().all(|byte| byte.is_ascii_digit())
+                && part.parse().is_ok_and(|value: u32| value <= max)
+        };
+        matches!(digits[..], [hours, minutes] if two(hours, 14) && two(minutes, 59))
+    });
+    let name = zone.split('/').all(|part| {
+        part.starts_with(|first: char| first.is_ascii_uppercase())
+            && part.chars().all(|next| next.is_ascii_alphanumeric() || matches!(next, '_' | '-' | '+'))
+    });
+    offset || name
+}

@@ -1,0 +1,344 @@
+//! The closed table: one field type, one property schema, keys in one order.
+
+use serde_json::{Map, Number, Value};
+
+use super::Problems;
+use crate::{
+    form::{Choice, Field, Kind},
+    name,
+    shape::{self, Type},
+    validate, values,
+};
+
+/// What a field is bound to: it decides between integer and number, and refuses what cannot agree.
+#[derive(Clone, Copy)]
+pub(super) struct Slot<'s> {
+    /// For messages: `column` or `parameter`.
+    pub what: &'static str,
+    pub name: &'s str,
+    pub kind: Type,
+    pub fields: &'s [shape::Field],
+    pub items: Option<&'s shape::Field>,
+}
+
+impl<'s> Slot<'s> {
+    pub(super) fn column(field: &'s shape::Field) -> Self {
+        Self {
+            what: "column",
+            name: &field.key,
+            kind: field.kind,
+            fields: &field.fields,
+            items: field.items.as_deref(),
+        }
+    }
+
+    /// A list of such columns' values, for `one-of`.
+    pub(super) fn list_of(field: &'s shape::Field) -> Self {
+        Self { kind: Type::List, items: Some(field), fields: &[], ..Self::column(field) }
+    }
+}
+
+/// The property schema of one field.
+pub(super) fn schema(field: &Field, slot: Option<Slot<'_>>, problems: &mut Problems) -> Value {
+    if let Some(slot) = slot {
+        check_agreement(field, slot, problems);
+    }
+    let mut schema = Map::new();
+    let word = type_word(field, slot, problems);
+    schema.insert(
+        "type".into(),
+        match field.nullable {
+            true => Value::Array(vec![word.into(), "null".into()]),
+            false => word.into(),
+        },
+    );
+    constraints(field, slot, &mut schema, problems);
+    if let Some(default) = &field.default {
+        check_default(field, default, &schema, problems);
+        schema.insert("default".into(), default.clone());
+    }
+    if let Some(title) = &field.title {
+        schema.insert("title".into(), title.clone().into());
+    }
+    if let Some(help) = &field.help {
+        schema.insert("description".into(), help.clone().into());
+    }
+    Value::Object(schema)
+}
+
+/// Properties and the names of the required ones, in the author's order.
+pub(super) fn object(
+    fields: &[Field],
+    slot: Option<Slot<'_>>,
+    problems: &mut Problems,
+) -> (Map<String, Value>, Vec<Value>) {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for field in fields {
+        let inner = slot.filter(|slot| slot.kind == Type::Record);
+        let inner = inner.and_then(|slot| match slot.fields.iter().find(|inner| inner.key == field.name) {
+            Some(found) => Some(Slot { what: slot.what, ..Slot::column(found) }),
+            None => {
+                let message = format!("{} '{}' has no member {}", slot.what, slot.name, name::quoted(&field.name));
+                let hint = super::collection::columns_hint(&field.name, slot.fields);
+                problems.add_hint(format!("{}/name", field.place), message, hint);
+                None
+            }
+        });
+        properties.insert(field.name.clone(), schema(field, inner, problems));
+        if field.required {
+            required.push(field.name.clone().into());
+        }
+    }
+    (properties, required)
+}
+
+fn type_word(field: &Field, slot: Option<Slot<'_>>, problems: &mut Problems) -> &'static str {
+    match &field.kind {
+        Kind::Text { .. } | Kind::Email | Kind::Url | Kind::Dropdown { .. } | Kind::Date | Kind::Datetime => "string",
+        Kind::Number { min, max, step, decimals } => {
+            let bounds = [("min", min), ("max", max), ("step", step)];
+            number_word(field, &bounds, *decimals, slot, problems)
+        }
+        Kind::MultiChoice { .. } | Kind::List { .. } => "array",
+        Kind::Checkbox => "boolean",
+        Kind::File | Kind::Record { .. } => "object",
+    }
+}
+
+/// In a bound field the column decides; else whole bounds mean `integer`, a fraction, `decimals` or no bounds `number`.
+fn number_word(
+    field: &Field,
+    bounds: &[(&str, &Option<Number>)],
+    decimals: Option<bool>,
+    slot: Option<Slot<'_>>,
+    problems: &mut Problems,
+) -> &'static str {
+    let fraction = bounds.iter().find(|(_, bound)| bound.as_ref().is_some_and(|bound| !is_whole(bound)));
+    let bound = slot
+        .map(|slot| (slot, slot.kind))
+        .filter(|(_, kind)| matches!(kind, Type::Integer | Type::Number | Type::Decimal));
+    match (bound, decimals, fraction) {
+        (Some((slot, Type::Integer)), Some(true), _) => {
+            let message = format!("{} '{}' is integer, but the field says decimals: true", slot.what, slot.name);
+            problems.add_hint(format!("{}/decimals", field.place), message, "drop `decimals`");
+            "integer"
+        }
+        (Some((slot, Type::Integer)), _, Some((key, _))) => {
+            let message = format!("{} '{}' is integer, but '{key}' has a fraction", slot.what, slot.name);
+            problems.add_hint(format!("{}/{key}", field.place), message, "use a whole number");
+            "integer"
+        }
+        (Some((_, Type::Integer)), _, None) => "integer",
+        (Some((slot, kind)), Some(false), _) => {
+            let message =
+                format!("{} '{}' is {}, but the field says decimals: false", slot.what, slot.name, kind.word());
+            problems.add_hint(format!("{}/decimals", field.place), message, "drop `decimals`");
+            "number"
+        }
+        (Some(_), _, _) => "number",
+        (None, Some(false), Some((key, _))) => {
+            problems.add(format!("{}/{key}", field.place), "has a fraction, but the field says decimals: false");
+            "number"
+        }
+        (None, Some(true), _) | (None, None, Some(_)) => "number",
+        (None, Some(false), None) => "integer",
+        (None, None, None) => match bounds.iter().any(|(_, bound)| bound.is_some()) {
+            true => "integer",
+            false => "number",
+        },
+    }
+}
+
+fn constraints(field: &Field, slot: Option<Slot<'_>>, schema: &mut Map<String, Value>, problems: &mut Problems) {
+    let place = &field.place;
+    match &field.kind {
+        Kind::Text { min_length, max_length, pattern } => {
+            ordered(place, ("min_length", *min_length), ("max_length", *max_length), problems);
+            insert(schema, "minLength", *min_length);
+            insert(schema, "maxLength", *max_length);
+            if let Some(pattern) = pattern {
+                check_pattern(place, pattern, problems);
+            }
+            let decimal = slot.is_some_and(|slot| slot.kind == Type::Decimal);
+            let pattern = pattern.as_deref().or(decimal.then_some(values::DECIMAL_PATTERN));
+            insert(schema, "pattern", pattern);
+        }
+        Kind::Email => insert(schema, "format", Some("email")),
+        Kind::Url => insert(schema, "format", Some("uri")),
+        Kind::Date => insert(schema, "format", Some("date")),
+        Kind::Datetime => insert(schema, "format", Some("date-time")),
+        Kind::Checkbox => {}
+        Kind::Number { min, max, step, .. } => {
+            check_bounds(place, min.as_ref(), max.as_ref(), step.as_ref(), problems);
+            insert(schema, "minimum", min.clone());
+            insert(schema, "maximum", max.clone());
+            insert(schema, "multipleOf", step.clone());
+        }
+        Kind::Dropdown { choices } => {
+            let mut values = choice_values(choices);
+            if field.nullable {
+                values.push(Value::Null);
+            }
+            schema.insert("enum".into(), Value::Array(values));
+        }
+        Kind::MultiChoice { choices, min_items, max_items } => {
+            let mut items = Map::new();
+            items.insert("type".into(), "string".into());
+            items.insert("enum".into(), Value::Array(choice_values(choices)));
+            schema.insert("items".into(), Value::Object(items));
+            ordered(place, ("min_items", *min_items), ("max_items", *max_items), problems);
+            if min_items.is_some_and(|min| min > choices.len() as u64) {
+                problems.add(format!("{place}/min_items"), "asks for more items than there are choices");
+            }
+            insert(schema, "minItems", *min_items);
+            insert(schema, "maxItems", *max_items);
+            schema.insert("uniqueItems".into(), true.into());
+        }
+        Kind::File => {
+            let text = || Value::Object(Map::from_iter([("type".to_owned(), Value::from("string"))]));
+            let properties = Map::from_iter([("id".to_owned(), text()), ("mime_type".to_owned(), text())]);
+            schema.insert("properties".into(), Value::Object(properties));
+            schema.insert("required".into(), Value::Array(vec!["id".into(), "mime_type".into()]));
+            schema.insert("additionalProperties".into(), false.into());
+        }
+        Kind::Record { fields } => {
+            let (properties, required) = object(fields, slot, problems);
+            schema.insert("properties".into(), Value::Object(properties));
+            if !required.is_empty() {
+                schema.insert("required".into(), Value::Array(required));
+            }
+            schema.insert("additionalProperties".into(), false.into());
+        }
+        Kind::List { of, min_items, max_items } => {
+            let items =
+                slot.and_then(|slot| Some(Slot { what: slot.what, name: slot.name, ..Slot::column(slot.items?) }));
+            schema.insert("items".into(), self::schema(of, items, problems));
+            ordered(place, ("min_items", *min_items), ("max_items", *max_items), problems);
+            insert(schema, "minItems", *min_items);
+            insert(schema, "maxItems", *max_items);
+        }
+    }
+}
+
+/// Whether values of the field can be values of the slot at all.
+fn check_agreement(field: &Field, slot: Slot<'_>, problems: &mut Problems) {
+    let agrees = match (&field.kind, slot.kind) {
+        (_, Type::Json) => true,
+        (Kind::Text { .. }, Type::String | Type::Decimal) => true,
+        (Kind::Email | Kind::Url, Type::String) => true,
+        (Kind::Number { .. }, Type::Integer | Type::Number | Type::Decimal) => true,
+        (Kind::Dropdown { .. }, Type::String) => true,
+        (Kind::Dropdown { choices }, kind @ (Type::Decimal | Type::Date | Type::Datetime)) => {
+            choices.iter().all(|choice| values::is_text_of(kind, &choice.value))
+        }
+        (Kind::Checkbox, Type::Boolean) => true,
+        // A source that keeps dates as text keeps them in the order of their text.
+        (Kind::Date, Type::Date | Type::String) => true,
+        (Kind::Datetime, Type::Datetime | Type::String) => true,
+        (Kind::File | Kind::Record { .. }, Type::Record) => true,
+        (Kind::MultiChoice { choices, .. }, Type::List) => slot.items.is_none_or(|items| match items.kind {
+            Type::String | Type::Json => true,
+            kind => choices.iter().all(|choice| values::is_text_of(kind, &choice.value)),
+        }),
+        (Kind::List { .. }, Type::List) => true,
+        _ => false,
+    };
+    if agrees {
+        return;
+    }
+    let hint = match (&field.kind, slot.kind) {
+        (Kind::Checkbox, Type::Integer) => {
+            format!("if it holds 0 and 1, say so in the collection: `shape: {{ {}: boolean }}`", slot.name)
+        }
+        (Kind::Dropdown { .. }, kind) if matches!(kind, Type::Decimal | Type::Date | Type::Datetime) => {
+            format!("write every choice as a {}", kind.word())
+        }
+        (_, Type::List) => "use type: list or multi-choice".to_owned(),
+        (_, Type::Record) => "use type: record".to_owned(),
+        (_, Type::String) => "use type: text".to_owned(),
+        (_, Type::Integer | Type::Number | Type::Decimal) => "use type: number".to_owned(),
+        (_, Type::Boolean) => "use type: checkbox".to_owned(),
+        (_, kind) => format!("use type: {}", kind.word()),
+    };
+    let message = format!(
+        "a {} field cannot go to {} '{}', which is {}",
+        field.kind.word(),
+        slot.what,
+        slot.name,
+        slot.kind.word()
+    );
+    problems.add_hint(format!("{}/type", field.place), message, hint);
+}
+
+fn check_default(field: &Field, default: &Value, schema: &Map<String, Value>, problems: &mut Problems) {
+    let schema = Value::Object(schema.clone());
+    if let Ok(validator) = validate::validator(&schema)
+        && let Err(error) = validator.validate(default)
+    {
+        let message = format!("the default does not satisfy the field itself: {error}");
+        problems.add_hint(format!("{}/default", field.place), message, "change the default or the bounds");
+    }
+}
+
+fn check_pattern(place: &str, pattern: &str, problems: &mut Problems) {
+    let schema = serde_json::json!({ "type": "string", "pattern": pattern });
+    if validate::validator(&schema).is_err() {
+        problems.add_hint(
+            format!("{place}/pattern"),
+            "is not a regular expression that runs in linear time",
+            "check the brackets; look-around and back-references are not available",
+        );
+    }
+}
+
+fn check_bounds(
+    place: &str,
+    min: Option<&Number>,
+    max: Option<&Number>,
+    step: Option<&Number>,
+    problems: &mut Problems,
+) {
+    let value = |number: Option<&Number>| number.and_then(Number::as_f64);
+    let (min, max) = (value(min), value(max));
+    if let (Some(min), Some(max)) = (min, max)
+        && min > max
+    {
+        problems.add(format!("{place}/min"), "'min' is greater than 'max'");
+        return;
+    }
+    let Some(step) = value(step) else { return };
+    if step <= 0.0 {
+        problems.add(format!("{place}/step"), "must be greater than 0");
+    } else if let (Some(min), Some(max)) = (min, max)
+        && (max / step + 1e-9).floor() < (min / step - 1e-9).ceil()
+    {
+        problems.add_hint(
+            format!("{place}/step"),
+            "no multiple of 'step' lies between 'min' and 'max'",
+            "steps count from 0",
+        );
+    }
+}
+
+fn ordered(place: &str, min: (&str, Option<u64>), max: (&str, Option<u64>), problems: &mut Problems) {
+    if let (Some(least), Some(most)) = (min.1, max.1)
+        && least > most
+    {
+        problems.add(format!("{place}/{}", min.0), format!("'{}' is greater than '{}'", min.0, max.0));
+    }
+}
+
+fn choice_values(choices: &[Choice]) -> Vec<Value> {
+    choices.iter().map(|choice| choice.value.clone().into()).collect()
+}
+
+fn insert<T: Into<Value>>(schema: &mut Map<String, Value>, key: &str, value: Option<T>) {
+    if let Some(value) = value {
+        schema.insert(key.to_owned(), value.into());
+    }
+}
+
+fn is_whole(number: &Number) -> bool {
+    number.as_f64().is_some_and(|value| value.fract() == 0.0)
+}

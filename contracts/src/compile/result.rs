@@ -1,0 +1,146 @@
+//! Output schemas, from shape and verb, never from the author.
+//!
+//! `{type, properties, anyOf: [result arm, error arm]}`: one generation of clients validates `structuredContent` even
+//! on errors, and readers of root `properties` would lose the types under a bare `anyOf`. A column named like a member
+//! of an error is typed in the result arm, since in the root it would type the error too.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    contract::Verb,
+    shape::{Field, Type},
+    values,
+};
+
+/// Members an error may have (design §4); none of them is typed in the root.
+const ERROR_MEMBERS: &[&str] =
+    &["code", "call_id", "message", "field", "reason", "errors", "retry_after_ms", "outcome"];
+
+/// The schema of every result of a tool, errors included.
+pub(super) fn schema(verb: Verb, fields: &[Field], columns: &[String]) -> Value {
+    let (properties, required) = match verb {
+        Verb::Lookup => record_members(fields, columns),
+        Verb::List => {
+            let records = json!({ "type": "array", "items": record(fields, columns) });
+            let next = json!({ "type": ["string", "null"] });
+            (
+                Map::from_iter([("records".to_owned(), records), ("next".to_owned(), next)]),
+                vec!["records".into(), "next".into()],
+            )
+        }
+        Verb::Create | Verb::Update | Verb::Delete | Verb::Call => {
+            let status = json!({ "type": "string", "enum": [status(verb)] });
+            (
+                Map::from_iter([("status".to_owned(), status), ("record".to_owned(), record(fields, columns))]),
+                vec!["status".into(), "record".into()],
+            )
+        }
+    };
+    let (in_arm, in_root): (Map<_, _>, Map<_, _>) =
+        properties.into_iter().partition(|(name, _)| ERROR_MEMBERS.contains(&name.as_str()));
+    let mut arm = Map::new();
+    if !in_arm.is_empty() {
+        arm.insert("properties".into(), Value::Object(in_arm));
+    }
+    arm.insert("required".into(), Value::Array(required));
+    json!({ "type": "object", "properties": in_root, "anyOf": [arm, error_members()] })
+}
+
+/// The result arm of an output schema alone: what a success is checked against.
+pub fn result_arm(output_schema: &Value) -> Value {
+    let empty = Map::new();
+    let members = |schema: &Value| schema["properties"].as_object().unwrap_or(&empty).clone();
+    let arm = &output_schema["anyOf"][0];
+    let mut properties = members(output_schema);
+    properties.extend(members(arm));
+    json!({ "type": "object", "properties": properties, "required": arm["required"] })
+}
+
+/// The error arm alone, the same for all tools: what an error is checked against.
+pub fn error_arm() -> Value {
+    let mut arm = Map::from_iter([("type".to_owned(), "object".into())]);
+    if let Value::Object(members) = error_members() {
+        arm.extend(members);
+    }
+    Value::Object(arm)
+}
+
+/// The word a write answers with.
+pub(super) fn status(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Create => "created",
+        Verb::Update => "updated",
+        Verb::Delete => "deleted",
+        Verb::Lookup | Verb::List | Verb::Call => "done",
+    }
+}
+
+/// One frozen text.
+fn error_members() -> Value {
+    json!({
+        "properties": { "code": { "type": "string" }, "call_id": { "type": "string" } },
+        "required": ["code", "call_id"],
+    })
+}
+
+/// The schema of one record: open, every column present.
+fn record(fields: &[Field], columns: &[String]) -> Value {
+    let (properties, required) = record_members(fields, columns);
+    let mut schema = Map::from_iter([("type".to_owned(), Value::from("object"))]);
+    schema.insert("properties".into(), Value::Object(properties));
+    if !required.is_empty() {
+        schema.insert("required".into(), Value::Array(required));
+    }
+    Value::Object(schema)
+}
+
+fn record_members(fields: &[Field], columns: &[String]) -> (Map<String, Value>, Vec<Value>) {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for column in columns {
+        let Some(field) = fields.iter().find(|field| field.key == *column) else { continue };
+        properties.insert(column.clone(), value(field));
+        required.push(column.clone().into());
+    }
+    (properties, required)
+}
+
+fn value(field: &Field) -> Value {
+    let mut schema = Map::new();
+    let word = match field.kind {
+        Type::String | Type::Decimal | Type::Date | Type::Datetime => Some("string"),
+        Type::Integer => Some("integer"),
+        Type::Number => Some("number"),
+        Type::Boolean => Some("boolean"),
+        Type::Record => Some("object"),
+        Type::List => Some("array"),
+        Type::Json => None,
+    };
+    if let Some(word) = word {
+        let word = Value::from(word);
+        let types = if field.nullable { Value::Array(vec![word, "null".into()]) } else { word };
+        schema.insert("type".into(), types);
+    }
+    match field.kind {
+        Type::Decimal => drop(schema.insert("pattern".into(), values::DECIMAL_PATTERN.into())),
+        Type::Date => drop(schema.insert("format".into(), "date".into())),
+        Type::Datetime => drop(schema.insert("format".into(), "date-time".into())),
+        Type::List => {
+            let items = field.items.as_deref().map_or_else(|| json!({}), value);
+            schema.insert("items".into(), items);
+        }
+        Type::Record => {
+            let names: Vec<String> = field.fields.iter().map(|inner| inner.key.clone()).collect();
+            let (properties, required) = record_members(&field.fields, &names);
+            schema.insert("properties".into(), Value::Object(properties));
+            if !required.is_empty() {
+                schema.insert("required".into(), Value::Array(required));
+            }
+        }
+        Type::String | Type::Integer | Type::Number | Type::Boolean | Type::Json => {}
+    }
+    if let Some(description) = &field.description {
+        schema.insert("description".into(), description.clone().into());
+    }
+    Value::Object(schema)
+}

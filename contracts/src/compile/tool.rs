@@ -1,0 +1,398 @@
+//! One form becomes one tool: its verb's inputs, order, columns, annotations and result.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    DIALECT, Problems,
+    binding::{Bound, Target},
+    collection::no_column,
+    property, result,
+};
+use crate::{
+    contract::{Annotations, Binding, Collection, Input, Limits, Tool, Verb},
+    form::{self, Source},
+    name,
+    shape::{Effect, Field, Type},
+};
+
+const ROWS_MAX_DEFAULT: u32 = 100;
+const LIMIT_DEFAULT: u32 = 50;
+
+/// Names that the verb itself adds to a list.
+const LIST_INPUTS: [&str; 2] = ["limit", "cursor"];
+
+pub(super) fn compile(
+    source: &Source,
+    form: &form::Tool,
+    collections: &BTreeMap<&str, Option<Collection>>,
+    problems: &mut Problems,
+) -> Tool {
+    let name = match &source.prefix {
+        Some(prefix) => format!("{prefix}_{}", form.tool),
+        None => form.tool.clone(),
+    };
+    if let Err(message) = name::check_tool(&name) {
+        problems.add_hint(format!("{}/tool", form.place), message, "clients drop the whole list on one bad name");
+    }
+    if source.contract.is_none() {
+        return bare(name, form, problems);
+    }
+    let target = target(form, collections, problems);
+    let bound: Vec<Option<Bound<'_>>> = match &target {
+        Some(target) => form.fields.iter().map(|field| target.bind(field, problems)).collect(),
+        None => form.fields.iter().map(|_| None).collect(),
+    };
+    if let Some(target) = &target {
+        target.check_whole(form, &bound, problems);
+    }
+    check_verb_rules(form, problems);
+    let input_schema = input_schema(form, &bound, target.as_ref(), problems);
+    let Some(target) = target else { return unbound(name, form, input_schema) };
+    let fields = answered_fields(&target);
+    let columns = columns(form, &target, problems);
+    check_say(form, &columns, problems);
+    let binding = Binding {
+        collection: target.collection.name.clone(),
+        inputs: inputs(form, bound),
+        order: order(form, &target, problems),
+        columns: columns.clone(),
+        limit_default: LIMIT_DEFAULT.min(rows_max(form)),
+        limit_max: rows_max(form),
+        operation: form.operation.clone(),
+    };
+    Tool {
+        description: form.description.clone().unwrap_or_else(|| described(form)),
+        verb: Some(target.verb),
+        output_schema: Some(result::schema(target.verb, fields, &columns)),
+        annotations: annotations(&target),
+        binding: Some(binding),
+        limits: Limits { rate: form.limits.rate, timeout_ms: form.limits.timeout_ms },
+        say: form.say.clone(),
+        text: form.text.unwrap_or_default(),
+        ..unbound(name, form, input_schema)
+    }
+}
+
+/// A form without a contract: the input side alone, and nothing is known about what it will do.
+fn bare(name: String, form: &form::Tool, problems: &mut Problems) -> Tool {
+    for field in &form.fields {
+        let keys = [("column", &field.column), ("match", &field.comparison), ("param", &field.param)];
+        for (key, _) in keys.iter().filter(|(_, value)| value.is_some()) {
+            problems.add_hint(
+                format!("{}/{key}", field.place),
+                format!("'{key}' needs a collection, which a bare form has not"),
+                "start the file with `contract: NAME` and put the form under `tools:`",
+            );
+        }
+    }
+    let (properties, required) = property::object(&form.fields, None, problems);
+    unbound(name, form, root(properties, required, None))
+}
+
+fn unbound(name: String, form: &form::Tool, input_schema: Value) -> Tool {
+    Tool {
+        name,
+        title: form.title.clone(),
+        description: form.description.clone().unwrap_or_else(|| described(form)),
+        verb: None,
+        input_schema,
+        output_schema: None,
+        annotations: Annotations {
+            read_only_hint: false,
+            destructive_hint: true,
+            idempotent_hint: false,
+            open_world_hint: false,
+        },
+        binding: None,
+        limits: Limits::default(),
+        say: None,
+        text: form.text.unwrap_or_default(),
+    }
+}
+
+/// The collection, verb and operation, when all three are right.
+fn target<'c>(
+    form: &'c form::Tool,
+    collections: &'c BTreeMap<&str, Option<Collection>>,
+    problems: &mut Problems,
+) -> Option<Target<'c>> {
+    let wanted = form.collection.as_deref()?;
+    let Some(collection) = collections.get(wanted) else {
+        let hint = match name::nearest(wanted, collections.keys().copied()) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => "describe it under `collections:`".to_owned(),
+        };
+        let message = format!("there is no collection {}", name::quoted(wanted));
+        problems.add_hint(format!("{}/collection", form.place), message, hint);
+        return None;
+    };
+    let collection = collection.as_ref()?;
+    let verb = form.verb?;
+    let capabilities = &collection.shape.capabilities;
+    let place = format!("{}/verb", form.place);
+    match verb {
+        Verb::Lookup | Verb::List => {
+            if !capabilities.read {
+                problems.add(place, format!("collection '{wanted}' cannot be read"));
+            }
+            Some(Target { collection, verb, operation: None })
+        }
+        Verb::Create | Verb::Update | Verb::Delete => {
+            if !capabilities.write.iter().any(|known| known == verb.word()) {
+                let reason = match (&capabilities.read_only, capabilities.write.is_empty()) {
+                    (Some(reason), true) => reason.clone(),
+                    (_, true) => "the source cannot be written".to_owned(),
+                    (_, false) => format!("the source can only {}", capabilities.write.join(" and ")),
+                };
+                problems.add(place, format!("collection '{wanted}' has no {}: {reason}", verb.word()));
+            } else if !collection.write {
+                let message = format!("collection '{wanted}' is read-only here");
+                problems.add_hint(place, message, format!("add `write: true` to collection '{wanted}'"));
+            }
+            Some(Target { collection, verb, operation: None })
+        }
+        Verb::Call => call_target(form, collection, problems),
+    }
+}
+
+fn call_target<'c>(form: &form::Tool, collection: &'c Collection, problems: &mut Problems) -> Option<Target<'c>> {
+    let operations = &collection.shape.capabilities.operations;
+    let names: Vec<&str> = operations.iter().map(|operation| operation.name.as_str()).collect();
+    let listed = match names.is_empty() {
+        true => format!("collection '{}' has no operations", collection.name),
+        false => format!("operations: {}", names.join(", ")),
+    };
+    let Some(wanted) = &form.operation else {
+        problems.add_hint(form.place.clone(), "a call needs `operation:`", listed);
+        return None;
+    };
+    let Some(operation) = operations.iter().find(|operation| operation.name == *wanted) else {
+        let hint = match name::nearest(wanted, names.iter().copied()) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => listed,
+        };
+        let message = format!("there is no operation {}", name::quoted(wanted));
+        problems.add_hint(format!("{}/operation", form.place), message, hint);
+        return None;
+    };
+    if operation.effect != Effect::Read && !collection.write {
+        let message =
+            format!("operation '{wanted}' changes the source, and collection '{}' is read-only here", collection.name);
+        problems.add_hint(
+            format!("{}/operation", form.place),
+            message,
+            format!("add `write: true` to collection '{}'", collection.name),
+        );
+    }
+    Some(Target { collection, verb: Verb::Call, operation: Some(operation) })
+}
+
+/// Keys that only some verbs have, and names that a verb takes for itself.
+fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
+    let Some(verb) = form.verb else { return };
+    if verb == Verb::List {
+        for field in form.fields.iter().filter(|field| LIST_INPUTS.contains(&field.name.as_str())) {
+            let message = format!("every list has its own '{}'", field.name);
+            problems.add_hint(format!("{}/name", field.place), message, "choose another name");
+        }
+    }
+    let only = [
+        ("order", form.order.is_some(), verb == Verb::List, "list"),
+        ("operation", form.operation.is_some(), verb == Verb::Call, "call"),
+        ("limits/rows_max", form.limits.rows_max.is_some(), verb == Verb::List, "list"),
+    ];
+    for (key, given, fits, right) in only {
+        if given && !fits {
+            problems.add_hint(format!("{}/{key}", form.place), format!("only a {right} has it"), "drop it");
+        }
+    }
+    if matches!(verb, Verb::Update | Verb::Delete) {
+        for field in form.fields.iter().filter(|field| field.default.is_some()) {
+            let message = format!("a default on {} would write or match what nobody asked for", verb.word());
+            problems.add_hint(format!("{}/default", field.place), message, "drop `default`");
+        }
+    }
+}
+
+fn input_schema(
+    form: &form::Tool,
+    bound: &[Option<Bound<'_>>],
+    target: Option<&Target<'_>>,
+    problems: &mut Problems,
+) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for (field, bound) in form.fields.iter().zip(bound) {
+        let slot = bound.as_ref().map(|bound| bound.slot);
+        properties.insert(field.name.clone(), property::schema(field, slot, problems));
+        if field.required {
+            required.push(field.name.clone().into());
+        }
+    }
+    if form.verb == Some(Verb::List) {
+        let rows_max = rows_max(form);
+        let limit = json!({
+            "type": "integer",
+            "minimum": 1,
+            "maximum": rows_max,
+            "default": LIMIT_DEFAULT.min(rows_max),
+            "description": "How many records to return at most.",
+        });
+        properties.insert("limit".into(), limit);
+        let cursor = json!({
+            "type": "string",
+            "description": "The `next` of an earlier result, with the same other arguments: returns the records after it.",
+        });
+        properties.insert("cursor".into(), cursor);
+    }
+    let updates = target.filter(|target| target.verb == Verb::Update);
+    root(properties, required, updates.map(|target| target.collection.shape.key.len() + 1))
+}
+
+fn root(properties: Map<String, Value>, required: Vec<Value>, properties_min: Option<usize>) -> Value {
+    let mut schema = Map::new();
+    schema.insert("type".into(), "object".into());
+    schema.insert("$schema".into(), DIALECT.into());
+    schema.insert("properties".into(), Value::Object(properties));
+    if !required.is_empty() {
+        schema.insert("required".into(), Value::Array(required));
+    }
+    if let Some(least) = properties_min {
+        schema.insert("minProperties".into(), least.into());
+    }
+    schema.insert("additionalProperties".into(), false.into());
+    Value::Object(schema)
+}
+
+fn inputs(form: &form::Tool, bound: Vec<Option<Bound<'_>>>) -> Vec<Input> {
+    let pairs = form.fields.iter().zip(bound);
+    let input = |(field, bound): (&form::Field, Option<Bound<'_>>)| {
+        let bound = bound?;
+        Some(Input { field: field.name.clone(), to: bound.to, default: field.default.clone(), form: bound.form })
+    };
+    pairs.filter_map(input).collect()
+}
+
+/// The fields of the records that come back.
+fn answered_fields<'c>(target: &Target<'c>) -> &'c [Field] {
+    match target.operation {
+        Some(operation) => &operation.returns,
+        None => &target.collection.shape.fields,
+    }
+}
+
+fn columns(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -> Vec<String> {
+    let fields = answered_fields(target);
+    let published: Vec<String> = match target.operation {
+        Some(_) => fields.iter().map(|field| field.key.clone()).collect(),
+        None => target.collection.published.clone(),
+    };
+    let Some(returns) = &form.returns else { return published };
+    if returns.is_empty() {
+        problems.add_hint(format!("{}/returns", form.place), "returns no column", "leave it out for all of them");
+    }
+    for (index, column) in returns.iter().enumerate().filter(|(_, column)| !published.contains(column)) {
+        let place = format!("{}/returns/{index}", form.place);
+        match fields.iter().any(|field| field.key == *column) {
+            true => problems.add_hint(
+                place,
+                format!("column {} is not published", name::quoted(column)),
+                format!("published: {}", published.join(", ")),
+            ),
+            false => {
+                let message = format!("there is no column {}", name::quoted(column));
+                problems.add_hint(place, message, super::collection::columns_hint(column, fields));
+            }
+        }
+    }
+    returns.clone()
+}
+
+/// The order asked for, and behind it the key, so that a walk meets each record once.
+fn order(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -> Vec<String> {
+    if !matches!(target.verb, Verb::List | Verb::Lookup) {
+        return Vec::new();
+    }
+    let shape = &target.collection.shape;
+    let mut order: Vec<String> = Vec::new();
+    for (index, entry) in form.order.iter().flatten().enumerate() {
+        let place = format!("{}/order/{index}", form.place);
+        let column = match shape.field(entry) {
+            Some(_) => entry.as_str(),
+            None => entry.strip_prefix('-').unwrap_or(entry),
+        };
+        let Some(field) = shape.field(column) else {
+            no_column(place, column, shape, problems);
+            continue;
+        };
+        if matches!(field.kind, Type::Json | Type::Record | Type::List) {
+            problems.add(place, format!("a {} column has no order", field.kind.word()));
+        } else if !shape.capabilities.orders(column) {
+            let can = &shape.capabilities.order;
+            let hint = match can.is_empty() {
+                true => "the source has its own order; drop `order`".to_owned(),
+                false => format!("it can order by {}", can.join(", ")),
+            };
+            problems.add_hint(place, format!("the source cannot order by '{column}'"), hint);
+        } else if names_column(&order, column) {
+            problems.add(place, format!("{} occurs twice", name::quoted(column)));
+        }
+        order.push(entry.clone());
+    }
+    for column in &shape.key {
+        if !names_column(&order, column) && shape.capabilities.orders(column) {
+            order.push(column.clone());
+        }
+    }
+    order
+}
+
+fn names_column(order: &[String], column: &str) -> bool {
+    order.iter().any(|entry| entry == column || entry.strip_prefix('-') == Some(column))
+}
+
+/// Placeholders of `say:` are columns of the answer; a typo would leave a hole in every sentence.
+fn check_say(form: &form::Tool, columns: &[String], problems: &mut Problems) {
+    let mut rest = form.say.as_deref().unwrap_or_default();
+    while let Some((_, after)) = rest.split_once('{') {
+        let Some((column, after)) = after.split_once('}') else { return };
+        if !columns.iter().any(|known| known == column) {
+            let hint = format!("columns: {}", columns.join(", "));
+            let message = format!("there is no column {} in the answer", name::quoted(column));
+            problems.add_hint(format!("{}/say", form.place), message, hint);
+        }
+        rest = after;
+    }
+}
+
+fn annotations(target: &Target<'_>) -> Annotations {
+    let (read_only_hint, destructive_hint, idempotent_hint) = match (target.verb, target.operation) {
+        (Verb::Lookup | Verb::List, _) => (true, false, true),
+        (Verb::Create, _) => (false, false, false),
+        (Verb::Update | Verb::Delete, _) => (false, true, true),
+        (Verb::Call, operation) => match operation.map(|operation| operation.effect) {
+            Some(Effect::Read) => (true, false, true),
+            Some(Effect::Create) => (false, false, false),
+            Some(Effect::Update) => (false, true, true),
+            Some(Effect::Destructive) | None => (false, true, false),
+        },
+    };
+    let open_world_hint = target.collection.shape.capabilities.open_world;
+    Annotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint }
+}
+
+fn rows_max(form: &form::Tool) -> u32 {
+    form.limits.rows_max.unwrap_or(ROWS_MAX_DEFAULT)
+}
+
+/// A description for a form that has none: clients and models need one.
+fn described(form: &form::Tool) -> String {
+    let words = form.tool.replace(['_', '-'], " ");
+    let mut letters = words.trim().chars();
+    match letters.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
+        None => String::new(),
+    }
+}

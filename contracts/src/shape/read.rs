@@ -1,0 +1,69 @@
+//! Reading a shape from JSON, as a plugin described it or a person wrote it.
+
+use serde::{Deserialize, Deserializer};
+
+use super::{Capabilities, Shape};
+use crate::json;
+
+/// Every comparison there is, in the order messages tell them.
+pub const COMPARISONS: &[&str] =
+    &["equals", "not-equals", "one-of", "at-least", "at-most", "contains", "contains-ci", "starts-with", "is-empty"];
+
+/// Larger descriptions are refused: no source has them.
+const BYTES_MAX: usize = 4 << 20;
+
+impl Shape {
+    /// Reads a shape strictly; the error says what is wrong and, where known, at which place.
+    pub fn read(text: &str) -> Result<Self, String> {
+        if text.len() > BYTES_MAX {
+            return Err(format!("the shape is larger than {} MiB", BYTES_MAX >> 20));
+        }
+        let value = json::read(text).map_err(|error| match error.path.is_empty() {
+            true => error.message,
+            false => format!("{} at {}", error.message, error.path),
+        })?;
+        let shape: Self = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        shape.check()?;
+        Ok(shape)
+    }
+}
+
+impl Capabilities {
+    /// What a shape without capabilities is taken to be able to do: everything but operations.
+    pub fn unstated() -> Self {
+        Self {
+            read: true,
+            write: all_verbs(),
+            matches: [("*".to_owned(), COMPARISONS.iter().map(|&word| word.to_owned()).collect())].into(),
+            order: vec!["*".to_owned()],
+            ..Self::default()
+        }
+    }
+
+    pub fn compares(&self, column: &str) -> &[String] {
+        self.matches.get(column).or_else(|| self.matches.get("*")).map_or(&[], Vec::as_slice)
+    }
+
+    pub fn orders(&self, column: &str) -> bool {
+        self.order.iter().any(|entry| entry == "*" || entry == column)
+    }
+}
+
+/// `["create", …]`, or `true` and `false` for all and none.
+pub(super) fn verbs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Verbs {
+        All(bool),
+        Named(Vec<String>),
+    }
+    Ok(match Verbs::deserialize(deserializer)? {
+        Verbs::All(true) => all_verbs(),
+        Verbs::All(false) => Vec::new(),
+        Verbs::Named(verbs) => verbs,
+    })
+}
+
+fn all_verbs() -> Vec<String> {
+    ["create", "update", "delete"].map(str::to_owned).to_vec()
+}

@@ -1,0 +1,62 @@
+//! Whether a source still holds what a contract version was published with.
+
+use super::{Field, Shape, Type};
+use crate::name;
+
+impl Shape {
+    /// A live shape satisfies the recorded one (`self`) when every recorded field is there with the same or a
+    /// narrower type; further fields do not matter. Otherwise one reason per field.
+    pub fn satisfied_by(&self, live: &Shape) -> Result<(), Vec<String>> {
+        let mut reasons = Vec::new();
+        for field in &self.fields {
+            // Whether a key can be null is the contract's word: such records are refused when they come.
+            let is_key = self.key.contains(&field.key);
+            match live.field(&field.key) {
+                Some(found) => compare(field, found, is_key, &field.key, &mut reasons),
+                None => reasons.push(format!("column {} is gone", name::quoted(&field.key))),
+            }
+        }
+        match reasons.is_empty() {
+            true => Ok(()),
+            false => Err(reasons),
+        }
+    }
+}
+
+fn compare(recorded: &Field, live: &Field, nullable_agreed: bool, path: &str, reasons: &mut Vec<String>) {
+    if !narrower(live.kind, recorded.kind) {
+        let (was, now) = (recorded.kind.word(), live.kind.word());
+        reasons.push(format!("column {} was {was} and is now {now}", name::quoted(path)));
+        return;
+    }
+    if recorded.kind == Type::Json {
+        return;
+    }
+    if live.nullable && !recorded.nullable && !nullable_agreed {
+        reasons.push(format!("column {} may now be null", name::quoted(path)));
+    }
+    for field in &recorded.fields {
+        let path = format!("{path}.{}", field.key);
+        match live.fields.iter().find(|other| other.key == field.key) {
+            Some(found) => compare(field, found, false, &path, reasons),
+            None => reasons.push(format!("column {} is gone", name::quoted(&path))),
+        }
+    }
+    if let Some(items) = &recorded.items {
+        match &live.items {
+            Some(found) => compare(items, found, false, &format!("{path}[]"), reasons),
+            None => reasons.push(format!("the items of column {} are no longer typed", name::quoted(path))),
+        }
+    }
+}
+
+/// Every JSON value of the first type is one of the second.
+fn narrower(live: Type, recorded: Type) -> bool {
+    live == recorded
+        || match recorded {
+            Type::Json => true,
+            Type::Number => live == Type::Integer,
+            Type::String => matches!(live, Type::Decimal | Type::Date | Type::Datetime),
+            _ => false,
+        }
+}

@@ -1,0 +1,212 @@
+//! One failure of the validator becomes one error of ours, or several for a failed alternative.
+
+use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
+use serde_json::{Map, Value, json};
+
+use super::{ArgumentError, example, schema};
+use crate::json::{self, push_pointer};
+
+/// What one error needs to know of its surroundings.
+pub(super) struct Context<'s> {
+    pub root: &'s Value,
+}
+
+/// Keywords that say what a value may be, in the order they are told.
+const CONSTRAINTS: &[&str] = &[
+    "type",
+    "enum",
+    "const",
+    "minimum",
+    "exclusiveMinimum",
+    "maximum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "format",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+];
+
+impl Context<'_> {
+    pub(super) fn errors(&self, failure: &ValidationError<'_>, found: &mut Vec<ArgumentError>) {
+        let path = failure.instance_path().to_string();
+        let owner = self.owner(failure);
+        match failure.kind() {
+            Kind::Required { property } => {
+                let name = property.as_str().unwrap_or_default();
+                let mut path = path;
+                push_pointer(&mut path, name);
+                let property = owner.and_then(|owner| owner.get("properties")).and_then(|all| all.get(name));
+                let property = property.or_else(|| schema::at_instance(self.root, &path));
+                let mut error = ArgumentError::at(path, "missing_required");
+                error.constraint = property.and_then(|property| self.constraint(property, CONSTRAINTS));
+                error.example = match property {
+                    Some(property) => example::build(self.root, property),
+                    None => example::build(self.root, &Value::Bool(true)),
+                };
+                found.push(error);
+            }
+            Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+                for name in unexpected {
+                    let mut path = path.clone();
+                    push_pointer(&mut path, name);
+                    found.push(ArgumentError::at(path, "unknown_argument"));
+                }
+            }
+            Kind::PropertyNames { error } => {
+                let name = error.instance().as_str().unwrap_or_default();
+                let mut path = path;
+                push_pointer(&mut path, name);
+                found.push(ArgumentError::at(path, "unknown_argument"));
+            }
+            Kind::FalseSchema => {
+                let in_object = json::pointer_tokens(&path).last().is_some_and(|token| token.parse::<usize>().is_err());
+                let reason = if in_object { "unknown_argument" } else { "not_allowed" };
+                found.push(ArgumentError::at(path, reason));
+            }
+            Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
+                self.alternatives(failure, path, owner, context, found);
+            }
+            kind => {
+                let (reason, keys) = simple(kind);
+                let mut error = ArgumentError::at(path, reason);
+                error.constraint = owner.and_then(|owner| self.constraint(owner, keys));
+                error.example = self.example_for(&error.path, owner);
+                if let Kind::Enum { options } = kind {
+                    error.suggestion = nearest_value(failure.instance(), options);
+                }
+                found.push(error);
+            }
+        }
+    }
+
+    /// The schema object whose keyword failed.
+    fn owner(&self, failure: &ValidationError<'_>) -> Option<&Value> {
+        let pointer = failure.schema_path().to_string();
+        let owner = pointer.rsplit_once('/').map_or("", |(owner, _)| owner);
+        self.root.pointer(owner)
+    }
+
+    /// An example that fits everything known about the place, or at least the part that failed.
+    fn example_for(&self, path: &str, owner: Option<&Value>) -> Option<Value> {
+        let whole = schema::at_instance(self.root, path);
+        whole.and_then(|schema| example::build(self.root, schema)).or_else(|| example::build(self.root, owner?))
+    }
+
+    fn constraint(&self, schema: &Value, keys: &[&str]) -> Option<Value> {
+        let mut constraint = Map::new();
+        for part in schema::parts(self.root, schema) {
+            for key in keys {
+                if let Some(value) = part.get(*key)
+                    && !constraint.contains_key(*key)
+                {
+                    constraint.insert((*key).to_owned(), value.clone());
+                }
+            }
+        }
+        (!constraint.is_empty()).then_some(Value::Object(constraint))
+    }
+
+    /// A value that fits no alternative: told as the one it most likely was meant to be.
+    fn alternatives(
+        &self,
+        failure: &ValidationError<'_>,
+        path: String,
+        owner: Option<&Value>,
+        branches: &[Vec<ValidationError<'static>>],
+        found: &mut Vec<ArgumentError>,
+    ) {
+        let is_type_error = |error: &ValidationError<'_>| {
+            matches!(error.kind(), Kind::Type { .. }) && error.instance_path() == failure.instance_path()
+        };
+        let fitting: Vec<&Vec<ValidationError<'static>>> =
+            branches.iter().filter(|branch| !branch.iter().any(|error| is_type_error(error))).collect();
+        let at_root = path.is_empty();
+        match fitting[..] {
+            [] if !branches.is_empty() => {
+                let keyword = failure.kind().keyword();
+                let schemas = owner.and_then(|owner| owner.get(keyword)).and_then(Value::as_array);
+                let mut types: Vec<Value> = Vec::new();
+                for stated in schemas.into_iter().flatten() {
+                    let stated = schema::resolve(self.root, stated).and_then(|schema| schema.get("type"));
+                    match stated {
+                        Some(Value::Array(words)) => types.extend(words.iter().cloned()),
+                        Some(word) => types.push(word.clone()),
+                        None => {}
+                    }
+                }
+                types.dedup();
+                let mut error = ArgumentError::at(path, "wrong_type");
+                error.constraint = Some(json!({ "type": types }));
+                error.example = self.example_for(&error.path, owner);
+                found.push(error);
+            }
+            [only] => only.iter().for_each(|error| self.errors(error, found)),
+            _ if at_root => {
+                if let Some(best) = fitting.iter().min_by_key(|branch| branch.len()) {
+                    best.iter().for_each(|error| self.errors(error, found));
+                }
+            }
+            _ => {
+                let keyword = failure.kind().keyword();
+                let mut error = ArgumentError::at(path, "no_match");
+                let schemas = owner.and_then(|owner| owner.get(keyword)).and_then(Value::as_array);
+                let told: Vec<Value> = schemas
+                    .into_iter()
+                    .flatten()
+                    .map(|schema| self.constraint(schema, CONSTRAINTS).unwrap_or_else(|| json!({})))
+                    .collect();
+                error.constraint = Some(json!({ keyword: told }));
+                error.example = self.example_for(&error.path, owner);
+                found.push(error);
+            }
+        }
+    }
+}
+
+/// Reason and the keywords to show, for failures of one value at one keyword.
+fn simple(kind: &Kind) -> (&'static str, &'static [&'static str]) {
+    const RANGE: &[&str] = &["minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"];
+    match kind {
+        // What the right type must then meet is told at once.
+        Kind::Type { .. } => ("wrong_type", CONSTRAINTS),
+        Kind::Enum { .. } => ("not_in_enum", &["enum"]),
+        Kind::Constant { .. } => ("not_in_enum", &["const"]),
+        Kind::Minimum { .. } | Kind::Maximum { .. } | Kind::ExclusiveMinimum { .. } | Kind::ExclusiveMaximum { .. } => {
+            ("out_of_range", RANGE)
+        }
+        Kind::MultipleOf { .. } => ("not_multiple", &["multipleOf"]),
+        Kind::MinLength { .. } => ("too_short", &["minLength", "maxLength"]),
+        Kind::MaxLength { .. } => ("too_long", &["minLength", "maxLength"]),
+        Kind::Pattern { .. } | Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } => {
+            ("pattern_mismatch", &["pattern"])
+        }
+        Kind::Format { .. } => ("bad_format", &["format"]),
+        Kind::ContentEncoding { .. } | Kind::ContentMediaType { .. } | Kind::FromUtf8 { .. } => {
+            ("bad_format", &["contentEncoding", "contentMediaType"])
+        }
+        Kind::MinItems { .. } => ("too_few_items", &["minItems", "maxItems"]),
+        Kind::MaxItems { .. } | Kind::AdditionalItems { .. } | Kind::UnevaluatedItems { .. } => {
+            ("too_many_items", &["minItems", "maxItems"])
+        }
+        Kind::UniqueItems => ("not_unique", &["uniqueItems"]),
+        Kind::Contains => ("missing_item", &["contains", "minContains", "maxContains"]),
+        Kind::MinProperties { .. } => ("too_few_properties", &["minProperties"]),
+        Kind::MaxProperties { .. } => ("too_many_properties", &["maxProperties"]),
+        Kind::OneOfMultipleValid { .. } => ("ambiguous_match", &[]),
+        Kind::Not { .. } => ("not_allowed", &["not"]),
+        _ => ("no_match", &[]),
+    }
+}
+
+/// The allowed value that is most like the one sent.
+fn nearest_value(sent: &Value, allowed: &Value) -> Option<String> {
+    let sent = sent.as_str()?;
+    let allowed = allowed.as_array()?.iter().filter_map(Value::as_str);
+    crate::name::nearest(sent, allowed).map(str::to_owned)
+}

@@ -1,0 +1,178 @@
+//! The errors of a call are complete when a client that knows nothing else can repair it in one go.
+//!
+//! So they are tried out: applied to the arguments as such a client would, and what is then still wrong becomes a
+//! further error, until nothing is or the whole is replaced by an example.
+
+use jsonschema::Validator;
+use serde_json::{Map, Value};
+
+use super::{
+    ArgumentError, ERRORS_MAX, example,
+    failure::Context,
+    schema::{self, resolve},
+};
+use crate::{json, json::push_pointer, name};
+
+/// Failures looked at in one round: a hostile list of a million wrong items is not told item by item.
+const FAILURES_MAX: usize = 64;
+const ROUNDS_MAX: usize = 4;
+
+/// Adds to `errors` (what the reader found) everything that the schema finds.
+pub(super) fn complete(validator: &Validator, schema: &Value, sent: Value, errors: &mut Vec<ArgumentError>) {
+    let mut tried = sent;
+    for error in errors.iter() {
+        apply(&mut tried, error);
+    }
+    for _ in 0..ROUNDS_MAX {
+        let mut found = failures(validator, schema, &tried);
+        if found.is_empty() {
+            return;
+        }
+        for error in &mut found {
+            suggest(validator, schema, &tried, error);
+        }
+        found.iter().for_each(|error| apply(&mut tried, error));
+        // Told before with an example that did not help: the example gives way to the new one.
+        for error in found {
+            match errors.iter_mut().find(|other| other.path == error.path && other.reason == error.reason) {
+                Some(other) => *other = error,
+                None => errors.push(error),
+            }
+        }
+        if errors.len() >= ERRORS_MAX {
+            break;
+        }
+    }
+    if errors.len() < ERRORS_MAX && validator.is_valid(&tried) {
+        return;
+    }
+    // Too much is wrong, or it depends on too much: the last word is one whole example.
+    if let Some(whole) = example::build(schema, schema).filter(|whole| validator.is_valid(whole)) {
+        errors.truncate(ERRORS_MAX - 1);
+        let mut error = ArgumentError::at(String::new(), "no_match");
+        error.example = Some(whole);
+        errors.push(error);
+    }
+}
+
+/// What a client does that follows an error to the letter.
+pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
+    let mut tokens = json::pointer_tokens(&error.path);
+    let Some(last) = tokens.pop() else {
+        if let Some(example) = &error.example {
+            *arguments = example.clone();
+        }
+        return;
+    };
+    let mut place = arguments;
+    for token in &tokens {
+        let next = match place {
+            Value::Object(map) => map.get_mut(token),
+            Value::Array(items) => token.parse::<usize>().ok().and_then(|index| items.get_mut(index)),
+            _ => None,
+        };
+        match next {
+            Some(next) => place = next,
+            None => return,
+        }
+    }
+    match (place, error.reason.as_str()) {
+        (Value::Object(map), "unknown_argument") => {
+            let value = map.shift_remove(&last);
+            if let (Some(name), Some(value)) = (&error.suggestion, value) {
+                map.insert(name.clone(), value);
+            }
+        }
+        (Value::Object(map), _) => {
+            if let Some(example) = &error.example {
+                map.insert(last, example.clone());
+            }
+        }
+        (Value::Array(items), _) => {
+            if let (Some(example), Some(item)) =
+                (&error.example, last.parse::<usize>().ok().and_then(|index| items.get_mut(index)))
+            {
+                *item = example.clone();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Everything the validator finds, in the order of the schema, one error per place and reason.
+fn failures(validator: &Validator, schema: &Value, arguments: &Value) -> Vec<ArgumentError> {
+    let context = Context { root: schema };
+    let mut found: Vec<ArgumentError> = Vec::new();
+    for failure in validator.iter_errors(arguments).take(FAILURES_MAX) {
+        context.errors(&failure, &mut found);
+    }
+    let mut told: Vec<ArgumentError> = Vec::new();
+    for error in &found {
+        let twice = told.iter().any(|other| other.path == error.path && other.reason == error.reason);
+        // A value of the wrong type violates everything else too; only the type is worth telling.
+        let mistyped = error.reason != "wrong_type"
+            && found.iter().any(|other| other.path == error.path && other.reason == "wrong_type");
+        if !twice && !mistyped {
+            told.push(error.clone());
+        }
+    }
+    told.sort_by_key(|error| rank(schema, &error.path));
+    told.truncate(ERRORS_MAX);
+    told
+}
+
+/// Position of a place in the schema: properties in their order, unknown ones behind, the whole last.
+fn rank(root: &Value, path: &str) -> (usize, Vec<usize>) {
+    let tokens = json::pointer_tokens(path);
+    let mut ranks = Vec::new();
+    let mut here = resolve(root, root);
+    for token in &tokens {
+        let properties = here.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+        ranks.push(match (properties.and_then(|all| all.keys().position(|name| name == token)), token.parse()) {
+            (Some(position), _) => position,
+            (None, Ok(index)) => index,
+            (None, Err(_)) => usize::MAX,
+        });
+        here = here.and_then(|schema| {
+            let inner = match properties.and_then(|all| all.get(token)) {
+                Some(property) => property,
+                None => schema.get("items")?,
+            };
+            resolve(root, inner)
+        });
+    }
+    (usize::from(tokens.is_empty()), ranks)
+}
+
+/// Gives an unknown argument the nearest known name, if renaming would be right: the name is free and the value fits.
+fn suggest(validator: &Validator, root: &Value, arguments: &Value, error: &mut ArgumentError) {
+    if error.reason != "unknown_argument" {
+        return;
+    }
+    let Some((parent, _)) = error.path.rsplit_once('/') else { return };
+    let Some(Value::Object(siblings)) = arguments.pointer(parent) else { return };
+    let Some(schema) = schema::at_instance(root, parent) else { return };
+    let empty = Map::new();
+    let known: Vec<&str> = schema::parts(root, schema)
+        .into_iter()
+        .flat_map(|part| part.get("properties").and_then(Value::as_object).unwrap_or(&empty).keys())
+        .map(String::as_str)
+        .filter(|name| !siblings.contains_key(*name))
+        .collect();
+    let tokens = json::pointer_tokens(&error.path);
+    let sent = tokens.last().map_or("", String::as_str);
+    let Some(near) = name::nearest(sent, known) else { return };
+    let renamed = ArgumentError { suggestion: Some(near.to_owned()), ..error.clone() };
+    let mut tried = arguments.clone();
+    apply(&mut tried, &renamed);
+    let mut place = parent.to_owned();
+    push_pointer(&mut place, near);
+    let below = format!("{place}/");
+    let fits = validator.iter_errors(&tried).take(FAILURES_MAX).all(|failure| {
+        let path = failure.instance_path().to_string();
+        path != place && !path.starts_with(&below)
+    });
+    if fits {
+        error.suggestion = renamed.suggestion;
+    }
+}

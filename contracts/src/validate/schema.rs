@@ -1,0 +1,196 @@
+//! Looking into a schema: may it be compiled, and what does it say about a place.
+
+use serde_json::{Map, Value};
+
+use super::SCHEMA_BYTES_MAX;
+use crate::{compile::DIALECT, json};
+
+const DEPTH_MAX: usize = 64;
+/// References followed one after another.
+const REFERENCES_MAX: usize = 32;
+
+/// What the compiler of schemas does not ask: the dialect, the size, references that lead in a circle.
+pub(super) fn check(schema: &Value) -> Result<(), String> {
+    if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
+        return Err("a JSON Schema is an object or a boolean".to_owned());
+    }
+    if let Some(dialect) = schema.get("$schema") {
+        let known = dialect.as_str().is_some_and(|dialect| dialect.trim_end_matches('#') == DIALECT);
+        if !known {
+            let shown: String = dialect.to_string().chars().take(200).collect();
+            return Err(format!("unsupported dialect {shown}: only {DIALECT} is"));
+        }
+    }
+    let mut nodes = 0;
+    bounded(schema, 0, &mut nodes)?;
+    circles(schema, schema)
+}
+
+/// Follows `$ref` to what it says, as far as it stays in the document.
+pub(super) fn resolve<'s>(root: &'s Value, mut schema: &'s Value) -> Option<&'s Value> {
+    for _ in 0..REFERENCES_MAX {
+        let Some(Value::String(reference)) = schema.get("$ref") else { return Some(schema) };
+        schema = target(root, reference)?;
+    }
+    None
+}
+
+/// The schema of the value at a JSON Pointer of the instance, as far as `properties` and `items` lead there.
+pub(super) fn at_instance<'s>(root: &'s Value, pointer: &str) -> Option<&'s Value> {
+    let mut schema = resolve(root, root)?;
+    for token in json::pointer_tokens(pointer) {
+        let next = match schema.get("properties").and_then(|properties| properties.get(&token)) {
+            Some(property) => property,
+            None => match token.parse::<usize>() {
+                Ok(index) => match schema.get("prefixItems").and_then(|items| items.get(index)) {
+                    Some(item) => item,
+                    None => schema.get("items")?,
+                },
+                Err(_) => schema.get("additionalProperties")?,
+            },
+        };
+        schema = resolve(root, next)?;
+    }
+    Some(schema)
+}
+
+/// Every schema that speaks about the same value as `schema`: itself, what it refers to and its `allOf`.
+pub(super) fn parts<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s Map<String, Value>> {
+    let mut parts = Vec::new();
+    let mut open = vec![schema];
+    while let Some(schema) = open.pop() {
+        let Value::Object(map) = schema else { continue };
+        if parts.len() >= REFERENCES_MAX {
+            break;
+        }
+        parts.push(map);
+        if let Some(Value::String(reference)) = map.get("$ref") {
+            open.extend(target(root, reference));
+        }
+        if let Some(Value::Array(all)) = map.get("allOf") {
+            open.extend(all.iter().rev());
+        }
+    }
+    parts
+}
+
+fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
+    let fragment = reference.strip_prefix('#')?;
+    match fragment.is_empty() || fragment.starts_with('/') {
+        true => root.pointer(&decoded(fragment)),
+        false => anchored(root, fragment, 0),
+    }
+}
+
+/// A URI fragment's percent signs, as JSON Pointers in `$ref` have them.
+fn decoded(fragment: &str) -> String {
+    if !fragment.contains('%') {
+        return fragment.to_owned();
+    }
+    let mut bytes = Vec::with_capacity(fragment.len());
+    let mut rest = fragment.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let hex = (*first == b'%').then(|| tail.get(..2)).flatten();
+        let byte = hex.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        match byte {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
+fn anchored<'s>(schema: &'s Value, name: &str, depth: usize) -> Option<&'s Value> {
+    if depth > DEPTH_MAX {
+        return None;
+    }
+    match schema {
+        Value::Object(map) => {
+            let is_here = ["$anchor", "$dynamicAnchor"].iter().any(|key| map.get(*key).is_some_and(|it| it == name));
+            if is_here {
+                return Some(schema);
+            }
+            map.values().find_map(|inner| anchored(inner, name, depth + 1))
+        }
+        Value::Array(items) => items.iter().find_map(|inner| anchored(inner, name, depth + 1)),
+        _ => None,
+    }
+}
+
+fn bounded(schema: &Value, depth: usize, bytes: &mut usize) -> Result<(), String> {
+    if depth > DEPTH_MAX * 2 {
+        return Err(format!("the schema is nested deeper than {} levels", DEPTH_MAX * 2));
+    }
+    *bytes += 8;
+    match schema {
+        Value::Object(map) => {
+            for (key, inner) in map {
+                *bytes += key.len();
+                bounded(inner, depth + 1, bytes)?;
+            }
+        }
+        Value::Array(items) => items.iter().try_for_each(|inner| bounded(inner, depth + 1, bytes))?,
+        Value::String(text) => *bytes += text.len(),
+        _ => {}
+    }
+    match *bytes > SCHEMA_BYTES_MAX {
+        true => Err(format!("the schema is larger than {} MiB", SCHEMA_BYTES_MAX >> 20)),
+        false => Ok(()),
+    }
+}
+
+/// References that come back to themselves without going one level into the value would never end.
+fn circles(root: &Value, schema: &Value) -> Result<(), String> {
+    match schema {
+        Value::Object(map) => {
+            if map.contains_key("$ref") && in_circle(root, schema) {
+                return Err("a $ref leads back to itself".to_owned());
+            }
+            map.values().try_for_each(|inner| circles(root, inner))
+        }
+        Value::Array(items) => items.iter().try_for_each(|inner| circles(root, inner)),
+        _ => Ok(()),
+    }
+}
+
+/// Walks everything that speaks about the same value; meeting `start` again is a circle.
+fn in_circle(root: &Value, start: &Value) -> bool {
+    const STEPS_MAX: usize = 2_000;
+    let mut open = vec![start];
+    let mut seen: Vec<*const Value> = Vec::new();
+    while let Some(schema) = open.pop() {
+        let Value::Object(map) = schema else { continue };
+        let mut next = Vec::new();
+        if let Some(Value::String(reference)) = map.get("$ref") {
+            next.extend(target(root, reference));
+        }
+        for key in ["allOf", "anyOf", "oneOf"] {
+            next.extend(map.get(key).and_then(Value::as_array).into_iter().flatten());
+        }
+        for key in ["not", "if", "then", "else"] {
+            next.extend(map.get(key));
+        }
+        if let Some(Value::Object(dependent)) = map.get("dependentSchemas") {
+            next.extend(dependent.values());
+        }
+        for schema in next {
+            if std::ptr::eq(schema, start) {
+                return true;
+            }
+            if seen.len() > STEPS_MAX {
+                return true;
+            }
+            if !seen.contains(&std::ptr::from_ref(schema)) {
+                seen.push(std::ptr::from_ref(schema));
+                open.push(schema);
+            }
+        }
+    }
+    false
+}

@@ -1,0 +1,129 @@
+//! Forms and shapes in, documents or problems out: every case is a folder of `tests/cases`.
+//!
+//! `UPDATE_GOLDENS=1` writes what came out; read the diff.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use serde_json::{Value, json};
+use weir_contracts::{Contract, Problem, Shape, compile, compiled_document, form};
+
+#[test]
+fn every_case() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut seen = 0;
+    let mut wrong = Vec::new();
+    for entry in fs::read_dir(&folder).expect("the folder of cases") {
+        let case = entry.expect("an entry").path();
+        seen += 1;
+        let (name, text) = match compile_case(&case) {
+            Ok(contract) => ("expected.json", pretty(&golden(&contract))),
+            Err(problems) => ("problems.json", pretty(&json!(problems))),
+        };
+        let golden = case.join(name);
+        if std::env::var_os("UPDATE_GOLDENS").is_some() {
+            fs::write(&golden, &text).expect("writes the golden");
+        }
+        let expected = fs::read_to_string(&golden).unwrap_or_default();
+        if expected != text {
+            wrong.push(format!("{}:\n{text}", golden.display()));
+        }
+    }
+    assert!(seen >= 5, "the cases are there");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The seed's own bytes, key order included.
+#[test]
+fn the_seed() {
+    let case = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/create_ticket");
+    let contract = compile_case(&case).expect("compiles");
+    let expected = r#"{
+  "type": "object",
+  "$schema": "https://json-schema.org/draft/2020-12/schema",
+  "properties": {
+    "subject": {
+      "type": "string",
+      "description": "Short summary of the issue, one line."
+    },
+    "priority": {
+      "type": "integer",
+      "minimum": 1,
+      "maximum": 5,
+      "description": "1 is lowest, 5 is highest."
+    },
+    "status": {
+      "type": "string",
+      "enum": [
+        "open",
+        "pending",
+        "closed"
+      ]
+    },
+    "notify": {
+      "type": "boolean",
+      "description": "Email the requester when the ticket is created."
+    }
+  },
+  "required": [
+    "subject",
+    "priority",
+    "status"
+  ],
+  "additionalProperties": false
+}
+"#;
+    assert_eq!(pretty(&contract.tools[0].input_schema), expected);
+}
+
+fn compile_case(case: &Path) -> Result<Contract, Vec<Problem>> {
+    let mut shapes = BTreeMap::new();
+    let mut source = None;
+    for entry in fs::read_dir(case).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        if let Some(collection) = name.strip_prefix("shape.").and_then(|rest| rest.strip_suffix(".json")) {
+            let text = fs::read_to_string(&path).expect("a shape");
+            shapes.insert(collection.to_owned(), Shape::read(&text).expect("a good shape"));
+        } else if name.starts_with("form.") {
+            source = Some((name, fs::read_to_string(&path).expect("a form")));
+        }
+    }
+    let (name, text) = source.expect("a form");
+    let first = form::read(&name, &text).and_then(|source| compile(&source, &shapes));
+    let second = form::read(&name, &text).and_then(|source| compile(&source, &shapes));
+    assert_eq!(format!("{first:?}"), format!("{second:?}"), "same input, same bytes");
+    first
+}
+
+/// The document a client sees, and the bindings it does not.
+fn golden(contract: &Contract) -> Value {
+    let bindings: Vec<Value> = contract
+        .tools
+        .iter()
+        .map(|tool| {
+            let lines = tool.binding.iter().flat_map(|binding| {
+                let inputs = binding.inputs.iter().map(|input| {
+                    format!("{} → {:?} {:?} default {:?}", input.field, input.to, input.form, input.default)
+                });
+                let head = format!(
+                    "{} order {:?} columns {:?} limit {}/{} operation {:?}",
+                    binding.collection,
+                    binding.order,
+                    binding.columns,
+                    binding.limit_default,
+                    binding.limit_max,
+                    binding.operation
+                );
+                std::iter::once(head).chain(inputs)
+            });
+            json!({ tool.name.as_str(): lines.collect::<Vec<_>>() })
+        })
+        .collect();
+    json!({ "document": compiled_document(contract), "bindings": bindings })
+}
+
+fn pretty(value: &Value) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("a value");
+    text.push('\n');
+    text
+}
