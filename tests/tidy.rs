@@ -1,1 +1,345 @@
-//! Tidy.
+//! The house keeps its shape: dependency directions, first lines, names, and what must never be written down.
+//!
+//! Reads source text and `cargo metadata` only, so it says in seconds what a review would have to see.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+/// Our crates, and which of our crates each may use.
+const CRATES: &[(&str, &[&str])] = &[
+    ("weir-contracts", &[]),
+    ("weir-connections", &[]),
+    ("weir-plugin-host", &["weir-connections", "weir-contracts"]),
+    ("weir", &["weir-connections", "weir-contracts", "weir-plugin-host"]),
+    ("weir-plugin-sdk", &["weir-plugin-sdk-macros"]),
+    ("weir-plugin-sdk-macros", &[]),
+    ("weir-sheet", &["weir-plugin-sdk"]),
+    ("weir-sql", &["weir-plugin-sdk"]),
+    ("weir-rest", &["weir-plugin-sdk"]),
+    ("weir-guest-misbehaving", &["weir-plugin-sdk"]),
+    ("weir-tests", &[]),
+    ("xtask", &[]),
+];
+
+/// Crates from outside that only the named crates of ours may depend on. Dev-dependencies do not count.
+const OUTSIDE: &[(&str, &[&str])] = &[
+    ("wasmtime", &["weir-plugin-host"]),
+    ("wasmtime-wasi", &["weir-plugin-host"]),
+    ("libloading", &["weir-plugin-host"]),
+    ("axum", &["weir", "weir-tests"]),
+    ("rusqlite", &["weir-connections", "weir-tests"]),
+    ("sqlx", &["weir-connections", "weir-tests"]),
+    ("reqwest", &["weir-connections", "weir", "weir-tests"]),
+    ("tokio", &["weir-connections", "weir-plugin-host", "weir", "weir-tests"]),
+    ("wit-bindgen", &["weir-plugin-sdk"]),
+    ("jsonschema", &["weir-contracts", "weir-tests"]),
+];
+
+/// Paths that the modules of a place may not name: place, then the forbidden paths.
+const MODULES: &[(&str, &[&str])] = &[
+    // The call path knows no HTTP, JSON-RPC or WebAssembly, and nothing that stands before it.
+    (
+        "gateway/src/call",
+        &["axum", "http", "hyper", "tower", "wasmtime", "crate::transport", "crate::wire", "crate::era"],
+    ),
+    ("gateway/src/call", &["crate::methods", "crate::admin", "crate::cli", "crate::registry"]),
+    ("gateway/src/catalogue", &["axum", "hyper", "wasmtime", "crate::transport", "crate::era", "crate::methods"]),
+    // Transports move bytes: what a message means is for `methods`.
+    ("gateway/src/transport", &["weir_plugin_host", "weir_connections", "crate::catalogue", "crate::registry"]),
+    ("gateway/src/methods", &["axum", "hyper", "weir_connections", "crate::transport", "crate::registry"]),
+    ("gateway/src/wire", &["axum", "hyper", "crate::transport", "crate::methods", "crate::call"]),
+    ("gateway/src/snapshot", &["axum", "crate::transport", "crate::methods"]),
+    ("gateway/plugin-host/src", &["axum", "rusqlite", "sqlx", "reqwest"]),
+    ("gateway/connections/src", &["axum", "wasmtime", "weir_plugin_host", "weir_contracts"]),
+    ("contracts/src", &["tokio", "std::fs", "std::net", "std::process", "std::thread", "std::env"]),
+];
+
+/// The stages of a call: only `call.rs` calls them.
+const STAGES: &[&str] = &["arguments", "dispatch", "limits", "lookup", "output"];
+
+/// Where `unsafe` may be allowed: generated bindings, the loader of compiled plugins.
+const UNSAFE_PLACES: &[&str] = &["plugin-sdk/", "gateway/plugin-host/src/", "tests/guests/"];
+
+/// A name that says nothing about what is inside.
+const EMPTY_NAMES: &[&str] = &["util", "utils", "helper", "helpers", "manager", "common", "misc", "service", "services"];
+
+/// Lines after which a file is worth a second name. A note, not a failure: a long table is fine.
+const LONG_FILE_LINES: usize = 700;
+
+#[test]
+fn crates_depend_in_one_direction() {
+    let allowed: BTreeMap<&str, &[&str]> = CRATES.iter().copied().collect();
+    let mut problems = Vec::new();
+    for package in packages() {
+        let name = package["name"].as_str().expect("a package has a name");
+        let Some(ours) = allowed.get(name) else {
+            problems.push(format!("{name} is not in the table of tidy.rs: say what it may depend on"));
+            continue;
+        };
+        for dependency in normal_dependencies(&package) {
+            if allowed.contains_key(dependency.as_str()) && !ours.contains(&dependency.as_str()) {
+                problems.push(format!("{name} depends on {dependency}, against the direction of the house"));
+            }
+            let reserved = OUTSIDE.iter().find(|(outside, _)| *outside == dependency);
+            if let Some((_, users)) = reserved
+                && !users.contains(&name)
+            {
+                problems.push(format!("{name} depends on {dependency}, which only {users:?} may"));
+            }
+        }
+    }
+    check(problems);
+}
+
+/// Plugin authors build these: each further dependency is theirs too. And `xtask` starts on a bare machine.
+#[test]
+fn the_sdk_and_xtask_stay_small() {
+    let few: BTreeMap<&str, &[&str]> = BTreeMap::from([
+        ("weir-plugin-sdk", &["serde", "serde_json", "wit-bindgen", "weir-plugin-sdk-macros"] as &[&str]),
+        ("xtask", &[]),
+    ]);
+    let mut problems = Vec::new();
+    for package in packages() {
+        let name = package["name"].as_str().expect("a package has a name");
+        let Some(allowed) = few.get(name) else { continue };
+        for dependency in normal_dependencies(&package) {
+            if !allowed.contains(&dependency.as_str()) {
+                problems.push(format!("{name} depends on {dependency}; it may only use {allowed:?}"));
+            }
+        }
+    }
+    check(problems);
+}
+
+#[test]
+fn modules_know_only_what_stands_behind_them() {
+    let mut problems = Vec::new();
+    for file in rust_files() {
+        for (place, forbidden) in MODULES {
+            if !lies_in(&file, place) {
+                continue;
+            }
+            for (number, line) in code_lines(&file) {
+                for path in *forbidden {
+                    if names_path(&line, path) {
+                        problems.push(format!("{}:{number}: {place} may not name `{path}`", file.display()));
+                    }
+                }
+            }
+        }
+    }
+    check(problems);
+}
+
+#[test]
+fn stages_are_called_by_the_call_path_alone() {
+    let mut problems = Vec::new();
+    for stage in STAGES {
+        let file = PathBuf::from(format!("gateway/src/call/{stage}.rs"));
+        for (number, line) in code_lines(&file) {
+            for other in STAGES.iter().filter(|other| *other != stage) {
+                // `other::function(`; types of another stage are what it hands over, and are fine.
+                let calls = line.match_indices(&format!("{other}::")).any(|(at, found)| {
+                    let called = &line[at + found.len()..];
+                    let name: String = called.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                    name.starts_with(|c: char| c.is_lowercase()) && called[name.len()..].starts_with('(')
+                });
+                if calls {
+                    problems.push(format!("{}:{number}: the stage {stage} calls the stage {other}", file.display()));
+                }
+            }
+        }
+    }
+    check(problems);
+}
+
+#[test]
+fn wasmtime_is_named_in_one_crate() {
+    let mut problems = Vec::new();
+    for file in rust_files().into_iter().filter(|file| !file.starts_with("gateway/plugin-host")) {
+        for (number, line) in code_lines(&file) {
+            if line.contains("wasmtime::") || line.contains("use wasmtime") {
+                problems.push(format!("{}:{number}: only gateway/plugin-host may use wasmtime", file.display()));
+            }
+        }
+    }
+    check(problems.into_iter().filter(|problem| !problem.starts_with("tests/tidy.rs")).collect());
+}
+
+#[test]
+fn unsafe_code_stays_in_its_places() {
+    let mut problems = Vec::new();
+    for file in rust_files().into_iter().filter(|file| file != Path::new("tests/tidy.rs")) {
+        let place = file.to_string_lossy().into_owned();
+        for (number, line) in code_lines(&file) {
+            let allows = line.contains("allow(unsafe_code") || line.contains("expect(unsafe_code");
+            if allows && !UNSAFE_PLACES.iter().any(|allowed| place.starts_with(allowed)) {
+                problems.push(format!("{place}:{number}: unsafe code is allowed only in {UNSAFE_PLACES:?}"));
+            }
+        }
+    }
+    check(problems);
+}
+
+#[test]
+fn every_module_says_what_it_is_for() {
+    let mut problems = Vec::new();
+    for file in rust_files() {
+        let text = read(&file);
+        let first = text.lines().next().unwrap_or_default();
+        if !first.starts_with("//! ") || first.len() < 8 {
+            problems.push(format!("{}: the first line must say what the module is for (`//! …`)", file.display()));
+        }
+    }
+    check(problems);
+}
+
+#[test]
+fn names_say_what_is_inside() {
+    let mut problems = Vec::new();
+    for file in tracked_files() {
+        let parts = file.components().map(|part| part.as_os_str().to_string_lossy().to_lowercase());
+        for part in parts {
+            let stem = part.split('.').next().unwrap_or_default().to_owned();
+            if EMPTY_NAMES.iter().any(|name| stem == *name || stem.ends_with(&format!("_{name}"))) {
+                problems.push(format!("{}: `{stem}` says nothing about what is inside", file.display()));
+            }
+        }
+    }
+    check(problems);
+}
+
+/// Which registry a machine uses is the machine's affair: lock files and documents name none.
+#[test]
+fn no_registry_host_is_written_down() {
+    // Put together here, so that this file does not name them either.
+    let hosts = [
+        ["registry.npm", "js.org"],
+        ["registry.yarn", "pkg.com"],
+        ["files.python", "hosted.org"],
+        ["pypi.", "org"],
+        ["static.crates", ".io"],
+        ["index.crates", ".io"],
+        ["deb.deb", "ian.org"],
+    ]
+    .map(|parts| parts.concat());
+    let mut problems = Vec::new();
+    for file in tracked_files() {
+        let Ok(text) = fs::read_to_string(repository().join(&file)) else { continue };
+        for host in hosts.iter().filter(|host| text.contains(*host)) {
+            problems.push(format!("{}: names the registry host {host}", file.display()));
+        }
+    }
+    check(problems);
+}
+
+/// The conformance suite's tools are a fixture's: answering them in the gateway would prove nothing.
+#[test]
+fn the_gateway_answers_no_name_of_the_conformance_suite() {
+    let names = ["test_simple_text", "test_image_content", "test_tool_with_progress", "test_error_handling"];
+    let mut problems = Vec::new();
+    for file in rust_files().into_iter().filter(|file| file.starts_with("gateway")) {
+        let text = read(&file);
+        for name in names.iter().filter(|name| text.contains(*name)) {
+            problems.push(format!("{}: names the conformance suite's tool {name}", file.display()));
+        }
+    }
+    check(problems);
+}
+
+#[test]
+fn long_files_are_noted() {
+    for file in rust_files() {
+        let lines = read(&file).lines().count();
+        if lines > LONG_FILE_LINES {
+            eprintln!("note: {} has {lines} lines: a long table is fine, a long mixture is not", file.display());
+        }
+    }
+}
+
+fn check(problems: Vec<String>) {
+    assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
+}
+
+/// The workspace's own packages, as cargo sees them.
+fn packages() -> Vec<Value> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = Command::new(cargo)
+        .args(["metadata", "--offline", "--locked", "--no-deps", "--format-version", "1"])
+        .current_dir(repository())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    metadata["packages"].as_array().expect("metadata lists packages").clone()
+}
+
+/// Names of what a package needs to run or build; what only its tests need does not count.
+fn normal_dependencies(package: &Value) -> BTreeSet<String> {
+    let all = package["dependencies"].as_array().expect("a package lists dependencies").iter();
+    all.filter(|dependency| dependency["kind"] != "dev")
+        .map(|dependency| dependency["name"].as_str().expect("a dependency has a name").to_owned())
+        .collect()
+}
+
+/// `gateway/src/call` holds `gateway/src/call.rs` and everything in `gateway/src/call/`.
+fn lies_in(file: &Path, place: &str) -> bool {
+    file.starts_with(place) || file == Path::new(&format!("{place}.rs"))
+}
+
+/// True when the line of code names `path` as a whole: `http::` but not `weir_http::`.
+fn names_path(line: &str, path: &str) -> bool {
+    line.match_indices(path).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = &line[at + path.len()..];
+        let starts = before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != ':');
+        starts && (after.starts_with("::") || (line.trim_start().starts_with("use ") && after.starts_with([';', ','])))
+    })
+}
+
+/// Code with its line numbers; comments and test modules left out.
+fn code_lines(file: &Path) -> Vec<(usize, String)> {
+    let text = read(file);
+    let mut lines = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("#[cfg(test)]") {
+            break;
+        }
+        let code = line.split("//").next().unwrap_or_default();
+        if !code.trim().is_empty() {
+            lines.push((index + 1, code.to_owned()));
+        }
+    }
+    lines
+}
+
+fn rust_files() -> Vec<PathBuf> {
+    tracked_files().into_iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs")).collect()
+}
+
+/// What is tracked, and what is new and will be.
+fn tracked_files() -> Vec<PathBuf> {
+    let output = Command::new("git")
+        .args(["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(repository())
+        .output()
+        .expect("git runs");
+    assert!(output.status.success(), "git ls-files: {}", String::from_utf8_lossy(&output.stderr));
+    let names = String::from_utf8(output.stdout).expect("file names are UTF-8");
+    let files = names.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from);
+    files.filter(|file| repository().join(file).is_file()).collect()
+}
+
+fn read(file: &Path) -> String {
+    fs::read_to_string(repository().join(file)).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the repository")
+}
