@@ -1,8 +1,10 @@
 //! What an operator writes under `[plugins.NAME]` of `weir.toml`, and the host's own bounds.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use serde::Deserialize;
+
+use crate::engine::{MEMORY_MAX, Size};
 
 #[derive(Clone, Debug)]
 pub struct HostConfig {
@@ -49,4 +51,38 @@ pub enum Isolation {
     #[default]
     Tenant,
     Shared,
+}
+
+/// The bounds of one plugin: what is configured, and the defaults for the rest.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    /// Bytes, over all memories of one instance.
+    pub(crate) memory_max: usize,
+    /// Processor time of one call.
+    pub(crate) cpu_max: Duration,
+    pub(crate) in_flight_max: usize,
+    pub(crate) tenant_in_flight_max: usize,
+    /// Calls of one call into a source.
+    pub(crate) host_calls_max: u32,
+    pub(crate) result_max_bytes: usize,
+    pub(crate) isolation: Isolation,
+}
+
+impl Limits {
+    pub(crate) fn new(config: &PluginConfig, size: Size) -> Self {
+        let memory_mb = config.memory_max_mb.unwrap_or(match size {
+            Size::Small => 64,
+            Size::Large => 256,
+        });
+        let in_flight_max = config.in_flight_max.unwrap_or(32).max(1);
+        Self {
+            memory_max: (memory_mb as usize).saturating_mul(1 << 20).min(MEMORY_MAX),
+            cpu_max: Duration::from_millis(config.cpu_max_ms.unwrap_or(2_000)),
+            in_flight_max,
+            tenant_in_flight_max: in_flight_max.div_ceil(2),
+            host_calls_max: config.host_calls_max.unwrap_or(1_000),
+            result_max_bytes: config.result_max_bytes.unwrap_or(8 << 20),
+            isolation: config.isolation.unwrap_or_default(),
+        }
+    }
 }

@@ -1,18 +1,52 @@
 //! The host: loaded plugins by adapter, and the calls into them.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
 
+use arc_swap::ArcSwap;
+use tokio_util::sync::CancellationToken;
 use weir_connections::Connections;
 
-use crate::{AdapterFailure, CallContext, Change, CollectionRef, HostConfig, Page, Query, WriteFailure};
+use crate::{
+    AdapterFailure, CallContext, Change, CollectionRef, HostConfig, Isolation, Page, Query, WriteFailure,
+    call::{self, Ask, Told},
+    engine::Engines,
+    guest::{Call, Purpose, Writes},
+    load::Loader,
+    plugin::{Generation, Plugin},
+    pool::{Key, Pool},
+};
 
-pub struct Host {}
+/// What a describe may take when nobody set a deadline.
+const DESCRIBE_MAX: Duration = Duration::from_secs(10);
+/// Settings, shape and arguments of one call, together.
+const ARGUMENT_MAX_BYTES: usize = 1 << 20;
+
+pub struct Host {
+    engines: &'static Engines,
+    pool: Arc<Pool>,
+    pub(crate) served: Arc<Served>,
+    pub(crate) loader: tokio::sync::Mutex<Loader>,
+}
+
+/// Which plugin serves which adapter now.
+#[derive(Default)]
+pub(crate) struct Served {
+    pub(crate) by_adapter: ArcSwap<HashMap<String, Arc<Plugin>>>,
+}
 
 /// What loading one file did.
 #[derive(Clone, Debug)]
 pub struct LoadReport {
     pub file: String,
     pub result: Result<PluginStatus, String>,
+    /// The file is gone; its adapters answer `unavailable`.
+    pub removed: bool,
+    /// What an operator should know although the plugin loaded.
+    pub notes: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -23,50 +57,166 @@ pub struct PluginStatus {
     pub digest: String,
     pub adapters: Vec<String>,
     pub generation: u64,
+    /// Since the plugin was loaded, over its generations.
+    pub calls: u64,
+    /// Calls that ended in a trap, a bound or a timeout.
+    pub failures: u64,
+    pub swaps: u64,
 }
 
-/// Asked before a new build of a plugin goes live: does every contract that uses it still hold?
-/// Given the adapters' describe function of the trial generation. An `Err` keeps the old one.
-pub type SwapCheck = dyn Fn(&PluginStatus) -> Vec<CollectionRef> + Send + Sync;
+/// Answers the collections that published contracts reach through an adapter.
+pub type InUse = dyn Fn(&str) -> Vec<CollectionRef> + Send + Sync;
 
 impl Host {
-    pub fn new(_config: HostConfig, _connections: Arc<Connections>) -> anyhow::Result<Self> {
-        Ok(Self {})
+    pub fn new(config: HostConfig, connections: Arc<Connections>) -> anyhow::Result<Self> {
+        let engines = Engines::shared()?;
+        let pool = Arc::new(Pool::new(config.instances_max, config.parked_bytes_max));
+        let served = Arc::<Served>::default();
+        let loader = Loader::new(config, connections, engines, Arc::clone(&pool), Arc::clone(&served))?;
+        Ok(Self { engines, pool, served, loader: tokio::sync::Mutex::new(loader) })
     }
 
-    /// Loads every file of the folder once; used at start.
+    /// Asked before a new build of a plugin goes live: it must still hold every collection in use.
+    pub async fn set_in_use(&self, in_use: Arc<InUse>) {
+        self.loader.lock().await.in_use = Some(in_use);
+    }
+
+    /// Loads every file of the folder once; used at start. Sources are not asked.
     pub async fn load_all(&self) -> Vec<LoadReport> {
-        Vec::new()
+        self.loader.lock().await.load_all().await
     }
 
     /// Watches the folder until the task is aborted; each change is reported.
-    pub async fn watch(self: Arc<Self>, _report: impl Fn(LoadReport) + Send + 'static) {}
-
-    pub fn plugins(&self) -> Vec<PluginStatus> {
-        Vec::new()
+    pub async fn watch(self: Arc<Self>, report: impl Fn(LoadReport) + Send + 'static) {
+        let mut looks = tokio::time::interval(crate::load::LOOK_INTERVAL);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            for change in self.loader.lock().await.look().await {
+                report(change);
+            }
+            self.pool.drop_idle();
+        }
     }
 
-    pub async fn describe(&self, adapter: &str, _settings: &str) -> Result<String, AdapterFailure> {
-        Err(AdapterFailure::Unavailable(adapter.to_owned()))
+    /// Tries refused files again, for instance after a contract that was in their way has changed.
+    pub async fn retry_refused(&self) {
+        self.loader.lock().await.forget_refusals();
+    }
+
+    pub fn plugins(&self) -> Vec<PluginStatus> {
+        let by_adapter = self.served.by_adapter.load();
+        let by_file: BTreeMap<&str, &Arc<Plugin>> =
+            by_adapter.values().map(|plugin| (plugin.file.as_str(), plugin)).collect();
+        by_file.into_values().map(|plugin| plugin.status()).collect()
+    }
+
+    /// Instances that exist, and how many of them are parked.
+    pub fn instances(&self) -> (usize, usize) {
+        self.pool.counts()
+    }
+
+    /// The shape, JSON, of the collection these settings reach.
+    pub async fn describe(&self, adapter: &str, settings: &str) -> Result<String, AdapterFailure> {
+        let context = CallContext {
+            tenant: Arc::from(""),
+            call_id: Arc::from(""),
+            deadline: Instant::now() + DESCRIBE_MAX,
+            cancel: CancellationToken::new(),
+            progress: None,
+        };
+        let ask = Ask::Describe { adapter, settings };
+        match self.run(&context, adapter, Purpose::Read, ask, &Arc::default()).await? {
+            Told::Text(shape) => Ok(shape),
+            Told::Page(_) => Err(AdapterFailure::Failed("it answered a page".into())),
+        }
     }
 
     pub async fn read(
         &self,
-        _context: &CallContext,
+        context: &CallContext,
         collection: &CollectionRef,
-        _query: &Query,
+        query: &Query,
     ) -> Result<Page, AdapterFailure> {
-        Err(AdapterFailure::Unavailable(collection.adapter.to_string()))
+        let ask = Ask::Read { collection, query };
+        match self.run(context, &collection.adapter, Purpose::Read, ask, &Arc::default()).await? {
+            Told::Page(page) => Ok(page),
+            Told::Text(_) => Err(AdapterFailure::Failed("it answered no page".into())),
+        }
     }
 
-    /// The record the source now holds, JSON.
+    /// The record the source now holds, JSON. Once the write has been handed to the source, a cancelled caller no
+    /// longer ends the call: it runs to its end or its deadline, and its true outcome is returned.
     pub async fn write(
         &self,
-        _context: &CallContext,
+        context: &CallContext,
         collection: &CollectionRef,
-        _change: &Change,
+        change: &Change,
     ) -> Result<String, WriteFailure> {
-        let failure = AdapterFailure::Unavailable(collection.adapter.to_string());
-        Err(WriteFailure { failure, handed_over: false })
+        let writes = Arc::<Writes>::default();
+        let ask = Ask::Write { collection, change };
+        let failure = match self.run(context, &collection.adapter, Purpose::Write, ask, &writes).await {
+            Ok(Told::Text(record)) => return Ok(record),
+            Ok(Told::Page(_)) => AdapterFailure::Failed("it answered a page".into()),
+            Err(failure) => failure,
+        };
+        Err(WriteFailure { failure, handed_over: writes.handed_over() })
+    }
+
+    async fn run(
+        &self,
+        context: &CallContext,
+        adapter: &str,
+        purpose: Purpose,
+        ask: Ask<'_>,
+        writes: &Arc<Writes>,
+    ) -> Result<Told, AdapterFailure> {
+        if ask.size() > ARGUMENT_MAX_BYTES {
+            return Err(AdapterFailure::Failed(format!("the arguments take more than {ARGUMENT_MAX_BYTES} bytes")));
+        }
+        let plugin = self.served.by_adapter.load().get(adapter).cloned();
+        let plugin = plugin.ok_or_else(|| AdapterFailure::Unavailable(adapter.to_owned()))?;
+        let generation = plugin.generation.load_full();
+        plugin.counters.calls.fetch_add(1, Ordering::Relaxed);
+        let told = self.run_on(&generation, context, purpose, ask, writes).await;
+        if matches!(told, Err(AdapterFailure::Failed(_) | AdapterFailure::Timeout)) {
+            plugin.counters.failures.fetch_add(1, Ordering::Relaxed);
+        }
+        told
+    }
+
+    async fn run_on(
+        &self,
+        generation: &Arc<Generation>,
+        context: &CallContext,
+        purpose: Purpose,
+        ask: Ask<'_>,
+        writes: &Arc<Writes>,
+    ) -> Result<Told, AdapterFailure> {
+        let _admitted = generation.admission.admit(&context.tenant).await?;
+        let key = Key {
+            generation: generation.id,
+            tenant: (generation.profile.limits.isolation != Isolation::Shared).then(|| Arc::clone(&context.tenant)),
+        };
+        let mut lease = self.pool.checkout(&key, generation.size).await?;
+        let _running = self.engines.running();
+        let mut call = Call::new(&generation.profile, purpose, context.deadline);
+        call.id = Arc::clone(&context.call_id);
+        call.cancel = context.cancel.clone();
+        call.progress = context.progress.clone();
+        call.writes = Arc::clone(writes);
+        let told = call::run(generation, &mut lease.instance, call, &ask).await;
+        // Whatever else ends the call leaves an instance in an unknown state.
+        let clean = matches!(told, Ok(_) | Err(AdapterFailure::Guest(_)));
+        let reusable = lease.instance.as_ref().is_some_and(|instance| instance.reusable());
+        let kept = generation.profile.limits.isolation != Isolation::Call && !ask.is_describe();
+        if clean && reusable && kept && !generation.retired.load(Ordering::Acquire) {
+            lease.park(key);
+            // A swap between the look and the parking has already thrown out what was parked before.
+            if generation.retired.load(Ordering::Acquire) {
+                self.pool.drop_generation(generation.id);
+            }
+        }
+        told
     }
 }

@@ -7,8 +7,19 @@ pub mod adapter;
 pub mod config;
 pub mod host;
 
+mod admission;
+mod bindings;
+mod call;
+mod engine;
+mod guest;
+mod imports;
+mod instance;
+mod load;
+mod plugin;
+mod pool;
+
 pub use adapter::{
     AdapterFailure, CallContext, Change, CollectionRef, Condition, GuestError, Page, Progress, Query, WriteFailure,
 };
-pub use config::{Grant, HostConfig, PluginConfig};
-pub use host::{Host, LoadReport, PluginStatus};
+pub use config::{Grant, HostConfig, Isolation, PluginConfig};
+pub use host::{Host, InUse, LoadReport, PluginStatus};

@@ -1,0 +1,142 @@
+//! How many calls of one plugin run at once, in all and for one tenant.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::AdapterFailure;
+
+/// How long a call waits for its turn before it is told to come back: long enough for a burst of short calls.
+pub(crate) const WAIT: Duration = Duration::from_millis(250);
+/// What a refused call is told to wait.
+const RETRY_AFTER_MS: u32 = 500;
+/// Calls that may wait, for each that may run.
+const WAITING_PER_RUNNING: usize = 8;
+
+pub(crate) struct Admission {
+    plugin: Arc<Semaphore>,
+    /// Only tenants with calls running or waiting.
+    tenants: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
+    tenant_max: usize,
+    waiting: AtomicUsize,
+    waiting_max: usize,
+}
+
+/// Held while the call runs.
+pub(crate) struct Admitted {
+    admission: Arc<Admission>,
+    tenant: Arc<str>,
+    permits: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
+}
+
+impl Admission {
+    pub(crate) fn new(max: usize, tenant_max: usize) -> Self {
+        Self {
+            plugin: Arc::new(Semaphore::new(max)),
+            tenants: Mutex::default(),
+            tenant_max,
+            waiting: AtomicUsize::new(0),
+            waiting_max: max.saturating_mul(WAITING_PER_RUNNING),
+        }
+    }
+
+    /// First the tenant's own turn, so that one tenant's queue is not the plugin's.
+    pub(crate) async fn admit(self: &Arc<Self>, tenant: &Arc<str>) -> Result<Admitted, AdapterFailure> {
+        let own = {
+            let mut tenants = self.lock();
+            let own = tenants.entry(Arc::clone(tenant)).or_insert_with(|| Arc::new(Semaphore::new(self.tenant_max)));
+            Arc::clone(own)
+        };
+        let mut admitted = Admitted { admission: Arc::clone(self), tenant: Arc::clone(tenant), permits: None };
+        let plugin = Arc::clone(&self.plugin);
+        admitted.permits = match (Arc::clone(&own).try_acquire_owned(), Arc::clone(&plugin).try_acquire_owned()) {
+            (Ok(own), Ok(plugin)) => Some((own, plugin)),
+            _ => Some(self.wait(own, plugin).await?),
+        };
+        Ok(admitted)
+    }
+
+    async fn wait(
+        &self,
+        own: Arc<Semaphore>,
+        plugin: Arc<Semaphore>,
+    ) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), AdapterFailure> {
+        let _waiting = Waiting::enter(&self.waiting, self.waiting_max).ok_or_else(overloaded)?;
+        let turn = async {
+            let own = own.acquire_owned().await;
+            let plugin = plugin.acquire_owned().await;
+            own.ok().zip(plugin.ok())
+        };
+        tokio::time::timeout(WAIT, turn).await.ok().flatten().ok_or_else(overloaded)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, Arc<Semaphore>>> {
+        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.permits = None;
+        let mut tenants = self.admission.lock();
+        // Ours is the map's alone again: nobody runs or waits.
+        if tenants.get(&self.tenant).is_some_and(|own| Arc::strong_count(own) == 1) {
+            tenants.remove(&self.tenant);
+        }
+    }
+}
+
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn enter(waiting: &'a AtomicUsize, max: usize) -> Option<Self> {
+        let entered = Self(waiting);
+        if waiting.fetch_add(1, Ordering::Relaxed) < max { Some(entered) } else { None }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+pub(crate) fn overloaded() -> AdapterFailure {
+    AdapterFailure::Overloaded { retry_after_ms: RETRY_AFTER_MS }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_tenant_cannot_take_the_whole_plugin() {
+        let admission = Arc::new(Admission::new(4, 2));
+        let (one, two): (Arc<str>, Arc<str>) = (Arc::from("one"), Arc::from("two"));
+        let _held = [admission.admit(&one).await.unwrap(), admission.admit(&one).await.unwrap()];
+        assert!(matches!(admission.admit(&one).await, Err(AdapterFailure::Overloaded { .. })));
+        admission.admit(&two).await.expect("the other tenant has its own turn");
+    }
+
+    #[tokio::test]
+    async fn a_waiting_call_takes_the_turn_of_a_finished_one() {
+        let admission = Arc::new(Admission::new(1, 1));
+        let tenant: Arc<str> = Arc::from("one");
+        let held = admission.admit(&tenant).await.unwrap();
+        let waiting = tokio::spawn({
+            let (admission, tenant) = (Arc::clone(&admission), Arc::clone(&tenant));
+            async move { admission.admit(&tenant).await.map(drop) }
+        });
+        tokio::task::yield_now().await;
+        drop(held);
+        waiting.await.unwrap().expect("its turn has come");
+        assert!(admission.lock().is_empty(), "idle tenants are forgotten");
+    }
+}

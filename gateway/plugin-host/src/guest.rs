@@ -1,0 +1,153 @@
+//! What one instance carries on the host's side: who it is, what it may reach, and the bounds of the call it serves.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Instant,
+};
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use wasmtime::UpdateDeadline;
+use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use weir_connections::Connections;
+
+use crate::{Grant, Progress, config::Limits, guest::memory::MemoryLimit, guest::meter::Meter};
+
+pub(crate) mod memory;
+pub(crate) mod meter;
+
+/// What all instances of one plugin share. Grants are data: every host function begins by asking here.
+pub(crate) struct Profile {
+    pub(crate) name: Arc<str>,
+    pub(crate) grants: BTreeMap<String, Grant>,
+    pub(crate) limits: Limits,
+    /// A guest that has used up its first tick waits here, behind the other busy calls of its own plugin …
+    pub(crate) plugin_turn: Arc<Semaphore>,
+    /// … and then here, so that busy guests never hold every core.
+    pub(crate) host_turn: Arc<Semaphore>,
+    pub(crate) connections: Arc<Connections>,
+}
+
+/// The data of one store.
+pub(crate) struct Guest {
+    pub(crate) profile: Arc<Profile>,
+    pub(crate) memory: MemoryLimit,
+    pub(crate) call: Call,
+    wasi: Option<Box<Wasi>>,
+}
+
+/// One call into the guest, from the host's side.
+pub(crate) struct Call {
+    pub(crate) id: Arc<str>,
+    pub(crate) purpose: Purpose,
+    pub(crate) deadline: Instant,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) progress: Option<Arc<dyn Progress>>,
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) writes: Arc<Writes>,
+    pub(crate) source_calls: u32,
+    pub(crate) other_calls: u32,
+    pub(crate) log_bytes: usize,
+    pub(crate) progress_last: Option<(f64, Instant)>,
+}
+
+/// Only a write may write: an adapter that changes its source while listing is refused like one without the grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Loading a plugin: nothing is granted yet.
+    Trial,
+    Read,
+    Write,
+}
+
+/// The writes a call has handed to a source. Lives on when the call is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Writes {
+    under_way: AtomicU32,
+    done: AtomicU32,
+}
+
+impl Writes {
+    pub(crate) fn begin(&self) {
+        self.under_way.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// `changed`: false only where the source certainly holds what it held before.
+    pub(crate) fn end(&self, changed: bool) {
+        if changed {
+            self.done.fetch_add(1, Ordering::SeqCst);
+        }
+        self.under_way.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// True once a source may have been changed.
+    pub(crate) fn handed_over(&self) -> bool {
+        self.under_way.load(Ordering::SeqCst) > 0 || self.done.load(Ordering::SeqCst) > 0
+    }
+}
+
+/// Why the host ended a guest. Travels through wasmtime as the error of the call.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Stop {
+    #[error("it used more than {0} ms of processor time")]
+    Processor(u128),
+    #[error("it made more than {0} host calls in one call")]
+    HostCalls(u32),
+    #[error("it asked for {0} random bytes at once")]
+    Random(u32),
+}
+
+impl Guest {
+    pub(crate) fn new(profile: Arc<Profile>, call: Call) -> Self {
+        let memory = MemoryLimit::new(profile.limits.memory_max);
+        Self { profile, memory, call, wasi: None }
+    }
+
+    /// Runs at every tick of the clock while the guest runs.
+    pub(crate) fn tick(&mut self) -> wasmtime::Result<UpdateDeadline> {
+        let used = self.call.meter.pause();
+        if used > self.profile.limits.cpu_max {
+            return Err(wasmtime::Error::new(Stop::Processor(self.profile.limits.cpu_max.as_millis())));
+        }
+        Ok(UpdateDeadline::YieldCustom(1, Box::pin(Arc::clone(&self.call.meter).next_turn(used))))
+    }
+}
+
+impl Call {
+    pub(crate) fn new(profile: &Profile, purpose: Purpose, deadline: Instant) -> Self {
+        Self {
+            id: Arc::from(""),
+            purpose,
+            deadline,
+            cancel: CancellationToken::new(),
+            progress: None,
+            meter: Arc::new(Meter::new(profile)),
+            writes: Arc::default(),
+            source_calls: 0,
+            other_calls: 0,
+            log_bytes: 0,
+            progress_last: None,
+        }
+    }
+}
+
+/// An empty world for components whose toolchain brings WASI along: no files, environment, arguments or network.
+/// Built at the first WASI call, since most guests make none.
+struct Wasi {
+    context: WasiCtx,
+    table: ResourceTable,
+}
+
+impl WasiView for Guest {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        let wasi = self.wasi.get_or_insert_with(|| {
+            let context = WasiCtxBuilder::new().max_random_size(64 << 10).build();
+            Box::new(Wasi { context, table: ResourceTable::new() })
+        });
+        WasiCtxView { ctx: &mut wasi.context, table: &mut wasi.table }
+    }
+}

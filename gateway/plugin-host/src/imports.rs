@@ -1,0 +1,183 @@
+//! What a plugin may import. Every function of ours is always linked; what a plugin may reach is asked at each call.
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use futures::{StreamExt as _, stream};
+use wasmtime::component::{HasSelf, Linker};
+use weir_connections::{Connection, ConnectionError};
+
+use crate::{
+    Grant,
+    bindings::v0_1::{Gateway, weir::plugin::types},
+    engine::{Engines, Size},
+    guest::{Guest, Purpose, Stop},
+};
+
+mod files;
+mod http;
+mod local;
+mod sql;
+mod wasi;
+
+pub(crate) use wasi::stub_network;
+
+/// Statements or requests of one `query-many` or `send-many`, and how many of them run at once.
+const BATCH_MAX: usize = 64;
+const SIDE_BY_SIDE_MAX: usize = 8;
+/// What a guest may hand over in one call; file contents are bounded by the guest's memory instead.
+const ARGUMENT_MAX_BYTES: usize = 1 << 20;
+/// Calls that reach no source (log, clock, …) cost little: this many of them for each one that may.
+const OTHER_CALLS_PER_SOURCE_CALL: u32 = 100;
+
+/// Everything a plugin may import: our own interfaces, and WASI 0.2 without network.
+pub(crate) fn linker(engines: &Engines, size: Size) -> wasmtime::Result<Linker<Guest>> {
+    let mut linker = Linker::new(engines.get(size));
+    Gateway::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
+    wasi::add_to_linker(&mut linker)?;
+    Ok(linker)
+}
+
+/// What a host function is about to do with a connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+impl Guest {
+    /// Counts `calls` into a source.
+    fn count_source_calls(&mut self, calls: usize) -> wasmtime::Result<()> {
+        let max = self.profile.limits.host_calls_max;
+        let calls = u32::try_from(calls).unwrap_or(u32::MAX);
+        self.call.source_calls = self.call.source_calls.saturating_add(calls);
+        if self.call.source_calls > max { Err(wasmtime::Error::new(Stop::HostCalls(max))) } else { Ok(()) }
+    }
+
+    /// Counts a call that stays in the host.
+    fn count_other_call(&mut self) -> wasmtime::Result<()> {
+        let max = self.profile.limits.host_calls_max.saturating_mul(OTHER_CALLS_PER_SOURCE_CALL);
+        self.call.other_calls = self.call.other_calls.saturating_add(1);
+        if self.call.other_calls > max { Err(wasmtime::Error::new(Stop::HostCalls(max))) } else { Ok(()) }
+    }
+
+    /// The connection, if the plugin has been granted it. An ungranted name and an unknown one cannot be told apart.
+    fn connection(&self, name: &str, access: Access) -> Result<&Connection, types::Error> {
+        let granted = match (self.profile.grants.get(name), access) {
+            (None, _) | (Some(Grant::Read), Access::Write) => false,
+            (Some(Grant::Read | Grant::Write), Access::Read) | (Some(Grant::Write), Access::Write) => true,
+        };
+        if !granted {
+            return Err(denied("the plugin has not been granted this", name));
+        }
+        if access == Access::Write && self.call.purpose != Purpose::Write {
+            return Err(denied("only a write may change a source", name));
+        }
+        self.profile.connections.get(name).ok_or_else(|| {
+            let mut error = error("unavailable", "The data source is not configured.");
+            error.details = Some(detail("no such connection", name));
+            error
+        })
+    }
+
+    /// Waits for a source. The guest does not run meanwhile, so its processor time does not either.
+    fn wait<T, F: Future<Output = T>>(&self, work: F) -> impl Future<Output = T> + use<T, F> {
+        let meter = Arc::clone(&self.call.meter);
+        async move {
+            meter.pause();
+            let done = work.await;
+            meter.resume();
+            done
+        }
+    }
+
+    /// A write, in a task of its own: once begun it runs to its end or its deadline, whatever becomes of the caller.
+    /// `changed` says of an answer whether the source may hold something new.
+    fn hand_over<T, F>(
+        &self,
+        write: F,
+        changed: fn(&T) -> bool,
+    ) -> impl Future<Output = Result<T, ConnectionError>> + Send + use<T, F>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, ConnectionError>> + Send + 'static,
+    {
+        let writes = Arc::clone(&self.call.writes);
+        writes.begin();
+        let task = tokio::spawn(async move {
+            let answer = write.await;
+            writes.end(match &answer {
+                Ok(answer) => changed(answer),
+                Err(error) => !refused(error),
+            });
+            answer
+        });
+        async move {
+            match task.await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    Err(ConnectionError::new("upstream_error", "The write did not come to an end.").details(error))
+                }
+            }
+        }
+    }
+}
+
+/// A call into a source that has been admitted, with all it needs.
+type Running<T> = Pin<Box<dyn Future<Output = Result<T, ConnectionError>> + Send>>;
+
+/// The answers in the order asked, some of them waited for at once.
+fn side_by_side<T: Send + 'static>(
+    begun: Vec<Result<Running<T>, types::Error>>,
+) -> impl Future<Output = Vec<Result<T, types::Error>>> + Send {
+    let waits: Vec<_> = begun.into_iter().map(finish).collect();
+    stream::iter(waits).buffered(SIDE_BY_SIDE_MAX).collect()
+}
+
+async fn finish<T>(begun: Result<Running<T>, types::Error>) -> Result<T, types::Error> {
+    Ok(begun?.await?)
+}
+
+/// The source has said no: nothing was changed.
+fn refused(error: &ConnectionError) -> bool {
+    matches!(error.code, "denied" | "invalid" | "invalid_arguments" | "conflict" | "not_found" | "too_large")
+}
+
+fn error(code: &str, message: &str) -> types::Error {
+    types::Error { code: code.into(), message: message.into(), field: None, retry_after_ms: None, details: None }
+}
+
+fn denied(why: &str, connection: &str) -> types::Error {
+    let mut denied = error("denied", "The plugin may not use this connection.");
+    denied.details = Some(detail(why, connection));
+    denied
+}
+
+fn wrong_kind(wanted: &str, connection: &str) -> types::Error {
+    let mut error = error("invalid", "The connection is of another kind.");
+    error.details = Some(detail(wanted, connection));
+    error
+}
+
+fn too_large(what: &str) -> types::Error {
+    error("too_large", what)
+}
+
+/// Details are JSON, for the log only.
+fn detail(why: &str, connection: &str) -> String {
+    let connection: String = connection.chars().take(64).collect();
+    serde_json::json!({ "why": why, "connection": connection }).to_string()
+}
+
+impl From<ConnectionError> for types::Error {
+    fn from(error: ConnectionError) -> Self {
+        Self {
+            code: error.code.into(),
+            message: error.message,
+            field: error.field,
+            retry_after_ms: error.retry_after_ms,
+            details: error.details,
+        }
+    }
+}
+
+impl types::Host for Guest {}

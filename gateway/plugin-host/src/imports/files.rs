@@ -1,0 +1,89 @@
+//! `weir:plugin/files`: files under a named root.
+
+use std::sync::Arc;
+
+use weir_connections::{Connection, files::FileRoot};
+
+use super::{Access, denied, too_large, wrong_kind};
+use crate::{
+    bindings::v0_1::weir::plugin::files::{Error, Host, Info, Listing},
+    guest::Guest,
+};
+
+const READ_MAX_BYTES: u32 = 1 << 20;
+const PATH_MAX_BYTES: usize = 4_096;
+
+impl Host for Guest {
+    async fn stat(&mut self, root: String, path: String) -> wasmtime::Result<Result<Info, Error>> {
+        self.count_source_calls(1)?;
+        let root = match self.root(&root, &path, Access::Read) {
+            Ok(root) => root,
+            Err(error) => return Ok(Err(error)),
+        };
+        let answer = self.wait(root.stat(&path)).await;
+        Ok(answer.map(|info| Info { version: info.version, size: info.size }).map_err(Error::from))
+    }
+
+    async fn read(
+        &mut self,
+        root: String,
+        path: String,
+        offset: u64,
+        length: u32,
+    ) -> wasmtime::Result<Result<Vec<u8>, Error>> {
+        self.count_source_calls(1)?;
+        let root = match self.root(&root, &path, Access::Read) {
+            Ok(root) => root,
+            Err(error) => return Ok(Err(error)),
+        };
+        let answer = self.wait(root.read(&path, offset, length.min(READ_MAX_BYTES))).await;
+        Ok(answer.map_err(Error::from))
+    }
+
+    async fn replace(
+        &mut self,
+        root: String,
+        path: String,
+        if_version: Option<String>,
+        content: Vec<u8>,
+    ) -> wasmtime::Result<Result<String, Error>> {
+        self.count_source_calls(1)?;
+        let name = root;
+        let root = match self.root(&name, &path, Access::Write) {
+            Ok(root) => root,
+            Err(error) => return Ok(Err(error)),
+        };
+        if !root.writable() {
+            return Ok(Err(denied("the root is read-only", &name)));
+        }
+        let write = async move { root.replace(&path, if_version.as_deref(), content).await };
+        Ok(self.wait(self.hand_over(write, |_| true)).await.map_err(Error::from))
+    }
+
+    async fn list(
+        &mut self,
+        root: String,
+        prefix: String,
+        cursor: Option<String>,
+    ) -> wasmtime::Result<Result<Listing, Error>> {
+        self.count_source_calls(1)?;
+        let root = match self.root(&root, &prefix, Access::Read) {
+            Ok(root) => root,
+            Err(error) => return Ok(Err(error)),
+        };
+        let answer = self.wait(root.list(&prefix, cursor.as_deref())).await;
+        Ok(answer.map(|listing| Listing { paths: listing.paths, next: listing.next }).map_err(Error::from))
+    }
+}
+
+impl Guest {
+    fn root(&self, name: &str, path: &str, access: Access) -> Result<Arc<FileRoot>, Error> {
+        if path.len() > PATH_MAX_BYTES {
+            return Err(too_large("A path takes at most 4096 bytes."));
+        }
+        match self.connection(name, access)? {
+            Connection::Files(root) => Ok(Arc::clone(root)),
+            _ => Err(wrong_kind("not a file root", name)),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! `weir:plugin/http`: web services, by the name of a connection. Base address and credentials stay in the host.
+
+use std::sync::Arc;
+
+use weir_connections::{Connection, http::HttpConnection};
+
+use super::{ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, side_by_side, too_large, wrong_kind};
+use crate::{
+    bindings::v0_1::weir::plugin::http::{Error, Host, Pair, Request, Response},
+    guest::Guest,
+};
+
+impl Host for Guest {
+    async fn send(&mut self, request: Request) -> wasmtime::Result<Result<Response, Error>> {
+        self.count_source_calls(1)?;
+        let running = match self.begin_send(request) {
+            Ok(running) => running,
+            Err(error) => return Ok(Err(error)),
+        };
+        Ok(self.wait(running).await.map(response).map_err(Error::from))
+    }
+
+    async fn send_many(&mut self, requests: Vec<Request>) -> wasmtime::Result<Vec<Result<Response, Error>>> {
+        self.count_source_calls(requests.len())?;
+        if requests.len() > BATCH_MAX {
+            return Ok(requests.iter().map(|_| Err(too_large("At most 64 requests at once."))).collect());
+        }
+        let begun: Vec<_> = requests.into_iter().map(|request| self.begin_send(request)).collect();
+        let answers = self.wait(side_by_side(begun)).await;
+        let mut left = self.profile.limits.result_max_bytes;
+        Ok(answers
+            .into_iter()
+            .map(|answer| {
+                let answer = answer?;
+                left = left
+                    .checked_sub(answer.body.len())
+                    .ok_or_else(|| too_large("The answers are too large; ask for fewer."))?;
+                Ok(response(answer))
+            })
+            .collect())
+    }
+}
+
+impl Guest {
+    fn begin_send(&self, request: Request) -> Result<Running<weir_connections::http::Response>, Error> {
+        check_size(&request)?;
+        let deadline = self.call.deadline;
+        let reads = request.method.eq_ignore_ascii_case("GET") || request.method.eq_ignore_ascii_case("HEAD");
+        let access = if reads { Access::Read } else { Access::Write };
+        let service = self.service(&request.connection, access)?;
+        let request = weir_connections::http::Request {
+            method: request.method,
+            path: request.path,
+            query: pairs(request.query),
+            headers: pairs(request.headers),
+            body: request.body,
+        };
+        let send = async move { service.send(request, deadline).await };
+        if reads {
+            return Ok(Box::pin(send));
+        }
+        // A 4xx is the service's own "no". Anything else, a 5xx above all, may have done it.
+        Ok(Box::pin(self.hand_over(send, |answer| !(400..500).contains(&answer.status))))
+    }
+
+    fn service(&self, connection: &str, access: Access) -> Result<Arc<HttpConnection>, Error> {
+        match self.connection(connection, access)? {
+            Connection::Http(service) => Ok(Arc::clone(service)),
+            _ => Err(wrong_kind("not a web service", connection)),
+        }
+    }
+}
+
+fn check_size(request: &Request) -> Result<(), Error> {
+    let pairs = request.query.iter().chain(&request.headers).map(|pair| pair.name.len() + pair.value.len());
+    let size = request.method.len() + request.path.len() + pairs.sum::<usize>();
+    if size + request.body.as_ref().map_or(0, Vec::len) > ARGUMENT_MAX_BYTES {
+        return Err(too_large("A request takes at most 1 MB."));
+    }
+    Ok(())
+}
+
+fn pairs(pairs: Vec<Pair>) -> Vec<(String, String)> {
+    pairs.into_iter().map(|pair| (pair.name, pair.value)).collect()
+}
+
+fn response(answer: weir_connections::http::Response) -> Response {
+    let headers = answer.headers.into_iter().map(|(name, value)| Pair { name, value }).collect();
+    Response { status: answer.status, headers, body: answer.body }
+}

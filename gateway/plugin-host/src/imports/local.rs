@@ -1,0 +1,104 @@
+//! `log`, `progress`, `clock` and `random`: what needs no grant.
+
+use std::{
+    sync::OnceLock,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use crate::{
+    bindings::v0_1::weir::plugin::{clock, log, progress, random},
+    guest::{Guest, Stop},
+};
+
+/// What one call may log; the rest of it is dropped, and that it was is logged once.
+const LOG_MAX_BYTES: usize = 64 << 10;
+/// A report sooner after the last one is dropped: a client must not be flooded.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
+const PROGRESS_MESSAGE_MAX_CHARS: usize = 200;
+const RANDOM_MAX_BYTES: u32 = 64 << 10;
+
+impl log::Host for Guest {
+    async fn write(&mut self, level: String, message: String, fields: Option<String>) -> wasmtime::Result<()> {
+        self.count_other_call()?;
+        if self.call.log_bytes > LOG_MAX_BYTES {
+            return Ok(());
+        }
+        // An empty message costs a line as well.
+        self.call.log_bytes += 32 + message.len() + fields.as_ref().map_or(0, String::len);
+        let plugin = &*self.profile.name;
+        let call = &*self.call.id;
+        if self.call.log_bytes > LOG_MAX_BYTES {
+            tracing::warn!(target: "weir::plugin", plugin, call, "logged more than 64 KB in one call; the rest is dropped");
+            return Ok(());
+        }
+        let message = one_line(&message);
+        let fields = fields.as_deref().map(one_line);
+        let fields = fields.as_deref();
+        match level.as_str() {
+            "error" => tracing::error!(target: "weir::plugin", plugin, call, fields, "{message}"),
+            "warn" => tracing::warn!(target: "weir::plugin", plugin, call, fields, "{message}"),
+            "debug" => tracing::debug!(target: "weir::plugin", plugin, call, fields, "{message}"),
+            "trace" => tracing::trace!(target: "weir::plugin", plugin, call, fields, "{message}"),
+            _ => tracing::info!(target: "weir::plugin", plugin, call, fields, "{message}"),
+        }
+        Ok(())
+    }
+}
+
+impl progress::Host for Guest {
+    /// Passed on only when it moves forward, as the protocol demands, and not too often.
+    async fn report(&mut self, done: f64, total: Option<f64>, message: String) -> wasmtime::Result<()> {
+        self.count_other_call()?;
+        let Some(receiver) = &self.call.progress else { return Ok(()) };
+        let now = Instant::now();
+        let passes = done.is_finite()
+            && done >= 0.0
+            && self
+                .call
+                .progress_last
+                .is_none_or(|(last, at)| done > last && now.duration_since(at) >= PROGRESS_INTERVAL);
+        if passes {
+            let total = total.filter(|total| total.is_finite() && *total >= done);
+            let message: String = one_line(&message).chars().take(PROGRESS_MESSAGE_MAX_CHARS).collect();
+            self.call.progress_last = Some((done, now));
+            receiver.report(done, total, &message);
+        }
+        Ok(())
+    }
+
+    async fn cancelled(&mut self) -> wasmtime::Result<bool> {
+        self.count_other_call()?;
+        Ok(self.call.cancel.is_cancelled())
+    }
+}
+
+impl clock::Host for Guest {
+    async fn now_ms(&mut self) -> wasmtime::Result<u64> {
+        self.count_other_call()?;
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    async fn monotonic_ns(&mut self) -> wasmtime::Result<u64> {
+        static START: OnceLock<Instant> = OnceLock::new();
+        self.count_other_call()?;
+        Ok(u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl random::Host for Guest {
+    async fn bytes(&mut self, length: u32) -> wasmtime::Result<Vec<u8>> {
+        self.count_other_call()?;
+        if length > RANDOM_MAX_BYTES {
+            return Err(wasmtime::Error::new(Stop::Random(length)));
+        }
+        let mut bytes = vec![0; length as usize];
+        getrandom::fill(&mut bytes).map_err(|error| wasmtime::Error::msg(error.to_string()))?;
+        Ok(bytes)
+    }
+}
+
+/// What a guest says must not look like a line of ours.
+fn one_line(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}

@@ -1,0 +1,121 @@
+//! `weir:plugin/sql`: databases, by the name of a connection.
+
+use std::sync::Arc;
+
+use weir_connections::{Connection, ConnectionError, sql::SqlConnection};
+
+use super::{ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, error, side_by_side, too_large, wrong_kind};
+use crate::{
+    bindings::v0_1::weir::plugin::sql::{Error, Host, Rows, Statement},
+    guest::Guest,
+};
+
+impl Host for Guest {
+    async fn dialect(&mut self, connection: String) -> wasmtime::Result<Result<String, Error>> {
+        self.count_source_calls(1)?;
+        Ok(self.database(&connection, Access::Read).map(|database| database.dialect().to_owned()))
+    }
+
+    async fn query(&mut self, statement: Statement) -> wasmtime::Result<Result<Rows, Error>> {
+        self.count_source_calls(1)?;
+        let running = match self.begin_query(statement) {
+            Ok(running) => running,
+            Err(error) => return Ok(Err(error)),
+        };
+        let answer = self.wait(running).await;
+        Ok(self.rows(answer))
+    }
+
+    async fn query_many(&mut self, statements: Vec<Statement>) -> wasmtime::Result<Vec<Result<Rows, Error>>> {
+        self.count_source_calls(statements.len())?;
+        if statements.len() > BATCH_MAX {
+            return Ok(statements.iter().map(|_| Err(too_large("At most 64 statements at once."))).collect());
+        }
+        let begun: Vec<_> = statements.into_iter().map(|statement| self.begin_query(statement)).collect();
+        let answers = self.wait(side_by_side(begun)).await;
+        let mut left = self.profile.limits.result_max_bytes;
+        Ok(answers
+            .into_iter()
+            .map(|answer| {
+                let rows = answer?;
+                left = left
+                    .checked_sub(rows.records.len())
+                    .ok_or_else(|| too_large("The rows are too large; ask for fewer."))?;
+                Ok(Rows { records: rows.records, truncated: rows.truncated })
+            })
+            .collect())
+    }
+
+    async fn execute(&mut self, statement: Statement) -> wasmtime::Result<Result<u64, Error>> {
+        self.count_source_calls(1)?;
+        let running = match self.begin_execute(statement) {
+            Ok(running) => running,
+            Err(error) => return Ok(Err(error)),
+        };
+        Ok(self.wait(running).await.map_err(Error::from))
+    }
+}
+
+impl Guest {
+    fn database(&self, connection: &str, access: Access) -> Result<Arc<SqlConnection>, Error> {
+        match self.connection(connection, access)? {
+            Connection::Sql(database) => Ok(Arc::clone(database)),
+            _ => Err(wrong_kind("not a database", connection)),
+        }
+    }
+
+    fn begin_query(&self, statement: Statement) -> Result<Running<weir_connections::sql::Rows>, Error> {
+        check_size(&statement)?;
+        let deadline = self.call.deadline;
+        if !writes(&statement)? {
+            let database = self.database(&statement.connection, Access::Read)?;
+            return Ok(Box::pin(async move { database.query(borrow(&statement, deadline)).await }));
+        }
+        let database = self.database(&statement.connection, Access::Write)?;
+        let write = async move { database.query_write(borrow(&statement, deadline)).await };
+        // A write that answers rows answers one for each row it touched: none, and nothing was changed.
+        Ok(Box::pin(self.hand_over(write, |rows| rows.records.trim() != "[]")))
+    }
+
+    fn begin_execute(&self, statement: Statement) -> Result<Running<u64>, Error> {
+        check_size(&statement)?;
+        let deadline = self.call.deadline;
+        let database = self.database(&statement.connection, Access::Write)?;
+        let write = async move { database.execute(borrow(&statement, deadline)).await };
+        Ok(Box::pin(self.hand_over(write, |changed| *changed > 0)))
+    }
+
+    fn rows(&self, answer: Result<weir_connections::sql::Rows, ConnectionError>) -> Result<Rows, Error> {
+        let rows = answer?;
+        if rows.records.len() > self.profile.limits.result_max_bytes {
+            return Err(too_large("The rows are too large; ask for fewer."));
+        }
+        Ok(Rows { records: rows.records, truncated: rows.truncated })
+    }
+}
+
+/// `{"write": true}`: a statement that changes rows and answers them.
+fn writes(statement: &Statement) -> Result<bool, Error> {
+    let Some(options) = &statement.options else { return Ok(false) };
+    let options: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(options).map_err(|_| error("invalid", "The options of a statement are a JSON object."))?;
+    Ok(options.get("write").and_then(serde_json::Value::as_bool).unwrap_or(false))
+}
+
+fn check_size(statement: &Statement) -> Result<(), Error> {
+    let size = statement.text.len()
+        + statement.parameters.len()
+        + statement.connection.len()
+        + statement.options.as_ref().map_or(0, String::len);
+    if size > ARGUMENT_MAX_BYTES { Err(too_large("A statement and its parameters take at most 1 MB.")) } else { Ok(()) }
+}
+
+fn borrow(statement: &Statement, deadline: std::time::Instant) -> weir_connections::sql::Statement<'_> {
+    weir_connections::sql::Statement {
+        text: &statement.text,
+        parameters: &statement.parameters,
+        limit: statement.limit,
+        options: statement.options.as_deref(),
+        deadline,
+    }
+}

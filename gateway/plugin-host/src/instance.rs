@@ -1,0 +1,154 @@
+//! One live instance of a plugin and the calls into it.
+
+use std::{collections::HashSet, sync::Arc};
+
+use wasmtime::{Store, component::Instance as ComponentInstance};
+
+use crate::{
+    Change, CollectionRef, Page, Query,
+    bindings::v0_1::{
+        exports::weir::plugin::{about, collections},
+        weir::plugin::types,
+    },
+    engine::Size,
+    guest::{Call, Guest, Profile},
+    plugin::Code,
+};
+
+/// Calls an instance serves before it is replaced: what a guest leaks, it leaks for so long.
+const CALLS_MAX: u32 = 1_000;
+/// Collections an instance keeps prepared; nothing tells it that a contract version has gone.
+const CONFIGURED_MAX: usize = 256;
+
+pub(crate) struct Instance {
+    store: Store<Guest>,
+    about: about::Guest,
+    collections: collections::Guest,
+    /// Keys of the collections it has been told of.
+    configured: HashSet<Arc<str>>,
+    calls: u32,
+    size: Size,
+}
+
+/// What the guest answered; the outer error is the end of the instance.
+pub(crate) type Answer<T> = wasmtime::Result<Result<T, types::Error>>;
+
+impl Instance {
+    /// Runs the guest's start code.
+    pub(crate) async fn new(code: &Code, size: Size, profile: &Arc<Profile>, call: Call) -> wasmtime::Result<Self> {
+        let engine = code.component.engine();
+        call.meter.resume();
+        let mut store = Store::new(engine, Guest::new(Arc::clone(profile), call));
+        store.limiter(|guest| &mut guest.memory);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(|mut context| context.data_mut().tick());
+        // Lists whose elements overlap would otherwise become far more than the memory they are read from.
+        store.set_hostcall_fuel(profile.limits.memory_max);
+        let instance: ComponentInstance = code.component.instantiate_async(&mut store).await?;
+        let about = code.about.load(&mut store, &instance)?;
+        let collections = code.collections.load(&mut store, &instance)?;
+        Ok(Self { store, about, collections, configured: HashSet::new(), calls: 0, size })
+    }
+
+    /// Takes up another call. Its bounds are counted from nothing.
+    pub(crate) fn begin(&mut self, call: Call) {
+        call.meter.resume();
+        self.store.data_mut().call = call;
+        self.store.set_epoch_deadline(1);
+        self.calls += 1;
+    }
+
+    pub(crate) async fn about(&mut self) -> wasmtime::Result<String> {
+        self.about.call_about(&mut self.store).await
+    }
+
+    pub(crate) async fn describe(&mut self, adapter: &str, settings: &str) -> Answer<String> {
+        self.collections.call_describe(&mut self.store, adapter, settings).await
+    }
+
+    pub(crate) async fn read(&mut self, collection: &CollectionRef, query: &Query) -> Answer<Page> {
+        if let Err(error) = self.configure(collection).await? {
+            return Ok(Err(error));
+        }
+        let query = collections::Query {
+            conditions: query
+                .conditions
+                .iter()
+                .map(|condition| collections::Condition {
+                    column: condition.column.clone(),
+                    comparison: condition.comparison.clone(),
+                    value: condition.value.clone(),
+                })
+                .collect(),
+            order: query.order.clone(),
+            columns: query.columns.clone(),
+            limit: query.limit,
+            cursor: query.cursor.clone(),
+            options: query.options.clone(),
+        };
+        let page = self.collections.call_read(&mut self.store, &collection.key, &query).await?;
+        Ok(page.map(|page| Page { records: page.records, next: page.next }))
+    }
+
+    pub(crate) async fn write(&mut self, collection: &CollectionRef, change: &Change) -> Answer<String> {
+        if let Err(error) = self.configure(collection).await? {
+            return Ok(Err(error));
+        }
+        let change = collections::Change {
+            verb: change.verb.clone(),
+            key: change.key.clone(),
+            record: change.record.clone(),
+            options: change.options.clone(),
+        };
+        self.collections.call_write(&mut self.store, &collection.key, &change).await
+    }
+
+    /// May the next call have it? Not when it is old, holds much memory, or was prepared for too many collections.
+    pub(crate) fn reusable(&self) -> bool {
+        let memory = &self.store.data().memory;
+        self.calls < CALLS_MAX
+            && self.configured.len() <= CONFIGURED_MAX
+            && !memory.refused()
+            && memory.used() <= memory.max() / 5 * 4
+    }
+
+    /// Lets go of what belonged to the call: its caller's token and receiver must not live on in a parked instance.
+    pub(crate) fn end(&mut self) {
+        let guest = self.store.data_mut();
+        guest.call.meter.pause();
+        guest.call.progress = None;
+        guest.call.cancel = Default::default();
+    }
+
+    pub(crate) fn memory_refused(&self) -> bool {
+        self.store.data().memory.refused()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.store.data().memory.used()
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        self.size
+    }
+
+    async fn configure(&mut self, collection: &CollectionRef) -> Answer<()> {
+        if self.configured.contains(&collection.key) {
+            return Ok(Ok(()));
+        }
+        let told = self
+            .collections
+            .call_configure(
+                &mut self.store,
+                &collection.key,
+                &collection.adapter,
+                &collection.settings,
+                &collection.shape,
+            )
+            .await?;
+        if told.is_ok() {
+            self.configured.insert(Arc::clone(&collection.key));
+        }
+        Ok(told)
+    }
+}

@@ -1,0 +1,160 @@
+//! Compiled plugins on disk. Ours alone: loading a `.cwasm` is running native code, so only what this user wrote, in
+//! a folder nobody else can write to, is ever read back.
+
+use std::{
+    fs,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use wasmtime::{Engine, component::Component};
+
+use crate::engine::{Engines, Size};
+
+/// Compiled files kept; the oldest go.
+const FILES_MAX: usize = 64;
+
+pub(super) struct Cache {
+    /// None: not to be trusted or not writable; everything is compiled anew.
+    folder: Option<PathBuf>,
+    /// Version and settings of the compiler.
+    engine: String,
+}
+
+impl Cache {
+    pub(super) fn open(folder: &Path, engine: &Engine) -> Self {
+        let mut hasher = DefaultHasher::new();
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        let usable = prepare_folder(folder)
+            .inspect_err(|reason| tracing::warn!(folder = %folder.display(), "plugins are not cached: {reason}"));
+        Self { folder: usable.is_ok().then(|| folder.to_owned()), engine: format!("{:016x}", hasher.finish()) }
+    }
+
+    pub(super) fn get(&self, digest: &str, sizes: &[Size], engines: &Engines) -> Option<(Component, Size)> {
+        let path = self.path(digest)?;
+        let metadata = fs::symlink_metadata(&path).ok()?;
+        let folder = fs::symlink_metadata(path.parent()?).ok()?;
+        if !metadata.is_file() || !is_private(&metadata, &folder) {
+            let _ = fs::remove_file(&path);
+            return None;
+        }
+        let found = sizes.iter().find_map(|size| Some((load_file(engines.get(*size), &path)?, *size)));
+        if found.is_none() {
+            tracing::warn!(path = %path.display(), "a cached plugin cannot be loaded; it is compiled again");
+            let _ = fs::remove_file(&path);
+        }
+        found
+    }
+
+    /// Keeps freshly compiled code where it can, and loads it.
+    pub(super) fn put(
+        &self,
+        digest: &str,
+        code: &[u8],
+        sizes: &[Size],
+        engines: &Engines,
+    ) -> Result<(Component, Size), String> {
+        if let Some(path) = self.path(digest) {
+            if let Err(error) = write(&path, code) {
+                tracing::warn!(path = %path.display(), %error, "a compiled plugin is not cached");
+            }
+            self.prune(&path);
+        }
+        // From memory, not from the file just written: what is run is what was compiled.
+        let mut reason = String::new();
+        for size in sizes {
+            match load(engines.get(*size), code) {
+                Ok(component) => return Ok((component, *size)),
+                Err(error) => reason = format!("{error:#}"),
+            }
+        }
+        Err(format!("it needs more than a plugin may have: {reason}"))
+    }
+
+    fn path(&self, digest: &str) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join(format!("{digest}-{}.cwasm", self.engine)))
+    }
+
+    fn prune(&self, newest: &Path) {
+        let Some(entries) = self.folder.as_ref().and_then(|folder| fs::read_dir(folder).ok()) else { return };
+        let mut files: Vec<_> = entries
+            .flatten()
+            .filter(|entry| entry.path() != newest)
+            .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+            .collect();
+        files.sort();
+        let surplus = (files.len() + 1).saturating_sub(FILES_MAX);
+        for (_, path) in files.into_iter().take(surplus) {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+#[cfg(unix)]
+fn prepare_folder(folder: &Path) -> Result<(), String> {
+    use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+    let failed = |error: std::io::Error| error.to_string();
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+    let metadata = fs::symlink_metadata(folder).map_err(failed)?;
+    if !metadata.is_dir() {
+        return Err("it is not a folder of its own".into());
+    }
+    if metadata.mode() & 0o077 != 0 {
+        return Err(format!("its mode is {:o}; it must be 700", metadata.mode() & 0o777));
+    }
+    // Whoever owns what we create is us.
+    let probe = folder.join(format!(".probe-{}", std::process::id()));
+    fs::write(&probe, b"").map_err(failed)?;
+    let ours = fs::metadata(&probe).map(|probe| probe.uid() == metadata.uid());
+    let _ = fs::remove_file(&probe);
+    if ours.map_err(failed)? { Ok(()) } else { Err("it belongs to another user".into()) }
+}
+
+#[cfg(not(unix))]
+fn prepare_folder(folder: &Path) -> Result<(), String> {
+    fs::create_dir_all(folder).map_err(|error| error.to_string())
+}
+
+#[cfg(unix)]
+fn is_private(file: &fs::Metadata, folder: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    file.uid() == folder.uid() && file.mode() & 0o022 == 0 && folder.mode() & 0o077 == 0
+}
+
+#[cfg(not(unix))]
+fn is_private(_file: &fs::Metadata, _folder: &fs::Metadata) -> bool {
+    true
+}
+
+/// Whole or not at all, also when the machine stops in between.
+fn write(path: &Path, code: &[u8]) -> std::io::Result<()> {
+    let temporary = path.with_extension(format!("tmp-{}", std::process::id()));
+    let written = (|| {
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&temporary)?;
+        file.write_all(code)?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+#[allow(unsafe_code)]
+fn load_file(engine: &Engine, path: &Path) -> Option<Component> {
+    // SAFETY: the file was written by this user, by `write`, into a folder only this user can enter; both are checked
+    // by the caller. wasmtime itself refuses files of another version, of other settings, and torn ones.
+    unsafe { Component::deserialize_file(engine, path) }.ok()
+}
+
+#[allow(unsafe_code)]
+fn load(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
+    // SAFETY: the bytes come from `precompile_component` in this process.
+    unsafe { Component::deserialize(engine, code) }
+}

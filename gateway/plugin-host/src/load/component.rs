@@ -1,0 +1,134 @@
+//! From the bytes of a file to code that can be instantiated: imports checked, exports found.
+
+use sha2::{Digest as _, Sha256};
+use wasmtime::component::{Component, Linker};
+
+use super::cache::Cache;
+use crate::{
+    bindings::v0_1::exports::weir::plugin::{about, collections},
+    engine::{Engines, Size},
+    guest::Guest,
+    imports,
+    plugin::Code,
+};
+
+const ABOUT: &str = "weir:plugin/about@0.1.0";
+const COLLECTIONS: &str = "weir:plugin/collections@0.1.0";
+/// The line of interface versions this gateway speaks.
+const INTERFACE: &str = "0.1.";
+const WASI: &str = "0.2.";
+const WASI_PACKAGES: [&str; 5] = ["wasi:io/", "wasi:clocks/", "wasi:random/", "wasi:cli/", "wasi:filesystem/"];
+/// Above it there is an interpreter inside: such components need the large engine.
+const SMALL_MAX_BYTES: usize = 2 << 20;
+
+/// A component that can be tried.
+pub(super) struct Prepared {
+    pub(super) digest: String,
+    pub(super) size: Size,
+    pub(super) code: Code,
+    pub(super) notes: Vec<String>,
+}
+
+/// sha256, hex.
+pub(super) fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(super) fn prepare(
+    bytes: &[u8],
+    digest: String,
+    engines: &Engines,
+    cache: &Cache,
+    linker: impl Fn(Size) -> Linker<Guest>,
+) -> Result<Prepared, String> {
+    check_header(bytes)?;
+    let (component, size) = compiled(bytes, &digest, engines, cache)?;
+    let network = check_imports(&component)?;
+    let mut linker = linker(size);
+    imports::stub_network(&mut linker, &component, &network)
+        .map_err(|error| format!("its network imports cannot be stubbed: {error:#}"))?;
+    let notes = if network.is_empty() {
+        Vec::new()
+    } else {
+        vec![format!("it imports {}: those functions trap, since plugins have no network of their own", list(&network))]
+    };
+    check_exports(&component)?;
+    let linked = linker
+        .instantiate_pre(&component)
+        .map_err(|error| format!("its imports do not match what this gateway provides: {error:#}"))?;
+    let mismatch = |error: wasmtime::Error| format!("its exports do not match the plugin interface: {error:#}");
+    let about = about::GuestIndices::new(&linked).map_err(mismatch)?;
+    let collections = collections::GuestIndices::new(&linked).map_err(mismatch)?;
+    Ok(Prepared { digest, size, code: Code { component: linked, about, collections }, notes })
+}
+
+/// The common mistakes, in words.
+fn check_header(bytes: &[u8]) -> Result<(), String> {
+    match bytes.get(..8) {
+        Some([0, b'a', b's', b'm', 0x0d, 0, 1, 0]) => Ok(()),
+        Some([0, b'a', b's', b'm', 1, 0, 0, 0]) => {
+            Err("it is a core module, not a component: link it with `wasm-component-ld` or build for wasm32-wasip2"
+                .into())
+        }
+        Some([0, b'a', b's', b'm', ..]) => Err("it is a WebAssembly file of an unknown version".into()),
+        _ => Err("it is not a WebAssembly component".into()),
+    }
+}
+
+fn compiled(bytes: &[u8], digest: &str, engines: &Engines, cache: &Cache) -> Result<(Component, Size), String> {
+    let sizes: &[Size] = if bytes.len() > SMALL_MAX_BYTES { &[Size::Large] } else { &[Size::Small, Size::Large] };
+    if let Some(found) = cache.get(digest, sizes, engines) {
+        return Ok(found);
+    }
+    let code = engines
+        .get(Size::Small)
+        .precompile_component(bytes)
+        .map_err(|error| format!("it does not compile: {error:#}"))?;
+    let component = cache.put(digest, &code, sizes, engines)?;
+    Ok(component)
+}
+
+/// The imports of `wasi:sockets` and `wasi:http`, which get stubs; any that nobody provides are refused.
+fn check_imports(component: &Component) -> Result<Vec<String>, String> {
+    let mut network = Vec::new();
+    let mut problems = Vec::new();
+    let ty = component.component_type();
+    for (name, _) in ty.imports(component.engine()) {
+        let version = name.split_once('@').map_or("", |(_, version)| version);
+        if name.starts_with("weir:plugin/") {
+            if !version.starts_with(INTERFACE) {
+                problems.push(format!("it needs `{name}`; this gateway speaks version {INTERFACE}x of the interface"));
+            }
+        } else if name.starts_with("wasi:sockets/") || name.starts_with("wasi:http/") {
+            network.push(name.to_owned());
+        } else if WASI_PACKAGES.iter().any(|package| name.starts_with(package)) {
+            if !version.starts_with(WASI) {
+                problems.push(format!("it needs `{name}`; this gateway provides WASI {WASI}x"));
+            }
+        } else {
+            problems.push(format!("it imports `{name}`, which no plugin is given"));
+        }
+    }
+    if problems.is_empty() { Ok(network) } else { Err(problems.join("; ")) }
+}
+
+/// Looked up by name: a component that exports nothing would link all the same.
+fn check_exports(component: &Component) -> Result<(), String> {
+    let missing: Vec<&str> =
+        [ABOUT, COLLECTIONS].into_iter().filter(|name| component.get_export_index(None, *name).is_none()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let ty = component.component_type();
+    let other: Vec<String> = ty
+        .exports(component.engine())
+        .map(|(name, _)| name.to_owned())
+        .filter(|name| name.starts_with("weir:plugin/"))
+        .collect();
+    let found = if other.is_empty() { "no interface of a plugin".to_owned() } else { list(&other) };
+    Err(format!("it does not export {}; it exports {found}", list(&missing)))
+}
+
+fn list(names: &[impl AsRef<str>]) -> String {
+    names.iter().map(|name| format!("`{}`", name.as_ref())).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,103 @@
+//! Does a new build still hold what published contracts were compiled against?
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use weir_contracts::Shape;
+
+use crate::{
+    AdapterFailure, CollectionRef,
+    call::{self, Ask, Told},
+    engine::Engines,
+    guest::{Call, Purpose},
+    host::InUse,
+    plugin::Generation,
+};
+
+/// What one describe may take; a source that is slower than that is treated as down.
+const DESCRIBE_MAX: Duration = Duration::from_secs(5);
+/// The source is at fault, not the plugin: such an answer says nothing about the new build.
+const SOURCE_CODES: [&str; 5] = ["unavailable", "timeout", "denied", "rate_limited", "overloaded"];
+
+/// All problems at once, each with its contract, collection and field.
+pub(super) async fn check(
+    new: &Generation,
+    old: Option<&Generation>,
+    in_use: &Arc<InUse>,
+    engines: &Engines,
+) -> Result<(), String> {
+    let mut problems = Vec::new();
+    for adapter in old.iter().flat_map(|old| &old.about.adapters).filter(|adapter| !new.provides(&adapter.name)) {
+        for collection in in_use(&adapter.name) {
+            problems.push(format!("`{}` uses the adapter `{}`, which is gone", collection.key, adapter.name));
+        }
+    }
+    // Contracts often share a source: each is asked once.
+    let mut described: HashMap<(Arc<str>, Arc<str>), Result<String, AdapterFailure>> = HashMap::new();
+    for adapter in &new.about.adapters {
+        for collection in in_use(&adapter.name) {
+            let source = (Arc::clone(&collection.adapter), Arc::clone(&collection.settings));
+            if !described.contains_key(&source) {
+                described.insert(source.clone(), describe(new, &collection, engines).await);
+            }
+            if let Some(live) = described.get(&source) {
+                problems.extend(compare(&collection, live));
+            }
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(format!("published contracts need more: {}", problems.join("; "))) }
+}
+
+async fn describe(
+    generation: &Generation,
+    collection: &CollectionRef,
+    engines: &Engines,
+) -> Result<String, AdapterFailure> {
+    let _running = engines.running();
+    let call = Call::new(&generation.profile, Purpose::Read, Instant::now() + DESCRIBE_MAX);
+    let ask = Ask::Describe { adapter: &collection.adapter, settings: &collection.settings };
+    match call::run(generation, &mut None, call, &ask).await? {
+        Told::Text(shape) => Ok(shape),
+        Told::Page(_) => Err(AdapterFailure::Failed("it answered a page".into())),
+    }
+}
+
+fn compare(collection: &CollectionRef, live: &Result<String, AdapterFailure>) -> Vec<String> {
+    let key = &collection.key;
+    let live = match live {
+        Ok(live) => live,
+        Err(AdapterFailure::Guest(error)) if SOURCE_CODES.contains(&error.code.as_str()) => return Vec::new(),
+        Err(AdapterFailure::Timeout | AdapterFailure::Overloaded { .. }) => return Vec::new(),
+        Err(failure) => return vec![format!("`{key}` cannot be described: {failure}")],
+    };
+    // A recorded shape that cannot be read says nothing either; the call path will.
+    let Ok(recorded) = serde_json::from_str::<Shape>(&collection.shape) else { return Vec::new() };
+    let live: Shape = match serde_json::from_str(live) {
+        Ok(live) => live,
+        Err(error) => return vec![format!("`{key}`: its shape cannot be read: {error}")],
+    };
+    missing(&recorded, &live).into_iter().map(|problem| format!("`{key}`: {problem}")).collect()
+}
+
+fn missing(recorded: &Shape, live: &Shape) -> Vec<String> {
+    use weir_contracts::shape::Type;
+    let mut problems = Vec::new();
+    for field in &recorded.fields {
+        let Some(found) = live.fields.iter().find(|found| found.key == field.key) else {
+            problems.push(format!("the field `{}` is gone", field.key));
+            continue;
+        };
+        let narrower = found.kind == field.kind
+            || (field.kind == Type::Number && found.kind == Type::Integer)
+            || field.kind == Type::Json;
+        if !narrower {
+            problems.push(format!("the field `{}` was {:?} and is now {:?}", field.key, field.kind, found.kind));
+        } else if found.nullable && !field.nullable {
+            problems.push(format!("the field `{}` may now be null", field.key));
+        }
+    }
+    problems
+}

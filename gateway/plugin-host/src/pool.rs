@@ -1,0 +1,246 @@
+//! Live instances: how many there may be, and the parked ones that the next call can take over.
+//!
+//! A parked instance is only a cache. Whenever a slot or bytes are needed the one unused for longest goes, so no call
+//! waits for a slot that merely keeps an instance warm.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::Notify;
+
+use crate::{
+    AdapterFailure,
+    admission::{WAIT, overloaded},
+    engine::{INSTANCES_MAX, LARGE_INSTANCES_MAX, Size},
+    instance::Instance,
+};
+
+/// A parked instance unused for so long goes.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+
+pub(crate) struct Pool {
+    state: Mutex<State>,
+    freed: Notify,
+    instances_max: usize,
+    parked_bytes_max: usize,
+}
+
+/// Who may take over a parked instance.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct Key {
+    pub(crate) generation: u64,
+    /// None: whoever calls (`isolation = "shared"`).
+    pub(crate) tenant: Option<Arc<str>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Running and parked.
+    live: usize,
+    live_large: usize,
+    /// By age: the smallest stamp has been parked for longest.
+    parked: BTreeMap<u64, Parked>,
+    by_key: HashMap<Key, Vec<u64>>,
+    parked_bytes: usize,
+    stamp: u64,
+}
+
+struct Parked {
+    key: Key,
+    since: Instant,
+    bytes: usize,
+    instance: Instance,
+}
+
+/// A slot, and in it an instance or the room for one. Dropping it drops the instance.
+pub(crate) struct Lease {
+    pool: Arc<Pool>,
+    size: Size,
+    holds_slot: bool,
+    pub(crate) instance: Option<Instance>,
+}
+
+impl Pool {
+    pub(crate) fn new(instances_max: usize, parked_bytes_max: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            freed: Notify::new(),
+            instances_max: instances_max.clamp(1, INSTANCES_MAX),
+            parked_bytes_max,
+        }
+    }
+
+    /// A parked instance of `key`, or an empty slot to make one in.
+    pub(crate) async fn checkout(self: &Arc<Self>, key: &Key, size: Size) -> Result<Lease, AdapterFailure> {
+        if let Some(lease) = self.try_checkout(key, size) {
+            return Ok(lease);
+        }
+        tokio::time::timeout(WAIT, async {
+            loop {
+                let freed = self.freed.notified();
+                if let Some(lease) = self.try_checkout(key, size) {
+                    return lease;
+                }
+                freed.await;
+            }
+        })
+        .await
+        .map_err(|_| overloaded())
+    }
+
+    /// Forgets the parked instances of a generation that no longer serves.
+    pub(crate) fn drop_generation(&self, generation: u64) {
+        let dropped: Vec<Parked> = {
+            let mut state = self.lock();
+            let stamps: Vec<u64> =
+                state.parked.iter().filter(|(_, p)| p.key.generation == generation).map(|(stamp, _)| *stamp).collect();
+            stamps.into_iter().filter_map(|stamp| state.take(stamp)).collect()
+        };
+        self.discard(dropped);
+    }
+
+    /// Forgets instances nobody has asked for in a while.
+    pub(crate) fn drop_idle(&self) {
+        let mut dropped = Vec::new();
+        {
+            let mut state = self.lock();
+            while let Some((stamp, parked)) = state.parked.first_key_value() {
+                if parked.since.elapsed() < IDLE_MAX {
+                    break;
+                }
+                let stamp = *stamp;
+                dropped.extend(state.take(stamp));
+            }
+        }
+        self.discard(dropped);
+    }
+
+    /// Instances running and parked, and the parked ones.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.live, state.parked.len())
+    }
+
+    fn try_checkout(self: &Arc<Self>, key: &Key, size: Size) -> Option<Lease> {
+        let mut state = self.lock();
+        let newest = state.by_key.get(key).and_then(|stamps| stamps.last().copied());
+        if let Some(parked) = newest.and_then(|stamp| state.take(stamp)) {
+            return Some(self.lease(size, Some(parked.instance)));
+        }
+        let full = state.live >= self.instances_max;
+        let full_large = size == Size::Large && state.live_large >= LARGE_INSTANCES_MAX;
+        if full || full_large {
+            let oldest = state
+                .parked
+                .iter()
+                .find(|(_, parked)| !full_large || parked.instance.size() == Size::Large)
+                .map(|(stamp, _)| *stamp)?;
+            let evicted = state.take(oldest)?;
+            state.free(evicted.instance.size());
+            state.occupy(size);
+            drop(state);
+            drop(evicted);
+            return Some(self.lease(size, None));
+        }
+        state.occupy(size);
+        Some(self.lease(size, None))
+    }
+
+    fn lease(self: &Arc<Self>, size: Size, instance: Option<Instance>) -> Lease {
+        Lease { pool: Arc::clone(self), size, holds_slot: true, instance }
+    }
+
+    fn park(&self, key: Key, instance: Instance) {
+        let bytes = instance.bytes();
+        let mut evicted = Vec::new();
+        {
+            let mut state = self.lock();
+            state.put(Parked { key, since: Instant::now(), bytes, instance });
+            while state.parked_bytes > self.parked_bytes_max {
+                let Some(oldest) = state.parked.first_key_value().map(|(stamp, _)| *stamp) else { break };
+                evicted.extend(state.take(oldest));
+            }
+        }
+        self.discard(evicted);
+        self.freed.notify_one();
+    }
+
+    /// Drops instances and gives their slots back.
+    fn discard(&self, instances: Vec<Parked>) {
+        if instances.is_empty() {
+            return;
+        }
+        let sizes: Vec<Size> = instances.iter().map(|parked| parked.instance.size()).collect();
+        // Unmapping their memory takes microseconds: not under the lock.
+        drop(instances);
+        let mut state = self.lock();
+        for size in sizes {
+            state.free(size);
+        }
+        drop(state);
+        self.freed.notify_waiters();
+    }
+
+    fn release(&self, size: Size) {
+        self.lock().free(size);
+        self.freed.notify_one();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lease {
+    /// The call came back clean: the next one may have the instance.
+    pub(crate) fn park(mut self, key: Key) {
+        if let Some(instance) = self.instance.take() {
+            // The parked instance keeps the slot.
+            self.holds_slot = false;
+            self.pool.park(key, instance);
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.instance = None;
+        if self.holds_slot {
+            self.pool.release(self.size);
+        }
+    }
+}
+
+impl State {
+    fn occupy(&mut self, size: Size) {
+        self.live += 1;
+        self.live_large += usize::from(size == Size::Large);
+    }
+
+    fn free(&mut self, size: Size) {
+        self.live -= 1;
+        self.live_large -= usize::from(size == Size::Large);
+    }
+
+    fn put(&mut self, parked: Parked) {
+        self.stamp += 1;
+        self.parked_bytes += parked.bytes;
+        self.by_key.entry(parked.key.clone()).or_default().push(self.stamp);
+        self.parked.insert(self.stamp, parked);
+    }
+
+    fn take(&mut self, stamp: u64) -> Option<Parked> {
+        let parked = self.parked.remove(&stamp)?;
+        self.parked_bytes -= parked.bytes;
+        if let Some(stamps) = self.by_key.get_mut(&parked.key) {
+            stamps.retain(|kept| *kept != stamp);
+            if stamps.is_empty() {
+                self.by_key.remove(&parked.key);
+            }
+        }
+        Some(parked)
+    }
+}
