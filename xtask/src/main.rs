@@ -21,7 +21,7 @@ Usage: cargo xtask COMMAND
 
   demo [--port N]   build everything, then serve the sample contracts (default port 8484)
   test              everything .ci/run runs: format, lints, plugins, clients, tests
-  plugins           build the adapters into plugins/*.wasm
+  plugins           build the adapters into plugins/*.wasm; with --guests also those that the tests load
   bench             the measurements, in release mode
 
 Environment:
@@ -48,7 +48,8 @@ fn run(words: &[&str]) -> Result<(), step::Failure> {
         // Started by `demo` beside the gateway; not for people.
         ["announce", port, target] => demo::announce(demo::parse_port(port)?, target),
         ["test"] => test::run(&Workshop::open()?),
-        ["plugins"] => plugins::run(&Workshop::open()?),
+        ["plugins"] => plugins::run(&Workshop::open()?, false),
+        ["plugins", "--guests"] => plugins::run(&Workshop::open()?, true),
         ["bench"] => bench::run(&Workshop::open()?),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

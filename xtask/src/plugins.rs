@@ -1,18 +1,83 @@
-//! `cargo xtask plugins`: builds every adapter into `plugins/*.wasm`.
+//! `cargo xtask plugins`: builds every adapter into `plugins/*.wasm`, and the guests that the tests load.
+
+mod guests;
+mod toolchain;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use crate::{step::Failure, workshop::Workshop};
+use toolchain::Toolchain;
 
-pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
+/// Adapter crates and the file each becomes.
+const ADAPTERS: [(&str, &str); 3] = [("weir-sheet", "sheet"), ("weir-sql", "sql"), ("weir-rest", "rest")];
+
+/// The adapters, and with `guests` what the tests load beside them.
+pub(crate) fn run(workshop: &Workshop, with_guests: bool) -> Result<(), Failure> {
     prepare(workshop)?;
-    build(workshop)
+    build(workshop)?;
+    if with_guests { guests(workshop) } else { Ok(()) }
 }
 
 /// Finds or installs the wasm toolchain; waits for the network, so it runs while cargo builds.
-pub(crate) fn prepare(_workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
+    Toolchain::find_or_install(workshop).map(drop)
+}
+
+/// Builds the adapters into `plugins/*.wasm`.
+pub(crate) fn build(workshop: &Workshop) -> Result<(), Failure> {
+    let toolchain = Toolchain::find_or_install(workshop)?;
+    let folder = workshop.repository.join("plugins");
+    build_crates(workshop, &toolchain, "adapters", &ADAPTERS, &folder)
+}
+
+/// Builds what the tests load, in every language, into [`guest_folder`].
+pub(crate) fn guests(workshop: &Workshop) -> Result<(), Failure> {
+    let toolchain = Toolchain::find_or_install(workshop)?;
+    guests::build(workshop, &toolchain)
+}
+
+/// Where the built test guests lie; the harness of the tests looks there.
+pub(crate) fn guest_folder(workshop: &Workshop) -> PathBuf {
+    workshop.cache.join("test-guests")
+}
+
+/// One cargo for all of them: they share a target folder, the profile and the lock file.
+fn build_crates(
+    workshop: &Workshop,
+    toolchain: &Toolchain,
+    what: &str,
+    crates: &[(&str, &str)],
+    folder: &Path,
+) -> Result<(), Failure> {
+    let mut cargo = toolchain.cargo(workshop);
+    cargo.args(["build", "--profile", "guest", "--locked"]);
+    for (package, _) in crates {
+        cargo.args(["--package", package]);
+    }
+    workshop.steps.command(&format!("{what} ({})", toolchain.name()), &mut cargo)?;
+    for (package, name) in crates {
+        let built = toolchain.built(workshop, package);
+        place(&built, &folder.join(format!("{name}.wasm")))?;
+    }
     Ok(())
 }
 
-/// Builds the adapters and the test guests.
-pub(crate) fn build(_workshop: &Workshop) -> Result<(), Failure> {
+/// Copies a built component into place at once: a gateway that watches the folder never sees half a file. An equal one
+/// is left alone, so that it is not loaded again.
+fn place(built: &Path, target: &Path) -> Result<(), Failure> {
+    let bytes = fs::read(built).map_err(|error| format!("cannot read {}: {error}", built.display()))?;
+    if fs::read(target).is_ok_and(|present| present == bytes) {
+        return Ok(());
+    }
+    let folder = target.parent().expect("a target lies in a folder");
+    let temporary = target.with_extension("wasm.tmp");
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&temporary, &bytes))
+        .and_then(|()| fs::rename(&temporary, target))
+        .map_err(|error| format!("cannot write {}: {error}", target.display()))?;
+    println!("         {} ({} KB)", target.display(), bytes.len() / 1024);
     Ok(())
 }

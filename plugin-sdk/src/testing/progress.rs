@@ -24,7 +24,7 @@ pub fn cancelled() -> bool {
     CANCELLED.get()
 }
 
-pub(super) fn reset() {
+pub fn reset() {
     REPORTS.with_borrow_mut(Vec::clear);
     CANCELLED.set(false);
 }

@@ -1,1 +1,71 @@
-//! placeholder
+//! Spreadsheets as collections: CSV and TSV files that can be written, XLSX and ODS files that can be read.
+//!
+//! A delimited file is read in one streaming pass ([`stream`]), judged row by row ([`select`]); small enough ones stay
+//! in the instance as a [`table`], by version, so the next call reads nothing. What is decided about headers, types,
+//! ragged rows and the rest is in `docs/adapters/sheet.md`.
+
+mod cache;
+mod describe;
+mod header;
+mod infer;
+mod layout;
+mod scan;
+mod select;
+mod settings;
+mod stream;
+mod table;
+mod workbook;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use weir_plugin_sdk::serde_json::{self, json};
+use weir_plugin_sdk::{Adapter, Change, Error, Page, Query, Shape, Zone};
+
+use settings::Settings;
+
+/// One open file.
+pub struct Sheet {
+    settings: Settings,
+    shape: Shape,
+    zone: Zone,
+}
+
+impl Adapter for Sheet {
+    const NAME: &'static str = "sheet";
+    const REQUESTS: &'static [&'static str] = &["files"];
+
+    fn settings_schema() -> serde_json::Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "connection": { "type": "string", "description": "Name of the file root the operator granted." },
+                "path": { "type": "string", "description": "The file, relative to the root: .csv, .tsv, .xlsx or .ods." },
+                "sheet": { "type": "string", "description": "Sheet of a workbook; the first one without it." },
+                "header_row": { "type": "integer", "minimum": 1, "description": "Row of the headers; the first that is not blank without it." },
+                "delimiter": { "type": "string", "description": "One character; found out from the header without it." }
+            },
+            "required": ["connection", "path"],
+            "additionalProperties": false
+        })
+    }
+
+    fn describe(settings: &str) -> Result<Shape, Error> {
+        describe::describe(&Settings::parse(settings)?)
+    }
+
+    fn open(settings: &str, shape: &Shape) -> Result<Self, Error> {
+        Ok(Self { settings: Settings::parse(settings)?, shape: shape.clone(), zone: Zone::of(shape)? })
+    }
+
+    fn read(&self, query: &Query) -> Result<Page, Error> {
+        scan::read(&self.settings, &self.shape, &self.zone, query)
+    }
+
+    fn write(&self, change: &Change) -> Result<String, Error> {
+        write::write(&self.settings, &self.shape, &self.zone, change)
+    }
+}
+
+weir_plugin_sdk::export!(Sheet);

@@ -1,0 +1,160 @@
+//! The shape of a file: names from its header, types, nulls and the key from all its rows.
+
+use weir_plugin_sdk::files::Info;
+use weir_plugin_sdk::shape::Capabilities;
+use weir_plugin_sdk::{Comparison, Error, Field, Shape, Type};
+
+use crate::header::{names, unnamed};
+use crate::infer::Column;
+use crate::layout::Layout;
+use crate::scan::{is_header, stat};
+use crate::settings::{Format, Settings};
+use crate::stream::{Flow, Parser, Progress, read_pieces};
+use crate::table::Row;
+use crate::workbook;
+
+/// Hashes that looking for a key may hold at once: 16 MB.
+const HASHES_MAX: usize = 2_000_000;
+
+pub(crate) fn describe(settings: &Settings) -> Result<Shape, Error> {
+    let info = stat(settings)?;
+    let survey = match settings.format {
+        Format::Delimited(delimiter) => survey_file(settings, &info, delimiter)?,
+        Format::Workbook(_) => survey_workbook(settings, &info)?,
+    };
+    if survey.names.is_empty() {
+        return Err(Error::invalid("The file is empty: it has no header row."));
+    }
+    Ok(survey.shape(settings))
+}
+
+/// What was seen so far.
+#[derive(Default)]
+struct Survey {
+    names: Vec<String>,
+    columns: Vec<Column>,
+    textual: Vec<bool>,
+    rows: u64,
+}
+
+impl Survey {
+    fn row(&mut self, row: Row<'_>) {
+        if row.is_blank() {
+            return;
+        }
+        self.rows += 1;
+        for (index, cell) in row.cells().enumerate() {
+            // Cells to the right of the header make columns of their own, if they hold anything.
+            while index >= self.columns.len() && !cell.is_empty() {
+                self.columns.push(Column::new());
+            }
+            if let Some(column) = self.columns.get_mut(index) {
+                column.note(cell);
+            }
+        }
+        while self.columns.iter().map(|column| column.unique.held()).sum::<usize>() > HASHES_MAX {
+            let last = self.columns.iter_mut().rev().find(|column| column.unique.held() > 0);
+            last.expect("the sum is not zero").unique.give_up();
+        }
+    }
+
+    fn header(&mut self, row: Row<'_>) {
+        self.names = names(row.cells());
+        self.columns = self.names.iter().map(|_| Column::new()).collect();
+    }
+
+    fn shape(mut self, settings: &Settings) -> Shape {
+        let is_workbook = matches!(settings.format, Format::Workbook(_));
+        let mut shape = Shape::new(file_name(&settings.path));
+        let mut positions = Vec::new();
+        for (index, column) in self.columns.iter().enumerate() {
+            let name = self.names.get(index).cloned().unwrap_or_else(|| unnamed(index));
+            // A column with neither header nor cells is no column.
+            if column.cells() == 0 && name == unnamed(index) {
+                continue;
+            }
+            let textual = self.textual.get(index).copied().unwrap_or(false);
+            let kind = if textual { Type::String } else { column.kind(is_workbook) };
+            let nullable = column.cells() < self.rows || self.rows == 0;
+            shape.fields.push(Field::new(&name, kind).nullable(nullable));
+            positions.push(index);
+        }
+        if let Some(at) = self.key(&shape.fields, &positions) {
+            let field = &mut shape.fields[at];
+            field.nullable = false;
+            field.generated = field.kind == Type::Integer && !is_workbook;
+            shape.key = vec![field.key.clone()];
+        }
+        shape.capabilities = capabilities(settings, &shape.fields);
+        shape
+    }
+
+    /// The column `id`, or else the first whose cells are all there and all different.
+    fn key(&mut self, fields: &[Field], positions: &[usize]) -> Option<usize> {
+        let named = fields.iter().position(|field| field.key.eq_ignore_ascii_case("id"));
+        if self.rows == 0 {
+            return named;
+        }
+        named.into_iter().chain(0..fields.len()).find(|at| {
+            let may = matches!(fields[*at].kind, Type::String | Type::Integer | Type::Decimal);
+            may && !fields[*at].nullable && self.columns[positions[*at]].unique.holds()
+        })
+    }
+}
+
+fn survey_file(settings: &Settings, info: &Info, delimiter: Option<u8>) -> Result<Survey, Error> {
+    let mut survey = Survey::default();
+    let mut progress = Progress::new(None);
+    let mut parser = None;
+    let mut row = |number: u64, row: Row<'_>| {
+        if survey.names.is_empty() {
+            if is_header(settings, number, row) {
+                survey.header(row);
+            }
+        } else {
+            survey.row(row);
+            progress.row(survey.rows)?;
+        }
+        Ok(Flow::Continue)
+    };
+    read_pieces(settings, info.size, |piece| {
+        if parser.is_none() {
+            parser = Some(Parser::new(Layout::find(piece, delimiter)?));
+        }
+        let parser = parser.as_mut().expect("it was just made");
+        parser.feed(piece, &mut |number, cells, _| row(number, cells))
+    })?;
+    if let Some(mut parser) = parser {
+        parser.finish(&mut |number, cells, _| row(number, cells))?;
+    }
+    Ok(survey)
+}
+
+fn survey_workbook(settings: &Settings, info: &Info) -> Result<Survey, Error> {
+    let mut table = workbook::load(settings, info)?;
+    let mut survey = Survey { textual: std::mem::take(&mut table.textual), ..Survey::default() };
+    survey.names = std::mem::take(&mut table.names);
+    survey.columns = survey.names.iter().map(|_| Column::new()).collect();
+    table.rows().for_each(|row| survey.row(row));
+    Ok(survey)
+}
+
+fn capabilities(settings: &Settings, fields: &[Field]) -> Capabilities {
+    let mut capabilities = Capabilities { read: true, order: vec!["*".to_owned()], ..Capabilities::default() };
+    match settings.format {
+        Format::Delimited(_) => {
+            capabilities.write = ["create", "update", "delete"].map(str::to_owned).to_vec();
+        }
+        Format::Workbook(name) => capabilities.read_only = Some(format!("{name} files are read-only")),
+    }
+    // All of them for every column: which make sense for a type is the value table's business, the same for all.
+    debug_assert!(!fields.is_empty());
+    let all = Comparison::ALL.map(|comparison| comparison.name().to_owned()).to_vec();
+    capabilities.matches.insert("*".to_owned(), all);
+    capabilities
+}
+
+fn file_name(path: &str) -> &str {
+    let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+    name.rsplit_once('.').map_or(name, |(name, _)| name)
+}

@@ -1,0 +1,85 @@
+//! From header cells to column names: what is blank or doubled gets a name of its own.
+
+use std::collections::HashSet;
+
+use weir_plugin_sdk::{Error, Shape};
+
+/// More columns than a person has ever typed a header for.
+pub(crate) const COLUMNS_MAX: usize = 2_000;
+const NAME_BYTES_MAX: usize = 256;
+
+/// One name per column, all different: a blank or very long header is `column_N` (counted from 1), the second `price`
+/// is `price_2`.
+pub(crate) fn names<'a>(cells: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let given: Vec<&str> = cells.map(str::trim).collect();
+    let mut taken: HashSet<String> = HashSet::new();
+    let all: HashSet<&str> = given.iter().copied().collect();
+    let mut names = Vec::with_capacity(given.len());
+    for (index, cell) in given.iter().enumerate() {
+        let wanted = if cell.is_empty() || cell.len() > NAME_BYTES_MAX { unnamed(index) } else { (*cell).to_owned() };
+        let mut name = wanted.clone();
+        let mut count = 1;
+        while taken.contains(&name) || (name != *cell && all.contains(name.as_str())) {
+            count += 1;
+            name = format!("{wanted}_{count}");
+        }
+        taken.insert(name.clone());
+        names.push(name);
+    }
+    names
+}
+
+/// The name of a column without a header; also of those to the right of the last header.
+pub(crate) fn unnamed(index: usize) -> String {
+    format!("column_{}", index + 1)
+}
+
+/// Where each field of the recorded shape stands in the file now.
+#[derive(Clone, Debug)]
+pub(crate) struct Columns {
+    positions: Vec<Option<usize>>,
+    /// Columns the header has.
+    pub(crate) width: usize,
+}
+
+impl Columns {
+    pub(crate) fn locate(names: &[String], shape: &Shape) -> Self {
+        let position = |key: &str| {
+            let named = names.iter().position(|name| name == key);
+            named.or_else(|| {
+                let index = key.strip_prefix("column_")?.parse::<usize>().ok()?.checked_sub(1)?;
+                (index >= names.len() && index < COLUMNS_MAX).then_some(index)
+            })
+        };
+        let positions = shape.fields.iter().map(|field| position(&field.key)).collect();
+        Self { positions, width: names.len() }
+    }
+
+    /// The column of a field, by the field's index in the shape.
+    pub(crate) fn position(&self, field: usize, shape: &Shape) -> Result<usize, Error> {
+        self.positions[field].ok_or_else(|| {
+            let key = &shape.fields[field].key;
+            Error::source_changed(format!("The file no longer has the column {key:?}.")).field(key)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_gets_a_name_of_its_own() {
+        for (given, expected) in [
+            (vec!["id", " name ", ""], vec!["id", "name", "column_3"]),
+            (vec!["a", "a", "a"], vec!["a", "a_2", "a_3"]),
+            (vec!["a", "a", "a_2"], vec!["a", "a_3", "a_2"]),
+            (vec!["", "column_1"], vec!["column_1_2", "column_1"]),
+            (vec!["A", "a"], vec!["A", "a"]),
+            (vec!["Straße", "日本"], vec!["Straße", "日本"]),
+        ] {
+            assert_eq!(names(given.clone().into_iter()), expected, "{given:?}");
+        }
+        assert_eq!(names(["x".repeat(300).as_str()].into_iter()), ["column_1"]);
+    }
+}

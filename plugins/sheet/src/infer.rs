@@ -1,0 +1,237 @@
+//! What a column of text holds: judged over all its cells, so that no later row surprises.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use weir_plugin_sdk::value::{Datetime, is_date};
+use weir_plugin_sdk::{Type, Zone};
+
+/// Integers of more digits are identifiers or money rather than counts, and near what a double holds: `decimal`.
+const INTEGER_DIGITS_MAX: usize = 14;
+/// A double gives back this many digits as they were.
+const NUMBER_DIGITS_MAX: usize = 15;
+
+/// What all cells of one column have in common.
+#[derive(Debug)]
+pub(crate) struct Column {
+    cells: u64,
+    counts: [u64; CLASSES],
+    pub(crate) unique: Unique,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Integer,
+    LongInteger,
+    Number,
+    LongNumber,
+    Boolean,
+    Date,
+    /// Midnight in a workbook, a plain datetime elsewhere.
+    Midnight,
+    Datetime,
+    Text,
+}
+const CLASSES: usize = 9;
+
+impl Column {
+    pub(crate) fn new() -> Self {
+        Self { cells: 0, counts: [0; CLASSES], unique: Unique::new() }
+    }
+
+    /// Cells that are not empty.
+    pub(crate) fn cells(&self) -> u64 {
+        self.cells
+    }
+
+    pub(crate) fn note(&mut self, cell: &str) {
+        if cell.is_empty() {
+            return;
+        }
+        self.cells += 1;
+        self.unique.note(cell);
+        // Once one cell is text, the column is.
+        if self.count(Class::Text) == 0 {
+            self.counts[classify(cell) as usize] += 1;
+        }
+    }
+
+    pub(crate) fn kind(&self, workbook: bool) -> Type {
+        let all = |classes: &[Class]| classes.iter().map(|class| self.count(*class)).sum::<u64>() == self.cells;
+        if self.cells == 0 {
+            Type::String
+        } else if all(&[Class::Integer]) {
+            Type::Integer
+        } else if all(&[Class::Integer, Class::LongInteger]) {
+            Type::Decimal
+        } else if all(&[Class::Integer, Class::Number]) {
+            Type::Number
+        } else if all(&[Class::Integer, Class::LongInteger, Class::Number, Class::LongNumber]) {
+            Type::Decimal
+        } else if all(&[Class::Boolean]) {
+            Type::Boolean
+        } else if all(&[Class::Date]) || (workbook && all(&[Class::Date, Class::Midnight])) {
+            Type::Date
+        } else if all(&[Class::Midnight, Class::Datetime]) {
+            Type::Datetime
+        } else {
+            Type::String
+        }
+    }
+
+    fn count(&self, class: Class) -> u64 {
+        self.counts[class as usize]
+    }
+}
+
+/// True for text that a type would be inferred from.
+pub(crate) fn looks_otherwise(text: &str) -> bool {
+    !matches!(classify(text), Class::Text | Class::Date | Class::Datetime | Class::Midnight)
+}
+
+fn classify(cell: &str) -> Class {
+    if let Some(class) = classify_number(cell) {
+        return class;
+    }
+    if cell.eq_ignore_ascii_case("true") || cell.eq_ignore_ascii_case("false") {
+        return Class::Boolean;
+    }
+    if is_date(cell) {
+        return Class::Date;
+    }
+    if Datetime::parse(cell, &Zone::utc()).is_some() {
+        return if cell.ends_with(crate::workbook::MIDNIGHT) { Class::Midnight } else { Class::Datetime };
+    }
+    Class::Text
+}
+
+/// `-12`, `0.5`, `1.5e-7`. A leading zero, a plus, a comma or a bare `1E5` (a product code as likely as not) is text.
+fn classify_number(cell: &str) -> Option<Class> {
+    let digits = cell.strip_prefix('-').unwrap_or(cell);
+    let (mantissa, exponent) = match digits.find(['e', 'E']) {
+        Some(at) => (&digits[..at], Some(&digits[at + 1..])),
+        None => (digits, None),
+    };
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_digits(whole) || (whole.len() > 1 && whole.starts_with('0')) || cell == "-0" {
+        return None;
+    }
+    match (fraction, exponent) {
+        (None, None) if whole.len() <= INTEGER_DIGITS_MAX => Some(Class::Integer),
+        (None, None) => Some(Class::LongInteger),
+        (None, Some(_)) => None,
+        (Some(fraction), None) if is_digits(fraction) => {
+            let short = whole.len() + fraction.len() <= NUMBER_DIGITS_MAX;
+            Some(if short { Class::Number } else { Class::LongNumber })
+        }
+        (Some(fraction), Some(exponent)) if is_digits(fraction) => {
+            let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+            (is_digits(unsigned) && cell.parse::<f64>().is_ok_and(f64::is_finite)).then_some(Class::Number)
+        }
+        _ => None,
+    }
+}
+
+/// Whether the cells of a column all differ, in eight bytes each.
+#[derive(Debug)]
+pub(crate) struct Unique {
+    hashes: Vec<u64>,
+    check_at: usize,
+    still: bool,
+}
+
+/// Beyond this many rows nobody is told that a column is unique: two million of these columns' cells are 16 MB.
+const UNIQUE_ROWS_MAX: usize = 500_000;
+
+impl Unique {
+    fn new() -> Self {
+        Self { hashes: Vec::new(), check_at: 256, still: true }
+    }
+
+    fn note(&mut self, cell: &str) {
+        if !self.still {
+            return;
+        }
+        let mut hasher = DefaultHasher::new();
+        cell.hash(&mut hasher);
+        self.hashes.push(hasher.finish());
+        if self.hashes.len() == self.check_at {
+            self.check();
+            self.check_at *= 4;
+        }
+        if self.hashes.len() > UNIQUE_ROWS_MAX {
+            self.give_up();
+        }
+    }
+
+    pub(crate) fn give_up(&mut self) {
+        self.still = false;
+        self.hashes = Vec::new();
+    }
+
+    pub(crate) fn held(&self) -> usize {
+        self.hashes.len()
+    }
+
+    pub(crate) fn holds(&mut self) -> bool {
+        self.check();
+        self.still
+    }
+
+    fn check(&mut self) {
+        self.hashes.sort_unstable();
+        if self.hashes.windows(2).any(|pair| pair[0] == pair[1]) {
+            self.give_up();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_is_what_all_its_cells_are() {
+        for (cells, expected) in [
+            (vec!["1", "-2", "0"], Type::Integer),
+            (vec!["1", ""], Type::Integer),
+            (vec!["007", "8"], Type::String),
+            (vec!["1", "2.5"], Type::Number),
+            (vec!["12345678901234"], Type::Integer),
+            (vec!["123456789012345", "1"], Type::Decimal),
+            (vec!["9007199254740993", "0.5"], Type::Decimal),
+            (vec!["0.1234567890123456"], Type::Decimal),
+            (vec!["1.5e-7", "2"], Type::Number),
+            (vec!["1E5"], Type::String),
+            (vec!["1,5"], Type::String),
+            (vec!["+1"], Type::String),
+            (vec!["-0"], Type::String),
+            (vec!["TRUE", "false"], Type::Boolean),
+            (vec!["true", "1"], Type::String),
+            (vec!["2024-01-02", "2024-02-29"], Type::Date),
+            (vec!["2024-01-02", "2023-02-29"], Type::String),
+            (vec!["2024-01-02 10:00", "2024-01-02T10:00:00+02:00", "2024-01-02 00:00:00"], Type::Datetime),
+            (vec!["2024-01-02", "2024-01-02 10:00"], Type::String),
+            (vec!["=1+1"], Type::String),
+            (vec![" 1"], Type::String),
+            (vec!["NaN"], Type::String),
+            (vec!["", ""], Type::String),
+        ] {
+            let mut column = Column::new();
+            cells.iter().for_each(|cell| column.note(cell));
+            assert_eq!(column.kind(false), expected, "{cells:?}");
+        }
+    }
+
+    #[test]
+    fn a_column_is_unique_until_a_cell_comes_twice() {
+        let mut unique = Unique::new();
+        (0..1000).for_each(|number| unique.note(&number.to_string()));
+        assert!(unique.holds());
+        unique.note("17");
+        assert!(!unique.holds());
+    }
+}

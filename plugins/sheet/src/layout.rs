@@ -1,0 +1,146 @@
+//! How a delimited file is written: delimiter, line ends, quotes, byte order mark.
+
+use weir_plugin_sdk::Error;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) delimiter: u8,
+    pub(crate) line_end: LineEnd,
+    /// Every cell of the header stands in quotes, so new ones will.
+    pub(crate) quote_all: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineEnd {
+    Lf,
+    CrLf,
+}
+
+impl LineEnd {
+    pub(crate) fn bytes(self) -> &'static [u8] {
+        match self {
+            LineEnd::Lf => b"\n",
+            LineEnd::CrLf => b"\r\n",
+        }
+    }
+}
+
+impl Layout {
+    /// From the start of the file. Without a delimiter given, the one of `, ; tab |` that the first line that is not
+    /// blank has most of, outside quotes; the comma where it has none.
+    pub(crate) fn find(start: &[u8], delimiter: Option<u8>) -> Result<Self, Error> {
+        if start.starts_with(&[0xff, 0xfe]) || start.starts_with(&[0xfe, 0xff]) {
+            return Err(Error::invalid("The file is UTF-16; save it as UTF-8."));
+        }
+        if start.starts_with(b"PK\x03\x04") {
+            return Err(Error::invalid("The file is a ZIP archive, such as a workbook, and not delimited text."));
+        }
+        let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
+        let blank = text.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        let text = &text[blank..];
+        let mut counts = [0_usize; 4];
+        let mut quoted = false;
+        let mut line_end = LineEnd::Lf;
+        for (at, byte) in text.iter().enumerate() {
+            match byte {
+                b'"' => quoted = !quoted,
+                _ if quoted => {}
+                b'\n' => {
+                    if at > 0 && text[at - 1] == b'\r' {
+                        line_end = LineEnd::CrLf;
+                    }
+                    break;
+                }
+                _ => {
+                    if let Some(candidate) = DELIMITERS.iter().position(|delimiter| delimiter == byte) {
+                        counts[candidate] += 1;
+                    }
+                }
+            }
+        }
+        let most = (0..counts.len()).rev().max_by_key(|candidate| counts[*candidate]).unwrap_or(0);
+        let delimiter = delimiter.unwrap_or(DELIMITERS[most]);
+        Ok(Self { delimiter, line_end, quote_all: quotes_all(text, delimiter) })
+    }
+
+    /// A row as this file would have it, without its line end.
+    pub(crate) fn write_row<'a>(&self, cells: impl Iterator<Item = &'a str>, out: &mut Vec<u8>) {
+        let start = out.len();
+        let mut count = 0;
+        for cell in cells {
+            if count > 0 {
+                out.push(self.delimiter);
+            }
+            count += 1;
+            if self.quote_all || self.needs_quotes(cell) {
+                out.push(b'"');
+                for byte in cell.bytes() {
+                    if byte == b'"' {
+                        out.push(b'"');
+                    }
+                    out.push(byte);
+                }
+                out.push(b'"');
+            } else {
+                out.extend_from_slice(cell.as_bytes());
+            }
+        }
+        // A line of nothing would not be a row at all.
+        if count == 1 && out.len() == start {
+            out.extend_from_slice(b"\"\"");
+        }
+    }
+
+    fn needs_quotes(&self, cell: &str) -> bool {
+        cell.bytes().any(|byte| byte == self.delimiter || matches!(byte, b'"' | b'\r' | b'\n'))
+    }
+}
+
+const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
+
+/// True where the first line is `"a","b"`: begins and ends with a quote, and each delimiter stands between two.
+fn quotes_all(text: &[u8], delimiter: u8) -> bool {
+    let mut quoted = false;
+    let mut cell_start = true;
+    let mut any = false;
+    for byte in text {
+        match byte {
+            b'"' => {
+                quoted = !quoted;
+                any = true;
+                cell_start = false;
+            }
+            _ if quoted => {}
+            b'\r' | b'\n' => break,
+            byte if *byte == delimiter => {
+                if cell_start {
+                    return false;
+                }
+                cell_start = true;
+            }
+            _ => return false,
+        }
+    }
+    any && !cell_start
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_is_found_in_the_header() {
+        for (start, delimiter, line_end, quote_all) in [
+            ("a,b\n1,2\n", b',', LineEnd::Lf, false),
+            ("\u{feff}a;b\r\n1,5;2\r\n", b';', LineEnd::CrLf, false),
+            ("\"a;x\",\"b\"\n", b',', LineEnd::Lf, true),
+            ("a\tb", b'\t', LineEnd::Lf, false),
+            ("only", b',', LineEnd::Lf, false),
+            ("\n\n\"a\"|b|c\n", b'|', LineEnd::Lf, false),
+        ] {
+            let expected = Layout { delimiter, line_end, quote_all };
+            assert_eq!(Layout::find(start.as_bytes(), None).unwrap(), expected, "{start:?}");
+        }
+        assert!(Layout::find(&[0xff, 0xfe, b'a', 0], None).is_err_and(|error| error.message.contains("UTF-8")));
+    }
+}

@@ -1,0 +1,160 @@
+//! A lookup or a list: from a cached table, or in one pass over the file.
+
+use std::rc::Rc;
+
+use weir_plugin_sdk::files::{self, Info};
+use weir_plugin_sdk::{Error, Page, Query, Shape, Zone};
+
+use crate::cache;
+use crate::header::{Columns, names};
+use crate::layout::Layout;
+use crate::select::{Collector, Select};
+use crate::settings::{Format, Settings};
+use crate::stream::{Flow, Parser, Progress, read_pieces};
+use crate::table::{Row, Table};
+use crate::workbook;
+
+/// How often a file may change under a read before the read gives up.
+const ATTEMPTS: usize = 5;
+
+pub(crate) fn read(settings: &Settings, shape: &Shape, zone: &Zone, query: &Query) -> Result<Page, Error> {
+    let select = Select::new(shape, zone, query)?;
+    for _ in 0..ATTEMPTS {
+        let info = stat(settings)?;
+        if let Some(table) = cache::get(settings, &info.version) {
+            return from_table(&select, shape, &table);
+        }
+        let page = match settings.format {
+            Format::Delimited(delimiter) => from_file(settings, &info, delimiter, &select, shape)?,
+            Format::Workbook(_) => {
+                let table = workbook::load(settings, &info)?;
+                from_table(&select, shape, &keep(settings, &info, table))?
+            }
+        };
+        if stat(settings)?.version == info.version {
+            return Ok(page);
+        }
+        cache::forget(settings);
+    }
+    Err(Error::unavailable("The file changes faster than it can be read.").retry_after_ms(1_000))
+}
+
+/// The version and size of the file.
+pub(crate) fn stat(settings: &Settings) -> Result<Info, Error> {
+    files::stat(&settings.connection, &settings.path).map_err(|error| {
+        // A record that is not there is `not_found`; a whole file that is not there is another matter.
+        if error.is("not_found") { Error::unavailable(format!("There is no file {:?}.", settings.path)) } else { error }
+    })
+}
+
+/// A file without a header cannot be a table.
+pub(crate) fn no_header() -> Error {
+    Error::source_changed("The file has no header row.")
+}
+
+fn from_table(select: &Select<'_>, shape: &Shape, table: &Table) -> Result<Page, Error> {
+    let columns = Columns::locate(&table.names, shape);
+    let mut collector = select.over(&columns)?;
+    if let Some(candidates) = select.candidates(table, &columns) {
+        candidates.into_iter().for_each(|row| collector.consider(row));
+        return Ok(collector.finish());
+    }
+    let mut progress = Progress::new(Some(table.len() as u64));
+    for (index, row) in table.rows().enumerate() {
+        collector.consider(row);
+        if collector.is_done() {
+            break;
+        }
+        progress.row(index as u64 + 1)?;
+    }
+    Ok(collector.finish())
+}
+
+fn from_file(
+    settings: &Settings,
+    info: &Info,
+    delimiter: Option<u8>,
+    select: &Select<'_>,
+    shape: &Shape,
+) -> Result<Page, Error> {
+    let mut pass =
+        Pass { settings, select, shape, table: None, collector: None, progress: Progress::new(None), rows: 0 };
+    if info.size <= cache::BYTES_MAX as u64 {
+        cache::make_room(info.size as usize);
+        pass.table = Some(Table::default());
+    }
+    let mut parser = None;
+    read_pieces(settings, info.size, |piece| {
+        if parser.is_none() {
+            parser = Some(Parser::new(Layout::find(piece, delimiter)?));
+        }
+        let parser = parser.as_mut().expect("it was just made");
+        parser.feed(piece, &mut |number, row, _| pass.row(number, row))
+    })?;
+    if let Some(mut parser) = parser {
+        parser.finish(&mut |number, row, _| pass.row(number, row))?;
+    }
+    let Pass { table, collector, .. } = pass;
+    let page = collector.ok_or_else(no_header)?.finish();
+    if let Some(table) = table {
+        keep(settings, info, table);
+    }
+    Ok(page)
+}
+
+/// One pass over the rows of a file: they are judged, and kept while they fit.
+struct Pass<'p> {
+    settings: &'p Settings,
+    select: &'p Select<'p>,
+    shape: &'p Shape,
+    table: Option<Table>,
+    /// From the header on.
+    collector: Option<Collector<'p>>,
+    progress: Progress,
+    rows: u64,
+}
+
+impl Pass<'_> {
+    fn row(&mut self, number: u64, row: Row<'_>) -> Result<Flow, Error> {
+        let Some(collector) = &mut self.collector else {
+            if is_header(self.settings, number, row) {
+                let names = names(row.cells());
+                self.collector = Some(self.select.over(&Columns::locate(&names, self.shape))?);
+                if let Some(table) = &mut self.table {
+                    table.names = names;
+                }
+            }
+            return Ok(Flow::Continue);
+        };
+        if row.is_blank() {
+            return Ok(Flow::Continue);
+        }
+        collector.consider(row);
+        self.rows += 1;
+        self.progress.row(self.rows)?;
+        if let Some(table) = &mut self.table {
+            table.push(row);
+            if table.bytes() > cache::BYTES_MAX {
+                self.table = None;
+            }
+        }
+        // A table must be whole to be kept, so reading goes on while there is one.
+        Ok(if self.table.is_none() && collector.is_done() { Flow::Stop } else { Flow::Continue })
+    }
+}
+
+/// The header is the row the settings name, or else the first that is not blank.
+pub(crate) fn is_header(settings: &Settings, number: u64, row: Row<'_>) -> bool {
+    match settings.header_row {
+        Some(wanted) => number == u64::from(wanted),
+        None => !row.is_blank(),
+    }
+}
+
+fn keep(settings: &Settings, info: &Info, table: Table) -> Rc<Table> {
+    let table = Rc::new(table);
+    if table.bytes() <= cache::BYTES_MAX {
+        cache::put(settings, &info.version, table.clone());
+    }
+    table
+}

@@ -1,0 +1,221 @@
+//! Which rows a query means, and the page of them: the best `limit` rows behind the cursor, kept while rows go by.
+
+use std::cmp::Ordering;
+
+use weir_plugin_sdk::matches::{Matcher, operand};
+use weir_plugin_sdk::order::{bad_cursor, compare, decode_cursor, encode_cursor, total_order};
+use weir_plugin_sdk::records::Records;
+use weir_plugin_sdk::{Comparison, Error, Field, Order, Page, Query, Shape, Type, Value, Zone};
+
+use crate::header::Columns;
+use crate::table::{OwnedRow, Row, Table};
+
+/// A page ends early rather than run into the host's limit on an answer.
+const PAGE_BYTES_MAX: usize = 4 << 20;
+
+/// A query, checked against the recorded shape.
+pub(crate) struct Select<'q> {
+    shape: &'q Shape,
+    zone: &'q Zone,
+    /// By index of the field.
+    conditions: Vec<(usize, Matcher)>,
+    order: Vec<Order>,
+    order_fields: Vec<usize>,
+    columns: Vec<usize>,
+    limit: usize,
+    cursor: Option<Cursor>,
+    /// An `equals` that an index can answer.
+    sought: Option<(usize, Value<'static>)>,
+}
+
+/// The order values of the last record of a page, and how many records with exactly these values there were so far:
+/// one with a unique key, and the position among equals without one.
+struct Cursor {
+    values: Vec<Value<'static>>,
+    count: u64,
+}
+
+impl<'q> Select<'q> {
+    pub(crate) fn new(shape: &'q Shape, zone: &'q Zone, query: &Query) -> Result<Self, Error> {
+        let field = |column: &str| {
+            let known = shape.fields.iter().position(|field| field.key == column);
+            known.ok_or_else(|| Error::invalid(format!("The collection has no column {column:?}.")).field(column))
+        };
+        let mut conditions = Vec::with_capacity(query.conditions.len());
+        let mut sought = None;
+        for condition in &query.conditions {
+            let at = field(&condition.column)?;
+            conditions.push((at, Matcher::new(condition, &shape.fields[at], zone)?));
+            let kind = shape.fields[at].kind;
+            if condition.comparison == Comparison::Equals && sought.is_none() && kind != Type::Datetime {
+                sought = Some((at, operand(&condition.value, &shape.fields[at], zone)?));
+            }
+        }
+        let order = total_order(&query.order, shape);
+        let order_fields = order.iter().map(|by| field(&by.column)).collect::<Result<Vec<_>, _>>()?;
+        let columns = match query.columns.as_slice() {
+            [] => (0..shape.fields.len()).collect(),
+            columns => columns.iter().map(|column| field(column)).collect::<Result<_, _>>()?,
+        };
+        let cursor = match &query.cursor {
+            Some(cursor) => Some(Cursor::decode(cursor, &order_fields, shape, zone)?),
+            None => None,
+        };
+        let limit = query.limit.max(1) as usize;
+        Ok(Self { shape, zone, conditions, order, order_fields, columns, limit, cursor, sought })
+    }
+
+    /// Against a file with these columns; refuses where one that the query needs is gone.
+    pub(crate) fn over(&'q self, columns: &Columns) -> Result<Collector<'q>, Error> {
+        let at = |field: &usize| Ok((columns.position(*field, self.shape)?, &self.shape.fields[*field]));
+        Ok(Collector {
+            select: self,
+            conditions: self
+                .conditions
+                .iter()
+                .map(|(field, matcher)| at(field).map(|(column, field)| (column, field, matcher)))
+                .collect::<Result<_, Error>>()?,
+            order: self.order_fields.iter().map(at).collect::<Result<_, Error>>()?,
+            columns: self.columns.iter().map(at).collect::<Result<_, Error>>()?,
+            best: Vec::new(),
+            equal_to_cursor: 0,
+        })
+    }
+
+    /// The rows of a table that may match, where an index knows.
+    pub(crate) fn candidates<'t>(&self, table: &'t Table, columns: &Columns) -> Option<Vec<Row<'t>>> {
+        let (field, value) = self.sought.as_ref()?;
+        let column = columns.position(*field, self.shape).ok()?;
+        Some(table.candidates(column, &self.shape.fields[*field], value))
+    }
+}
+
+/// Rows go by; the best ones stay.
+pub(crate) struct Collector<'s> {
+    select: &'s Select<'s>,
+    conditions: Vec<(usize, &'s Field, &'s Matcher)>,
+    order: Vec<(usize, &'s Field)>,
+    columns: Vec<(usize, &'s Field)>,
+    /// In order; one more than the limit, to know whether there is another page.
+    best: Vec<Entry>,
+    equal_to_cursor: u64,
+}
+
+struct Entry {
+    values: Vec<Value<'static>>,
+    row: OwnedRow,
+}
+
+impl Collector<'_> {
+    /// True once no later row can change the page: rows are wanted as they stand, and there are enough.
+    pub(crate) fn is_done(&self) -> bool {
+        self.order.is_empty() && self.best.len() > self.select.limit
+    }
+
+    pub(crate) fn consider(&mut self, row: Row<'_>) {
+        let zone = self.select.zone;
+        let holds = |(column, field, matcher): &(usize, &Field, &Matcher)| {
+            let cell = row.cell(*column);
+            match matcher.exact_text() {
+                Some(text) => cell == text && !(cell.is_empty() && field.nullable),
+                None => matcher.matches(&cell_value(cell, field, zone)),
+            }
+        };
+        if !self.conditions.iter().all(holds) {
+            return;
+        }
+        if let (Some(worst), Some((column, field))) = (self.worst(), self.order.first()) {
+            let first = cell_value(row.cell(*column), field, zone);
+            if first.order(&worst.values[0], self.select.order[0].descending) == Ordering::Greater {
+                return;
+            }
+        }
+        let values: Vec<Value<'_>> =
+            self.order.iter().map(|(column, field)| cell_value(row.cell(*column), field, zone)).collect();
+        if let Some(cursor) = &self.select.cursor {
+            match compare(&values, &cursor.values, &self.select.order) {
+                Ordering::Less => return,
+                Ordering::Equal => {
+                    self.equal_to_cursor += 1;
+                    if self.equal_to_cursor <= cursor.count {
+                        return;
+                    }
+                }
+                Ordering::Greater => {}
+            }
+        }
+        // Equal ones keep the order of the file, so a later one never displaces an earlier.
+        let order = &self.select.order;
+        let at = self.best.partition_point(|entry| compare(&entry.values, &values, order) != Ordering::Greater);
+        if at <= self.select.limit {
+            let values = values.into_iter().map(Value::into_owned).collect();
+            self.best.insert(at, Entry { values, row: row.to_owned() });
+            self.best.truncate(self.select.limit + 1);
+        }
+    }
+
+    pub(crate) fn finish(self) -> Page {
+        let mut records = Records::new();
+        let mut last = 0;
+        for (index, entry) in self.best.iter().take(self.select.limit).enumerate() {
+            if records.len() > PAGE_BYTES_MAX {
+                break;
+            }
+            records.push(members(entry.row.as_row(), &self.columns, self.select.zone));
+            last = index;
+        }
+        let taken = records.count() as usize;
+        let next = (taken > 0 && taken < self.best.len()).then(|| self.cursor_behind(last));
+        Page { records: records.finish(), next }
+    }
+
+    fn cursor_behind(&self, last: usize) -> String {
+        let order = &self.select.order;
+        let values = &self.best[last].values;
+        let equal = |others: &[Value<'_>]| compare(others, values, order) == Ordering::Equal;
+        let mut count = self.best[..=last].iter().rev().take_while(|entry| equal(&entry.values)).count() as u64;
+        // The whole page may be equals of the former page's last record.
+        if let Some(cursor) = &self.select.cursor
+            && equal(&cursor.values)
+        {
+            count += cursor.count;
+        }
+        let mut values = values.clone();
+        values.push(Value::Integer(i128::from(count)));
+        encode_cursor(&values)
+    }
+
+    fn worst(&self) -> Option<&Entry> {
+        if self.best.len() > self.select.limit { self.best.last() } else { None }
+    }
+}
+
+impl Cursor {
+    fn decode(cursor: &str, order: &[usize], shape: &Shape, zone: &Zone) -> Result<Self, Error> {
+        let count = Field::new("", Type::Integer);
+        let fields: Vec<&Field> = order.iter().map(|field| &shape.fields[*field]).chain([&count]).collect();
+        let mut values = decode_cursor(cursor, &fields, zone)?;
+        match values.pop() {
+            Some(Value::Integer(count)) => Ok(Self { values, count: u64::try_from(count).map_err(|_| bad_cursor())? }),
+            _ => Err(bad_cursor()),
+        }
+    }
+}
+
+/// A row as the members of a record.
+pub(crate) fn members<'v>(
+    row: Row<'v>,
+    columns: &'v [(usize, &'v Field)],
+    zone: &'v Zone,
+) -> impl Iterator<Item = (&'v str, Value<'v>)> {
+    columns.iter().map(move |(column, field)| (field.key.as_str(), cell_value(row.cell(*column), field, zone)))
+}
+
+/// A cell as its column's type. Workbooks know only points in time, so a date arrives as its midnight.
+pub(crate) fn cell_value<'a>(cell: &'a str, field: &Field, zone: &Zone) -> Value<'a> {
+    let cell = match (field.kind, cell.strip_suffix(crate::workbook::MIDNIGHT)) {
+        (Type::Date, Some(date)) => date,
+        _ => cell,
+    };
+    Value::from_text(cell, field, zone)
+}

@@ -1,0 +1,81 @@
+//! What a contract says about one file.
+
+use serde::Deserialize;
+use weir_plugin_sdk::Error;
+use weir_plugin_sdk::adapter::parse_settings;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) connection: String,
+    pub(crate) path: String,
+    pub(crate) sheet: Option<String>,
+    /// Counted from 1; none: the first row that is not blank.
+    pub(crate) header_row: Option<u32>,
+    pub(crate) format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// A delimiter, or none: found out from the header.
+    Delimited(Option<u8>),
+    /// Its usual name, for messages.
+    Workbook(&'static str),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Given {
+    connection: String,
+    #[serde(alias = "file")]
+    path: String,
+    sheet: Option<String>,
+    header_row: Option<u32>,
+    delimiter: Option<String>,
+}
+
+impl Settings {
+    pub(crate) fn parse(settings: &str) -> Result<Self, Error> {
+        let given: Given = parse_settings(settings)?;
+        let format = format_of(&given.path)?;
+        let format = match (&given.delimiter, format) {
+            (None, format) => format,
+            (Some(delimiter), Format::Delimited(_)) => Format::Delimited(Some(parse_delimiter(delimiter)?)),
+            (Some(_), Format::Workbook(name)) => {
+                return Err(Error::invalid(format!("{name} files have no delimiter.")).field("delimiter"));
+            }
+        };
+        if given.sheet.is_some() && matches!(format, Format::Delimited(_)) {
+            return Err(Error::invalid("A delimited file has no sheets.").field("sheet"));
+        }
+        if given.header_row == Some(0) {
+            return Err(Error::invalid("Rows are counted from 1.").field("header_row"));
+        }
+        let Given { connection, path, sheet, header_row, .. } = given;
+        Ok(Self { connection, path, sheet, header_row, format })
+    }
+}
+
+fn format_of(path: &str) -> Result<Format, Error> {
+    let extension = path.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    match extension.as_deref() {
+        Some("csv" | "txt") => Ok(Format::Delimited(None)),
+        Some("tsv" | "tab") => Ok(Format::Delimited(Some(b'\t'))),
+        Some("xlsx" | "xlsm") => Ok(Format::Workbook("XLSX")),
+        Some("ods") => Ok(Format::Workbook("ODS")),
+        _ => {
+            Err(Error::invalid(format!("{path:?} does not end in .csv, .tsv, .txt, .xlsx, .xlsm or .ods."))
+                .field("path"))
+        }
+    }
+}
+
+fn parse_delimiter(delimiter: &str) -> Result<u8, Error> {
+    match delimiter.as_bytes() {
+        _ if delimiter == "tab" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n' | 0) => Ok(*byte),
+        _ => {
+            Err(Error::invalid("The delimiter must be one ASCII character, not a quote or a line end.")
+                .field("delimiter"))
+        }
+    }
+}

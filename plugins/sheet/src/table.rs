@@ -1,0 +1,162 @@
+//! Rows of text, compactly: blocks of cells, so that a large table grows without being copied.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use weir_plugin_sdk::{Field, Type, Value, Zone};
+
+const BLOCK_ROWS: usize = 1024;
+
+/// One row: the text of its cells in a line, and where each ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row<'a> {
+    text: &'a str,
+    ends: &'a [usize],
+}
+
+impl<'a> Row<'a> {
+    /// None where the bytes are not UTF-8, in the whole or in a cell.
+    pub(crate) fn new(bytes: &'a [u8], ends: &'a [usize]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        ends.iter().all(|end| text.is_char_boundary(*end)).then_some(Self { text, ends })
+    }
+
+    /// A cell; one that the row is too short for is empty.
+    pub(crate) fn cell(&self, column: usize) -> &'a str {
+        match self.ends.get(column) {
+            Some(end) => &self.text[if column == 0 { 0 } else { self.ends[column - 1] }..*end],
+            None => "",
+        }
+    }
+
+    pub(crate) fn cells(self) -> impl Iterator<Item = &'a str> {
+        (0..self.ends.len()).map(move |column| self.cell(column))
+    }
+
+    pub(crate) fn is_blank(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    pub(crate) fn to_owned(self) -> OwnedRow {
+        OwnedRow { text: self.text.to_owned(), ends: self.ends.to_vec() }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct OwnedRow {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl OwnedRow {
+    pub(crate) fn from_cells<'a>(cells: impl Iterator<Item = &'a str>) -> Self {
+        let mut row = Self { text: String::new(), ends: Vec::new() };
+        for cell in cells {
+            row.text.push_str(cell);
+            row.ends.push(row.text.len());
+        }
+        row
+    }
+
+    pub(crate) fn as_row(&self) -> Row<'_> {
+        Row { text: &self.text, ends: &self.ends }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Block {
+    text: String,
+    ends: Vec<usize>,
+    /// Where each row ends in `text` and in `ends`.
+    rows: Vec<(u32, u32)>,
+}
+
+/// A whole file, parsed. The header is not among the rows.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    pub(crate) names: Vec<String>,
+    /// Workbooks: columns with a text cell that would read as a number or a boolean, so they are text on purpose.
+    pub(crate) textual: Vec<bool>,
+    blocks: Vec<Block>,
+    bytes: usize,
+    indexes: RefCell<HashMap<(usize, Type), Rc<Index>>>,
+}
+
+/// Rows by the hash of one column's value, sorted by it.
+type Index = Vec<(u32, u32)>;
+
+impl Table {
+    pub(crate) fn push(&mut self, row: Row<'_>) {
+        if self.blocks.last().is_none_or(|block| block.rows.len() == BLOCK_ROWS || block.text.len() > 1 << 20) {
+            self.blocks.push(Block::default());
+        }
+        let block = self.blocks.last_mut().expect("one was just pushed");
+        block.text.push_str(row.text);
+        block.ends.extend_from_slice(row.ends);
+        block.rows.push((block.text.len() as u32, block.ends.len() as u32));
+        self.bytes += row.text.len() + size_of_val(row.ends) + 8;
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.blocks.iter().map(|block| block.rows.len()).sum()
+    }
+
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+        self.blocks.iter().flat_map(|block| (0..block.rows.len()).map(|at| block.row(at)))
+    }
+
+    /// Rows whose `column` may hold `value`, in the file's order: at least those that do.
+    pub(crate) fn candidates(&self, column: usize, field: &Field, value: &Value<'_>) -> Vec<Row<'_>> {
+        let index = self.index(column, field);
+        let hash = hash(value);
+        let from = index.partition_point(|(of, _)| *of < hash);
+        index[from..].iter().take_while(|(of, _)| *of == hash).map(|(_, row)| self.row(*row as usize)).collect()
+    }
+
+    fn row(&self, at: usize) -> Row<'_> {
+        let mut at = at;
+        for block in &self.blocks {
+            if at < block.rows.len() {
+                return block.row(at);
+            }
+            at -= block.rows.len();
+        }
+        unreachable!("an index holds rows of its own table")
+    }
+
+    fn index(&self, column: usize, field: &Field) -> Rc<Index> {
+        let key = (column, field.kind);
+        if let Some(index) = self.indexes.borrow().get(&key) {
+            return index.clone();
+        }
+        let utc = Zone::utc();
+        let hash_of = |row: Row<'_>| hash(&Value::from_text(row.cell(column), field, &utc));
+        let mut index: Index = self.rows().enumerate().map(|(at, row)| (hash_of(row), at as u32)).collect();
+        index.sort_unstable();
+        let index = Rc::new(index);
+        self.indexes.borrow_mut().insert(key, index.clone());
+        index
+    }
+}
+
+impl Block {
+    fn row(&self, at: usize) -> Row<'_> {
+        let (text_from, ends_from) = if at == 0 { (0, 0) } else { self.rows[at - 1] };
+        let (text_to, ends_to) = self.rows[at];
+        Row {
+            text: &self.text[text_from as usize..text_to as usize],
+            ends: &self.ends[ends_from as usize..ends_to as usize],
+        }
+    }
+}
+
+/// FNV-1a over the canonical JSON: equal values have equal bytes.
+fn hash(value: &Value<'_>) -> u32 {
+    let json = value.to_json();
+    json.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}

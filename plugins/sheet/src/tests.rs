@@ -1,0 +1,474 @@
+//! Nasty files, whole: through the adapter as the gateway uses it.
+
+use weir_plugin_sdk::serde_json::{self, Value, json};
+use weir_plugin_sdk::testing::{self, files, progress};
+use weir_plugin_sdk::{Adapter, Change, Comparison, Condition, Error, Order, Query, Shape, Verb};
+
+use crate::Sheet;
+
+fn settings(path: &str) -> String {
+    json!({ "connection": "data", "path": path }).to_string()
+}
+
+/// A file of its own for a test, described and opened.
+fn open(content: &str) -> (Sheet, Shape) {
+    open_with(content, |_| {})
+}
+
+fn open_with(content: &str, change: impl FnOnce(&mut Shape)) -> (Sheet, Shape) {
+    testing::reset();
+    crate::cache::make_room(crate::cache::BYTES_MAX);
+    files::put("data", "x.csv", content);
+    let mut shape = Sheet::describe(&settings("x.csv")).unwrap();
+    change(&mut shape);
+    (Sheet::open(&settings("x.csv"), &shape).unwrap(), shape)
+}
+
+fn types(shape: &Shape) -> Vec<String> {
+    let name = |field: &weir_plugin_sdk::Field| {
+        let kind = serde_json::to_value(field.kind).unwrap();
+        format!("{}:{}{}", field.key, kind.as_str().unwrap(), if field.nullable { "?" } else { "" })
+    };
+    shape.fields.iter().map(name).collect()
+}
+
+fn query() -> Query {
+    Query { limit: 100, ..Query::default() }
+}
+
+fn all(sheet: &Sheet) -> String {
+    sheet.read(&query()).unwrap().records
+}
+
+fn create(record: Value) -> Change {
+    Change { record: record.as_object().unwrap().clone(), ..Change::new(Verb::Create) }
+}
+
+fn update(key: Value, record: Value) -> Change {
+    let (key, record) = (key.as_object().unwrap().clone(), record.as_object().unwrap().clone());
+    Change { key, record, ..Change::new(Verb::Update) }
+}
+
+fn delete(key: Value) -> Change {
+    Change { key: key.as_object().unwrap().clone(), ..Change::new(Verb::Delete) }
+}
+
+fn content() -> String {
+    String::from_utf8(files::content("data", "x.csv").unwrap()).unwrap()
+}
+
+#[test]
+fn nasty_files_are_read_as_documented() {
+    for (name, content, columns, records) in [
+        (
+            "plain",
+            "id,name\n1,Ann\n2,Bob\n",
+            "id:integer name:string",
+            r#"[{"id":1,"name":"Ann"},{"id":2,"name":"Bob"}]"#,
+        ),
+        ("byte order mark, CRLF", "\u{feff}id,n\r\n1,a\r\n", "id:integer n:string", r#"[{"id":1,"n":"a"}]"#),
+        ("no line end at the end", "id\n1", "id:integer", r#"[{"id":1}]"#),
+        ("old line ends", "id,n\r1,a\r", "id:integer n:string", r#"[{"id":1,"n":"a"}]"#),
+        ("semicolons", "id;n\n1;2,5\n", "id:integer n:string", r#"[{"id":1,"n":"2,5"}]"#),
+        (
+            "quoted newline and quote",
+            "id,n\n1,\"a\n\"\"b\"\"\"\n",
+            "id:integer n:string",
+            r#"[{"id":1,"n":"a\n\"b\""}]"#,
+        ),
+        ("leading zeros", "id,zip\n1,01234\n", "id:integer zip:string", r#"[{"id":1,"zip":"01234"}]"#),
+        ("formula-like text", "id,n\n1,=1+1\n", "id:integer n:string", r#"[{"id":1,"n":"=1+1"}]"#),
+        ("long digits", "id,n\n1,9007199254740993\n", "id:integer n:decimal", r#"[{"id":1,"n":"9007199254740993"}]"#),
+        (
+            "empty cells",
+            "id,n,t\n1,,\n2,5,x\n",
+            "id:integer n:integer? t:string?",
+            r#"[{"id":1,"n":null,"t":null},{"id":2,"n":5,"t":"x"}]"#,
+        ),
+        ("duplicate headers", "id,a,a\n1,2,3\n", "id:integer a:integer a_2:integer", r#"[{"id":1,"a":2,"a_2":3}]"#),
+        ("blank header", "id,,c\n1,2,3\n", "id:integer column_2:integer c:integer", r#"[{"id":1,"column_2":2,"c":3}]"#),
+        ("blank column", "id,\n1,\n", "id:integer", r#"[{"id":1}]"#),
+        ("trailing blank rows", "id,n\n1,a\n,\n\n,\n", "id:integer n:string", r#"[{"id":1,"n":"a"}]"#),
+        (
+            "ragged rows",
+            "id,n\n1\n2,b,c\n",
+            "id:integer n:string? column_3:string?",
+            r#"[{"id":1,"n":null,"column_3":null},{"id":2,"n":"b","column_3":"c"}]"#,
+        ),
+        ("header only", "id,n\n", "id:string n:string?", "[]"),
+        (
+            "columns named like results",
+            "status,code\nopen,x\n",
+            "status:string code:string",
+            r#"[{"status":"open","code":"x"}]"#,
+        ),
+        (
+            "dates",
+            "d,t\n2024-02-29,2024-02-29 10:00\n",
+            "d:date t:datetime",
+            r#"[{"d":"2024-02-29","t":"2024-02-29T10:00:00Z"}]"#,
+        ),
+        ("booleans", "k,b\nx,TRUE\ny,false\n", "k:string b:boolean", r#"[{"k":"x","b":true},{"k":"y","b":false}]"#),
+        ("numbers", "k,n\nx,1\ny,2.50\n", "k:string n:number", r#"[{"k":"x","n":1},{"k":"y","n":2.5}]"#),
+        ("unicode", "ключ\nЖ\n日本\n", "ключ:string", r#"[{"ключ":"Ж"},{"ключ":"日本"}]"#),
+    ] {
+        let (sheet, shape) = open(content);
+        assert_eq!(types(&shape).join(" "), columns, "{name}");
+        assert_eq!(all(&sheet), records, "{name}");
+        let reads = files::reads();
+        assert_eq!(all(&sheet), records, "{name}: from the cache");
+        assert_eq!(files::reads(), reads, "{name}: nothing is read twice");
+    }
+}
+
+#[test]
+fn hopeless_files_are_refused_with_a_reason() {
+    testing::reset();
+    for (content, part) in [
+        (b"".to_vec(), "header"),
+        (b"\n\n\n".to_vec(), "header"),
+        (b"id,n\n1,\xff\n".to_vec(), "Row 2 is not UTF-8"),
+        (b"id,n\n\xc3,\xa9\n".to_vec(), "UTF-8"),
+        (b"\xff\xfei\x00d\x00".to_vec(), "UTF-16"),
+        (b"PK\x03\x04....".to_vec(), "ZIP"),
+        ([b"id,n\n1,\"never closed".to_vec(), vec![b'x'; 3 << 20]].concat(), "longer than 1 MiB"),
+        (vec![b','; 5_000], "columns"),
+    ] {
+        files::put("data", "x.csv", content);
+        let error = Sheet::describe(&settings("x.csv")).unwrap_err();
+        assert!(error.message.contains(part), "{error}");
+    }
+    assert!(Sheet::describe(&settings("missing.csv")).unwrap_err().is("unavailable"));
+    assert!(Sheet::describe(&json!({"connection": "other", "path": "x.csv"}).to_string()).unwrap_err().is("denied"));
+}
+
+#[test]
+fn settings_are_strict() {
+    for (settings, field) in [
+        (json!({"connection": "data"}), "settings"),
+        (json!({"connection": "data", "path": "x.csv", "colour": 1}), "settings"),
+        (json!({"connection": "data", "path": "x.pdf"}), "path"),
+        (json!({"connection": "data", "path": "x.csv", "delimiter": "::"}), "delimiter"),
+        (json!({"connection": "data", "path": "x.csv", "sheet": "a"}), "sheet"),
+        (json!({"connection": "data", "path": "x.csv", "header_row": 0}), "header_row"),
+        (json!({"connection": "data", "path": "x.xlsx", "delimiter": ","}), "delimiter"),
+    ] {
+        let error = Sheet::describe(&settings.to_string()).unwrap_err();
+        assert_eq!(error.field.as_deref(), Some(field), "{settings}");
+    }
+}
+
+#[test]
+fn the_key_is_id_or_the_first_column_without_doubles() {
+    for (content, key) in [
+        ("name,ID\nx,1\ny,2\n", vec!["ID"]),
+        ("group,code\na,x\na,y\n", vec!["code"]),
+        ("a,b\n1,1\n1,1\n", vec![]),
+        ("id,code\n1,x\n1,y\n", vec!["code"]),
+        ("a,b\n,1\n2,2\n", vec!["b"]),
+    ] {
+        let (_, shape) = open(content);
+        assert_eq!(shape.key, key, "{content:?}");
+    }
+}
+
+#[test]
+fn a_column_that_is_gone_is_named_and_others_go_on() {
+    let (sheet, _) = open("id,name,city\n1,Ann,Oslo\n");
+    files::put("data", "x.csv", "id,city,new\n1,Oslo,?\n");
+    let only = Query { columns: vec!["city".into()], ..query() };
+    assert_eq!(sheet.read(&only).unwrap().records, r#"[{"city":"Oslo"}]"#);
+    let error = sheet.read(&query()).unwrap_err();
+    assert!(error.is("source_changed"));
+    assert_eq!(error.field.as_deref(), Some("name"));
+}
+
+#[test]
+fn a_cell_that_is_not_of_its_type_is_passed_on() {
+    let (sheet, _) = open("id,n\n1,5\n");
+    files::put("data", "x.csv", "id,n\n1,five\n2,6\n");
+    assert_eq!(all(&sheet), r#"[{"id":1,"n":"five"},{"id":2,"n":6}]"#);
+}
+
+#[test]
+fn conditions_order_and_limit_choose_records() {
+    let (sheet, _) = open("id,n,t\n3,1.5,b\n1,,a\n2,10,\n10,2,B\n");
+    let ids = |conditions: Vec<Condition>, order: &[&str]| {
+        let order = order.iter().map(|by| Order::parse(by)).collect();
+        let query = Query { conditions, order, columns: vec!["id".into()], ..query() };
+        let records: Vec<Value> = serde_json::from_str(&sheet.read(&query).unwrap().records).unwrap();
+        records.iter().map(|record| record["id"].as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    use Comparison::*;
+    assert_eq!(ids(vec![], &[]), [1, 2, 3, 10]);
+    assert_eq!(ids(vec![], &["-id"]), [10, 3, 2, 1]);
+    assert_eq!(ids(vec![], &["n"]), [3, 10, 2, 1]);
+    assert_eq!(ids(vec![], &["-n"]), [2, 10, 3, 1]);
+    assert_eq!(ids(vec![], &["t"]), [10, 1, 3, 2]);
+    assert_eq!(ids(vec![Condition::new("id", Equals, 3)], &[]), [3]);
+    assert_eq!(ids(vec![Condition::new("id", Equals, 3.0)], &[]), [3]);
+    assert_eq!(ids(vec![Condition::new("id", Equals, Value::Null)], &[]), [0_i64; 0]);
+    assert_eq!(ids(vec![Condition::new("t", Equals, "b")], &[]), [3]);
+    assert_eq!(ids(vec![Condition::new("t", Equals, "")], &[]), [0_i64; 0]);
+    assert_eq!(ids(vec![Condition::new("t", ContainsCi, "B")], &[]), [3, 10]);
+    assert_eq!(ids(vec![Condition::new("t", IsEmpty, true)], &[]), [2]);
+    assert_eq!(ids(vec![Condition::new("n", AtLeast, 2), Condition::new("id", NotEquals, 10)], &[]), [2]);
+    assert_eq!(ids(vec![Condition::new("id", OneOf, json!([10, 1, 99]))], &[]), [1, 10]);
+    let error = sheet.read(&Query { order: vec![Order::parse("x")], ..query() }).unwrap_err();
+    assert_eq!(error.field.as_deref(), Some("x"));
+}
+
+/// Walks all pages; before each next page `meanwhile` may change the file.
+fn walk(sheet: &Sheet, order: &[&str], limit: u32, mut meanwhile: impl FnMut(usize)) -> Vec<Value> {
+    let mut records = Vec::new();
+    let mut cursor = None;
+    for page in 0.. {
+        assert!(page < 1_000, "the walk ends");
+        let order = order.iter().map(|by| Order::parse(by)).collect();
+        let answer = sheet.read(&Query { order, limit, cursor, ..query() }).unwrap();
+        let page_records: Vec<Value> = serde_json::from_str(&answer.records).unwrap();
+        assert!(page_records.len() <= limit as usize);
+        records.extend(page_records);
+        cursor = answer.next;
+        if cursor.is_none() {
+            break;
+        }
+        meanwhile(page);
+    }
+    records
+}
+
+#[test]
+fn a_walk_yields_each_record_once_while_rows_are_inserted() {
+    let rows: String = (0..50).map(|n| format!("{},{}\n", n * 2, n % 3)).collect();
+    let base = format!("id,n\n{rows}");
+    for order in [&["id"][..], &["-id"], &["n"], &["-n", "id"]] {
+        for limit in [1, 7, 100] {
+            let (sheet, _) = open(&base);
+            let mut text = base.clone();
+            let seen = walk(&sheet, order, limit, |page| {
+                // Odd ids, before and behind the cursor.
+                if page >= 40 {
+                    return;
+                }
+                let id = page * 2 + 1;
+                text = text.replacen("id,n\n", &format!("id,n\n{id},{}\n", page % 3), 1);
+                files::put("data", "x.csv", text.clone());
+            });
+            let mut ids: Vec<i64> = seen.iter().map(|record| record["id"].as_i64().unwrap()).collect();
+            ids.sort_unstable();
+            let doubles = ids.windows(2).filter(|pair| pair[0] == pair[1]).count();
+            assert_eq!(doubles, 0, "{order:?} by {limit}");
+            assert!((0..50).all(|n| ids.binary_search(&(n * 2)).is_ok()), "{order:?} by {limit}: {ids:?}");
+        }
+    }
+}
+
+#[test]
+fn records_without_a_key_or_with_a_double_one_are_all_walked() {
+    let rows: String = (0..20).map(|n| format!("{},x\n", n / 10)).collect();
+    for key in [vec![], vec!["a".to_owned()]] {
+        for order in [&[][..], &["a"], &["-b"]] {
+            for limit in [1, 3, 10, 19, 20] {
+                let (sheet, _) = open_with(&format!("a,b\n{rows}"), |shape| shape.key = key.clone());
+                assert_eq!(walk(&sheet, order, limit, |_| {}).len(), 20, "{key:?} {order:?} by {limit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_foreign_cursor_is_refused() {
+    let (sheet, _) = open("id\n1\n2\n");
+    for cursor in ["", "[]", "[1]", "[1,-1]", "{}", "[1,2,3]"] {
+        let error = sheet.read(&Query { cursor: Some(cursor.into()), ..query() }).unwrap_err();
+        assert_eq!(error.field.as_deref(), Some("cursor"), "{cursor}");
+    }
+}
+
+#[test]
+fn a_write_changes_its_row_and_no_other_byte() {
+    for (name, before, change, after, record) in [
+        ("create", "id,n\n1,a\n", create(json!({"id": 7, "n": "b"})), "id,n\n1,a\n7,b\n", r#"{"id":7,"n":"b"}"#),
+        (
+            "create, counted",
+            "id,n\n1,a\n5,b\n",
+            create(json!({"n": "c"})),
+            "id,n\n1,a\n5,b\n6,c\n",
+            r#"{"id":6,"n":"c"}"#,
+        ),
+        (
+            "create, CRLF, no end",
+            "id,n\r\n1,a",
+            create(json!({"id": 2, "n": "b"})),
+            "id,n\r\n1,a\r\n2,b",
+            r#"{"id":2,"n":"b"}"#,
+        ),
+        (
+            "create, all quoted",
+            "\"id\",\"n\"\n\"1\",\"a\"\n",
+            create(json!({"id": 2, "n": "b"})),
+            "\"id\",\"n\"\n\"1\",\"a\"\n\"2\",\"b\"\n",
+            r#"{"id":2,"n":"b"}"#,
+        ),
+        (
+            "create, needs quotes",
+            "id,n\n1,a\n",
+            create(json!({"id": 2, "n": "x,\"y\"\nz"})),
+            "id,n\n1,a\n2,\"x,\"\"y\"\"\nz\"\n",
+            r#"{"id":2,"n":"x,\"y\"\nz"}"#,
+        ),
+        (
+            "create, formula-like",
+            "id,n\n1,a\n",
+            create(json!({"id": 2, "n": "=1+1"})),
+            "id,n\n1,a\n2,=1+1\n",
+            r#"{"id":2,"n":"=1+1"}"#,
+        ),
+        (
+            "update",
+            "\u{feff}id,n\r\n\"1\",\"a\"\r\n2,b\r\n",
+            update(json!({"id": 2}), json!({"n": "c"})),
+            "\u{feff}id,n\r\n\"1\",\"a\"\r\n2,c\r\n",
+            r#"{"id":2,"n":"c"}"#,
+        ),
+        (
+            "update, row before quoted newline",
+            "id,n\n1,a\n2,\"\n\"\n",
+            update(json!({"id": 1}), json!({"n": "z"})),
+            "id,n\n1,z\n2,\"\n\"\n",
+            r#"{"id":1,"n":"z"}"#,
+        ),
+        (
+            "update of the quoted newline",
+            "id,n\n1,a\n\n2,\"\n\"",
+            update(json!({"id": 2}), json!({"n": "z"})),
+            "id,n\n1,a\n\n2,z",
+            r#"{"id":2,"n":"z"}"#,
+        ),
+        (
+            "update of the key",
+            "id,n\n1,a\n2,b\n",
+            update(json!({"id": 1}), json!({"id": 9})),
+            "id,n\n9,a\n2,b\n",
+            r#"{"id":9,"n":"a"}"#,
+        ),
+        ("delete", "id,n\n1,a\n2,b\n3,c\n", delete(json!({"id": 2})), "id,n\n1,a\n3,c\n", r#"{"id":2,"n":"b"}"#),
+        (
+            "delete the last, no end",
+            "id,n\r\n1,a\r\n2,b",
+            delete(json!({"id": 2})),
+            "id,n\r\n1,a",
+            r#"{"id":2,"n":"b"}"#,
+        ),
+        ("delete the only", "id,n\n1,a\n", delete(json!({"id": 1})), "id,n\n", r#"{"id":1,"n":"a"}"#),
+    ] {
+        let (sheet, _) = open(before);
+        assert_eq!(sheet.write(&change).as_deref(), Ok(record), "{name}");
+        assert_eq!(content(), after, "{name}");
+        // What was answered is what is read.
+        if change.verb != Verb::Delete {
+            let read: Vec<Value> = serde_json::from_str(&all(&sheet)).unwrap();
+            assert!(read.contains(&serde_json::from_str(record).unwrap()), "{name}");
+        }
+    }
+}
+
+#[test]
+fn writes_that_cannot_be_are_refused_and_change_nothing() {
+    let text = "id,n,t\n1,5,a\n2,6,b\n2,7,c\n";
+    for (change, code, field) in [
+        (create(json!({"id": 1, "n": 1, "t": "x"})), "conflict", Some("id")),
+        (create(json!({"id": 9, "t": "x"})), "invalid", Some("n")),
+        (create(json!({"id": 9, "n": "many", "t": "x"})), "invalid", Some("n")),
+        (create(json!({"id": 9, "n": null, "t": "x"})), "invalid", Some("n")),
+        (create(json!({"id": 9, "n": 1, "other": "x"})), "invalid", Some("other")),
+        (create(json!({"n": 1, "t": "x"})), "invalid", Some("id")),
+        (update(json!({"id": 3}), json!({"n": 1})), "not_found", None),
+        (update(json!({"id": 2}), json!({"n": 1})), "ambiguous", None),
+        (update(json!({}), json!({"n": 1})), "invalid", Some("id")),
+        (update(json!({"id": 1}), json!({"id": 2})), "conflict", None),
+        (delete(json!({"id": 3})), "not_found", None),
+        (Change::new(Verb::Call), "unsupported", None),
+    ] {
+        let (sheet, _) = open_with(text, |shape| shape.key = vec!["id".into()]);
+        let error: Error = sheet.write(&change).unwrap_err();
+        assert_eq!((error.code.as_str(), error.field.as_deref()), (code, field), "{change:?}");
+        assert_eq!(content(), text, "{change:?}");
+    }
+}
+
+#[test]
+fn two_writers_lose_no_row() {
+    let (sheet, _) = open("id,n\n1,a\n");
+    let mut others = 0;
+    files::before_replace(move || {
+        others += 1;
+        if others <= 3 {
+            let text = format!("{}{},other\n", content(), 100 + others);
+            files::put("data", "x.csv", text);
+        }
+    });
+    sheet.write(&create(json!({"n": "mine"}))).unwrap();
+    assert_eq!(content(), "id,n\n1,a\n101,other\n102,other\n103,other\n104,mine\n");
+
+    let (sheet, _) = open("id,n\n1,a\n");
+    files::before_replace(|| files::put("data", "x.csv", "id,n\n1,a\n"));
+    assert!(sheet.write(&create(json!({"n": "b"}))).unwrap_err().is("conflict"));
+}
+
+#[test]
+fn a_large_file_reports_progress_and_can_be_cancelled() {
+    let mut text = String::from("id,name\n");
+    (0..200_000).for_each(|n| text.push_str(&format!("{n},name {n}\n")));
+    let (sheet, _) = open(&text);
+    for pass in ["streamed", "cached"] {
+        progress::reset();
+        let page = sheet.read(&Query { limit: 2, order: vec![Order::parse("-id")], ..query() }).unwrap();
+        assert_eq!(page.records, r#"[{"id":199999,"name":"name 199999"},{"id":199998,"name":"name 199998"}]"#);
+        let done: Vec<f64> = progress::reports().iter().map(|report| report.0).collect();
+        assert!(done.len() >= 3 && done.windows(2).all(|pair| pair[0] < pair[1]), "{pass}: {done:?}");
+    }
+    progress::cancel();
+    assert!(sheet.read(&query()).unwrap_err().is("cancelled"));
+}
+
+#[test]
+fn a_file_too_large_to_keep_is_streamed_by_every_call() {
+    let mut text = String::from("id,name\n");
+    let filler = "x".repeat(200);
+    (0..150_000).for_each(|n| text.push_str(&format!("{n},{filler}{n}\n")));
+    let (sheet, _) = open(&text);
+    let query = Query { conditions: vec![Condition::new("id", Comparison::Equals, 149_999)], ..query() };
+    for _ in 0..2 {
+        let reads = files::reads();
+        assert!(sheet.read(&query).unwrap().records.contains("149999"));
+        assert!(files::reads() > reads);
+    }
+}
+
+#[test]
+fn a_workbook_is_read_and_not_written() {
+    testing::reset();
+    for (path, bytes) in [
+        ("book.xlsx", &include_bytes!("../tests/nasty.xlsx")[..]),
+        ("book.ods", &include_bytes!("../tests/nasty.ods")[..]),
+    ] {
+        files::put("data", path, bytes);
+        let shape = Sheet::describe(&settings(path)).unwrap();
+        let expected =
+            "id:integer name:string? price:number zip:string day:date at:datetime open:boolean a:integer? a_2:string?";
+        assert_eq!(types(&shape).join(" "), expected, "{path}");
+        assert!(shape.capabilities.read_only.as_deref().unwrap().ends_with("files are read-only"));
+        let sheet = Sheet::open(&settings(path), &shape).unwrap();
+        assert_eq!(
+            all(&sheet),
+            concat!(
+                r#"[{"id":1,"name":"Ann","price":19.99,"zip":"01234","day":"2024-02-29","at":"2024-02-29T10:30:00Z","open":true,"a":1,"a_2":"=1+1"},"#,
+                r#"{"id":2,"name":null,"price":5,"zip":"99999","day":"2024-03-01","at":"2024-03-01T00:00:00Z","open":false,"a":null,"a_2":null}]"#
+            ),
+            "{path}"
+        );
+        assert!(sheet.write(&create(json!({"id": 3}))).unwrap_err().is("unsupported"));
+    }
+}

@@ -1,0 +1,365 @@
+//! Create, update and delete in a delimited file: the file is replaced whole, only if nobody else did meanwhile, and
+//! every byte of the rows not meant stays as it was.
+
+use std::ops::Range;
+
+use weir_plugin_sdk::error::Result;
+use weir_plugin_sdk::serde_json::{self, Map};
+use weir_plugin_sdk::{Change, Error, Field, Shape, Type, Value, Verb, Zone, files, records};
+
+use crate::cache;
+use crate::header::{Columns, names};
+use crate::layout::Layout;
+use crate::scan::{is_header, no_header, stat};
+use crate::select::{cell_value, members};
+use crate::settings::{Format, Settings};
+use crate::stream::{Flow, Parser, read_pieces};
+use crate::table::OwnedRow;
+
+/// How often another writer may come first before a change gives up.
+const ATTEMPTS: usize = 20;
+/// The old and the new content are in memory at once.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+pub(crate) fn write(settings: &Settings, shape: &Shape, zone: &Zone, change: &Change) -> Result<String> {
+    let Format::Delimited(delimiter) = settings.format else {
+        let reason = shape.capabilities.read_only.as_deref().unwrap_or("Workbooks are read-only");
+        return Err(Error::unsupported(format!("{reason}.")));
+    };
+    let edit = Edit::new(shape, zone, change)?;
+    cache::make_room(cache::BYTES_MAX);
+    for _ in 0..ATTEMPTS {
+        let info = stat(settings)?;
+        let content = whole(settings, info.size)?;
+        if content.len() as u64 != info.size {
+            continue;
+        }
+        let sheet = Content::parse(settings, delimiter, &content, shape, &edit)?;
+        let (changed, record) = sheet.apply(&edit)?;
+        drop(sheet);
+        match files::replace(&settings.connection, &settings.path, Some(&info.version), &changed) {
+            Ok(_) => return Ok(record),
+            Err(error) if error.is("conflict") => continue,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Error::conflict("Others change the file faster than this change can be made; nothing was written.")
+        .retry_after_ms(1_000))
+}
+
+fn whole(settings: &Settings, size: u64) -> Result<Vec<u8>> {
+    if size > FILE_BYTES_MAX {
+        let mib = FILE_BYTES_MAX >> 20;
+        return Err(Error::unsupported(format!("The file is larger than {mib} MiB, too large to be changed.")));
+    }
+    let mut content = Vec::with_capacity(size as usize);
+    read_pieces(settings, size, |piece| {
+        content.extend_from_slice(piece);
+        Ok(Flow::Continue)
+    })?;
+    Ok(content)
+}
+
+/// A change, checked against the recorded shape.
+struct Edit<'e> {
+    shape: &'e Shape,
+    zone: &'e Zone,
+    verb: Verb,
+    /// The key of the record meant, by index of the field; empty for a create without one.
+    key: Vec<(usize, Value<'static>)>,
+    /// What to write, by index of the field.
+    values: Vec<(usize, Value<'static>)>,
+    /// The key column to be counted up, where a create leaves it out.
+    counted: Option<usize>,
+}
+
+impl<'e> Edit<'e> {
+    fn new(shape: &'e Shape, zone: &'e Zone, change: &Change) -> Result<Self> {
+        let key_fields = key_fields(shape)?;
+        let values = values(&change.record, shape, zone)?;
+        let mut edit = Self { shape, zone, verb: change.verb, key: Vec::new(), values, counted: None };
+        match change.verb {
+            Verb::Create => {
+                for at in key_fields {
+                    match edit.values.iter().find(|(field, _)| *field == at) {
+                        Some((_, value)) => edit.key.push((at, value.clone())),
+                        None if may_be_counted(&shape.fields[at], shape) => edit.counted = Some(at),
+                        None => return Err(missing(&shape.fields[at])),
+                    }
+                }
+                let absent = |at: &usize| edit.values.iter().all(|(field, _)| field != at) && edit.counted != Some(*at);
+                let required = (0..shape.fields.len()).filter(absent).find(|at| {
+                    let field = &shape.fields[*at];
+                    !field.nullable && !may_be_counted(field, shape) && field.kind != Type::String
+                });
+                if let Some(at) = required {
+                    return Err(missing(&shape.fields[at]));
+                }
+            }
+            Verb::Update | Verb::Delete => {
+                if key_fields.is_empty() {
+                    return Err(Error::unsupported("The collection has no key, so no record can be named."));
+                }
+                let given = self::values(&change.key, shape, zone)?;
+                for at in key_fields {
+                    match given.iter().find(|(field, _)| *field == at) {
+                        Some(pair) => edit.key.push(pair.clone()),
+                        None => return Err(missing(&shape.fields[at])),
+                    }
+                }
+            }
+            Verb::Call => return Err(Error::unsupported("A sheet has no operations to call.")),
+        }
+        Ok(edit)
+    }
+}
+
+fn key_fields(shape: &Shape) -> Result<Vec<usize>> {
+    let field = |key: &String| {
+        let known = shape.fields.iter().position(|field| &field.key == key);
+        known.ok_or_else(|| Error::invalid(format!("The key {key:?} is not a column.")).field(key))
+    };
+    shape.key.iter().map(field).collect()
+}
+
+fn may_be_counted(field: &Field, shape: &Shape) -> bool {
+    field.generated && field.kind == Type::Integer && shape.key.as_slice() == [field.key.clone()]
+}
+
+fn missing(field: &Field) -> Error {
+    Error::invalid(format!("The column {:?} needs a value.", field.key)).field(&field.key)
+}
+
+/// The values of a record or key, each as its column's type.
+fn values(given: &Map<String, serde_json::Value>, shape: &Shape, zone: &Zone) -> Result<Vec<(usize, Value<'static>)>> {
+    let mut values = Vec::with_capacity(given.len());
+    for (column, argument) in given {
+        let Some(at) = shape.fields.iter().position(|field| &field.key == column) else {
+            return Err(Error::invalid(format!("The collection has no column {column:?}.")).field(column));
+        };
+        let field = &shape.fields[at];
+        let value = Value::from_argument(argument, field, zone);
+        match value {
+            Value::Unfit(_) => {
+                return Err(
+                    Error::invalid(format!("The value for {column:?} is not of the column's type.")).field(column)
+                );
+            }
+            Value::Null if !field.nullable => return Err(missing(field)),
+            value => values.push((at, value)),
+        }
+    }
+    Ok(values)
+}
+
+/// The file as it is, and where the records meant are.
+struct Content<'c> {
+    bytes: &'c [u8],
+    layout: Layout,
+    columns: Columns,
+    /// Rows whose key is the one meant: their bytes without a line end, and their cells.
+    found: Vec<(Range<usize>, OwnedRow)>,
+    /// For an update of the key: another row has the new one.
+    taken: bool,
+    counter: i128,
+}
+
+impl<'c> Content<'c> {
+    fn parse(
+        settings: &Settings,
+        delimiter: Option<u8>,
+        bytes: &'c [u8],
+        shape: &Shape,
+        edit: &Edit<'_>,
+    ) -> Result<Self> {
+        let layout = Layout::find(bytes, delimiter)?;
+        let mut content = None;
+        let wanted: Vec<&Value<'_>> = edit.key.iter().map(|(_, value)| value).collect();
+        let new_key = new_key(edit);
+        let mut row = |number: u64, row: crate::table::Row<'_>, span: Range<usize>| {
+            let Some(content) = &mut content else {
+                if is_header(settings, number, row) {
+                    let columns = Columns::locate(&names(row.cells()), shape);
+                    let (found, taken, counter) = (Vec::new(), false, 0);
+                    let positions = edit.positions(&columns)?;
+                    content = Some((positions, Self { bytes, layout, columns, found, taken, counter }));
+                }
+                return Ok(Flow::Continue);
+            };
+            let (key_positions, content) = content;
+            if row.is_blank() {
+                return Ok(Flow::Continue);
+            }
+            let value = |at: usize, position: usize| cell_value(row.cell(position), &shape.fields[at], edit.zone);
+            let is = |wanted: &[&Value<'_>]| {
+                let mut pairs = key_positions.iter().zip(wanted);
+                !wanted.is_empty()
+                    && pairs.all(|((at, position), wanted)| {
+                        value(*at, *position).compare(wanted) == Some(std::cmp::Ordering::Equal)
+                    })
+            };
+            if is(&wanted) {
+                content.found.push((trimmed(bytes, span), row.to_owned()));
+            } else if new_key.as_deref().is_some_and(is) {
+                content.taken = true;
+            }
+            if let Some(at) = edit.counted
+                && let Some((_, position)) = key_positions.iter().find(|(field, _)| *field == at)
+                && let Value::Integer(number) = value(at, *position)
+            {
+                content.counter = content.counter.max(number);
+            }
+            Ok(Flow::Continue)
+        };
+        let mut parser = Parser::new(layout);
+        parser.feed(bytes, &mut row)?;
+        parser.finish(&mut row)?;
+        content.map(|(_, content)| content).ok_or_else(no_header)
+    }
+
+    /// The new content, and the record it holds (for a delete: held).
+    fn apply(&self, edit: &Edit<'_>) -> Result<(Vec<u8>, String)> {
+        match edit.verb {
+            Verb::Create => self.create(edit),
+            _ => {
+                let (span, row) = match self.found.as_slice() {
+                    [one] => one,
+                    [] => return Err(Error::not_found("There is no record with this key.")),
+                    _ => return Err(Error::ambiguous("Several records have this key; none was changed.")),
+                };
+                if edit.verb == Verb::Delete {
+                    let record = self.record(row, edit)?;
+                    return Ok((self.without(span), record));
+                }
+                if self.taken {
+                    return Err(Error::conflict("Another record has this key already."));
+                }
+                let mut cells: Vec<String> = row.as_row().cells().map(str::to_owned).collect();
+                self.set(&mut cells, edit)?;
+                let row = OwnedRow::from_cells(cells.iter().map(String::as_str));
+                Ok((self.with(span.clone(), &cells), self.record(&row, edit)?))
+            }
+        }
+    }
+
+    fn create(&self, edit: &Edit<'_>) -> Result<(Vec<u8>, String)> {
+        if !self.found.is_empty() {
+            let field = edit.shape.key.first().cloned().unwrap_or_default();
+            return Err(Error::conflict("There is a record with this key already.").field(field));
+        }
+        let mut cells = vec![String::new(); self.columns.width];
+        self.set(&mut cells, edit)?;
+        if let Some(at) = edit.counted {
+            let next = self.counter + 1;
+            if next > weir_plugin_sdk::value::INTEGER_MAX {
+                return Err(Error::conflict("There is no greater key left to count up to."));
+            }
+            cells[self.columns.position(at, edit.shape)?] = next.to_string();
+        }
+        if cells.iter().all(String::is_empty) {
+            return Err(Error::invalid("A record of empty values only cannot be kept in a sheet."));
+        }
+        let row = OwnedRow::from_cells(cells.iter().map(String::as_str));
+        let record = self.record(&row, edit)?;
+        Ok((self.appended(&cells), record))
+    }
+
+    fn set(&self, cells: &mut Vec<String>, edit: &Edit<'_>) -> Result<()> {
+        for (at, value) in &edit.values {
+            let position = self.columns.position(*at, edit.shape)?;
+            if cells.len() <= position {
+                cells.resize(position + 1, String::new());
+            }
+            cells[position] = cell_text(value);
+        }
+        Ok(())
+    }
+
+    /// A line end is put before it where the file ends without one, and after it where it ends with one.
+    fn appended(&self, cells: &[String]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.bytes.len() + 256);
+        out.extend_from_slice(self.bytes);
+        let ended = self.bytes.ends_with(b"\n") || self.bytes.ends_with(b"\r");
+        if !ended {
+            out.extend_from_slice(self.layout.line_end.bytes());
+        }
+        self.layout.write_row(cells.iter().map(String::as_str), &mut out);
+        if ended {
+            out.extend_from_slice(self.layout.line_end.bytes());
+        }
+        out
+    }
+
+    fn with(&self, span: Range<usize>, cells: &[String]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.bytes.len() + 256);
+        out.extend_from_slice(&self.bytes[..span.start]);
+        self.layout.write_row(cells.iter().map(String::as_str), &mut out);
+        out.extend_from_slice(&self.bytes[span.end..]);
+        out
+    }
+
+    /// Without the row and one line end: the one behind it, or before it where it was the last of a file without.
+    fn without(&self, span: &Range<usize>) -> Vec<u8> {
+        let (mut start, mut end) = (span.start, span.end);
+        match &self.bytes[end..] {
+            [b'\r', b'\n', ..] => end += 2,
+            [b'\n' | b'\r', ..] => end += 1,
+            _ => match &self.bytes[..start] {
+                [.., b'\r', b'\n'] => start -= 2,
+                [.., b'\n' | b'\r'] => start -= 1,
+                _ => {}
+            },
+        }
+        [&self.bytes[..start], &self.bytes[end..]].concat()
+    }
+
+    /// All recorded columns of a row.
+    fn record(&self, row: &OwnedRow, edit: &Edit<'_>) -> Result<String> {
+        let fields = edit.shape.fields.iter().enumerate();
+        let columns: Vec<(usize, &Field)> =
+            fields.map(|(at, field)| Ok((self.columns.position(at, edit.shape)?, field))).collect::<Result<_>>()?;
+        Ok(records::record(members(row.as_row(), &columns, edit.zone)))
+    }
+}
+
+impl Edit<'_> {
+    /// Where the key's columns stand in the file, in the key's order.
+    fn positions(&self, columns: &Columns) -> Result<Vec<(usize, usize)>> {
+        let fields = self.key.iter().map(|(at, _)| *at).chain(self.counted);
+        fields.map(|at| Ok((at, columns.position(at, self.shape)?))).collect()
+    }
+}
+
+/// The key that an update gives its record, where it is another.
+fn new_key<'e>(edit: &'e Edit<'_>) -> Option<Vec<&'e Value<'static>>> {
+    if edit.verb != Verb::Update {
+        return None;
+    }
+    let changed = |at: usize| edit.values.iter().find(|(field, _)| *field == at).map(|(_, value)| value);
+    edit.key
+        .iter()
+        .any(|(at, _)| changed(*at).is_some())
+        .then(|| edit.key.iter().map(|(at, old)| changed(*at).unwrap_or(old)).collect())
+}
+
+/// What a cell holds of a value. Text goes in as it is, `=1+1` too: what a spreadsheet program makes of it is its own
+/// affair, and changing it here would make the record another than the one written.
+fn cell_text(value: &Value<'_>) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::Text(text) | Value::Date(text) => text.to_string(),
+        Value::Decimal(decimal) => decimal.as_str().to_owned(),
+        Value::Datetime(datetime) => datetime.to_string(),
+        other => other.to_json(),
+    }
+}
+
+/// A row's bytes without the line ends around it. A cell in quotes may itself begin or end with one, but then a quote
+/// stands outside it.
+fn trimmed(bytes: &[u8], span: Range<usize>) -> Range<usize> {
+    let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    let row = &bytes[span.clone()];
+    let before = row.iter().take_while(|byte| is_line_end(byte)).count();
+    let after = row[before..].iter().rev().take_while(|byte| is_line_end(byte)).count();
+    span.start + before..span.end - after
+}
