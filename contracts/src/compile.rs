@@ -28,7 +28,7 @@ pub(crate) const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// Compiles one file. `shapes` holds the described shape of each collection by name.
 /// Same input, same bytes; all problems at once.
 pub fn compile(source: &Source, shapes: &BTreeMap<String, Shape>) -> Result<Contract, Vec<Problem>> {
-    let mut problems = Problems::new(&source.file);
+    let mut problems = Problems::continued(&source.file, source.problems.clone());
     check_names(source, &mut problems);
     let mut collections = BTreeMap::new();
     for entry in &source.collections {

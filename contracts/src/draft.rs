@@ -1,10 +1,24 @@
 //! A contract drafted from a described shape: what `weir draft` prints and `weir serve FILE` serves.
+//!
+//! The text is written by hand, since it is for a person to read and change: one line a field, a comment where a
+//! choice was made. It compiles unchanged with the shape it was drafted from.
 
-use std::collections::BTreeMap;
+mod secret;
+mod words;
+mod yaml;
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    fmt::Write as _,
+};
 
 use serde_json::Value;
 
-use crate::shape::Shape;
+use crate::{
+    name,
+    shape::{Field, Shape, Type},
+};
+use yaml::{flow, scalar};
 
 /// What is known of one source.
 pub struct Input<'a> {
@@ -24,12 +38,299 @@ pub struct Draft {
     pub notes: Vec<String>,
 }
 
+/// A list with more filters than this is no help to an agent.
+const FILTERS_MAX: usize = 24;
+
 pub fn draft(input: &Input<'_>) -> Draft {
-    let _ = (input.adapter, input.settings, input.shape, input.choices);
-    Draft { contract: format!("contract: {}\n", input.name), notes: Vec::new() }
+    Drafter::new(input).write()
 }
 
 /// A contract name out of a file's, a table's or a path's name.
 pub fn contract_name(name: &str) -> String {
-    name.to_lowercase()
+    let mut made = String::new();
+    for character in words::ascii(name).chars() {
+        match character.is_ascii_alphanumeric() {
+            true => made.push(character.to_ascii_lowercase()),
+            false if made.is_empty() || made.ends_with('-') => {}
+            false => made.push('-'),
+        }
+    }
+    let made: String = match made.starts_with(|first: char| first.is_ascii_lowercase()) {
+        true => made.chars().take(32).collect(),
+        false if made.is_empty() => "records".to_owned(),
+        false => format!("t-{made}").chars().take(32).collect(),
+    };
+    made.trim_end_matches('-').to_owned()
+}
+
+struct Drafter<'a> {
+    input: &'a Input<'a>,
+    /// Columns that leave.
+    columns: Vec<&'a Field>,
+    hidden: Vec<&'a Field>,
+    /// `customer`, for the tools of one record.
+    one: String,
+    /// `customers`, for the list and the collection.
+    many: String,
+    notes: Vec<String>,
+}
+
+impl<'a> Drafter<'a> {
+    fn new(input: &'a Input<'a>) -> Self {
+        let (hidden, columns): (Vec<&Field>, Vec<&Field>) =
+            input.shape.fields.iter().partition(|field| secret::is_named_like_one(&field.key));
+        let many = words::tool_part(input.name);
+        let one = words::singular(&many);
+        let mut notes = Vec::new();
+        if !hidden.is_empty() {
+            let names: Vec<&str> = hidden.iter().map(|field| field.key.as_str()).collect();
+            notes.push(format!("Left out, since the name looks like a secret: {}.", names.join(", ")));
+        }
+        Self { input, columns, hidden, one, many, notes }
+    }
+
+    fn write(mut self) -> Draft {
+        let mut text = String::new();
+        let shown = self.many.replace('_', " ");
+        let _ = writeln!(text, "contract: {}", scalar(self.input.name));
+        let _ = writeln!(text, "title: {}", scalar(&words::capital(&shown)));
+        let _ = writeln!(text, "description: {}", scalar(&format!("Records of {shown}.")));
+        let _ = writeln!(text, "collections:\n  {}:", self.many);
+        let _ = writeln!(text, "    adapter: {}", scalar(self.input.adapter));
+        let _ = writeln!(text, "    settings: {}", flow(self.input.settings));
+        if !self.hidden.is_empty() {
+            let names: Vec<String> = self.hidden.iter().map(|field| scalar(&field.key)).collect();
+            let _ = writeln!(text, "    # Named like secrets: these never leave the source.");
+            let _ = writeln!(text, "    hide: [{}]", names.join(", "));
+        }
+        if self.can_write() {
+            let _ = writeln!(text, "    # Take this and the writing tools away to make the collection read-only.");
+            let _ = writeln!(text, "    write: true");
+        }
+        let mut tools = String::new();
+        self.lookup(&mut tools);
+        self.list(&mut tools);
+        self.create(&mut tools);
+        match tools.is_empty() {
+            true => {
+                self.notes.push("The source can neither be read nor written: there is nothing to draft.".to_owned());
+                let _ = writeln!(text, "tools: []");
+            }
+            false => {
+                let _ = write!(text, "tools:\n{tools}");
+            }
+        }
+        Draft { contract: text, notes: self.notes }
+    }
+
+    fn lookup(&mut self, text: &mut String) {
+        let shape = self.input.shape;
+        if !shape.capabilities.read {
+            return;
+        }
+        if shape.key.is_empty() {
+            self.notes
+                .push("The source names no key, so there is no lookup: say `key: [column]` and add one.".to_owned());
+            return;
+        }
+        let key: Vec<&Field> = shape.key.iter().filter_map(|key| shape.field(key)).collect();
+        let usable = |field: &&Field| field_name(&field.key).is_some() && can(shape, field, "equals");
+        if key.len() != shape.key.len() || !key.iter().all(usable) {
+            self.notes.push("The key cannot be asked for, so there is no lookup.".to_owned());
+            return;
+        }
+        let names: Vec<&str> = key.iter().map(|field| field.key.as_str()).collect();
+        self.head(
+            text,
+            "get",
+            &self.one,
+            &format!("Finds one {} by {}.", self.spoken_one(), names.join(" and ")),
+            "lookup",
+        );
+        for field in key {
+            let typed = self.type_of(field, false);
+            let _ =
+                writeln!(text, "      - {{ name: {}, {typed}, required: true{} }}", scalar(&field.key), help(field));
+        }
+    }
+
+    fn list(&mut self, text: &mut String) {
+        if !self.input.shape.capabilities.read {
+            return;
+        }
+        let mut taken: HashSet<String> = ["limit", "cursor"].map(str::to_owned).into();
+        let mut lines = Vec::new();
+        let mut unfit = Vec::new();
+        for field in &self.columns {
+            match field_name(&field.key) {
+                Some(_) => self.filters(field, &mut taken, &mut lines),
+                None => unfit.push(name::quoted(&field.key)),
+            }
+        }
+        if !unfit.is_empty() {
+            self.notes.push(format!(
+                "Not filtered by {}: the name is no field name. Add a field with `column:` to do so.",
+                unfit.join(", ")
+            ));
+        }
+        if lines.len() > FILTERS_MAX {
+            self.notes.push(format!("Only the first {FILTERS_MAX} of {} filters are in the list.", lines.len()));
+            lines.truncate(FILTERS_MAX);
+        }
+        let filtered = if lines.is_empty() { "" } else { "; every filter given must hold" };
+        let described = format!("Lists {}, page by page{filtered}.", self.many.replace('_', " "));
+        self.head(text, "list", &self.many, &described, "list");
+        if lines.is_empty() {
+            text.truncate(text.trim_end().len());
+            text.push_str(" []\n");
+        }
+        lines.iter().for_each(|line| {
+            let _ = writeln!(text, "      - {line}");
+        });
+    }
+
+    /// The filters that make sense for one column and that the source does exactly.
+    fn filters(&self, field: &Field, taken: &mut HashSet<String>, lines: &mut Vec<String>) {
+        let shape = self.input.shape;
+        let mut add = |wanted: String, comparison: &str, typed: String, help: String| {
+            if !can(shape, field, comparison) {
+                return;
+            }
+            let named = match taken.contains(&wanted) {
+                true => format!("{wanted}_value"),
+                false => wanted,
+            };
+            if name::check_field(&named).is_err() || !taken.insert(named.clone()) {
+                return;
+            }
+            let column = if named == field.key { String::new() } else { format!(", column: {}", scalar(&field.key)) };
+            let matched = if comparison == "equals" { String::new() } else { format!(", match: {comparison}") };
+            lines.push(format!("{{ name: {}, {typed}{column}{matched}{help} }}", scalar(&named)));
+        };
+        let key = field.key.clone();
+        match field.kind {
+            Type::String if self.choices(field).is_some() => {
+                add(key, "equals", self.type_of(field, false), help(field))
+            }
+            Type::String if can(shape, field, "contains-ci") => {
+                add(key, "contains-ci", "type: text".to_owned(), said("Part of the text, in any case."));
+            }
+            Type::String if can(shape, field, "contains") => {
+                add(key, "contains", "type: text".to_owned(), said("Part of the text; upper and lower case differ."));
+            }
+            Type::String | Type::Boolean => add(key, "equals", self.type_of(field, false), help(field)),
+            Type::Integer | Type::Number | Type::Decimal if self.input.shape.key.contains(&field.key) => {
+                add(key, "equals", self.type_of(field, false), help(field));
+            }
+            Type::Integer | Type::Number | Type::Decimal => {
+                add(format!("min_{key}"), "at-least", "type: number".to_owned(), help(field));
+                add(format!("max_{key}"), "at-most", "type: number".to_owned(), String::new());
+            }
+            Type::Date | Type::Datetime => {
+                let typed = self.type_of(field, false);
+                add(format!("{key}_from"), "at-least", typed.clone(), help(field));
+                add(format!("{key}_to"), "at-most", typed, String::new());
+            }
+            Type::Json | Type::Record | Type::List => {}
+        }
+    }
+
+    fn create(&mut self, text: &mut String) {
+        if !self.can_write() {
+            if let Some(reason) = &self.input.shape.capabilities.read_only {
+                self.notes.push(format!("No tool writes: {}.", reason.trim_end_matches('.')));
+            }
+            return;
+        }
+        let mut lines = Vec::new();
+        let is_key = |field: &Field| self.input.shape.key.contains(&field.key);
+        for field in self.columns.iter().filter(|field| field_name(&field.key).is_some()) {
+            // The source makes these up itself.
+            if field.generated && is_key(field) {
+                continue;
+            }
+            let typed = match field.kind {
+                Type::Json | Type::Record | Type::List => continue,
+                _ => self.type_of(field, true),
+            };
+            let nullable = field.nullable && !is_key(field);
+            let required = !nullable && !field.generated;
+            let flags = match (required, nullable) {
+                (true, _) => ", required: true",
+                (false, true) => ", nullable: true",
+                (false, false) => "",
+            };
+            lines.push(format!("{{ name: {}, {typed}{flags}{} }}", scalar(&field.key), help(field)));
+        }
+        if lines.is_empty() {
+            return;
+        }
+        let article = if self.one.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+        let described = format!("Adds {article} {} and returns it as the source now holds it.", self.spoken_one());
+        self.head(text, "create", &self.one, &described, "create");
+        lines.iter().for_each(|line| {
+            let _ = writeln!(text, "      - {line}");
+        });
+    }
+
+    fn head(&self, text: &mut String, action: &str, object: &str, description: &str, verb: &str) {
+        let named = words::limited(&format!("{action}_{object}"), name::TOOL_LENGTH_GOOD);
+        let _ = writeln!(text, "  - tool: {named}");
+        let _ = writeln!(text, "    description: {}", scalar(description));
+        let _ = writeln!(text, "    verb: {verb}");
+        let _ = writeln!(text, "    collection: {}", self.many);
+        let _ = writeln!(text, "    fields:");
+    }
+
+    fn can_write(&self) -> bool {
+        let writable = |field: &&Field| {
+            field_name(&field.key).is_some() && !matches!(field.kind, Type::Json | Type::Record | Type::List)
+        };
+        self.input.shape.capabilities.write.iter().any(|verb| verb == "create")
+            && self.columns.iter().any(|field| writable(&field))
+    }
+
+    fn spoken_one(&self) -> String {
+        self.one.replace('_', " ")
+    }
+
+    fn choices(&self, field: &Field) -> Option<&'a Vec<String>> {
+        let known = self.input.choices.get(&field.key)?;
+        (!known.is_empty() && known.iter().all(|choice| choice.chars().count() <= 200)).then_some(known)
+    }
+
+    /// `type: …` with what goes with it.
+    fn type_of(&self, field: &Field, written: bool) -> String {
+        match field.kind {
+            Type::Integer | Type::Number | Type::Decimal => "type: number".to_owned(),
+            Type::Boolean => "type: checkbox".to_owned(),
+            Type::Date => "type: date".to_owned(),
+            Type::Datetime => "type: datetime".to_owned(),
+            _ => match self.choices(field).filter(|choices| !written || !choices.iter().any(String::is_empty)) {
+                Some(choices) => {
+                    let choices: Vec<String> = choices.iter().map(|choice| scalar(choice)).collect();
+                    format!("type: dropdown, choices: [{}]", choices.join(", "))
+                }
+                None => "type: text".to_owned(),
+            },
+        }
+    }
+}
+
+/// A column's name where it may be a field's too.
+fn field_name(key: &str) -> Option<&str> {
+    name::check_field(key).is_ok().then_some(key)
+}
+
+fn can(shape: &Shape, field: &Field, comparison: &str) -> bool {
+    shape.capabilities.compares(&field.key).iter().any(|known| known == comparison)
+}
+
+fn help(field: &Field) -> String {
+    field.description.as_deref().filter(|text| !text.trim().is_empty()).map(said).unwrap_or_default()
+}
+
+fn said(help: &str) -> String {
+    let short: String = help.chars().take(500).collect();
+    format!(", help: {}", scalar(&short))
 }

@@ -37,14 +37,21 @@ pub struct Source {
     pub prefix: Option<String>,
     pub collections: Vec<Collection>,
     pub tools: Vec<Tool>,
+    /// What is wrong with the structure; `compile` tells it together with everything else.
+    pub(crate) problems: Vec<Problem>,
 }
 
 /// Reads `text`; `file` is the name shown in problems. JSON when it starts with `{` or `[`, else YAML.
+/// Refused here is only what has no contract, form or list of forms in it; all other problems come from `compile`,
+/// so that they come at once.
 pub fn read(file: &str, text: &str) -> Result<Source, Vec<Problem>> {
     let value = text::read(file, text).map_err(|problem| vec![problem])?;
     let mut problems = Problems::new(file);
     let source = source(file, &value, &mut problems);
-    problems.finish(source)
+    if source.tools.is_empty() && source.collections.is_empty() {
+        return problems.finish(source);
+    }
+    Ok(Source { problems: problems.into_vec(), ..source })
 }
 
 fn source(file: &str, value: &Value, problems: &mut Problems) -> Source {
@@ -57,6 +64,7 @@ fn source(file: &str, value: &Value, problems: &mut Problems) -> Source {
         prefix: None,
         collections: Vec::new(),
         tools,
+        problems: Vec::new(),
     };
     match value {
         Value::Array(forms) => {
@@ -122,5 +130,6 @@ fn contract(file: &str, value: &Value, problems: &mut Problems) -> Source {
         prefix: table.text("prefix", 200, problems),
         collections,
         tools,
+        problems: Vec::new(),
     }
 }

@@ -1,11 +1,35 @@
 //! The gate behind a source: every record is read strictly, projected to the published columns and checked
 //! against its shape in one pass, before it may enter an answer.
+//!
+//! No tree is built: a value is checked while it is read and written out again in its one form. What passes conforms
+//! to the published output schema by construction, which a property test compares with `jsonschema`.
 
-use crate::shape::Shape;
+mod value;
+
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+};
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::{
+    json::push_pointer,
+    shape::{Field, Shape},
+};
+use value::{Type, ValueSeed};
 
 /// Checks and projects the records of one tool. Built once per snapshot.
 pub struct RecordChecker {
-    columns: Vec<String>,
+    columns: Vec<Column>,
+    positions: HashMap<String, usize>,
+}
+
+struct Column {
+    /// `"name":`, as it is written into every record.
+    prefix: Vec<u8>,
+    name: String,
+    kind: Type,
 }
 
 /// A record that is not what the recorded shape says.
@@ -22,21 +46,248 @@ pub struct OutputMismatch {
 
 impl RecordChecker {
     /// For records of `shape`, of which only `columns` may leave, in that order.
-    pub fn new(_shape: &Shape, columns: &[String]) -> Self {
-        Self { columns: columns.to_vec() }
+    pub fn new(shape: &Shape, columns: &[String]) -> Self {
+        Self::for_fields(&shape.fields, columns)
+    }
+
+    /// For records of these fields, as an operation returns them. A column that is no field may hold anything.
+    pub fn for_fields(fields: &[Field], columns: &[String]) -> Self {
+        let column = |name: &String| Column {
+            prefix: [&value::quoted(name)[..], b":"].concat(),
+            name: name.clone(),
+            kind: fields.iter().find(|field| field.key == *name).map_or_else(Type::anything, Type::of),
+        };
+        Self {
+            columns: columns.iter().map(column).collect(),
+            positions: columns.iter().enumerate().map(|(position, name)| (name.clone(), position)).collect(),
+        }
     }
 
     /// Reads a JSON array of objects as the guest wrote it; returns each record's canonical JSON text.
-    pub fn records(&self, _json: &str) -> Result<Vec<String>, OutputMismatch> {
-        Err(OutputMismatch {
-            path: String::new(),
-            reason: format!("{} columns", self.columns.len()),
-            source_changed: false,
-        })
+    pub fn records(&self, json: &str) -> Result<Vec<String>, OutputMismatch> {
+        let walk = Walk::default();
+        let mut deserializer = serde_json::Deserializer::from_str(json);
+        let read = RecordsSeed { checker: self, walk: &walk }.deserialize(&mut deserializer);
+        let read = read.and_then(|records| deserializer.end().map(|()| records));
+        read.map_err(|error| self.mismatch(walk, &error, json))
     }
 
     /// Reads one JSON object.
-    pub fn record(&self, _json: &str) -> Result<String, OutputMismatch> {
-        Err(OutputMismatch { path: String::new(), reason: String::new(), source_changed: false })
+    pub fn record(&self, json: &str) -> Result<String, OutputMismatch> {
+        let walk = Walk::default();
+        let mut deserializer = serde_json::Deserializer::from_str(json);
+        let read =
+            RecordSeed { checker: self, walk: &walk, scratch: &mut Scratch::default() }.deserialize(&mut deserializer);
+        let read = read.and_then(|record| deserializer.end().map(|()| record));
+        read.map_err(|error| self.mismatch(walk, &error, json))
+    }
+
+    #[cold]
+    fn mismatch(&self, walk: Walk, error: &serde_json::Error, json: &str) -> OutputMismatch {
+        let mut path = String::new();
+        walk.place.into_inner().iter().rev().for_each(|token| push_pointer(&mut path, token));
+        match walk.fault.into_inner() {
+            Some(Fault::Missing(reason)) => OutputMismatch { path, reason, source_changed: true },
+            Some(Fault::Mistyped(reason)) => {
+                let source_changed = self.is_retyped(&path, json);
+                OutputMismatch { path, reason, source_changed }
+            }
+            Some(Fault::Other(reason)) => OutputMismatch { path, reason, source_changed: false },
+            // The reader's own messages name positions and expectations, never content.
+            None => OutputMismatch { path, reason: format!("not the JSON asked for: {error}"), source_changed: false },
+        }
+    }
+
+    /// Whether a column holds another type in every record of a page, of which there are several.
+    fn is_retyped(&self, path: &str, json: &str) -> bool {
+        let tokens = crate::json::pointer_tokens(path);
+        let [_, name] = &tokens[..] else { return false };
+        let Some(column) = self.positions.get(name).map(|position| &self.columns[*position]) else { return false };
+        let Ok(serde_json::Value::Array(records)) = serde_json::from_str(json) else { return false };
+        let values: Vec<_> =
+            records.iter().filter_map(|record| record.get(name)).filter(|value| !value.is_null()).collect();
+        values.len() > 1 && values.iter().all(|value| !column.kind.is_kind(value))
+    }
+}
+
+/// What went wrong and where, beside the reader's own error, which has no room for it.
+#[derive(Default)]
+struct Walk {
+    fault: RefCell<Option<Fault>>,
+    /// Filled from the inside outwards while an error leaves.
+    place: RefCell<Vec<String>>,
+}
+
+enum Fault {
+    Missing(String),
+    Mistyped(String),
+    Other(String),
+}
+
+impl Walk {
+    fn fail<E: serde::de::Error>(&self, fault: Fault) -> E {
+        self.fault.borrow_mut().get_or_insert(fault);
+        E::custom("refused")
+    }
+
+    /// Names the level that an error leaves.
+    fn at<T, E>(&self, outcome: Result<T, E>, token: impl FnOnce() -> String) -> Result<T, E> {
+        if outcome.is_err() {
+            self.place.borrow_mut().push(token());
+        }
+        outcome
+    }
+}
+
+/// Buffers that one record leaves to the next.
+#[derive(Default)]
+struct Scratch {
+    values: Vec<u8>,
+    ranges: Vec<Option<(usize, usize)>>,
+    others: HashSet<String>,
+}
+
+struct RecordsSeed<'c> {
+    checker: &'c RecordChecker,
+    walk: &'c Walk,
+}
+
+impl<'de> DeserializeSeed<'de> for RecordsSeed<'_> {
+    type Value = Vec<String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<String>, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for RecordsSeed<'_> {
+    type Value = Vec<String>;
+
+    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("a list of records")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Vec<String>, A::Error> {
+        let mut records = Vec::new();
+        let mut scratch = Scratch::default();
+        loop {
+            let seed = RecordSeed { checker: self.checker, walk: self.walk, scratch: &mut scratch };
+            let read = self.walk.at(access.next_element_seed(seed), || records.len().to_string())?;
+            let Some(record) = read else { return Ok(records) };
+            records.push(record);
+        }
+    }
+}
+
+struct RecordSeed<'c, 's> {
+    checker: &'c RecordChecker,
+    walk: &'c Walk,
+    scratch: &'s mut Scratch,
+}
+
+impl<'de> DeserializeSeed<'de> for RecordSeed<'_, '_> {
+    type Value = String;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for RecordSeed<'_, '_> {
+    type Value = String;
+
+    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("a record")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<String, A::Error> {
+        let Self { checker, walk, scratch } = self;
+        scratch.values.clear();
+        scratch.others.clear();
+        scratch.ranges.clear();
+        scratch.ranges.resize(checker.columns.len(), None);
+        while let Some(key) = access.next_key_seed(KeySeed { checker })? {
+            let twice = match key {
+                Key::Column(position) => {
+                    let start = scratch.values.len();
+                    let column = &checker.columns[position];
+                    let seed = ValueSeed { kind: &column.kind, walk, out: &mut scratch.values, depth: 2 };
+                    walk.at(access.next_value_seed(seed), || column.name.clone())?;
+                    let twice = scratch.ranges[position].replace((start, scratch.values.len())).is_some();
+                    twice.then(|| column.name.clone())
+                }
+                // A column added to the source reaches nobody before a publish.
+                Key::Other(name) => {
+                    walk.at(access.next_value::<IgnoredAny>(), || name.clone())?;
+                    match scratch.others.contains(&name) {
+                        true => Some(name),
+                        false => {
+                            scratch.others.insert(name);
+                            None
+                        }
+                    }
+                }
+            };
+            if let Some(name) = twice {
+                let fault = walk.fail(Fault::Other("the member is there twice".to_owned()));
+                return walk.at(Err(fault), || name);
+            }
+        }
+        checker.write(walk, scratch)
+    }
+}
+
+/// A member's name, looked up without being copied.
+struct KeySeed<'c> {
+    checker: &'c RecordChecker,
+}
+
+enum Key {
+    Column(usize),
+    Other(String),
+}
+
+impl<'de> DeserializeSeed<'de> for KeySeed<'_> {
+    type Value = Key;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for KeySeed<'_> {
+    type Value = Key;
+
+    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("a member's name")
+    }
+
+    fn visit_str<E>(self, name: &str) -> Result<Key, E> {
+        Ok(match self.checker.positions.get(name) {
+            Some(&position) => Key::Column(position),
+            None => Key::Other(name.to_owned()),
+        })
+    }
+}
+
+impl RecordChecker {
+    /// The record's text: published columns only, in their order.
+    fn write<E: serde::de::Error>(&self, walk: &Walk, scratch: &Scratch) -> Result<String, E> {
+        let names: usize = self.columns.iter().map(|column| column.prefix.len() + 1).sum();
+        let mut text = Vec::with_capacity(scratch.values.len() + names + 2);
+        text.push(b'{');
+        for (column, range) in self.columns.iter().zip(&scratch.ranges) {
+            let Some((start, end)) = range else {
+                let fault = walk.fail(Fault::Missing("a published column is missing".to_owned()));
+                return walk.at(Err(fault), || column.name.clone());
+            };
+            if text.len() > 1 {
+                text.push(b',');
+            }
+            text.extend_from_slice(&column.prefix);
+            text.extend_from_slice(&scratch.values[*start..*end]);
+        }
+        text.push(b'}');
+        String::from_utf8(text).map_err(E::custom)
     }
 }

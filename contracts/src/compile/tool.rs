@@ -44,7 +44,7 @@ pub(super) fn compile(
         Some(target) => form.fields.iter().map(|field| target.bind(field, problems)).collect(),
         None => form.fields.iter().map(|_| None).collect(),
     };
-    if let Some(target) = &target {
+    if let Some(target) = target.as_ref().filter(|_| form.is_whole) {
         target.check_whole(form, &bound, problems);
     }
     check_verb_rules(form, problems);

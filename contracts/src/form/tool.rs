@@ -27,6 +27,8 @@ pub struct Tool {
     pub text: Option<TextMode>,
     pub operation: Option<String>,
     pub(crate) place: String,
+    /// False where something could not be read: then what is missing says nothing.
+    pub(crate) is_whole: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -74,6 +76,7 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
         "text",
         "operation",
     ];
+    let before = problems.len();
     let table = Table::new(value, place, problems)?;
     table.check_keys(KEYS, problems);
     let verb = verb(&table, problems);
@@ -88,6 +91,7 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
         say: table.text("say", table::TEXT_MAX, problems),
         text: text_mode(&table, problems),
         operation: table.text("operation", table::TITLE_MAX, problems),
+        is_whole: problems.len() == before,
         ..tool
     })
 }
@@ -118,6 +122,7 @@ fn common(table: &Table<'_>, problems: &mut Problems) -> Option<Tool> {
         text: None,
         operation: None,
         place: table.place().to_owned(),
+        is_whole: true,
     })
 }
 

@@ -106,7 +106,15 @@ impl<'s> Maker<'s> {
                 return made;
             }
         }
-        self.of_type(self.type_of(&merged), &merged, nth, depth)
+        let made = self.of_type(self.type_of(&merged), &merged, nth, depth);
+        let Some(Value::Array(words)) = merged.get("type") else { return made };
+        if made.as_ref().is_some_and(|made| words.len() < 2 || satisfies(self.root, schema, made)) {
+            return made;
+        }
+        let others = words.iter().filter_map(Value::as_str);
+        others
+            .filter_map(|word| self.of_type(word, &merged, nth, depth))
+            .find(|made| satisfies(self.root, schema, made))
     }
 
     /// One alternative together with what stands beside it.

@@ -52,7 +52,7 @@ impl Context<'_> {
                 found.push(error);
             }
             Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-                for name in unexpected {
+                for name in unexpected.iter().take(super::ERRORS_MAX) {
                     let mut path = path.clone();
                     push_pointer(&mut path, name);
                     found.push(ArgumentError::at(path, "unknown_argument"));

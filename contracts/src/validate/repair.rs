@@ -105,6 +105,9 @@ fn failures(validator: &Validator, schema: &Value, arguments: &Value) -> Vec<Arg
     let mut found: Vec<ArgumentError> = Vec::new();
     for failure in validator.iter_errors(arguments).take(FAILURES_MAX) {
         context.errors(&failure, &mut found);
+        if found.len() >= FAILURES_MAX {
+            break;
+        }
     }
     let mut told: Vec<ArgumentError> = Vec::new();
     for error in &found {
@@ -121,7 +124,8 @@ fn failures(validator: &Validator, schema: &Value, arguments: &Value) -> Vec<Arg
     told
 }
 
-/// Position of a place in the schema: properties in their order, unknown ones behind, the whole last.
+/// Position of a place in the schema: properties in their order, unknown ones behind. A container comes after what is in
+/// it, and the whole last, since its example replaces what was repaired before.
 fn rank(root: &Value, path: &str) -> (usize, Vec<usize>) {
     let tokens = json::pointer_tokens(path);
     let mut ranks = Vec::new();
@@ -141,6 +145,7 @@ fn rank(root: &Value, path: &str) -> (usize, Vec<usize>) {
             resolve(root, inner)
         });
     }
+    ranks.push(usize::MAX);
     (usize::from(tokens.is_empty()), ranks)
 }
 

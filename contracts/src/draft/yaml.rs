@@ -1,0 +1,36 @@
+//! Values as YAML on one line. A writer of ours, since serde-saphyr's knows no mixture of styles and comments.
+
+use serde_json::Value;
+
+/// Plain where no YAML reader could take it for anything else, else in double quotes.
+pub(super) fn scalar(text: &str) -> String {
+    const WORDS: &[&str] = &["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    let plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && !text.ends_with(' ')
+        && text.chars().all(|next| next.is_ascii_alphanumeric() || " _-./()".contains(next))
+        && !WORDS.contains(&text.to_ascii_lowercase().as_str());
+    match plain {
+        true => text.to_owned(),
+        // A JSON string is a YAML string.
+        false => Value::String(text.to_owned())
+            .to_string()
+            .replace('\u{7f}', "\\u007F")
+            .replace('\u{85}', "\\u0085")
+            .replace('\u{feff}', "\\uFEFF"),
+    }
+}
+
+/// Objects and lists in flow style.
+pub(super) fn flow(value: &Value) -> String {
+    match value {
+        Value::String(text) => scalar(text),
+        Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Object(map) if map.is_empty() => "{}".to_owned(),
+        Value::Object(map) => {
+            let members: Vec<String> =
+                map.iter().map(|(key, value)| format!("{}: {}", scalar(key), flow(value))).collect();
+            format!("{{ {} }}", members.join(", "))
+        }
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,298 @@
+//! One value: read, checked against its type, and written in its one form.
+
+use std::collections::HashSet;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use super::{Fault, Walk};
+use crate::{json, shape, values};
+
+/// A column's type, ready for the walk.
+pub(super) struct Type {
+    kind: shape::Type,
+    nullable: bool,
+    /// Members of a record with their names as they are written; empty: any members.
+    members: Vec<(String, Vec<u8>, Type)>,
+    items: Option<Box<Type>>,
+}
+
+impl Type {
+    pub(super) fn of(field: &shape::Field) -> Self {
+        let members = |field: &shape::Field| {
+            let prefix = [&quoted(&field.key)[..], b":"].concat();
+            (field.key.clone(), prefix, Self::of(field))
+        };
+        Self {
+            kind: field.kind,
+            nullable: field.nullable,
+            members: field.fields.iter().map(members).collect(),
+            items: field.items.as_deref().map(|items| Box::new(Self::of(items))),
+        }
+    }
+
+    pub(super) fn anything() -> Self {
+        Self { kind: shape::Type::Json, nullable: true, members: Vec::new(), items: None }
+    }
+
+    /// Whether a value is of the JSON kind that the type has, whatever else may be wrong with it.
+    pub(super) fn is_kind(&self, value: &Value) -> bool {
+        use shape::Type as T;
+        match self.kind {
+            T::String | T::Decimal | T::Date | T::Datetime => value.is_string(),
+            T::Integer | T::Number => value.is_number(),
+            T::Boolean => value.is_boolean(),
+            T::Json => true,
+            T::Record => value.is_object(),
+            T::List => value.is_array(),
+        }
+    }
+}
+
+/// A name or text as JSON.
+pub(super) fn quoted(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() + 2);
+    write_text(&mut out, text);
+    out
+}
+
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(out, text).expect("text into memory");
+}
+
+/// The one form of a double: whole ones within ±(2^53−1) without a point, else the shortest digits that read back.
+fn write_number(out: &mut Vec<u8>, number: f64) -> bool {
+    match json::canonical(number) {
+        Some(number) => {
+            serde_json::to_writer(out, &number).expect("a number into memory");
+            true
+        }
+        None => false,
+    }
+}
+
+fn is_safe(number: i128) -> bool {
+    number.unsigned_abs() <= json::INTEGER_MAX.unsigned_abs().into()
+}
+
+pub(super) struct ValueSeed<'c, 'o> {
+    pub kind: &'c Type,
+    pub walk: &'c Walk,
+    pub out: &'o mut Vec<u8>,
+    pub depth: usize,
+}
+
+impl<'c> ValueSeed<'c, '_> {
+    fn mistyped<E: serde::de::Error>(&self, found: &str) -> E {
+        self.walk.fail(Fault::Mistyped(format!("expected {}, found {found}", self.kind.kind.word())))
+    }
+
+    fn refused<E: serde::de::Error>(&self, reason: &str) -> E {
+        self.walk.fail(Fault::Other(format!("expected {}: {reason}", self.kind.kind.word())))
+    }
+
+    fn deeper<E: serde::de::Error>(&self) -> Result<usize, E> {
+        match self.depth >= json::DEPTH_MAX {
+            true => Err(self.refused("nested too deep")),
+            false => Ok(self.depth + 1),
+        }
+    }
+
+    fn integer<E: serde::de::Error>(self, number: i128) -> Result<(), E> {
+        match self.kind.kind {
+            shape::Type::Integer | shape::Type::Json if is_safe(number) => {
+                self.out.extend_from_slice(number.to_string().as_bytes());
+                Ok(())
+            }
+            shape::Type::Integer | shape::Type::Json => Err(self.refused("an integer outside ±(2^53−1)")),
+            shape::Type::Number => {
+                write_number(self.out, number as f64);
+                Ok(())
+            }
+            _ => Err(self.mistyped("a number")),
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.kind.kind.word())
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<(), E> {
+        match self.kind.nullable || self.kind.kind == shape::Type::Json {
+            true => {
+                self.out.extend_from_slice(b"null");
+                Ok(())
+            }
+            false => Err(self.refused("found null")),
+        }
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<(), E> {
+        match self.kind.kind {
+            shape::Type::Boolean | shape::Type::Json => {
+                self.out.extend_from_slice(if value { b"true" } else { b"false" });
+                Ok(())
+            }
+            _ => Err(self.mistyped("a boolean")),
+        }
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<(), E> {
+        self.integer(value.into())
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<(), E> {
+        self.integer(value.into())
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {
+        match self.kind.kind {
+            shape::Type::Number => match write_number(self.out, value) {
+                true => Ok(()),
+                false => Err(self.refused("a number that is not finite")),
+            },
+            shape::Type::Json | shape::Type::Integer if value.fract() == 0.0 => {
+                match value.abs() <= json::INTEGER_MAX as f64 {
+                    true => self.integer(value as i128),
+                    false => Err(self.refused("an integer outside ±(2^53−1)")),
+                }
+            }
+            shape::Type::Json => match write_number(self.out, value) {
+                true => Ok(()),
+                false => Err(self.refused("a number that is not finite")),
+            },
+            shape::Type::Integer => Err(self.refused("a number with a fraction")),
+            _ => Err(self.mistyped("a number")),
+        }
+    }
+
+    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<(), E> {
+        match self.kind.kind {
+            shape::Type::String
+            | shape::Type::Decimal
+            | shape::Type::Date
+            | shape::Type::Datetime
+            | shape::Type::Json => {
+                if !values::is_text_of(self.kind.kind, value) {
+                    return Err(self.refused("a text of another form"));
+                }
+                write_text(self.out, value);
+                Ok(())
+            }
+            _ => Err(self.mistyped("a text")),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
+        if !matches!(self.kind.kind, shape::Type::List | shape::Type::Json) {
+            return Err(self.mistyped("a list"));
+        }
+        let depth = self.deeper()?;
+        let anything = Type::anything();
+        let kind = self.kind.items.as_deref().unwrap_or(&anything);
+        let (walk, out) = (self.walk, self.out);
+        out.push(b'[');
+        let mut index = 0_usize;
+        loop {
+            let before = out.len();
+            if index > 0 {
+                out.push(b',');
+            }
+            let seed = ValueSeed { kind, walk, out: &mut *out, depth };
+            if walk.at(access.next_element_seed(seed), || index.to_string())?.is_none() {
+                out.truncate(before);
+                out.push(b']');
+                return Ok(());
+            }
+            index += 1;
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, access: A) -> Result<(), A::Error> {
+        match self.kind.kind {
+            shape::Type::Record if !self.kind.members.is_empty() => self.record(access),
+            shape::Type::Record | shape::Type::Json => self.any_object(access),
+            _ => Err(self.mistyped("an object")),
+        }
+    }
+}
+
+impl ValueSeed<'_, '_> {
+    /// A nested record: its own members, in their order. One that is left out is null where it may be.
+    fn record<'de, A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
+        let depth = self.deeper()?;
+        let members = &self.kind.members;
+        let mut found: Vec<Option<Vec<u8>>> = vec![None; members.len()];
+        let mut others = HashSet::new();
+        while let Some(key) = access.next_key::<std::borrow::Cow<'_, str>>()? {
+            let twice = match members.iter().position(|(name, ..)| *name == key) {
+                Some(position) => {
+                    let mut out = Vec::new();
+                    let seed = ValueSeed { kind: &members[position].2, walk: self.walk, out: &mut out, depth };
+                    self.walk.at(access.next_value_seed(seed), || key.to_string())?;
+                    found[position].replace(out).is_some()
+                }
+                None => {
+                    self.walk.at(access.next_value::<IgnoredAny>(), || key.to_string())?;
+                    !others.insert(key.to_string())
+                }
+            };
+            if twice {
+                let fault = self.refused("a member is there twice");
+                return self.walk.at(Err(fault), || key.to_string());
+            }
+        }
+        self.out.push(b'{');
+        for (index, ((name, prefix, kind), value)) in members.iter().zip(found).enumerate() {
+            if index > 0 {
+                self.out.push(b',');
+            }
+            self.out.extend_from_slice(prefix);
+            match value {
+                Some(value) => self.out.extend_from_slice(&value),
+                None if kind.nullable || kind.kind == shape::Type::Json => self.out.extend_from_slice(b"null"),
+                None => {
+                    let fault = self.refused("a member is missing");
+                    return self.walk.at(Err(fault), || name.clone());
+                }
+            }
+        }
+        self.out.push(b'}');
+        Ok(())
+    }
+
+    fn any_object<'de, A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
+        let depth = self.deeper()?;
+        let anything = Type::anything();
+        let mut seen = HashSet::new();
+        self.out.push(b'{');
+        while let Some(key) = access.next_key::<String>()? {
+            if !seen.is_empty() {
+                self.out.push(b',');
+            }
+            write_text(self.out, &key);
+            self.out.push(b':');
+            let seed = ValueSeed { kind: &anything, walk: self.walk, out: &mut *self.out, depth };
+            self.walk.at(access.next_value_seed(seed), || key.clone())?;
+            if seen.contains(&key) {
+                let fault = self.refused("a member is there twice");
+                return self.walk.at(Err(fault), || key);
+            }
+            seen.insert(key);
+        }
+        self.out.push(b'}');
+        Ok(())
+    }
+}

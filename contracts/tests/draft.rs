@@ -1,0 +1,121 @@
+//! Drafts compile unchanged, whatever the source looks like.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use weir_contracts::{
+    Shape, compile,
+    draft::{Draft, Input, contract_name, draft},
+    form,
+};
+
+fn drafted(name: &str, shape: &Shape, choices: &BTreeMap<String, Vec<String>>) -> Draft {
+    let settings = json!({ "connection": "data", "path": "a \"b\": #c.csv" });
+    draft(&Input { name: &contract_name(name), adapter: "sheet", settings: &settings, shape, choices })
+}
+
+#[track_caller]
+fn check_compiles(draft: &Draft, shape: &Shape) -> weir_contracts::Contract {
+    let source =
+        form::read("draft", &draft.contract).unwrap_or_else(|problems| panic!("{}\n{problems:?}", draft.contract));
+    let shapes = source.collections.iter().map(|collection| (collection.name.clone(), shape.clone())).collect();
+    compile(&source, &shapes).unwrap_or_else(|problems| panic!("{}\n{problems:?}", draft.contract))
+}
+
+#[test]
+fn a_good_draft() {
+    let shape = Shape::read(
+        &json!({
+            "name": "order items",
+            "fields": [
+                { "key": "id", "type": "integer", "generated": true },
+                { "key": "customer", "type": "string", "description": "Who bought it: \"name\"." },
+                { "key": "status", "type": "string", "nullable": true },
+                { "key": "price", "type": "decimal" },
+                { "key": "gift", "type": "boolean", "nullable": true },
+                { "key": "ordered", "type": "date" },
+                { "key": "api_token", "type": "string" },
+                { "key": "two words", "type": "string", "nullable": true },
+                { "key": "extra", "type": "json", "nullable": true },
+            ],
+            "key": ["id"],
+        })
+        .to_string(),
+    )
+    .expect("a shape");
+    let choices = BTreeMap::from([("status".to_owned(), vec!["open".to_owned(), "no".to_owned(), "a: b".to_owned()])]);
+    let draft = drafted("Order Items (2024)", &shape, &choices);
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/draft.yaml");
+    if std::env::var_os("UPDATE_GOLDENS").is_some() {
+        std::fs::write(golden, &draft.contract).expect("writes the golden");
+    }
+    assert_eq!(draft.contract, std::fs::read_to_string(golden).unwrap_or_default());
+    assert!(draft.notes.iter().any(|note| note.contains("api_token")), "{:?}", draft.notes);
+    let contract = check_compiles(&draft, &shape);
+    let names: Vec<&str> = contract.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["get_order_items_2024_record", "list_order_items_2024", "create_order_items_2024_record"]);
+    assert!(!contract.collections[0].published.contains(&"api_token".to_owned()));
+}
+
+#[test]
+fn names_become_contract_names() {
+    for (name, expected) in [
+        ("airports", "airports"),
+        ("Größe 2024.csv", "grosse-2024-csv"),
+        ("2024", "t-2024"),
+        ("名前", "records"),
+        ("", "records"),
+        ("--a__b--", "a-b"),
+    ] {
+        assert_eq!(contract_name(name), expected);
+    }
+}
+
+fn shapes() -> impl Strategy<Value = Shape> {
+    let kinds = prop_oneof![
+        Just("string"),
+        Just("integer"),
+        Just("decimal"),
+        Just("number"),
+        Just("boolean"),
+        Just("date"),
+        Just("datetime"),
+        Just("json"),
+        Just("list"),
+    ];
+    let names = prop_oneof![4 => "[a-z_]{1,12}", 1 => "\\PC{1,20}", 1 => "(limit|cursor|min_a|a|id|password|no|null|true|1|-x)"];
+    let columns = proptest::collection::btree_map(names, (kinds, any::<bool>(), any::<bool>()), 1..12);
+    (columns, any::<u8>()).prop_map(|(columns, flags)| {
+        let fields: Vec<Value> = columns
+            .iter()
+            .map(|(key, (kind, nullable, generated))| json!({ "key": key, "type": kind, "nullable": nullable, "generated": generated }))
+            .collect();
+        let key: Vec<&String> = columns.iter().filter(|(_, (kind, ..))| !matches!(*kind, "json" | "list")).map(|(key, _)| key).take(usize::from(flags & 3)).collect();
+        let comparisons: &[&str] = match flags & 12 {
+            0 => &["equals"],
+            4 => &["equals", "contains", "at-least"],
+            8 => &["contains-ci", "at-most"],
+            _ => &["equals", "not-equals", "one-of", "at-least", "at-most", "contains", "contains-ci", "starts-with", "is-empty"],
+        };
+        let write: &[&str] = if flags & 16 == 0 { &[] } else { &["create", "update", "delete"] };
+        let shape = json!({
+            "name": "x", "fields": fields, "key": key,
+            "capabilities": { "read": true, "write": write, "matches": { "*": comparisons }, "order": ["*"] }
+        });
+        Shape::read(&shape.to_string()).expect("a shape")
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_draft_compiles(shape in shapes(), name in "\\PC{0,40}", choices in proptest::collection::vec("\\PC{0,12}", 1..4)) {
+        let unique: std::collections::BTreeSet<String> = choices.into_iter().collect();
+        let choices: BTreeMap<String, Vec<String>> =
+            shape.fields.iter().map(|field| (field.key.clone(), unique.iter().cloned().collect())).collect();
+        let draft = drafted(&name, &shape, &choices);
+        check_compiles(&draft, &shape);
+    }
+}

@@ -1,0 +1,239 @@
+//! A client that knows nothing but the error repairs any call in one retry.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+use weir_contracts::{compile, form, validate::ArgumentValidator};
+
+/// Follows `structuredContent` to the letter, as an agent's harness would.
+fn repair(arguments: &Value, error: &Value) -> Value {
+    let mut arguments = arguments.clone();
+    for problem in error["errors"].as_array().expect("a list of errors") {
+        let path = problem["path"].as_str().expect("a path");
+        let Some((parent, last)) = path.rsplit_once('/') else {
+            if let Some(example) = problem.get("example") {
+                arguments = example.clone();
+            }
+            continue;
+        };
+        let name = last.replace("~1", "/").replace("~0", "~");
+        let Some(parent) = arguments.pointer_mut(parent) else { continue };
+        match (parent, problem["reason"].as_str()) {
+            (Value::Object(map), Some("unknown_argument")) => {
+                let value = map.remove(&name);
+                if let (Some(value), Some(near)) = (value, problem["suggestion"].as_str()) {
+                    map.insert(near.to_owned(), value);
+                }
+            }
+            (Value::Object(map), _) => {
+                if let Some(example) = problem.get("example") {
+                    map.insert(name, example.clone());
+                }
+            }
+            (Value::Array(items), _) => {
+                if let (Some(example), Ok(index)) = (problem.get("example"), name.parse::<usize>()) {
+                    items[index] = example.clone();
+                }
+            }
+            _ => {}
+        }
+    }
+    arguments
+}
+
+#[track_caller]
+fn check_repairable(schema: &Value, arguments: &Value) {
+    let validator = ArgumentValidator::new(schema).expect("a good schema");
+    let Err(refused) = validator.validate(&arguments.to_string()) else { return };
+    let content = refused.structured_content();
+    assert!(!refused.errors.is_empty());
+    assert_eq!(content["field"], json!(refused.errors[0].field));
+    assert_eq!(content["reason"], json!(refused.errors[0].reason));
+    for error in &refused.errors {
+        let known = weir_contracts::validate::REASONS.iter().any(|(reason, _)| *reason == error.reason);
+        assert!(known, "{} is in the table", error.reason);
+    }
+    let repaired = repair(arguments, &content);
+    if let Err(again) = validator.validate(&repaired.to_string()) {
+        panic!("schema {schema}\nsent {arguments}\nerror {content}\nrepaired {repaired}\nagain {again:?}");
+    }
+}
+
+fn name() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-d]{1,3}", "[a-d]{1,2}/[a-d]~", "[é-ñ名前]{1,3}"]
+}
+
+fn field(depth: u32) -> BoxedStrategy<Value> {
+    let bounds = (-20_i32..20, 0_i32..20);
+    let choices = proptest::collection::btree_set("[a-z]{1,6}", 1..5);
+    let leaf = prop_oneof![
+        (0_u64..4, 0_u64..6)
+            .prop_map(|(least, more)| json!({"type": "text", "min_length": least, "max_length": least + more})),
+        prop_oneof![
+            Just("^[A-Z]{2}-\\d{3}$"),
+            Just("^(a|b)+$"),
+            Just("x"),
+            Just("^\\w+@\\w+\\.com$"),
+            Just("^[^a]{3,}$"),
+            Just("(?i)^abc")
+        ]
+        .prop_map(|pattern| json!({"type": "text", "pattern": pattern})),
+        Just(json!({"type": "text", "pattern": "^[a-z]+$", "min_length": 5, "max_length": 9})),
+        Just(json!({"type": "multiline"})),
+        Just(json!({"type": "email"})),
+        Just(json!({"type": "url"})),
+        Just(json!({"type": "date"})),
+        Just(json!({"type": "datetime"})),
+        Just(json!({"type": "checkbox"})),
+        Just(json!({"type": "file"})),
+        Just(json!({"type": "number"})),
+        bounds.clone().prop_map(|(least, more)| json!({"type": "number", "min": least, "max": least + more})),
+        bounds.prop_map(
+            |(least, more)| json!({"type": "number", "min": f64::from(least) + 0.5, "max": f64::from(least + more) + 0.75})
+        ),
+        (1_i32..5, 1_i32..50)
+            .prop_map(|(step, least)| json!({"type": "number", "step": step, "min": least, "max": least + 10})),
+        Just(json!({"type": "number", "step": 0.1, "min": 0.25})),
+        choices.clone().prop_map(|choices| json!({"type": "dropdown", "choices": choices})),
+        (choices, 0_u64..3).prop_map(|(choices, least)| {
+            let least = least.min(choices.len() as u64);
+            json!({"type": "multi-choice", "choices": choices, "min_items": least})
+        }),
+    ];
+    let leaf = (leaf, any::<bool>(), any::<bool>()).prop_map(|(mut field, required, nullable)| {
+        field["required"] = required.into();
+        field["nullable"] = nullable.into();
+        field
+    });
+    match depth {
+        0 => leaf.boxed(),
+        _ => prop_oneof![
+            4 => leaf,
+            1 => fields(depth - 1).prop_map(|fields| json!({"type": "record", "fields": fields})),
+            1 => (field(depth - 1), 0_u64..3).prop_map(|(mut of, least)| {
+                of.as_object_mut().expect("a field").remove("required");
+                json!({"type": "list", "of": of, "min_items": least, "max_items": least + 2})
+            }),
+        ]
+        .boxed(),
+    }
+}
+
+fn fields(depth: u32) -> BoxedStrategy<Vec<Value>> {
+    proptest::collection::vec((name(), field(depth)), 0..6)
+        .prop_map(|fields| {
+            let named: BTreeMap<String, Value> = fields.into_iter().collect();
+            named
+                .into_iter()
+                .map(|(name, mut field)| {
+                    field["name"] = name.into();
+                    field
+                })
+                .collect()
+        })
+        .boxed()
+}
+
+fn anything() -> BoxedStrategy<Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-30_i64..30).prop_map(Value::from),
+        (-30.0_f64..30.0).prop_map(Value::from),
+        "[a-z]{0,7}".prop_map(Value::from),
+        Just(json!("2024-01-31")),
+    ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::btree_map(name(), inner, 0..4).prop_map(|map| json!(map)),
+        ]
+    })
+    .boxed()
+}
+
+fn arguments() -> impl Strategy<Value = Value> {
+    proptest::collection::btree_map(prop_oneof![name(), "[a-e]{1,4}"], anything(), 0..7).prop_map(|map| json!(map))
+}
+
+fn schema_of(fields: &[Value], update: bool) -> Value {
+    let form = json!([{ "tool": "t", "fields": fields }]);
+    let source = form::read("-", &form.to_string()).expect("a form");
+    let contract = compile(&source, &BTreeMap::new()).unwrap_or_else(|problems| panic!("{form}\n{problems:?}"));
+    let mut schema = contract.tools[0].input_schema.clone();
+    let count = schema["properties"].as_object().map_or(0, Map::len);
+    let required = schema["required"].as_array().map_or(0, Vec::len);
+    // As an update has it: something beside what is required.
+    if update && count > required {
+        schema["minProperties"] = (required + 1).into();
+    }
+    schema
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn one_retry_repairs(fields in fields(2), arguments in arguments(), update in any::<bool>()) {
+        check_repairable(&schema_of(&fields, update), &arguments);
+    }
+
+    #[test]
+    fn the_sent_values_are_never_told(fields in fields(1), secret in "[A-Z]{12}") {
+        let schema = schema_of(&fields, false);
+        let validator = ArgumentValidator::new(&schema).expect("a schema");
+        let names = schema["properties"].as_object().map(|all| all.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+        let sent: Map<String, Value> =
+            names.into_iter().map(|name| (name, json!({ "deep": [secret.as_str()] }))).collect();
+        if let Err(refused) = validator.validate(&Value::Object(sent).to_string()) {
+            prop_assert!(!refused.structured_content().to_string().contains(&secret));
+        }
+    }
+}
+
+/// Schemas people write by hand, with what the field table has not.
+#[test]
+fn other_schemas() {
+    let schemas = [
+        json!({"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}, "required": ["a"]}),
+        json!({"type": "object", "properties": {"a": {"anyOf": [{"type": "integer", "minimum": 3}, {"type": "string", "enum": ["x"]}]}}, "required": ["a"]}),
+        json!({"type": "object", "properties": {"a": {"oneOf": [{"const": 1}, {"const": 2}]}}, "required": ["a"]}),
+        json!({"type": "object", "properties": {"a": {"oneOf": [
+            {"type": "object", "properties": {"k": {"const": "x"}, "n": {"type": "integer"}}, "required": ["k", "n"], "additionalProperties": false},
+            {"type": "object", "properties": {"k": {"const": "y"}, "s": {"type": "string"}}, "required": ["k", "s"], "additionalProperties": false},
+        ]}}, "required": ["a"]}),
+        json!({"$defs": {"p": {"type": "string", "pattern": "^[0-9]{4}$"}}, "type": "object", "properties": {"a": {"$ref": "#/$defs/p"}}, "required": ["a"]}),
+        json!({"$defs": {"node": {"type": "object", "properties": {"v": {"type": "integer"}, "next": {"$ref": "#/$defs/node"}}, "required": ["v"]}}, "type": "object", "properties": {"a": {"$ref": "#/$defs/node"}}, "required": ["a"]}),
+        json!({"type": "object", "properties": {"a": {"allOf": [{"type": "integer"}, {"minimum": 5}, {"maximum": 7}]}}, "required": ["a"]}),
+        json!({"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}], "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "additionalProperties": false}),
+        json!({"type": "object", "properties": {"a": {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "items": false, "minItems": 2}}, "required": ["a"]}),
+        json!({"type": "object", "properties": {"a": {"type": "array", "contains": {"const": 5}}}, "required": ["a"]}),
+        json!({"type": "object", "properties": {"a": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}}, "required": ["a"]}),
+        json!({"type": "object", "properties": {"a": {"not": {"type": "string"}, "type": ["string", "integer"]}}, "required": ["a"]}),
+        json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "dependentRequired": {"a": ["b"]}, "unevaluatedProperties": false}),
+        json!({"type": "object", "properties": {"a": {"type": "integer"}}, "if": {"properties": {"a": {"const": 1}}}, "then": {"required": ["b"]}, "required": ["a"]}),
+        json!({"type": "object", "patternProperties": {"^x": {"type": "integer"}}, "propertyNames": {"maxLength": 4}, "additionalProperties": false}),
+        json!({"type": "object", "properties": {"a": {"type": "string", "format": "email", "minLength": 30}}, "required": ["a"]}),
+        json!({"type": "object", "properties": {"a": {"type": "string", "format": "uuid"}, "b": {"format": "ipv4", "type": "string"}}, "required": ["a", "b"]}),
+    ];
+    let sent = [
+        json!({}),
+        json!({"a": null}),
+        json!({"a": 1}),
+        json!({"a": "zzz"}),
+        json!({"a": []}),
+        json!({"a": {"k": "x"}}),
+        json!({"a": {"v": "no", "next": {"v": "no"}}}),
+        json!({"a": [1, 2, 3]}),
+        json!({"b": "q", "c": 1}),
+        json!({"x1": "no", "xtoolong": 1, "y": 2}),
+        json!({"a": true, "b": [], "unknown": {}}),
+        json!({"a": 0.5}),
+    ];
+    for schema in &schemas {
+        for arguments in &sent {
+            check_repairable(schema, arguments);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What is refused at the gate, and in which words.
+
+use serde_json::{Value, json};
+use weir_contracts::validate::{ArgumentValidator, InvalidArguments};
+
+fn ticket() -> Value {
+    json!({
+        "type": "object",
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "properties": {
+            "subject": { "type": "string", "minLength": 2 },
+            "priority": { "type": "integer", "minimum": 1, "maximum": 5 },
+            "status": { "type": "string", "enum": ["open", "pending", "closed"] },
+            "due": { "type": "string", "format": "date" },
+            "email": { "type": "string", "format": "email" },
+            "tags": { "type": "array", "items": { "type": "string" }, "uniqueItems": true }
+        },
+        "required": ["subject", "priority"],
+        "additionalProperties": false
+    })
+}
+
+fn refused(schema: &Value, raw: &str) -> Value {
+    let validator = ArgumentValidator::new(schema).expect("a schema");
+    validator.validate(raw).expect_err(raw).structured_content()
+}
+
+#[test]
+fn errors_tell_everything_in_the_schemas_order() {
+    let raw = r#"{"tags":["a","a"],"statsu":"opn","email":"nobody","due":"2024-02-30","status":"opne","priority":9}"#;
+    let expected = json!({
+        "code": "invalid_arguments",
+        "message": "Invalid arguments: 'subject' is required (6 more).",
+        "field": "subject",
+        "reason": "missing_required",
+        "errors": [
+            { "field": "subject", "path": "/subject", "reason": "missing_required", "constraint": { "type": "string", "minLength": 2 }, "example": "text" },
+            { "field": "priority", "path": "/priority", "reason": "out_of_range", "constraint": { "minimum": 1, "maximum": 5 }, "example": 1 },
+            { "field": "status", "path": "/status", "reason": "not_in_enum", "constraint": { "enum": ["open", "pending", "closed"] }, "example": "open", "suggestion": "open" },
+            { "field": "due", "path": "/due", "reason": "bad_format", "constraint": { "format": "date" }, "example": "2024-01-01" },
+            { "field": "email", "path": "/email", "reason": "bad_format", "constraint": { "format": "email" }, "example": "user@example.com" },
+            { "field": "tags", "path": "/tags", "reason": "not_unique", "constraint": { "uniqueItems": true }, "example": ["text"] },
+            { "field": "statsu", "path": "/statsu", "reason": "unknown_argument" }
+        ]
+    });
+    let found = refused(&ticket(), raw);
+    assert_eq!(serde_json::to_string_pretty(&found).unwrap(), serde_json::to_string_pretty(&expected).unwrap());
+}
+
+#[test]
+fn the_seeds_words() {
+    let schema = json!({ "type": "object", "properties": { "email": { "type": "string", "format": "email" } }, "required": ["email"] });
+    let found = refused(&schema, "{}");
+    assert_eq!(found["message"], "Invalid arguments: 'email' is required.");
+    assert_eq!(found["field"], "email");
+    assert_eq!(found["reason"], "missing_required");
+}
+
+#[test]
+fn a_misspelt_name_is_renamed_only_where_that_repairs() {
+    let near = refused(&ticket(), r#"{"subjet":"hello","priority":1}"#);
+    assert_eq!(near["errors"][1]["suggestion"], "subject");
+    let unfit = refused(&ticket(), r#"{"subjet":5,"priority":1}"#);
+    assert_eq!(unfit["errors"][1].get("suggestion"), None);
+    let taken = refused(&ticket(), r#"{"subject":"hello","subjet":"hello","priority":1}"#);
+    assert_eq!(taken["errors"][0].get("suggestion"), None);
+}
+
+#[test]
+fn unreadable_arguments() {
+    for (raw, reason, path) in [
+        ("", "invalid_json", ""),
+        ("{", "invalid_json", ""),
+        ("[]", "wrong_type", ""),
+        ("null", "wrong_type", ""),
+        (r#"{"subject":"ab","subject":"ab","priority":1}"#, "duplicate_key", "/subject"),
+        (r#"{"subject":"ab","priority":9007199254740993}"#, "out_of_range", "/priority"),
+        (r#"{"subject":"ab","priority":1e300}"#, "out_of_range", "/priority"),
+        (r#"{"subject":"ab","priority":1e400}"#, "out_of_range", "/priority"),
+        (r#"{"subject":"\ud800b","priority":1}"#, "invalid_json", ""),
+        (&format!(r#"{{"subject":{}1{}}}"#, "[".repeat(70), "]".repeat(70)), "too_deep", ""),
+        (r#"{"subject":"ab","priority":1.5}"#, "wrong_type", "/priority"),
+        (r#"{"subject":"ab","priority":"1"}"#, "wrong_type", "/priority"),
+        (r#"{"subject":"ab","priority":true}"#, "wrong_type", "/priority"),
+    ] {
+        let found = refused(&ticket(), raw);
+        assert_eq!(found["errors"][0]["reason"], reason, "{raw}: {found}");
+        assert_eq!(found["errors"][0]["path"], path, "{raw}: {found}");
+        assert!(found["errors"][0].get("example").is_some(), "{raw}: {found}");
+    }
+}
+
+#[test]
+fn integers_arrive_as_integers() {
+    let validator = ArgumentValidator::new(&ticket()).expect("a schema");
+    let read = validator.validate(r#"{"subject":"ab","priority":5.0}"#).expect("valid");
+    assert_eq!(Value::Object(read).to_string(), r#"{"subject":"ab","priority":5}"#);
+}
+
+#[test]
+fn formats_are_asserted() {
+    for (format, good, bad) in [
+        ("date", "2024-02-29", "2023-02-29"),
+        ("date", "2024-02-29", "2024-2-9"),
+        ("date-time", "2024-02-29T10:00:00+02:00", "2024-02-29T10:00:00"),
+        ("date-time", "2024-02-29T10:00:00.5Z", "2024-02-29 10:00:00Z"),
+        ("email", "a@b.example", "a@"),
+        ("email", "a@b.example", "a b@c.example"),
+        ("uri", "https://example.com/a?b#c", "example.com/a"),
+        ("uri", "urn:isbn:123", "https://exa mple.com"),
+        ("uuid", "123e4567-e89b-12d3-a456-426614174000", "123e4567"),
+        ("ipv4", "192.0.2.1", "192.0.2.256"),
+    ] {
+        let schema = json!({ "type": "object", "properties": { "v": { "type": "string", "format": format } } });
+        let validator = ArgumentValidator::new(&schema).expect("a schema");
+        assert!(validator.validate(&json!({ "v": good }).to_string()).is_ok(), "{format} {good}");
+        let error = validator.validate(&json!({ "v": bad }).to_string()).expect_err(bad);
+        assert_eq!(error.errors[0].reason, "bad_format");
+    }
+}
+
+#[test]
+fn steps_of_a_tenth_are_exact() {
+    let schema = json!({ "type": "object", "properties": { "v": { "type": "number", "multipleOf": 0.01 } } });
+    let validator = ArgumentValidator::new(&schema).expect("a schema");
+    for good in ["19.99", "0.07", "1.1", "4.35", "1234567.89", "0"] {
+        assert!(validator.validate(&format!(r#"{{"v":{good}}}"#)).is_ok(), "{good}");
+    }
+    assert!(validator.validate(r#"{"v":0.005}"#).is_err());
+}
+
+#[test]
+fn hostile_schemas_are_refused_or_harmless() {
+    for (schema, word) in [
+        (json!({ "$schema": "http://json-schema.org/draft-07/schema#", "type": "object" }), "dialect"),
+        (json!({ "$ref": "https://example.com/schema" }), ""),
+        (json!({ "$ref": "file:///etc/passwd" }), ""),
+        (json!({ "$ref": "#" }), "itself"),
+        (
+            json!({ "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "$ref": "#/$defs/a" } }, "$ref": "#/$defs/a" }),
+            "itself",
+        ),
+        (
+            json!({ "$defs": { "a": { "anyOf": [{ "type": "string" }, { "$ref": "#/$defs/a" }] } }, "$ref": "#/$defs/a" }),
+            "itself",
+        ),
+        (json!({ "$ref": "#/nowhere" }), ""),
+        (json!({ "properties": { "a": { "pattern": "(" } } }), ""),
+        (json!({ "properties": { "a": { "pattern": "(?=a)b" } } }), ""),
+        (json!({ "properties": { "a": { "pattern": "(?:a{1000}){1000}" } } }), ""),
+        (json!({ "multipleOf": 0 }), ""),
+        (json!({ "type": "objekt" }), ""),
+        (json!([]), "boolean"),
+        (json!(7), "boolean"),
+    ] {
+        let error = ArgumentValidator::new(&schema).err().unwrap_or_else(|| panic!("{schema} is taken"));
+        assert!(error.contains(word), "{schema}: {error}");
+    }
+    // Catastrophic elsewhere, linear here.
+    let schema = json!({ "properties": { "a": { "type": "string", "pattern": "^(a+)+$" } } });
+    let validator = ArgumentValidator::new(&schema).expect("a schema");
+    assert!(validator.validate(&json!({ "a": "a".repeat(50_000) + "!" }).to_string()).is_err());
+    // A chain of a thousand references.
+    let mut defs = serde_json::Map::new();
+    for index in 0..1_000 {
+        defs.insert(format!("d{index}"), json!({ "$ref": format!("#/$defs/d{}", index + 1) }));
+    }
+    defs.insert("d1000".into(), json!({ "type": "object" }));
+    let chain = json!({ "$defs": defs, "$ref": "#/$defs/d0" });
+    assert!(ArgumentValidator::new(&chain).is_ok_and(|validator| validator.validate("{}").is_ok()));
+}
+
+#[test]
+fn schemas_of_every_kind_are_taken() {
+    for schema in [
+        json!(true),
+        json!({}),
+        json!({ "$schema": "https://json-schema.org/draft/2020-12/schema#", "type": "object" }),
+        json!({ "$defs": { "tree": { "type": "object", "properties": { "kids": { "type": "array", "items": { "$ref": "#/$defs/tree" } } } } }, "$ref": "#/$defs/tree" }),
+        json!({ "$id": "https://example.com/a", "$defs": { "s": { "$anchor": "s", "type": "string" } }, "properties": { "a": { "$ref": "#s" } } }),
+        json!({ "properties": { "__proto__": { "type": "string" }, "constructor": {}, "": {} } }),
+        json!({ "if": { "required": ["a"] }, "then": { "required": ["b"] }, "else": {} }),
+    ] {
+        let validator = ArgumentValidator::new(&schema).unwrap_or_else(|error| panic!("{schema}: {error}"));
+        assert!(validator.validate("{}").is_ok(), "{schema}");
+    }
+    let nothing = ArgumentValidator::new(&json!(false)).expect("a schema");
+    assert!(nothing.validate("{}").is_err());
+}
+
+#[test]
+fn a_bad_cursor_has_its_place() {
+    let content = InvalidArguments::bad_cursor().structured_content();
+    assert_eq!(content["field"], "cursor");
+    assert_eq!(content["reason"], "bad_cursor");
+}
+
+#[test]
+fn a_million_wrong_items_are_bounded() {
+    let raw = format!(r#"{{"subject":"ab","priority":1,"tags":[{}]}}"#, vec!["1"; 200_000].join(","));
+    let found = refused(&ticket(), &raw);
+    assert!(found["errors"].as_array().is_some_and(|errors| errors.len() <= 32));
+    let many: serde_json::Map<String, Value> = (0..20_000).map(|index| (format!("k{index}"), json!(1))).collect();
+    let found = refused(&ticket(), &Value::Object(many).to_string());
+    assert!(found["errors"].as_array().is_some_and(|errors| errors.len() <= 32));
+}
