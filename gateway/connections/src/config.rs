@@ -1,11 +1,16 @@
 //! What an operator writes under `[connections.NAME]` of `weir.toml`.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use serde::Deserialize;
 
-/// Values that hold secrets may be references: `env:NAME` or `file:path`.
-#[derive(Clone, Debug, Deserialize)]
+/// `url`, `base_url` and the values of `headers` may hold secrets by reference: `env:NAME` or `file:path` as the whole
+/// value, or `${env:NAME}` and `${file:path}` inside it (`"Bearer ${env:TOKEN}"`).
+#[derive(Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum ConnectionConfig {
     Sqlite {
@@ -36,4 +41,88 @@ pub enum ConnectionConfig {
         #[serde(default)]
         write: bool,
     },
+}
+
+/// Replaces the references to secrets. The error names the reference, never a value.
+pub(crate) fn resolve(value: &str, base: &Path) -> Result<String, String> {
+    if value.starts_with("env:") || value.starts_with("file:") {
+        return secret(value, base);
+    }
+    let mut resolved = String::with_capacity(value.len());
+    let mut rest = value;
+    while let Some(start) = rest.find("${env:").into_iter().chain(rest.find("${file:")).min() {
+        let Some(length) = rest[start..].find('}') else {
+            return Err("`${` is never closed by `}`".to_owned());
+        };
+        resolved.push_str(&rest[..start]);
+        resolved.push_str(&secret(&rest[start + 2..start + length], base)?);
+        rest = &rest[start + length + 1..];
+    }
+    resolved.push_str(rest);
+    Ok(resolved)
+}
+
+fn secret(reference: &str, base: &Path) -> Result<String, String> {
+    let value = if let Some(name) = reference.strip_prefix("env:") {
+        std::env::var(name).map_err(|_| format!("the environment variable {name} is not set, or not Unicode"))?
+    } else {
+        let path = base.join(reference.strip_prefix("file:").unwrap_or(reference));
+        let content = std::fs::read_to_string(&path)
+            .map_err(|error| format!("the secret file {} cannot be read: {}", path.display(), error.kind()))?;
+        content.trim_end_matches(['\r', '\n']).to_owned()
+    };
+    if value.is_empty() {
+        return Err(format!("the secret `{reference}` is empty"));
+    }
+    Ok(value)
+}
+
+/// Leaves out whatever may hold a credential, written there or not.
+impl fmt::Debug for ConnectionConfig {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite { path, write } => {
+                out.debug_struct("Sqlite").field("path", path).field("write", write).finish()
+            }
+            Self::Postgresql { write, pool_max, .. } => {
+                out.debug_struct("Postgresql").field("write", write).field("pool_max", pool_max).finish_non_exhaustive()
+            }
+            Self::Http { headers, write, .. } => out
+                .debug_struct("Http")
+                .field("headers", &headers.keys().collect::<Vec<_>>())
+                .field("write", write)
+                .finish_non_exhaustive(),
+            Self::Files { path, write } => out.debug_struct("Files").field("path", path).field("write", write).finish(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_resolved_and_never_printed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("token"), "hunter2\n").expect("written");
+        let cases = [
+            ("plain", Ok("plain")),
+            ("file:token", Ok("hunter2")),
+            ("Bearer ${file:token}", Ok("Bearer hunter2")),
+            ("a${file:token}b${file:token}c", Ok("ahunter2bhunter2c")),
+            ("${file:token", Err("never closed")),
+            ("env:WEIR_NO_SUCH_VARIABLE", Err("WEIR_NO_SUCH_VARIABLE is not set")),
+            ("file:absent", Err("cannot be read")),
+        ];
+        for (value, expected) in cases {
+            match (resolve(value, folder.path()), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                (Err(found), Err(expected)) => assert!(found.contains(expected), "{value}: {found}"),
+                (found, _) => panic!("{value}: {found:?}"),
+            }
+        }
+        let config =
+            ConnectionConfig::Postgresql { url: "postgresql://u:hunter2@h/d".into(), write: false, pool_max: None };
+        assert!(!format!("{config:?}").contains("hunter2"));
+    }
 }

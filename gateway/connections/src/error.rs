@@ -1,7 +1,8 @@
 //! Why a connection failed, in the words the plugin interface uses.
 
-/// `code` is one of: denied, unavailable, timeout, cancelled, conflict, not_found, invalid, too_large, upstream_error.
-#[derive(Clone, Debug, thiserror::Error)]
+/// `code` is one of: denied, unavailable, timeout, cancelled, conflict, not_found, invalid, too_large,
+/// source_changed, upstream_error.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
 pub struct ConnectionError {
     pub code: &'static str,
@@ -16,6 +17,11 @@ pub struct ConnectionError {
 impl ConnectionError {
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), field: None, retry_after_ms: None, details: None }
+    }
+
+    pub fn field(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self
     }
 
     pub fn details(mut self, details: impl std::fmt::Display) -> Self {

@@ -1,46 +1,163 @@
 //! Files under one root. No path leaves it, through no link.
+//!
+//! Opening goes through `cap-std`, which resolves every component beneath the root and refuses a link that leads
+//! out, also when somebody swaps one in while a path is being resolved. The rules here come on top: they keep paths
+//! portable and leave hidden files alone.
+
+mod listing;
+mod path;
+mod replace;
+mod version;
+
+use std::{
+    io::{self, ErrorKind},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use cap_std::{ambient_authority, fs::Dir};
 
 use crate::ConnectionError;
+use path::RootedPath;
+use version::Versions;
 
-pub struct FileRoot {}
+/// The most bytes one `read` answers.
+pub const READ_MAX_BYTES: u32 = 1024 * 1024;
 
+#[derive(Clone)]
+pub struct FileRoot {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    root: PathBuf,
+    writable: bool,
+    versions: Versions,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
-    /// Changes whenever the content does.
+    /// Changes whenever the content does, and only then.
     pub version: String,
     pub size: u64,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     pub paths: Vec<String>,
     pub next: Option<String>,
 }
 
 impl FileRoot {
+    /// The folder need not be there yet: until it is, calls answer `unavailable`.
+    pub fn new(root: PathBuf, writable: bool) -> Self {
+        Self { inner: Arc::new(Inner { root, writable, versions: Versions::default() }) }
+    }
+
     pub fn writable(&self) -> bool {
-        false
+        self.inner.writable
     }
 
-    pub async fn stat(&self, _path: &str) -> Result<Info, ConnectionError> {
-        Err(ConnectionError::new("not_found", "no such file"))
+    /// Where the root lies, for the operator's checks; never shown to a caller.
+    pub fn root(&self) -> &std::path::Path {
+        &self.inner.root
     }
 
-    /// At most 1 MiB.
-    pub async fn read(&self, _path: &str, _offset: u64, _length: u32) -> Result<Vec<u8>, ConnectionError> {
-        Err(ConnectionError::new("not_found", "no such file"))
+    pub async fn stat(&self, path: &str) -> Result<Info, ConnectionError> {
+        let path = RootedPath::parse(path)?;
+        self.blocking(move |inner| inner.versions.info(&inner.open_root()?, &path)).await
     }
 
-    /// Whole and atomic: per-path lock across processes, temporary file, fsync, rename, fsync of the folder.
+    /// At most [`READ_MAX_BYTES`]; an empty answer is the end of the file.
+    pub async fn read(&self, path: &str, offset: u64, length: u32) -> Result<Vec<u8>, ConnectionError> {
+        let path = RootedPath::parse(path)?;
+        if length > READ_MAX_BYTES {
+            return Err(ConnectionError::new("too_large", "at most 1 MiB can be read at once").field("length"));
+        }
+        self.blocking(move |inner| {
+            use std::os::unix::fs::FileExt;
+            let file = open_file(&inner.open_root()?, &path)?.into_std();
+            let mut content = vec![0; length as usize];
+            let mut filled = 0;
+            while filled < content.len() {
+                match file.read_at(&mut content[filled..], offset.saturating_add(filled as u64)) {
+                    Ok(0) => break,
+                    Ok(count) => filled += count,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => return Err(failed(error)),
+                }
+            }
+            content.truncate(filled);
+            Ok(content)
+        })
+        .await
+    }
+
+    /// Whole and atomic: a lock across processes, temporary file, fsync, rename, fsync of the folder.
     /// `if_version`: the version the content was made from; `conflict` when the file has moved on.
     pub async fn replace(
         &self,
-        _path: &str,
-        _if_version: Option<&str>,
-        _content: Vec<u8>,
+        path: &str,
+        if_version: Option<&str>,
+        content: Vec<u8>,
     ) -> Result<String, ConnectionError> {
-        Err(ConnectionError::new("denied", "read-only"))
+        if !self.inner.writable {
+            return Err(ConnectionError::new("denied", "the files of this connection are read-only"));
+        }
+        let path = RootedPath::parse(path)?;
+        let if_version = if_version.map(str::to_owned);
+        // On a blocking thread, so it runs to its end even when nobody waits for it any more.
+        self.blocking(move |inner| {
+            replace::replace(&inner.open_root()?, &inner.versions, &path, if_version.as_deref(), &content)
+        })
+        .await
     }
 
-    pub async fn list(&self, _prefix: &str, _cursor: Option<&str>) -> Result<Listing, ConnectionError> {
-        Err(ConnectionError::new("not_found", "no such folder"))
+    /// Paths of files that begin with `prefix`, in order, a thousand at a time; hidden files are left out.
+    pub async fn list(&self, prefix: &str, cursor: Option<&str>) -> Result<Listing, ConnectionError> {
+        let prefix = path::Prefix::parse(prefix)?;
+        let cursor = cursor.map(str::to_owned);
+        self.blocking(move |inner| listing::list(&inner.open_root()?, &prefix, cursor.as_deref())).await
     }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner) -> Result<T, ConnectionError> + Send + 'static,
+    ) -> Result<T, ConnectionError> {
+        let inner = self.inner.clone();
+        match tokio::task::spawn_blocking(move || work(&inner)).await {
+            Ok(result) => result,
+            Err(error) => Err(ConnectionError::new("upstream_error", "the file access failed").details(error)),
+        }
+    }
+}
+
+impl Inner {
+    /// Opened anew each time (a microsecond), so that a root that appears or is exchanged is simply found.
+    fn open_root(&self) -> Result<Dir, ConnectionError> {
+        Dir::open_ambient_dir(&self.root, ambient_authority())
+            .map_err(|error| ConnectionError::new("unavailable", "the folder cannot be opened").details(error))
+    }
+}
+
+/// Opens a regular file only: a pipe would block, a device is nobody's table.
+fn open_file(root: &Dir, path: &RootedPath) -> Result<cap_std::fs::File, ConnectionError> {
+    let metadata = root.metadata(path.as_path()).map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(ConnectionError::new("invalid", "the path does not name a file").field("path"));
+    }
+    root.open(path.as_path()).map_err(failed)
+}
+
+/// The system's word for a failure, in ours. The message never holds a path of the machine.
+fn failed(error: io::Error) -> ConnectionError {
+    let (code, message) = match error.kind() {
+        ErrorKind::NotFound => ("not_found", "there is no such file"),
+        ErrorKind::PermissionDenied => ("denied", "the file may not be reached"),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ("unavailable", "the disk is full"),
+        ErrorKind::ReadOnlyFilesystem => ("denied", "the disk is read-only"),
+        ErrorKind::NotADirectory | ErrorKind::IsADirectory => ("not_found", "there is no such file"),
+        _ => ("upstream_error", "the file cannot be used"),
+    };
+    ConnectionError::new(code, message).details(error)
 }

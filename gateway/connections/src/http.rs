@@ -1,10 +1,36 @@
 //! Web services: one base URL with its credentials. A guest chooses method, path, query and body; never a host.
 
-use std::time::Instant;
+mod headers;
+mod target;
+
+use std::time::{Duration, Instant};
+
+use reqwest::{
+    Client, Method, StatusCode, Url,
+    header::{CONTENT_ENCODING, HeaderMap, LOCATION},
+    redirect::Policy,
+};
 
 use crate::ConnectionError;
 
-pub struct HttpConnection {}
+const RESPONSE_MAX_BYTES: u64 = 8 * 1024 * 1024;
+const REQUEST_MAX_BYTES: usize = 8 * 1024 * 1024;
+const CONNECT_MAX: Duration = Duration::from_secs(2);
+const REDIRECTS_MAX: usize = 3;
+
+pub struct HttpConnection {
+    client: Client,
+    base: Url,
+    headers: HeaderMap,
+    writable: bool,
+    limits: Limits,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    timeout: Option<Duration>,
+    response_max_bytes: u64,
+}
 
 pub struct Request {
     pub method: String,
@@ -15,24 +41,194 @@ pub struct Request {
     pub body: Option<Vec<u8>>,
 }
 
+#[derive(Debug)]
 pub struct Response {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-impl HttpConnection {
-    /// True where methods other than GET and HEAD may be sent.
-    pub fn writable(&self) -> bool {
-        false
-    }
+/// Makes ring the process's provider of cryptography. Several TLS users may try; the first one stays, and it is the
+/// same.
+pub fn install_tls() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
 
-    pub async fn send(&self, _request: Request, _deadline: Instant) -> Result<Response, ConnectionError> {
-        Err(ConnectionError::new("unavailable", "not connected"))
+impl Limits {
+    pub fn new(timeout_ms: Option<u64>, response_max_bytes: Option<u64>) -> Self {
+        Self {
+            timeout: timeout_ms.map(Duration::from_millis),
+            response_max_bytes: response_max_bytes.unwrap_or(RESPONSE_MAX_BYTES),
+        }
     }
 }
 
-/// Chooses the process's one TLS stack; the first caller wins.
-pub fn install_tls() {
-    drop(rustls::crypto::ring::default_provider().install_default());
+impl HttpConnection {
+    pub(crate) fn new(
+        base_url: &str,
+        headers: &[(String, String)],
+        writable: bool,
+        limits: Limits,
+    ) -> Result<Self, String> {
+        let base = target::base(base_url)?;
+        let headers = headers::of_connection(headers)?;
+        install_tls();
+        let client = Client::builder()
+            .redirect(Policy::none())
+            .connect_timeout(CONNECT_MAX)
+            .pool_idle_timeout(Duration::from_secs(30))
+            .tcp_nodelay(true)
+            // What goes out, and where to, is what the operator wrote; not what happens to be in the environment.
+            .no_proxy()
+            .build()
+            .map_err(|error| format!("the HTTP client cannot be built: {error}"))?;
+        Ok(Self { client, base, headers, writable, limits })
+    }
+
+    /// True where methods other than GET and HEAD may be sent.
+    pub fn writable(&self) -> bool {
+        self.writable
+    }
+
+    /// Any answer of the service, whatever its status, but a redirect. Redirects of a GET or HEAD that stay under the
+    /// base URL are followed. A request that may change something runs to its end or the deadline even when the
+    /// returned future is dropped.
+    pub async fn send(&self, request: Request, deadline: Instant) -> Result<Response, ConnectionError> {
+        let method = method(&request.method)?;
+        let reads = method == Method::GET || method == Method::HEAD;
+        if !reads && !self.writable {
+            return Err(ConnectionError::new("denied", "the web service connection is read-only"));
+        }
+        if request.body.as_ref().is_some_and(|body| body.len() > REQUEST_MAX_BYTES) {
+            return Err(ConnectionError::new("too_large", "the request's body is larger than 8 MiB"));
+        }
+        let url = target::url(&self.base, &request.path, &request.query)?;
+        let headers = headers::of_request(&request.headers, &self.headers)?;
+        let deadline = self.limits.timeout.map_or(deadline, |timeout| deadline.min(Instant::now() + timeout));
+        let exchange = Exchange {
+            client: self.client.clone(),
+            base: self.base.clone(),
+            method,
+            url,
+            headers,
+            body: request.body,
+            response_max_bytes: self.limits.response_max_bytes,
+        };
+        let within = async move {
+            tokio::time::timeout_at(deadline.into(), exchange.run()).await.unwrap_or_else(|_| Err(timed_out()))
+        };
+        if reads {
+            return within.await;
+        }
+        tokio::spawn(within)
+            .await
+            .unwrap_or_else(|error| Err(ConnectionError::new("upstream_error", "the request failed").details(error)))
+    }
+}
+
+/// One request and what it takes to answer it; owns its parts, to outlive its caller.
+struct Exchange {
+    client: Client,
+    base: Url,
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    body: Option<Vec<u8>>,
+    response_max_bytes: u64,
+}
+
+impl Exchange {
+    async fn run(self) -> Result<Response, ConnectionError> {
+        let mut url = self.url;
+        for _ in 0..=REDIRECTS_MAX {
+            let mut request = self.client.request(self.method.clone(), url.clone()).headers(self.headers.clone());
+            if let Some(body) = &self.body {
+                request = request.body(body.clone());
+            }
+            let response = request.send().await.map_err(failed)?;
+            let Some(location) = redirect(&response) else {
+                return answer(response, self.response_max_bytes).await;
+            };
+            if self.method != Method::GET && self.method != Method::HEAD {
+                return Err(redirected("the web service answers a change with a redirect"));
+            }
+            url = target::redirected(&self.base, &url, location)
+                .ok_or_else(|| redirected("the web service redirects to somewhere else"))?;
+        }
+        Err(redirected("the web service redirects too often"))
+    }
+}
+
+fn method(name: &str) -> Result<Method, ConnectionError> {
+    match name {
+        "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" => {
+            Ok(Method::from_bytes(name.as_bytes()).expect("a method"))
+        }
+        _ => {
+            Err(ConnectionError::new("invalid", "the method must be GET, HEAD, POST, PUT, PATCH or DELETE")
+                .field("method"))
+        }
+    }
+}
+
+fn redirect(response: &reqwest::Response) -> Option<&str> {
+    let redirects = matches!(
+        response.status(),
+        StatusCode::MOVED_PERMANENTLY
+            | StatusCode::FOUND
+            | StatusCode::SEE_OTHER
+            | StatusCode::TEMPORARY_REDIRECT
+            | StatusCode::PERMANENT_REDIRECT
+    );
+    redirects.then(|| response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("//"))
+}
+
+/// Reads the body as it comes, never more than allowed.
+async fn answer(mut response: reqwest::Response, max_bytes: u64) -> Result<Response, ConnectionError> {
+    if response.headers().get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+        return Err(ConnectionError::new("upstream_error", "the web service answers in a coding it was not asked for"));
+    }
+    let too_large = || ConnectionError::new("too_large", format!("the answer is larger than {max_bytes} bytes"));
+    if response.content_length().is_some_and(|length| length > max_bytes) {
+        return Err(too_large());
+    }
+    let status = response.status().as_u16();
+    let headers = headers::of_response(response.headers());
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(failed)? {
+        if (body.len() + chunk.len()) as u64 > max_bytes {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Response { status, headers, body })
+}
+
+fn failed(error: reqwest::Error) -> ConnectionError {
+    let error = error.without_url();
+    let described = if error.is_connect() {
+        ConnectionError::new("unavailable", "the web service cannot be reached")
+    } else if error.is_timeout() {
+        timed_out()
+    } else if error.is_body() || error.is_decode() {
+        ConnectionError::new("upstream_error", "the web service's answer breaks off")
+    } else {
+        ConnectionError::new("upstream_error", "the web service does not answer as HTTP")
+    };
+    let mut details = error.to_string();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(inner) = cause {
+        details.push_str(": ");
+        details.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    described.details(details)
+}
+
+fn timed_out() -> ConnectionError {
+    ConnectionError::new("timeout", "the web service did not answer in time")
+}
+
+fn redirected(message: &str) -> ConnectionError {
+    ConnectionError::new("upstream_error", message)
 }

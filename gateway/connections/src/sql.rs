@@ -1,11 +1,36 @@
 //! SQL databases: SQLite and PostgreSQL. Bound parameters only; one statement a call.
+//!
+//! A connection reaches its one database and nothing else, whatever the statement says: each kind's module lists what
+//! keeps it so. Reads leave nothing behind; writes need `write = true` and run in a transaction of their own.
 
-use std::time::Instant;
+mod decimal;
+mod parameters;
+mod postgresql;
+mod rows;
+mod sqlite;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use crate::ConnectionError;
 
-pub struct SqlConnection {}
+/// The most bytes of records one statement answers.
+pub const RECORDS_MAX_BYTES: usize = 8 * 1024 * 1024;
+const TEXT_MAX_BYTES: usize = 256 * 1024;
 
+pub struct SqlConnection {
+    kind: Kind,
+    writable: bool,
+}
+
+enum Kind {
+    Sqlite(sqlite::Sqlite),
+    Postgresql(postgresql::Postgresql),
+}
+
+#[derive(Clone, Copy)]
 pub struct Statement<'a> {
     pub text: &'a str,
     /// A JSON array; SQLite binds JSON types as they are, PostgreSQL binds every one as text (the statement casts).
@@ -13,35 +38,147 @@ pub struct Statement<'a> {
     /// Rows at most; one more is read to know whether there were more.
     pub limit: u32,
     /// JSON: `{"describe": true}` prepares only and answers one row a column: `{name, type, nullable}`.
+    /// `{"expect_rows": 1}`, for writes: rolled back unless exactly as many rows were changed; `not_found` for
+    /// none, `conflict` otherwise.
     pub options: Option<&'a str>,
     pub deadline: Instant,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows {
     /// JSON array of objects.
     pub records: String,
     pub truncated: bool,
 }
 
+/// Options as they are written; unknown ones are refused, since they may be a promise we would not keep.
+#[derive(Clone, Copy, Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Options {
+    describe: bool,
+    expect_rows: Option<u64>,
+    /// For the plugin host, which asks `query_write` then.
+    #[allow(dead_code)]
+    write: bool,
+}
+
+/// A statement that owns its parts, to be run on another thread or task.
+struct Prepared {
+    text: String,
+    parameters: Vec<parameters::Parameter>,
+    limit: u32,
+    options: Options,
+    deadline: Instant,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+/// What a statement did: rows it answered, rows it changed.
+struct Outcome {
+    rows: Rows,
+    changed: u64,
+}
+
 impl SqlConnection {
-    /// `sqlite` or `postgresql`.
-    pub fn dialect(&self) -> &'static str {
-        "sqlite"
+    pub(crate) fn sqlite(path: PathBuf, writable: bool) -> Self {
+        Self { kind: Kind::Sqlite(sqlite::Sqlite::new(path, writable)), writable }
     }
 
-    /// Reads; in a read-only transaction that is rolled back.
-    pub async fn query(&self, _statement: Statement<'_>) -> Result<Rows, ConnectionError> {
-        Err(ConnectionError::new("unavailable", "not connected"))
+    pub(crate) fn postgresql(url: &str, writable: bool, pool_max: Option<u32>) -> Result<Self, String> {
+        Ok(Self { kind: Kind::Postgresql(postgresql::Postgresql::new(url, pool_max)?), writable })
+    }
+
+    /// `sqlite` or `postgresql`.
+    pub fn dialect(&self) -> &'static str {
+        match self.kind {
+            Kind::Sqlite(_) => "sqlite",
+            Kind::Postgresql(_) => "postgresql",
+        }
+    }
+
+    pub fn writable(&self) -> bool {
+        self.writable
+    }
+
+    /// The database's file, where it is one.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.kind {
+            Kind::Sqlite(sqlite) => Some(sqlite.path()),
+            Kind::Postgresql(_) => None,
+        }
+    }
+
+    /// Reads; in a read-only transaction that is rolled back. Dropping the returned future interrupts it.
+    pub async fn query(&self, statement: Statement<'_>) -> Result<Rows, ConnectionError> {
+        Ok(self.run(statement, Access::Read).await?.rows)
     }
 
     /// Writes, when the connection says `write = true`. Rows (`RETURNING`) of the statement. Runs to its end or
     /// its deadline even when the returned future is dropped.
-    pub async fn query_write(&self, _statement: Statement<'_>) -> Result<Rows, ConnectionError> {
-        Err(ConnectionError::new("unavailable", "not connected"))
+    pub async fn query_write(&self, statement: Statement<'_>) -> Result<Rows, ConnectionError> {
+        Ok(self.run(statement, Access::Write).await?.rows)
     }
 
     /// The number of rows changed. Same rules as `query_write`.
-    pub async fn execute(&self, _statement: Statement<'_>) -> Result<u64, ConnectionError> {
-        Err(ConnectionError::new("unavailable", "not connected"))
+    pub async fn execute(&self, statement: Statement<'_>) -> Result<u64, ConnectionError> {
+        Ok(self.run(statement, Access::Write).await?.changed)
     }
+
+    async fn run(&self, statement: Statement<'_>, access: Access) -> Result<Outcome, ConnectionError> {
+        if access == Access::Write && !self.writable {
+            return Err(ConnectionError::new("denied", "the database connection is read-only"));
+        }
+        let prepared = Prepared::new(statement)?;
+        match &self.kind {
+            Kind::Sqlite(sqlite) => sqlite.run(prepared, access).await,
+            Kind::Postgresql(postgresql) => postgresql.run(prepared, access).await,
+        }
+    }
+}
+
+impl Prepared {
+    fn new(statement: Statement<'_>) -> Result<Self, ConnectionError> {
+        if statement.text.len() > TEXT_MAX_BYTES {
+            return Err(ConnectionError::new("too_large", "the statement is too long"));
+        }
+        let options = match statement.options {
+            Some(options) => serde_json::from_str(options)
+                .map_err(|error| ConnectionError::new("invalid", "the statement's options are wrong").details(error))?,
+            None => Options::default(),
+        };
+        Ok(Self {
+            text: statement.text.to_owned(),
+            parameters: parameters::read(statement.parameters)?,
+            limit: statement.limit,
+            options,
+            deadline: statement.deadline,
+        })
+    }
+}
+
+impl Options {
+    /// Whether what was changed is what was meant; otherwise the caller rolls back.
+    fn check(&self, changed: u64) -> Result<(), ConnectionError> {
+        match self.expect_rows {
+            Some(expected) if changed == 0 && expected > 0 => {
+                Err(ConnectionError::new("not_found", "there is no such record"))
+            }
+            Some(expected) if changed != expected => {
+                Err(ConnectionError::new("conflict", "the key fits more than one record, so nothing was changed"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn timed_out() -> ConnectionError {
+    ConnectionError::new("timeout", "the database did not answer in time")
+}
+
+fn cancelled() -> ConnectionError {
+    ConnectionError::new("cancelled", "the statement was interrupted")
 }

@@ -60,7 +60,7 @@ impl Settings {
 /// Everything but the contracts. Plugins that do not load are reported and left out.
 pub(super) async fn gateway(config: Config) -> Result<Started, Failure> {
     telemetry::start(&config.log);
-    let connections = Connections::new(&config.connections).map_err(|problems| {
+    let connections = Connections::new(&config.connections, &config.base).map_err(|problems| {
         let place = |name: &str| format!("/connections/{name}");
         problems.into_iter().map(|(name, what)| Problem::new("weir.toml", place(&name), what)).collect::<Vec<_>>()
     })?;

@@ -1,0 +1,63 @@
+//! Listing the files under a root.
+
+use std::path::Path;
+
+use cap_std::fs::Dir;
+
+use super::{
+    Listing, failed,
+    path::{Prefix, hidden},
+};
+use crate::ConnectionError;
+
+const PAGE_MAX: usize = 1000;
+const ENTRIES_MAX: usize = 100_000;
+const DEPTH_MAX: usize = 16;
+
+pub(super) fn list(root: &Dir, prefix: &Prefix, cursor: Option<&str>) -> Result<Listing, ConnectionError> {
+    let mut walk = Walk { prefix: &prefix.text, paths: Vec::new(), entries: 0 };
+    let base = if prefix.folder == "." { String::new() } else { format!("{}/", prefix.folder) };
+    walk.folder(root, Path::new(&prefix.folder), &base, 0)?;
+    let mut paths = walk.paths;
+    paths.sort_unstable();
+    if let Some(cursor) = cursor {
+        paths.retain(|path| path.as_str() > cursor);
+    }
+    let next = (paths.len() > PAGE_MAX).then(|| paths[PAGE_MAX - 1].clone());
+    paths.truncate(PAGE_MAX);
+    Ok(Listing { paths, next })
+}
+
+struct Walk<'a> {
+    prefix: &'a str,
+    paths: Vec<String>,
+    entries: usize,
+}
+
+impl Walk<'_> {
+    fn folder(&mut self, parent: &Dir, name: &Path, base: &str, depth: usize) -> Result<(), ConnectionError> {
+        let folder = parent.open_dir(name).map_err(failed)?;
+        for entry in folder.entries().map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            self.entries += 1;
+            if self.entries > ENTRIES_MAX {
+                return Err(ConnectionError::new("too_large", "the folder holds more than 100,000 entries"));
+            }
+            // A name that is not Unicode cannot be asked for, so it is not offered.
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let path = format!("{base}{name}");
+            let on_the_way = path.starts_with(self.prefix) || self.prefix.starts_with(&path);
+            if hidden(&name) || name.contains('\\') || name.chars().any(char::is_control) || !on_the_way {
+                continue;
+            }
+            let kind = entry.file_type().map_err(failed)?;
+            if kind.is_dir() && depth < DEPTH_MAX {
+                self.folder(&folder, Path::new(&name), &format!("{path}/"), depth + 1)?;
+            } else if path.starts_with(self.prefix) && (kind.is_file() || (kind.is_symlink() && folder.is_file(&name)))
+            {
+                self.paths.push(path);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! The version of a file: a digest of its content.
+//!
+//! Times alone do not do: two writes within one tick of the file system's clock (4 ms here, 2 s on some) leave size
+//! and times as they were. So the content is hashed, and the hash remembered by the file's metadata, but only once the
+//! metadata is old enough that a later write must show in it.
+
+use std::{
+    collections::HashMap,
+    io::Read,
+    path::PathBuf,
+    sync::Mutex,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use cap_std::fs::{Dir, Metadata, MetadataExt};
+use sha2::{Digest, Sha256};
+
+use super::{Info, failed, open_file, path::RootedPath};
+use crate::ConnectionError;
+
+const REMEMBERED_MAX: usize = 4096;
+/// How long after its last change a file's times may still miss another change.
+const SETTLED_AFTER: Duration = Duration::from_millis(50);
+/// The same on file systems that count whole seconds (FAT: two).
+const SETTLED_AFTER_COARSE: Duration = Duration::from_millis(2_100);
+
+#[derive(Default)]
+pub(super) struct Versions {
+    by_path: Mutex<HashMap<PathBuf, (Stamp, String)>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified_ns: i128,
+    changed_ns: i128,
+}
+
+impl Versions {
+    pub(super) fn info(&self, root: &Dir, path: &RootedPath) -> Result<Info, ConnectionError> {
+        let stamp = Stamp::of(&root.metadata(path.as_path()).map_err(failed)?);
+        if let Some(version) = self.remembered(path, stamp) {
+            return Ok(Info { version, size: stamp.size });
+        }
+        self.hash(root, path)
+    }
+
+    fn remembered(&self, path: &RootedPath, stamp: Stamp) -> Option<String> {
+        let by_path = self.by_path.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        by_path.get(path.as_path()).filter(|(known, _)| *known == stamp).map(|(_, version)| version.clone())
+    }
+
+    fn hash(&self, root: &Dir, path: &RootedPath) -> Result<Info, ConnectionError> {
+        let mut file = open_file(root, path)?;
+        let before = Stamp::of(&file.metadata().map_err(failed)?);
+        let mut hasher = Sha256::new();
+        let mut size = 0;
+        let mut chunk = vec![0; 64 * 1024];
+        loop {
+            let count = file.read(&mut chunk).map_err(failed)?;
+            if count == 0 {
+                break;
+            }
+            hasher.update(&chunk[..count]);
+            size += count as u64;
+        }
+        let version = text(hasher, size);
+        let after = Stamp::of(&file.metadata().map_err(failed)?);
+        if before == after && after.settled() {
+            self.remember(path, after, &version);
+        }
+        Ok(Info { version, size })
+    }
+
+    fn remember(&self, path: &RootedPath, stamp: Stamp, version: &str) {
+        let mut by_path = self.by_path.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if by_path.len() >= REMEMBERED_MAX {
+            by_path.clear();
+        }
+        by_path.insert(path.as_path().to_owned(), (stamp, version.to_owned()));
+    }
+}
+
+/// The version a file with this content has.
+pub(super) fn of(content: &[u8]) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(content);
+    text(hasher, content.len() as u64)
+}
+
+fn text(hasher: Sha256, size: u64) -> String {
+    use std::fmt::Write;
+    let mut text = String::with_capacity(48);
+    for byte in &hasher.finalize()[..16] {
+        let _ = write!(text, "{byte:02x}");
+    }
+    let _ = write!(text, "-{size}");
+    text
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified_ns: nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
+            changed_ns: nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// True once a further write would have to move the times.
+    fn settled(&self) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i128;
+        let coarse = self.modified_ns % 1_000_000_000 == 0;
+        let wait = if coarse { SETTLED_AFTER_COARSE } else { SETTLED_AFTER };
+        now - self.modified_ns.max(self.changed_ns) > wait.as_nanos() as i128
+    }
+}

@@ -1,0 +1,86 @@
+//! Which headers go out and which come back.
+
+use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue};
+
+use crate::ConnectionError;
+
+const COUNT_MAX: usize = 50;
+
+/// Headers that say who is asking, whom, or where a message ends: the connection's business, not a guest's.
+const RESERVED: [&str; 23] = [
+    "authorization",
+    "connection",
+    "content-length",
+    "cookie",
+    "cookie2",
+    "expect",
+    "forwarded",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "accept-encoding",
+    "set-cookie",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+    // They would turn a permitted GET into something else.
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-original-url",
+    "x-rewrite-url",
+    "x-real-ip",
+];
+const RESERVED_PREFIXES: [&str; 3] = ["proxy-", "x-forwarded-", "sec-"];
+
+/// The headers the operator wrote, secrets among them.
+pub(super) fn of_connection(headers: &[(String, String)]) -> Result<HeaderMap, String> {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is not a header name"))?;
+        if matches!(parsed.as_str(), "host" | "content-length" | "transfer-encoding" | "connection") {
+            return Err(format!("the header `{name}` cannot be set"));
+        }
+        let mut value =
+            HeaderValue::from_str(value).map_err(|_| format!("the value of the header `{name}` cannot be sent"))?;
+        value.set_sensitive(true);
+        map.insert(parsed, value);
+    }
+    map.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    Ok(map)
+}
+
+/// The headers of a request: the connection's, which nothing can replace, and the guest's.
+pub(super) fn of_request(headers: &[(String, String)], own: &HeaderMap) -> Result<HeaderMap, ConnectionError> {
+    if headers.len() > COUNT_MAX {
+        return Err(ConnectionError::new("invalid", "there are more than 50 headers").field("headers"));
+    }
+    let mut map = own.clone();
+    for (name, value) in headers {
+        let refused = |why: &str| ConnectionError::new("invalid", why).field("headers");
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused("a header's name is not allowed"))?;
+        let reserved = RESERVED.contains(&name.as_str())
+            || RESERVED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix))
+            || own.contains_key(&name);
+        if reserved {
+            return Err(
+                ConnectionError::new("denied", format!("the header {name} is the connection's own")).field("headers")
+            );
+        }
+        let value = HeaderValue::from_str(value)
+            .map_err(|_| refused("a header's value holds a character that cannot be sent"))?;
+        map.append(name, value);
+    }
+    Ok(map)
+}
+
+/// What a guest may see: not the cookies, and only what is text.
+pub(super) fn of_response(headers: &HeaderMap) -> Vec<(String, String)> {
+    headers
+        .iter()
+        .filter(|(name, _)| !matches!(name.as_str(), "set-cookie" | "set-cookie2"))
+        .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())))
+        .collect()
+}

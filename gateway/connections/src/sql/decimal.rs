@@ -1,0 +1,89 @@
+//! Decimals kept as text, compared as the numbers they are.
+
+use std::cmp::Ordering;
+
+/// Exact, for texts `[+-]digits[.digits]`; anything else sorts behind all numbers, by its bytes, so that the order is
+/// total whatever a column holds.
+pub(super) fn compare(left: &str, right: &str) -> Ordering {
+    match (Decimal::read(left), Decimal::read(right)) {
+        (Some(left), Some(right)) => left.cmp(&right),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => left.cmp(right),
+    }
+}
+
+struct Decimal<'a> {
+    negative: bool,
+    /// Without leading zeros.
+    whole: &'a str,
+    /// Without trailing zeros.
+    fraction: &'a str,
+}
+
+impl<'a> Decimal<'a> {
+    fn read(text: &'a str) -> Option<Self> {
+        let (negative, digits) = match text.as_bytes().first()? {
+            b'-' => (true, &text[1..]),
+            b'+' => (false, &text[1..]),
+            _ => (false, text),
+        };
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        let numeric = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if whole.len() + fraction.len() == 0 || !numeric(whole) || !numeric(fraction) {
+            return None;
+        }
+        let (whole, fraction) = (whole.trim_start_matches('0'), fraction.trim_end_matches('0'));
+        Some(Self { negative: negative && !(whole.is_empty() && fraction.is_empty()), whole, fraction })
+    }
+
+    fn cmp(&self, other: &Self) -> Ordering {
+        let magnitude = || {
+            let whole = self.whole.len().cmp(&other.whole.len()).then_with(|| self.whole.cmp(other.whole));
+            whole.then_with(|| self.fraction.cmp(other.fraction))
+        };
+        match (self.negative, other.negative) {
+            (true, false) => Ordering::Less,
+            (false, true) => Ordering::Greater,
+            (false, false) => magnitude(),
+            (true, true) => magnitude().reverse(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_compare_as_numbers() {
+        let ascending = [
+            "-100",
+            "-99.5",
+            "-1.25",
+            "-1.2",
+            "-0.001",
+            "0",
+            "0.001",
+            "0.1",
+            "1",
+            "1.05",
+            "1.5",
+            "9",
+            "10",
+            "9007199254740992",
+            "9007199254740993",
+            "123456789012345678901234567890.5",
+            "",
+            "abc",
+        ];
+        for (at, left) in ascending.iter().enumerate() {
+            for (to, right) in ascending.iter().enumerate() {
+                assert_eq!(compare(left, right), at.cmp(&to), "{left} and {right}");
+            }
+        }
+        for (left, right) in [("1.50", "1.5"), ("-0", "0"), ("007", "7"), ("+3", "3.0"), (".5", "0.50")] {
+            assert_eq!(compare(left, right), Ordering::Equal, "{left} and {right}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Rows on their way out: a JSON array of objects, written as they come, bounded in number and bytes.
+
+use super::{RECORDS_MAX_BYTES, Rows};
+use crate::ConnectionError;
+
+pub(super) struct RowsWriter {
+    /// `"name":` of each column.
+    keys: Vec<String>,
+    names: Vec<String>,
+    text: Vec<u8>,
+    count: u32,
+    limit: u32,
+    truncated: bool,
+}
+
+/// One value of a row.
+pub(super) enum Cell<'a> {
+    Null,
+    Boolean(bool),
+    Integer(i64),
+    /// Not finite: null, as the value table says.
+    Real(f64),
+    /// A 4-byte float, so that its own shortest digits are written.
+    Single(f32),
+    Text(&'a str),
+    /// Already JSON.
+    Json(&'a str),
+    Bytes(&'a [u8]),
+}
+
+impl RowsWriter {
+    pub(super) fn new(names: Vec<String>, limit: u32) -> Result<Self, ConnectionError> {
+        let mut sorted: Vec<_> = names.iter().collect();
+        sorted.sort_unstable();
+        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(ConnectionError::new("invalid", "two columns of the result have the same name").field(twice[0]));
+        }
+        let keys = names.iter().map(|name| format!("{}:", serde_json::Value::from(name.as_str()))).collect();
+        Ok(Self { keys, names, text: vec![b'['], count: 0, limit, truncated: false })
+    }
+
+    pub(super) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// False once there are as many rows as asked for, which are then known not to be all.
+    pub(super) fn begin_row(&mut self) -> bool {
+        if self.count == self.limit {
+            self.truncated = true;
+            return false;
+        }
+        self.text.extend_from_slice(if self.count == 0 { b"{" } else { b",{" });
+        self.count += 1;
+        true
+    }
+
+    pub(super) fn cell(&mut self, column: usize, cell: Cell<'_>) -> Result<(), ConnectionError> {
+        if column > 0 {
+            self.text.push(b',');
+        }
+        self.text.extend_from_slice(self.keys[column].as_bytes());
+        let to = &mut self.text;
+        match cell {
+            Cell::Null => to.extend_from_slice(b"null"),
+            Cell::Boolean(value) => to.extend_from_slice(if value { b"true" } else { b"false" }),
+            Cell::Integer(value) => number(to, value),
+            Cell::Real(value) => number(to, value),
+            Cell::Single(value) => number(to, value),
+            Cell::Text(value) => string(to, value),
+            Cell::Json(value) => to.extend_from_slice(value.as_bytes()),
+            Cell::Bytes(value) => {
+                use base64::Engine;
+                to.push(b'"');
+                to.extend_from_slice(base64::engine::general_purpose::STANDARD.encode(value).as_bytes());
+                to.push(b'"');
+            }
+        }
+        if self.text.len() > RECORDS_MAX_BYTES {
+            return Err(ConnectionError::new("too_large", "the records are larger than 8 MiB; ask for fewer"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn end_row(&mut self) {
+        self.text.push(b'}');
+    }
+
+    pub(super) fn finish(mut self) -> Rows {
+        self.text.push(b']');
+        let records = String::from_utf8(self.text).expect("only text was written");
+        Rows { records, truncated: self.truncated }
+    }
+}
+
+fn number(to: &mut Vec<u8>, value: impl serde::Serialize) {
+    serde_json::to_writer(to, &value).expect("writing to memory does not fail");
+}
+
+fn string(to: &mut Vec<u8>, value: &str) {
+    serde_json::to_writer(to, value).expect("writing to memory does not fail");
+}

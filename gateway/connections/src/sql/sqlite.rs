@@ -1,0 +1,232 @@
+//! SQLite: one file, opened with everything shut that could reach past it.
+//!
+//! Opened read-only unless writing is granted; no ATTACH (limit 0 and the authorizer), no extensions, no schema
+//! changes, no transaction control, only the PRAGMAs that look at the schema, `DEFENSIVE` on, `trusted_schema` off,
+//! exactly one statement. A `mode=ro` address alone would let `ATTACH` and `VACUUM INTO` write files.
+
+mod error;
+mod guard;
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use tokio::sync::Semaphore;
+
+use super::{
+    Access, Outcome, Prepared, Rows, cancelled,
+    parameters::Parameter,
+    rows::{Cell, RowsWriter},
+    timed_out,
+};
+use crate::ConnectionError;
+use guard::Guard;
+
+const CONNECTIONS_MAX: usize = 8;
+const BUSY_WAIT_MAX: Duration = Duration::from_secs(5);
+
+pub(super) struct Sqlite {
+    inner: Arc<Inner>,
+    turns: Arc<Semaphore>,
+}
+
+struct Inner {
+    path: PathBuf,
+    writable: bool,
+    idle: Mutex<Vec<Opened>>,
+}
+
+/// An open database, and which file it was: another one put in its place is noticed.
+struct Opened {
+    connection: rusqlite::Connection,
+    guard: Arc<Guard>,
+    file: (u64, u64),
+}
+
+impl Sqlite {
+    pub(super) fn new(path: PathBuf, writable: bool) -> Self {
+        let inner = Arc::new(Inner { path, writable, idle: Mutex::default() });
+        Self { inner, turns: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    pub(super) async fn run(&self, prepared: Prepared, access: Access) -> Result<Outcome, ConnectionError> {
+        let deadline = tokio::time::Instant::from_std(prepared.deadline);
+        let Ok(Ok(turn)) = tokio::time::timeout_at(deadline, self.turns.clone().acquire_owned()).await else {
+            return Err(timed_out());
+        };
+        let gone = Arc::new(AtomicBool::new(false));
+        // A read nobody waits for is interrupted; a write goes on to its end.
+        let _interrupt = (access == Access::Read).then(|| SetOnDrop(gone.clone()));
+        let inner = self.inner.clone();
+        let work = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            inner.run(&prepared, access, gone)
+        });
+        match work.await {
+            Ok(result) => result,
+            Err(error) => Err(ConnectionError::new("upstream_error", "the database access failed").details(error)),
+        }
+    }
+}
+
+impl Inner {
+    fn run(&self, prepared: &Prepared, access: Access, gone: Arc<AtomicBool>) -> Result<Outcome, ConnectionError> {
+        let left = prepared.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(timed_out());
+        }
+        let opened = self.take()?;
+        opened.guard.watch(prepared.deadline, gone);
+        let result = opened
+            .connection
+            .busy_timeout(left.min(BUSY_WAIT_MAX))
+            .map_err(|error| error::from(error, &opened.guard))
+            .and_then(|()| opened.run(prepared, access));
+        opened.guard.rest();
+        if opened.connection.is_autocommit() {
+            self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(opened);
+        }
+        result
+    }
+
+    fn take(&self) -> Result<Opened, ConnectionError> {
+        let unavailable = |error: &dyn std::fmt::Display| {
+            ConnectionError::new("unavailable", "the database cannot be opened").details(error)
+        };
+        let metadata = fs::metadata(&self.path).map_err(|error| unavailable(&error))?;
+        let file = (metadata.dev(), metadata.ino());
+        {
+            let mut idle = self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            idle.retain(|opened| opened.file == file);
+            if let Some(opened) = idle.pop() {
+                return Ok(opened);
+            }
+        }
+        let (connection, guard) = guard::open(&self.path, self.writable).map_err(|error| unavailable(&error))?;
+        Ok(Opened { connection, guard, file })
+    }
+}
+
+impl Opened {
+    fn run(&self, prepared: &Prepared, access: Access) -> Result<Outcome, ConnectionError> {
+        match access {
+            Access::Read => self.guard.allow(guard::Allowed::Reading, || self.statement(prepared, access)),
+            Access::Write => {
+                self.control("BEGIN IMMEDIATE")?;
+                let result = self
+                    .guard
+                    .allow(guard::Allowed::Writing, || self.statement(prepared, access))
+                    .and_then(|outcome| prepared.options.check(outcome.changed).map(|()| outcome))
+                    .and_then(|outcome| self.control("COMMIT").map(|()| outcome));
+                if result.is_err() && !self.connection.is_autocommit() {
+                    // The interrupt must not hit the rollback as well.
+                    self.guard.rest();
+                    self.control("ROLLBACK")?;
+                }
+                result
+            }
+        }
+    }
+
+    fn control(&self, text: &'static str) -> Result<(), ConnectionError> {
+        self.guard
+            .allow(guard::Allowed::Everything, || self.connection.prepare_cached(text)?.execute([]))
+            .map(|_| ())
+            .map_err(|error| error::from(error, &self.guard))
+    }
+
+    fn statement(&self, prepared: &Prepared, access: Access) -> Result<Outcome, ConnectionError> {
+        let failed = |error| error::from(error, &self.guard);
+        let mut statement = self.connection.prepare_cached(&prepared.text).map_err(failed)?;
+        if access == Access::Read && !statement.readonly() {
+            statement.discard();
+            return Err(ConnectionError::new("denied", "the statement would write, and this is a read"));
+        }
+        if prepared.options.describe {
+            return Ok(Outcome { rows: described(&statement)?, changed: 0 });
+        }
+        if statement.parameter_count() != prepared.parameters.len() {
+            return Err(ConnectionError::new("invalid", "the statement takes another number of parameters"));
+        }
+        for (at, parameter) in prepared.parameters.iter().enumerate() {
+            statement.raw_bind_parameter(at + 1, parameter).map_err(failed)?;
+        }
+        let names = statement.column_names().into_iter().map(str::to_owned).collect();
+        let mut writer = RowsWriter::new(names, prepared.limit)?;
+        let columns = writer.names().len();
+        let writes = !statement.readonly();
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next().map_err(failed)? {
+            if !writer.begin_row() {
+                break;
+            }
+            for column in 0..columns {
+                match row.get_ref(column).map_err(failed)? {
+                    ValueRef::Null => writer.cell(column, Cell::Null)?,
+                    ValueRef::Integer(value) => writer.cell(column, Cell::Integer(value))?,
+                    ValueRef::Real(value) => writer.cell(column, Cell::Real(value))?,
+                    ValueRef::Blob(value) => writer.cell(column, Cell::Bytes(value))?,
+                    ValueRef::Text(value) => match std::str::from_utf8(value) {
+                        Ok(text) => writer.cell(column, Cell::Text(text))?,
+                        Err(error) => {
+                            return Err(ConnectionError::new("upstream_error", "a text in the database is not UTF-8")
+                                .field(&writer.names()[column])
+                                .details(error));
+                        }
+                    },
+                }
+            }
+            writer.end_row();
+        }
+        drop(rows);
+        let changed = if writes { self.connection.changes() } else { 0 };
+        Ok(Outcome { rows: writer.finish(), changed })
+    }
+}
+
+/// One row a column, without running the statement. SQLite cannot tell whether an expression may be null.
+fn described(statement: &rusqlite::Statement<'_>) -> Result<Rows, ConnectionError> {
+    let columns = statement.columns();
+    let names = ["name", "type", "nullable"].map(str::to_owned).to_vec();
+    let mut writer = RowsWriter::new(names, columns.len() as u32)?;
+    for column in &columns {
+        writer.begin_row();
+        writer.cell(0, Cell::Text(column.name()))?;
+        writer.cell(1, column.decl_type().map_or(Cell::Null, Cell::Text))?;
+        writer.cell(2, Cell::Boolean(true))?;
+        writer.end_row();
+    }
+    Ok(writer.finish())
+}
+
+impl rusqlite::ToSql for Parameter {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Boolean(value) => ValueRef::Integer(i64::from(*value)),
+            Self::Integer(value) => ValueRef::Integer(*value),
+            Self::Real(value, _) => ValueRef::Real(*value),
+            Self::Text(value) => ValueRef::Text(value.as_bytes()),
+        }))
+    }
+}
+
+struct SetOnDrop(Arc<AtomicBool>);
+
+impl Drop for SetOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,166 @@
+//! What a statement on a SQLite connection may do, and for how long.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU8, Ordering},
+    },
+    time::Instant,
+};
+
+use rusqlite::{
+    Connection, OpenFlags, Result,
+    config::DbConfig,
+    functions::FunctionFlags,
+    hooks::{AuthAction, AuthContext, Authorization},
+    limits::Limit,
+};
+
+use super::super::{RECORDS_MAX_BYTES, TEXT_MAX_BYTES, decimal};
+
+/// Steps of SQLite's machine between two looks at the clock: about 20 µs.
+const STEPS_BETWEEN_CHECKS: i32 = 2000;
+const STATEMENTS_KEPT: usize = 64;
+
+/// Looks at the schema; none changes anything.
+const PRAGMAS: [&str; 8] = [
+    "table_info",
+    "table_xinfo",
+    "table_list",
+    "index_list",
+    "index_info",
+    "index_xinfo",
+    "foreign_key_list",
+    "collation_list",
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Allowed {
+    Nothing,
+    Reading,
+    /// Rows, not the schema.
+    Writing,
+    /// Our own words: BEGIN, COMMIT, ROLLBACK.
+    Everything,
+}
+
+#[derive(Default)]
+pub(super) struct Guard {
+    allowed: AtomicU8,
+    call: Mutex<Option<Call>>,
+}
+
+struct Call {
+    deadline: Instant,
+    gone: Arc<AtomicBool>,
+}
+
+/// Why the running statement was, or would be, interrupted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Interrupted {
+    Deadline,
+    Gone,
+}
+
+impl Guard {
+    pub(super) fn watch(&self, deadline: Instant, gone: Arc<AtomicBool>) {
+        *self.call.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(Call { deadline, gone });
+    }
+
+    pub(super) fn rest(&self) {
+        *self.call.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
+    }
+
+    pub(super) fn interrupted(&self) -> Option<Interrupted> {
+        let call = self.call.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let call = call.as_ref()?;
+        if call.gone.load(Ordering::Relaxed) {
+            Some(Interrupted::Gone)
+        } else {
+            (Instant::now() >= call.deadline).then_some(Interrupted::Deadline)
+        }
+    }
+
+    pub(super) fn allow<T>(&self, what: Allowed, work: impl FnOnce() -> T) -> T {
+        let before = self.allowed.swap(what as u8, Ordering::Relaxed);
+        let result = work();
+        self.allowed.store(before, Ordering::Relaxed);
+        result
+    }
+
+    fn authorize(&self, action: &AuthAction<'_>) -> bool {
+        let allowed = self.allowed.load(Ordering::Relaxed);
+        if allowed == Allowed::Everything as u8 {
+            return true;
+        }
+        let writing = allowed == Allowed::Writing as u8;
+        match action {
+            AuthAction::Select | AuthAction::Recursive => true,
+            // It shows raw pages, deleted rows among them.
+            AuthAction::Read { table_name, .. } => *table_name != "sqlite_dbpage",
+            AuthAction::Function { function_name } => {
+                !matches!(*function_name, "load_extension" | "fts3_tokenizer" | "sqlite_log")
+            }
+            AuthAction::Pragma { pragma_name, .. } => PRAGMAS.contains(pragma_name),
+            AuthAction::Insert { table_name }
+            | AuthAction::Update { table_name, .. }
+            | AuthAction::Delete { table_name } => writing && !table_name.starts_with("sqlite_"),
+            _ => false,
+        }
+    }
+}
+
+pub(super) fn open(path: &Path, writable: bool) -> Result<(Connection, Arc<Guard>)> {
+    let access = if writable { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
+    // No CREATE: a missing database is missing. No URI: a path is only a path.
+    let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    harden(&connection)?;
+    words(&connection)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    let guard = Arc::new(Guard::default());
+    let authorizer = guard.clone();
+    connection.authorizer(Some(move |context: AuthContext<'_>| {
+        if authorizer.authorize(&context.action) { Authorization::Allow } else { Authorization::Deny }
+    }))?;
+    let clock = guard.clone();
+    connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(move || clock.interrupted().is_some()))?;
+    Ok((connection, guard))
+}
+
+fn harden(connection: &Connection) -> Result<()> {
+    for (config, on) in [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, true),
+        // Otherwise "a column that is gone" is read as a text of that name.
+        (DbConfig::SQLITE_DBCONFIG_DQS_DML, false),
+    ] {
+        connection.set_db_config(config, on)?;
+    }
+    for (limit, value) in [
+        (Limit::SQLITE_LIMIT_ATTACHED, 0),
+        (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+        (Limit::SQLITE_LIMIT_LENGTH, RECORDS_MAX_BYTES as i32),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, TEXT_MAX_BYTES as i32),
+        (Limit::SQLITE_LIMIT_EXPR_DEPTH, 200),
+        (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 50),
+        (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 2000),
+        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000),
+    ] {
+        connection.set_limit(limit, value)?;
+    }
+    Ok(())
+}
+
+/// What the `sql` adapter needs for exact semantics: decimals by value, lower case beyond ASCII.
+fn words(connection: &Connection) -> Result<()> {
+    connection.create_collation(c"weir_decimal", |left, right| decimal::compare(left, right))?;
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
+    connection.create_scalar_function(c"weir_lower", 1, flags, |context| {
+        Ok(context.get::<Option<String>>(0)?.map(|text| text.to_lowercase()))
+    })
+}

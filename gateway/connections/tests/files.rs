@@ -1,0 +1,149 @@
+//! File roots on a real disk: what may be reached, versions, and replacing under contention.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+    sync::Arc,
+};
+
+use weir_connections::{Connection, ConnectionConfig, Connections, files::FileRoot};
+
+#[tokio::test]
+async fn no_path_leaves_the_root() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("root");
+    std::fs::create_dir_all(root.join("sub")).expect("made");
+    std::fs::write(folder.path().join("secret.csv"), "s").expect("written");
+    std::fs::write(root.join("sub/a.csv"), "inside").expect("written");
+    std::fs::write(root.join(".env"), "TOKEN=1").expect("written");
+    symlink("../secret.csv", root.join("out.csv")).expect("linked");
+    symlink(folder.path(), root.join("up")).expect("linked");
+    symlink("sub/a.csv", root.join("link.csv")).expect("linked");
+    let files = open(&root, true);
+
+    assert_eq!(files.read("sub/a.csv", 2, 3).await.expect("read"), b"sid");
+    assert_eq!(files.read("sub/a.csv", 90, 3).await.expect("read"), b"");
+    assert_eq!(files.read("link.csv", 0, 100).await.expect("a link inside the root"), b"inside");
+    for (path, code) in [
+        ("", "invalid"),
+        ("/etc/passwd", "invalid"),
+        ("../secret.csv", "invalid"),
+        ("sub/../../secret.csv", "invalid"),
+        ("sub//a.csv", "invalid"),
+        ("./sub/a.csv", "invalid"),
+        ("sub\\a.csv", "invalid"),
+        ("a\0b", "invalid"),
+        (".env", "invalid"),
+        ("sub", "invalid"),
+        ("absent.csv", "not_found"),
+        ("sub/a.csv/b", "not_found"),
+    ] {
+        assert_eq!(files.stat(path).await.expect_err(path).code, code, "{path:?}");
+        assert_eq!(files.read(path, 0, 10).await.expect_err(path).code, code, "{path:?}");
+    }
+    for path in ["out.csv", "up/secret.csv"] {
+        let error = files.read(path, 0, 10).await.expect_err(path);
+        assert!(matches!(error.code, "denied" | "upstream_error"), "{path}: {error:?}");
+        files.replace(path, None, b"overwritten".to_vec()).await.expect_err(path);
+    }
+    assert_eq!(std::fs::read_to_string(folder.path().join("secret.csv")).expect("there"), "s");
+    assert_eq!(files.read("sub/a.csv", 0, 1024 * 1024 + 1).await.expect_err("too long").code, "too_large");
+    assert_eq!(files.list("", None).await.expect("listed").paths, ["link.csv", "sub/a.csv"]);
+    assert_eq!(files.list("sub/", None).await.expect("listed").paths, ["sub/a.csv"]);
+    assert_eq!(files.list("su", None).await.expect("listed").paths, ["sub/a.csv"]);
+}
+
+#[tokio::test]
+async fn versions_follow_the_content() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.csv");
+    let files = open(folder.path(), false);
+    let mut seen = HashSet::new();
+    for round in 0..200 {
+        // In place and of one length: neither inode nor size nor, often, the times tell.
+        std::fs::write(&path, format!("{round:04}")).expect("written");
+        assert!(seen.insert(files.stat("a.csv").await.expect("there").version), "round {round}");
+    }
+    let before = files.stat("a.csv").await.expect("there");
+    std::thread::sleep(std::time::Duration::from_millis(120));
+    assert_eq!(files.stat("a.csv").await.expect("there"), before);
+    assert_eq!(files.stat("a.csv").await.expect("there, from memory"), before);
+    assert_eq!(files.replace("a.csv", None, vec![]).await.expect_err("read-only").code, "denied");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn writers_lose_nothing_and_leave_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("rows.csv");
+    std::fs::write(&path, "").expect("written");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).expect("set");
+    // What a crashed writer left behind.
+    std::fs::write(folder.path().join(".weir-replace.tmp"), "half a file").expect("written");
+    let writers = (0..8).map(|writer| {
+        // Roots of their own, as in other processes.
+        let files = open(folder.path(), true);
+        tokio::spawn(async move {
+            for row in 0..10 {
+                loop {
+                    let version = files.stat("rows.csv").await.expect("there").version;
+                    let mut content = files.read("rows.csv", 0, 1024 * 1024).await.expect("read");
+                    if files.stat("rows.csv").await.expect("there").version != version {
+                        continue;
+                    }
+                    content.extend_from_slice(format!("{writer}-{row}\n").as_bytes());
+                    match files.replace("rows.csv", Some(&version), content).await {
+                        Ok(after) => break assert_ne!(after, version),
+                        Err(error) => assert_eq!(error.code, "conflict"),
+                    }
+                }
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.expect("a writer ends");
+    }
+    let content = std::fs::read_to_string(&path).expect("there");
+    assert_eq!(content.lines().collect::<HashSet<_>>().len(), 80);
+    assert_eq!(content.lines().count(), 80);
+    assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o640);
+    let names: Vec<_> =
+        std::fs::read_dir(folder.path()).expect("listed").map(|e| e.expect("entry").file_name()).collect();
+    assert_eq!(names, ["rows.csv"]);
+    let files = open(folder.path(), true);
+    let version = files.replace("new.csv", None, b"x".to_vec()).await.expect("a new file");
+    assert_eq!(files.stat("new.csv").await.expect("there").version, version);
+    assert_eq!(files.replace("gone.csv", Some(&version), b"x".to_vec()).await.expect_err("absent").code, "conflict");
+}
+
+#[tokio::test]
+async fn a_root_that_is_missing_is_found_once_it_is_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = open(&folder.path().join("later"), false);
+    assert_eq!(files.stat("a.csv").await.expect_err("no root").code, "unavailable");
+    std::fs::create_dir(folder.path().join("later")).expect("made");
+    assert_eq!(files.stat("a.csv").await.expect_err("no file").code, "not_found");
+}
+
+#[test]
+fn connections_that_reach_a_path_are_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config =
+        |name: &str, path: &str| (name.to_owned(), ConnectionConfig::Files { path: path.into(), write: false });
+    let configs = BTreeMap::from([
+        config("data", "data"),
+        ("db".to_owned(), ConnectionConfig::Sqlite { path: "state/weir.db".into(), write: false }),
+    ]);
+    let connections = Connections::new(&configs, folder.path()).expect("fine");
+    assert_eq!(connections.reaching(&folder.path().join("state")), Some("db"));
+    assert_eq!(connections.reaching(&folder.path().join("data/state")), Some("data"));
+    assert_eq!(connections.reaching(&folder.path().join("elsewhere")), None);
+}
+
+fn open(root: &Path, write: bool) -> Arc<FileRoot> {
+    let configs = BTreeMap::from([("f".to_owned(), ConnectionConfig::Files { path: root.into(), write })]);
+    match Connections::new(&configs, Path::new("/")).expect("a root").get("f") {
+        Some(Connection::Files(files)) => files.clone(),
+        _ => unreachable!("it is a file root"),
+    }
+}

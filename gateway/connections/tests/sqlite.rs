@@ -1,0 +1,225 @@
+//! SQLite connections on real files: nothing but the one database is reached, and values come out as they are.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use weir_connections::{
+    Connection, ConnectionConfig, ConnectionError, Connections,
+    sql::{Rows, SqlConnection, Statement},
+};
+
+#[tokio::test]
+async fn values_come_out_as_they_are() {
+    let (_folder, sql) = database(
+        "CREATE TABLE t (i INTEGER, r REAL, s TEXT, b BLOB, n, status TEXT, code TEXT);
+         INSERT INTO t VALUES (9223372036854775807, 0.1, 'a\"\u{1}é😀', x'00ff', NULL, '', '007'),
+                              (-9223372036854775808, 9e999, CAST(x'c3a9' AS TEXT), x'', 1.0, 'x', 9007199254740993);",
+        false,
+    );
+    let rows = query(&sql, "SELECT i, r, s, b, n, status, code FROM t ORDER BY rowid", "[]", 10).await.expect("rows");
+    assert_eq!(
+        rows.records,
+        concat!(
+            r#"[{"i":9223372036854775807,"r":0.1,"s":"a\"\u0001é😀","b":"AP8=","n":null,"status":"","code":"007"},"#,
+            r#"{"i":-9223372036854775808,"r":null,"s":"é","b":"","n":1.0,"status":"x","code":"9007199254740993"}]"#
+        )
+    );
+    assert!(!rows.truncated);
+    let rows = query(&sql, "SELECT status FROM t", "[]", 1).await.expect("rows");
+    assert_eq!((rows.records.as_str(), rows.truncated), (r#"[{"status":""}]"#, true));
+    let rows = query(
+        &sql,
+        "SELECT ?1 AS a, ?2 AS b, ?3 AS c, ?4 AS d, ?5 AS e, ?6 AS f",
+        r#"[null,true,7,1.5,"x",[1,"y"]]"#,
+        9,
+    );
+    assert_eq!(rows.await.expect("rows").records, r#"[{"a":null,"b":1,"c":7,"d":1.5,"e":"x","f":"[1,\"y\"]"}]"#);
+    let rows = query(&sql, "SELECT weir_lower('ÄÉΣ') AS l, '10' < '9' COLLATE weir_decimal AS d", "[]", 9)
+        .await
+        .expect("rows");
+    assert_eq!(rows.records, r#"[{"l":"äéς","d":0}]"#);
+    let bad = query(&sql, "SELECT CAST(x'ff' AS TEXT) AS broken", "[]", 9).await.expect_err("not UTF-8");
+    assert_eq!((bad.code, bad.field.as_deref()), ("upstream_error", Some("broken")));
+    let twice = query(&sql, "SELECT 1 AS a, 2 AS a", "[]", 9).await.expect_err("ambiguous");
+    assert_eq!((twice.code, twice.field.as_deref()), ("invalid", Some("a")));
+    let large =
+        query(&sql, "SELECT hex(zeroblob(4000000)) AS a UNION ALL SELECT hex(zeroblob(4000000))", "[]", 9).await;
+    assert_eq!(large.expect_err("too large").code, "too_large");
+    let described =
+        Statement { options: Some(r#"{"describe":true}"#), ..statement("SELECT i, r+1 AS more FROM t", "[]", 0) };
+    assert_eq!(
+        sql.query(described).await.expect("described").records,
+        r#"[{"name":"i","type":"INTEGER","nullable":true},{"name":"more","type":null,"nullable":true}]"#
+    );
+}
+
+/// Each of these reached past the database, or changed it, through some server that only looked at the first word.
+#[tokio::test]
+async fn a_connection_reaches_its_database_only() {
+    let (folder, reader) =
+        database("CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT); CREATE INDEX v ON t (v); INSERT INTO t VALUES (1,'a')", false);
+    let writer = open(&folder.path().join("data.db"), true);
+    let other = folder.path().join("other.db").display().to_string();
+    let statements = [
+        format!("ATTACH '{other}' AS o"),
+        format!("VACUUM INTO '{other}'"),
+        "VACUUM".to_owned(),
+        "DETACH main".to_owned(),
+        "PRAGMA journal_mode = DELETE".to_owned(),
+        "PRAGMA writable_schema = ON".to_owned(),
+        "PRAGMA temp_store_directory = '/'".to_owned(),
+        "PRAGMA database_list".to_owned(),
+        "SELECT * FROM pragma_database_list".to_owned(),
+        "SELECT load_extension('x')".to_owned(),
+        "CREATE TABLE u (a)".to_owned(),
+        "CREATE TEMP TABLE u (a)".to_owned(),
+        "CREATE VIRTUAL TABLE u USING fts5(a)".to_owned(),
+        "DROP TABLE t".to_owned(),
+        "ALTER TABLE t ADD COLUMN w".to_owned(),
+        "REINDEX".to_owned(),
+        "ANALYZE".to_owned(),
+        "BEGIN".to_owned(),
+        "COMMIT".to_owned(),
+        "ROLLBACK".to_owned(),
+        "SAVEPOINT s".to_owned(),
+        "INSERT INTO sqlite_master VALUES (1,2,3,4,5)".to_owned(),
+        "SELECT 1; DELETE FROM t".to_owned(),
+        "SELECT 1; SELECT 2".to_owned(),
+        "DELETE FROM t; --".to_owned() + "\nDELETE FROM t",
+    ];
+    for text in &statements {
+        let error = query(&reader, text, "[]", 9).await.expect_err(text);
+        assert!(matches!(error.code, "denied" | "upstream_error"), "{text}: {error:?}");
+        let error = writer.execute(statement(text, "[]", 9)).await.expect_err(text);
+        assert!(matches!(error.code, "denied" | "upstream_error"), "{text}: {error:?}");
+    }
+    for text in ["INSERT INTO t VALUES (2,'b')", "UPDATE t SET v = 'b'", "DELETE FROM t", "DELETE FROM t RETURNING id"]
+    {
+        assert_eq!(query(&reader, text, "[]", 9).await.expect_err(text).code, "denied", "{text}");
+        assert_eq!(query(&writer, text, "[]", 9).await.expect_err(text).code, "denied", "a read on a writer: {text}");
+        assert_eq!(reader.execute(statement(text, "[]", 9)).await.expect_err(text).code, "denied", "{text}");
+    }
+    assert_eq!(query(&reader, "SELECT count(*) AS n FROM t", "[]", 9).await.expect("fine").records, r#"[{"n":1}]"#);
+    assert_eq!(
+        query(&reader, "SELECT count(*) AS n FROM t; -- done", "[]", 9).await.expect("fine").records,
+        r#"[{"n":1}]"#
+    );
+    let left: Vec<_> =
+        std::fs::read_dir(folder.path()).expect("listed").map(|e| e.expect("entry").file_name()).collect();
+    assert_eq!(left, ["data.db"]);
+    let columns =
+        query(&reader, "SELECT name, type, pk FROM pragma_table_xinfo('t')", "[]", 9).await.expect("the catalogue");
+    assert_eq!(columns.records, r#"[{"name":"id","type":"INTEGER","pk":1},{"name":"v","type":"TEXT","pk":0}]"#);
+}
+
+#[tokio::test]
+async fn writes_are_whole_or_nothing() {
+    let (_folder, sql) = database(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT NOT NULL UNIQUE, g INT, CHECK (g < 10));
+         CREATE TABLE c (t INTEGER REFERENCES t(id));
+         INSERT INTO t VALUES (1,'a',1),(2,'b',1); INSERT INTO c VALUES (1);",
+        true,
+    );
+    let returning = sql.query_write(statement("INSERT INTO t (v) VALUES (?1) RETURNING id, v", r#"["c"]"#, 1)).await;
+    assert_eq!(returning.expect("inserted").records, r#"[{"id":3,"v":"c"}]"#);
+    for (text, code, field) in [
+        ("INSERT INTO t (id, v) VALUES (1, 'z')", "conflict", Some("id")),
+        ("INSERT INTO t (v) VALUES ('a')", "conflict", Some("v")),
+        ("INSERT INTO t (v) VALUES (NULL)", "invalid", Some("v")),
+        ("INSERT INTO t (v, g) VALUES ('g', 11)", "invalid", None),
+        ("DELETE FROM t WHERE id = 1", "invalid", None),
+        ("INSERT INTO t (id, v) VALUES ('x', 'z')", "invalid", None),
+        ("UPDATE t SET gone = 1", "source_changed", None),
+        ("UPDATE t SET v = \"gone\"", "source_changed", None),
+        ("DELETE FROM gone", "source_changed", None),
+    ] {
+        let error = sql.execute(statement(text, "[]", 1)).await.expect_err(text);
+        assert_eq!((error.code, error.field.as_deref()), (code, field), "{text}: {error:?}");
+        assert!(!error.message.contains("INSERT") && !error.message.contains("t."), "{error:?}");
+    }
+    let one = |text| Statement { options: Some(r#"{"expect_rows":1}"#), ..statement(text, "[]", 9) };
+    assert_eq!(sql.execute(one("UPDATE t SET g = 2 WHERE g = 1")).await.expect_err("two").code, "conflict");
+    assert_eq!(sql.execute(one("UPDATE t SET g = 2 WHERE g = 7")).await.expect_err("none").code, "not_found");
+    assert_eq!(sql.execute(one("UPDATE t SET g = 3 WHERE id = 2")).await.expect("one"), 1);
+    let rows = query(&sql, "SELECT id, g FROM t ORDER BY id", "[]", 9).await.expect("rows");
+    assert_eq!(rows.records, r#"[{"id":1,"g":1},{"id":2,"g":3},{"id":3,"g":null}]"#);
+}
+
+#[tokio::test]
+async fn deadlines_and_lost_callers_interrupt_reads() {
+    let (_folder, sql) = database("CREATE TABLE t (a)", false);
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS m FROM n";
+    let begin = Instant::now();
+    let soon = Statement { deadline: begin + Duration::from_millis(100), ..statement(endless, "[]", 1) };
+    assert_eq!(sql.query(soon).await.expect_err("too slow").code, "timeout");
+    assert!(begin.elapsed() < Duration::from_secs(2));
+    // More lost callers than connections: unless they were interrupted, the last query would wait for them.
+    for _ in 0..20 {
+        let lost = tokio::time::timeout(Duration::from_millis(20), sql.query(statement(endless, "[]", 1)));
+        assert!(lost.await.is_err());
+    }
+    let begin = Instant::now();
+    query(&sql, "SELECT 1 AS a", "[]", 1).await.expect("free again");
+    assert!(begin.elapsed() < Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn a_write_outlives_its_caller() {
+    let (_folder, sql) = database("CREATE TABLE t (a)", true);
+    let slow = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) INSERT INTO t SELECT i FROM n";
+    assert!(tokio::time::timeout(Duration::from_millis(5), sql.execute(statement(slow, "[]", 0))).await.is_err());
+    let count = || query(&sql, "SELECT count(*) AS n FROM t", "[]", 1);
+    let begin = Instant::now();
+    while count().await.expect("counted").records != r#"[{"n":300000}]"# {
+        assert!(begin.elapsed() < Duration::from_secs(20), "the write was lost");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_missing_database_is_found_once_it_is_there_and_a_new_one_noticed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("data.db");
+    let sql = open(&path, true);
+    let read = || query(&sql, "SELECT a FROM t", "[]", 9);
+    assert_eq!(read().await.expect_err("absent").code, "unavailable");
+    assert!(!path.exists());
+    create(&path, "CREATE TABLE t (a); INSERT INTO t VALUES (1)");
+    assert_eq!(read().await.expect("there").records, r#"[{"a":1}]"#);
+    create(&folder.path().join("new.db"), "CREATE TABLE t (a); INSERT INTO t VALUES (2)");
+    std::fs::rename(folder.path().join("new.db"), &path).expect("renamed");
+    assert_eq!(read().await.expect("the new one").records, r#"[{"a":2}]"#);
+    std::fs::write(&path, "this is not a database, only a longer text than a header").expect("written");
+    assert_eq!(read().await.expect_err("garbage").code, "upstream_error");
+}
+
+fn statement<'a>(text: &'a str, parameters: &'a str, limit: u32) -> Statement<'a> {
+    Statement { text, parameters, limit, options: None, deadline: Instant::now() + Duration::from_secs(20) }
+}
+
+async fn query(sql: &SqlConnection, text: &str, parameters: &str, limit: u32) -> Result<Rows, ConnectionError> {
+    sql.query(statement(text, parameters, limit)).await
+}
+
+fn database(script: &str, write: bool) -> (tempfile::TempDir, Arc<SqlConnection>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("data.db");
+    create(&path, script);
+    (folder, open(&path, write))
+}
+
+fn create(path: &Path, script: &str) {
+    rusqlite::Connection::open(path).expect("opened").execute_batch(script).expect("created");
+}
+
+fn open(path: &Path, write: bool) -> Arc<SqlConnection> {
+    let configs = BTreeMap::from([("db".to_owned(), ConnectionConfig::Sqlite { path: path.into(), write })]);
+    match Connections::new(&configs, Path::new("/")).expect("a database").get("db") {
+        Some(Connection::Sql(sql)) => sql.clone(),
+        _ => unreachable!("it is a database"),
+    }
+}
