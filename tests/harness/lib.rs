@@ -1,1 +1,16 @@
-//! The harness.
+//! What the suites stand on: the real binary, raw JSON clients, other people's clients, databases and web services.
+//!
+//! Nothing here is skipped when something is missing: the panic names the command that brings it.
+
+pub mod client;
+pub mod foreign;
+pub mod gateway;
+pub mod place;
+pub mod postgres;
+pub mod schema;
+pub mod stdio;
+pub mod upstream;
+
+pub use client::{Answer, Legacy, Modern};
+pub use gateway::{Gateway, House};
+pub use stdio::Stdio;

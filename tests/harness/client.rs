@@ -1,0 +1,251 @@
+//! Raw JSON over HTTP, in both eras: says exactly what it is told to, and hides nothing of the answer.
+
+use std::sync::{
+    Once,
+    atomic::{AtomicU64, Ordering},
+};
+
+use futures::StreamExt;
+use reqwest::{RequestBuilder, StatusCode, header::HeaderMap};
+use serde_json::{Value, json};
+
+pub const MODERN: &str = "2026-07-28";
+pub const LEGACY: &str = "2025-11-25";
+
+/// One HTTP answer, read to its end.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    /// The messages: one for JSON, each event's data for a stream.
+    pub messages: Vec<Value>,
+    pub text: String,
+}
+
+impl Answer {
+    /// The response among the messages: the last one.
+    pub fn reply(&self) -> &Value {
+        self.messages.last().unwrap_or_else(|| panic!("no message in the answer: {self:?}"))
+    }
+
+    /// `result` of the response.
+    pub fn result(&self) -> &Value {
+        let reply = self.reply();
+        assert!(reply.get("result").is_some(), "not a result: {reply}");
+        &reply["result"]
+    }
+
+    /// `error.code` of the response.
+    pub fn error_code(&self) -> i64 {
+        let reply = self.reply();
+        reply["error"]["code"].as_i64().unwrap_or_else(|| panic!("not an error: {reply}"))
+    }
+}
+
+/// A client of the 2026-07-28 revision: no session, everything in each request.
+#[derive(Clone)]
+pub struct Modern {
+    pub url: String,
+    http: reqwest::Client,
+}
+
+impl Modern {
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), http: http() }
+    }
+
+    pub fn request(&self, method: &str, params: Value) -> RequestBuilder {
+        let id = next_id();
+        let mut params = params;
+        if params.get("_meta").is_none() {
+            params["_meta"] = json!({});
+        }
+        let meta = params["_meta"].as_object_mut().expect("_meta is an object");
+        meta.insert("io.modelcontextprotocol/protocolVersion".into(), json!(MODERN));
+        meta.insert("io.modelcontextprotocol/clientCapabilities".into(), json!({}));
+        let mut request = self.raw(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string());
+        request = request.header("mcp-protocol-version", MODERN).header("mcp-method", method);
+        if let Some(name) = params["name"].as_str() {
+            request = request.header("mcp-name", header_value(name));
+        }
+        request
+    }
+
+    /// A POST with nothing but the media types.
+    pub fn raw(&self, body: impl Into<reqwest::Body>) -> RequestBuilder {
+        let request = self.http.post(&self.url).header("content-type", "application/json");
+        request.header("accept", "application/json, text/event-stream").body(body)
+    }
+
+    pub async fn ask(&self, method: &str, params: Value) -> Answer {
+        send(self.request(method, params)).await
+    }
+
+    /// The result of `tools/call`.
+    pub async fn call(&self, tool: &str, arguments: Value) -> Value {
+        self.ask("tools/call", json!({"name": tool, "arguments": arguments})).await.result().clone()
+    }
+
+    /// Every tool, page by page; the number of pages.
+    pub async fn list(&self) -> (Vec<Value>, usize) {
+        let (mut tools, mut pages, mut params) = (Vec::new(), 0, json!({}));
+        loop {
+            let answer = self.ask("tools/list", params).await;
+            let page = answer.result();
+            tools.extend(page["tools"].as_array().expect("a listing has tools").iter().cloned());
+            pages += 1;
+            match page.get("nextCursor") {
+                None => return (tools, pages),
+                Some(cursor) => params = json!({ "cursor": cursor }),
+            }
+        }
+    }
+}
+
+/// A client of the session era.
+#[derive(Clone)]
+pub struct Legacy {
+    pub url: String,
+    pub session: Option<String>,
+    pub version: String,
+    http: reqwest::Client,
+}
+
+impl Legacy {
+    /// Initializes with `version` and keeps the session.
+    pub async fn open(url: impl Into<String>, version: &str) -> Self {
+        let mut client = Self { url: url.into(), session: None, version: version.to_owned(), http: http() };
+        let params =
+            json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}});
+        let body = json!({"jsonrpc": "2.0", "id": next_id(), "method": "initialize", "params": params});
+        let answer = send(client.raw(body.to_string())).await;
+        version_of(&answer).clone_into(&mut client.version);
+        client.session = answer.headers.get("mcp-session-id").map(|id| id.to_str().expect("ASCII").to_owned());
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let answer = send(client.in_session(initialized.to_string())).await;
+        assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text);
+        client
+    }
+
+    /// A POST with nothing but the media types.
+    pub fn raw(&self, body: impl Into<reqwest::Body>) -> RequestBuilder {
+        let request = self.http.post(&self.url).header("content-type", "application/json");
+        request.header("accept", "application/json, text/event-stream").body(body)
+    }
+
+    /// A POST within the session.
+    pub fn in_session(&self, body: impl Into<reqwest::Body>) -> RequestBuilder {
+        self.with_session(self.raw(body)).header("mcp-protocol-version", &self.version)
+    }
+
+    /// The GET stream of the session.
+    pub fn stream(&self) -> RequestBuilder {
+        self.with_session(self.http.get(&self.url)).header("accept", "text/event-stream")
+    }
+
+    pub fn delete(&self) -> RequestBuilder {
+        self.with_session(self.http.delete(&self.url))
+    }
+
+    pub async fn ask(&self, method: &str, params: Value) -> Answer {
+        let body = json!({"jsonrpc": "2.0", "id": next_id(), "method": method, "params": params});
+        send(self.in_session(body.to_string())).await
+    }
+
+    pub async fn call(&self, tool: &str, arguments: Value) -> Value {
+        self.ask("tools/call", json!({"name": tool, "arguments": arguments})).await.result().clone()
+    }
+
+    fn with_session(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.session {
+            Some(session) => request.header("mcp-session-id", session),
+            None => request,
+        }
+    }
+}
+
+/// Reads the answer to its end, whichever of the two media types it has.
+pub async fn send(request: RequestBuilder) -> Answer {
+    let response = request.send().await.unwrap_or_else(|error| panic!("no answer: {error:?}"));
+    let (status, headers) = (response.status(), response.headers().clone());
+    let text = response.text().await.unwrap_or_else(|error| panic!("the answer breaks off: {error:?}"));
+    let media = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let messages = if media.starts_with("text/event-stream") {
+        text.split("\n\n").filter_map(event_data).collect()
+    } else {
+        serde_json::from_str(&text).map(|message| vec![message]).unwrap_or_default()
+    };
+    Answer { status, headers, messages, text }
+}
+
+/// A stream that stays open: its messages as they come.
+pub struct Events {
+    stream: futures::stream::BoxStream<'static, Vec<u8>>,
+    buffer: String,
+}
+
+impl Events {
+    pub async fn open(request: RequestBuilder) -> Self {
+        let response = request.send().await.expect("the stream opens");
+        assert_eq!(response.status(), StatusCode::OK, "the stream opens");
+        let stream = response.bytes_stream().filter_map(async |chunk| chunk.ok().map(|bytes| bytes.to_vec()));
+        Self { stream: stream.boxed(), buffer: String::new() }
+    }
+
+    /// The next message; `None` when the stream ends or is silent for `wait`.
+    pub async fn next(&mut self, wait: std::time::Duration) -> Option<Value> {
+        let deadline = tokio::time::Instant::now() + wait;
+        loop {
+            if let Some(end) = self.buffer.find("\n\n") {
+                let event = self.buffer.drain(..end + 2).collect::<String>();
+                match event_data(&event) {
+                    Some(message) => return Some(message),
+                    None => continue, // a comment, or a priming event
+                }
+            }
+            let chunk = tokio::time::timeout_at(deadline, self.stream.next()).await.ok()??;
+            self.buffer.push_str(&String::from_utf8_lossy(&chunk));
+        }
+    }
+}
+
+fn event_data(event: &str) -> Option<Value> {
+    let data: Vec<&str> = event.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim_start).collect();
+    serde_json::from_str(&data.join("\n")).ok()
+}
+
+fn version_of(answer: &Answer) -> &str {
+    answer.result()["protocolVersion"].as_str().expect("initialize answers a version")
+}
+
+/// `Mcp-Name` may hold visible ASCII as it is; anything else goes through the base64 form of the specification.
+fn header_value(name: &str) -> String {
+    if name.bytes().all(|byte| (0x21..0x7f).contains(&byte)) {
+        return name.to_owned();
+    }
+    format!("=?base64?{}?=", base64(name.as_bytes()))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let group = chunk.iter().fold(0u32, |group, byte| group << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for index in 0..4 {
+            let letter = ALPHABET[(group >> (18 - 6 * index)) as usize & 63];
+            text.push(if index > chunk.len() { '=' } else { char::from(letter) });
+        }
+    }
+    text
+}
+
+fn http() -> reqwest::Client {
+    static TLS: Once = Once::new();
+    TLS.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+    reqwest::Client::builder().no_proxy().tcp_nodelay(true).build().expect("a client without settings")
+}
+
+fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}

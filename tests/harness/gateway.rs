@@ -1,0 +1,208 @@
+//! A gateway of one test: its own folder of contracts, data and state, and the real binary serving it.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+
+use crate::place;
+
+/// How long a start may take: compiling three adapters on a busy machine is most of it.
+const START: Duration = Duration::from_secs(120);
+
+/// What a gateway is started from. Every test has its own.
+pub struct House {
+    folder: TempDir,
+    config: String,
+    plugins: PathBuf,
+}
+
+impl House {
+    /// An empty house: folders `contracts`, `data` and `state`, and the built adapters.
+    pub fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("weir-test-").tempdir().expect("a temporary folder");
+        for name in ["contracts", "data", "state"] {
+            fs::create_dir(folder.path().join(name)).expect("a folder in the temporary folder");
+        }
+        Self { folder, config: String::new(), plugins: place::plugins() }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Adds a file; `name` is relative to the house, such as `contracts/a.yaml` or `data/a.csv`.
+    pub fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
+        self.write(name, content);
+        self
+    }
+
+    /// Adds to `weir.toml`.
+    pub fn config(mut self, toml: &str) -> Self {
+        self.config.push_str(toml);
+        self.config.push('\n');
+        self
+    }
+
+    /// Files under `data/`, granted to the adapter `sheet`.
+    pub fn sheets(self) -> Self {
+        self.config("[connections.data]\nkind = \"files\"\npath = \"data\"\nwrite = true\n[plugins.sheet.grants]\ndata = \"write\"")
+    }
+
+    /// A plugin folder of this test's own, holding copies of the named adapters.
+    pub fn own_plugins(mut self, adapters: &[&str]) -> Self {
+        let folder = self.folder.path().join("plugins");
+        fs::create_dir_all(&folder).expect("a folder in the temporary folder");
+        for adapter in adapters {
+            let name = format!("{adapter}.wasm");
+            fs::copy(place::plugins().join(&name), folder.join(&name)).expect("an adapter is copied");
+        }
+        self.plugins = folder;
+        self
+    }
+
+    pub fn plugins(&self) -> &Path {
+        &self.plugins
+    }
+
+    /// Replaces a file at once, as an editor does.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.folder.path().join(name);
+        let draft = path.with_extension("draft");
+        fs::create_dir_all(path.parent().expect("a file lies in a folder")).expect("its folder");
+        fs::write(&draft, content).expect("a file in the temporary folder");
+        fs::rename(&draft, &path).expect("a file in the temporary folder");
+    }
+
+    /// `weir` with this house's configuration; the caller adds the command's own words.
+    pub fn weir(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(place::binary("weir"));
+        command.args(words).arg("--config").arg(self.write_config()).current_dir(self.folder.path());
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    /// The words that start this house over stdio, for clients that start their server themselves.
+    pub fn stdio_command(&self) -> Vec<String> {
+        let config = self.write_config();
+        let words = [place::binary("weir").into_os_string(), "stdio".into(), "--config".into(), config.into()];
+        words.into_iter().map(|word| word.into_string().expect("paths of tests are UTF-8")).collect()
+    }
+
+    /// Serves over HTTP on a free port, and answers once it does.
+    pub fn serve(&self) -> Gateway {
+        Gateway::start(self.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]))
+    }
+
+    fn write_config(&self) -> PathBuf {
+        let plugins = self.plugins.display();
+        let text = format!(
+            "[folders]\ncontracts = \"contracts\"\nplugins = \"{plugins}\"\nstate = \"state\"\n\n{}",
+            self.config
+        );
+        let path = self.folder.path().join("weir.toml");
+        fs::write(&path, text).expect("a file in the temporary folder");
+        path
+    }
+}
+
+impl Default for House {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A running gateway; killed when dropped.
+pub struct Gateway {
+    child: Child,
+    /// `http://127.0.0.1:PORT`, without a path.
+    pub base: String,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+impl Gateway {
+    /// Starts `command` and waits for the line that says where it listens.
+    pub fn start(mut command: Command) -> Self {
+        let started = Instant::now();
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("weir does not start: {error}"));
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let lines = BufReader::new(child.stderr.take().expect("stderr is piped"));
+        let kept = log.clone();
+        std::thread::spawn(move || {
+            for line in lines.lines().map_while(Result::ok) {
+                kept.lock().expect("the log is whole").push(line);
+            }
+        });
+        loop {
+            let text = log.lock().expect("the log is whole").join("\n");
+            if let Some(at) = text.find("listening on http://") {
+                let address = &text[at + "listening on http://".len()..];
+                let end = address.find('/').expect("the address ends in a path");
+                return Self { child, base: format!("http://{}", &address[..end]), log };
+            }
+            if let Some(status) = child.try_wait().expect("the child can be asked") {
+                panic!("weir stopped at its start ({status}):\n{text}");
+            }
+            assert!(started.elapsed() < START, "weir does not listen after {START:?}:\n{text}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// The endpoint of all contracts.
+    pub fn url(&self) -> String {
+        format!("{}/mcp", self.base)
+    }
+
+    /// The endpoint of one contract.
+    pub fn contract_url(&self, contract: &str) -> String {
+        format!("{}/mcp/{contract}", self.base)
+    }
+
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Everything logged so far.
+    pub fn log(&self) -> String {
+        self.log.lock().expect("the log is whole").join("\n")
+    }
+
+    /// Waits until a line of the log contains `text`.
+    pub fn wait_for_log(&self, text: &str) {
+        let started = Instant::now();
+        while !self.log().contains(text) {
+            assert!(started.elapsed() < Duration::from_secs(60), "no log line has `{text}`:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Resident memory in KB, as the kernel counts it.
+    pub fn memory_kb(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the process runs");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("the kernel counts memory");
+        line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("VmRSS is a number")
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("--- log of the gateway\n{}\n---", self.log());
+        }
+    }
+}

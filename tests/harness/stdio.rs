@@ -1,0 +1,81 @@
+//! Raw lines over stdio, to the real binary.
+
+use std::{process::Stdio as Pipe, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+};
+
+use crate::gateway::House;
+
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// A gateway on stdio. Killed when dropped.
+pub struct Stdio {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Lines<BufReader<ChildStdout>>,
+    next: u64,
+}
+
+impl Stdio {
+    pub fn start(house: &House) -> Self {
+        let words = house.stdio_command();
+        let mut child = Command::new(&words[0])
+            .args(&words[1..])
+            .stdin(Pipe::piped())
+            .stdout(Pipe::piped())
+            .stderr(Pipe::inherit())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("weir starts");
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
+        Self { child, input, output, next: 1 }
+    }
+
+    pub async fn send_line(&mut self, line: &str) {
+        let input = self.input.as_mut().expect("stdin is open");
+        input.write_all(line.as_bytes()).await.expect("weir reads");
+        input.write_all(b"\n").await.expect("weir reads");
+        input.flush().await.expect("weir reads");
+    }
+
+    /// The next line; anything but JSON on stdout is a failure.
+    pub async fn read(&mut self) -> Value {
+        let line = tokio::time::timeout(ANSWER, self.output.next_line()).await.expect("an answer in time");
+        let line = line.expect("stdout can be read").expect("stdout is open");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("stdout carries only messages ({error}): {line}"))
+    }
+
+    /// Sends a request of the session era and reads its response; notifications on the way are dropped.
+    pub async fn ask(&mut self, method: &str, params: Value) -> Value {
+        let id = self.next;
+        self.next += 1;
+        self.send_line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()).await;
+        loop {
+            let message = self.read().await;
+            if message["id"] == id {
+                return message;
+            }
+        }
+    }
+
+    /// Sends a request of the 2026-07-28 revision and reads its response.
+    pub async fn ask_modern(&mut self, method: &str, mut params: Value) -> Value {
+        params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(crate::client::MODERN);
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        self.ask(method, params).await
+    }
+
+    /// Closes stdin; the process must then leave by itself.
+    pub async fn close(mut self) -> std::process::ExitStatus {
+        drop(self.input.take());
+        tokio::time::timeout(Duration::from_secs(10), self.child.wait())
+            .await
+            .expect("weir leaves when stdin closes")
+            .expect("weir can be waited for")
+    }
+}

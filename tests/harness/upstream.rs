@@ -1,0 +1,58 @@
+//! A web service nobody here wrote: json-server over a file.
+
+use std::{
+    fs,
+    net::TcpListener,
+    process::{Child, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::foreign;
+
+/// Serves `{collection: [record, …]}` with create, update and delete; killed when dropped.
+pub struct JsonServer {
+    child: Child,
+    pub base: String,
+    _folder: TempDir,
+}
+
+impl JsonServer {
+    /// `id` names the key field of every collection.
+    pub fn start(database: &Value, id: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("db.json");
+        fs::write(&file, database.to_string()).expect("a file in the temporary folder");
+        let port = free_port();
+        let mut command = foreign::node();
+        command.arg(foreign::node_module("json-server/lib/cli/bin.js"));
+        command.args(["--host", "127.0.0.1", "--port", &port.to_string(), "--id", id, "--quiet"]).arg(&file);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("json-server starts");
+        let server = Self { child, base: format!("http://127.0.0.1:{port}"), _folder: folder };
+        wait_for_port(port, "json-server");
+        server
+    }
+}
+
+impl Drop for JsonServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port that was free a moment ago.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("a bound socket has an address").port()
+}
+
+pub fn wait_for_port(port: u16, what: &str) {
+    let started = Instant::now();
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(started.elapsed() < Duration::from_secs(60), "{what} does not listen on port {port}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
