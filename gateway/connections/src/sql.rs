@@ -6,6 +6,7 @@
 mod decimal;
 mod parameters;
 mod postgresql;
+mod refused;
 mod rows;
 mod sqlite;
 
@@ -173,12 +174,4 @@ impl Options {
             _ => Ok(()),
         }
     }
-}
-
-fn timed_out() -> ConnectionError {
-    ConnectionError::new("timeout", "the database did not answer in time")
-}
-
-fn cancelled() -> ConnectionError {
-    ConnectionError::new("cancelled", "the statement was interrupted")
 }

@@ -60,8 +60,10 @@ async fn values_come_out_as_they_are() {
 /// Each of these reached past the database, or changed it, through some server that only looked at the first word.
 #[tokio::test]
 async fn a_connection_reaches_its_database_only() {
-    let (folder, reader) =
-        database("CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT); CREATE INDEX v ON t (v); INSERT INTO t VALUES (1,'a')", false);
+    let (folder, reader) = database(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT); CREATE INDEX v ON t (v); INSERT INTO t VALUES (1,'a')",
+        false,
+    );
     let writer = open(&folder.path().join("data.db"), true);
     let other = folder.path().join("other.db").display().to_string();
     let statements = [

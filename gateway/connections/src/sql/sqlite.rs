@@ -22,10 +22,10 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use tokio::sync::Semaphore;
 
 use super::{
-    Access, Outcome, Prepared, Rows, cancelled,
+    Access, Outcome, Prepared, Rows,
     parameters::Parameter,
+    refused,
     rows::{Cell, RowsWriter},
-    timed_out,
 };
 use crate::ConnectionError;
 use guard::Guard;
@@ -64,7 +64,7 @@ impl Sqlite {
     pub(super) async fn run(&self, prepared: Prepared, access: Access) -> Result<Outcome, ConnectionError> {
         let deadline = tokio::time::Instant::from_std(prepared.deadline);
         let Ok(Ok(turn)) = tokio::time::timeout_at(deadline, self.turns.clone().acquire_owned()).await else {
-            return Err(timed_out());
+            return Err(refused::timed_out());
         };
         let gone = Arc::new(AtomicBool::new(false));
         // A read nobody waits for is interrupted; a write goes on to its end.
@@ -85,7 +85,7 @@ impl Inner {
     fn run(&self, prepared: &Prepared, access: Access, gone: Arc<AtomicBool>) -> Result<Outcome, ConnectionError> {
         let left = prepared.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(timed_out());
+            return Err(refused::timed_out());
         }
         let opened = self.take()?;
         opened.guard.watch(prepared.deadline, gone);

@@ -46,7 +46,6 @@ pub(super) enum Allowed {
     Everything,
 }
 
-#[derive(Default)]
 pub(super) struct Guard {
     allowed: AtomicU8,
     call: Mutex<Option<Call>>,
@@ -62,6 +61,12 @@ struct Call {
 pub(super) enum Interrupted {
     Deadline,
     Gone,
+}
+
+impl Default for Guard {
+    fn default() -> Self {
+        Self { allowed: AtomicU8::new(Allowed::Nothing as u8), call: Mutex::default() }
+    }
 }
 
 impl Guard {
