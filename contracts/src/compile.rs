@@ -38,7 +38,7 @@ pub fn compile(source: &Source, shapes: &BTreeMap<String, Shape>) -> Result<Cont
     let mut tools = Vec::new();
     for form in &source.tools {
         let tool = tool::compile(source, form, &collections, &mut problems);
-        if !names.insert(tool.name.clone()) {
+        if !form.tool.is_empty() && !names.insert(tool.name.clone()) {
             let message = format!("the tool name {} occurs twice", name::quoted(&tool.name));
             problems.add(format!("{}/tool", form.place), message);
         }
@@ -58,8 +58,10 @@ pub fn compile(source: &Source, shapes: &BTreeMap<String, Shape>) -> Result<Cont
     problems.finish(contract)
 }
 
-/// What `weir compile` prints: everything a client will see, and no binding.
-pub fn compiled_document(contract: &Contract) -> Value {
+/// What `weir compile` prints: everything a client will see, and no binding:
+/// `{contract, version, tools: [{name, title?, description, inputSchema, outputSchema?, annotations}]}`. A bare form has
+/// neither contract (null) nor output schema.
+pub fn document(contract: &Contract) -> Value {
     let tools = contract.tools.iter().map(|tool| {
         let mut entry = Map::new();
         entry.insert("name".into(), tool.name.clone().into());
@@ -88,7 +90,9 @@ pub fn compiled_document(contract: &Contract) -> Value {
 }
 
 fn check_names(source: &Source, problems: &mut Problems) {
-    if let Some(Err(message)) = source.contract.as_ref().map(|name| name::check_contract(name)) {
+    // An empty name beside problems is one that could not be read.
+    let name = source.contract.as_deref().filter(|name| !name.is_empty() || source.problems.is_empty());
+    if let Some(Err(message)) = name.map(name::check_contract) {
         problems.add("/contract", message);
     }
     if let Some(prefix) = &source.prefix
@@ -96,9 +100,4 @@ fn check_names(source: &Source, problems: &mut Problems) {
     {
         problems.add("/prefix", "the prefix is not made of A-Z, a-z, 0-9, '_' and '-'");
     }
-}
-
-/// What `weir compile` prints: `{contract, version, tools: [{name, title?, description, inputSchema, outputSchema, annotations}]}`.
-pub fn document(contract: &Contract) -> serde_json::Value {
-    serde_json::json!({ "contract": contract.name, "version": contract.version.to_string(), "tools": [] })
 }

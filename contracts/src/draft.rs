@@ -108,12 +108,17 @@ impl<'a> Drafter<'a> {
             let _ = writeln!(text, "    write: true");
         }
         let mut tools = String::new();
-        self.lookup(&mut tools);
-        self.list(&mut tools);
-        self.create(&mut tools);
+        if !self.columns.is_empty() {
+            self.lookup(&mut tools);
+            self.list(&mut tools);
+            self.create(&mut tools);
+        }
         match tools.is_empty() {
             true => {
-                self.notes.push("The source can neither be read nor written: there is nothing to draft.".to_owned());
+                self.notes.push(
+                    "There is nothing to draft: no column is left, or the source can neither be read nor written."
+                        .to_owned(),
+                );
                 let _ = writeln!(text, "tools: []");
             }
             false => {
@@ -286,8 +291,7 @@ impl<'a> Drafter<'a> {
         let writable = |field: &&Field| {
             field_name(&field.key).is_some() && !matches!(field.kind, Type::Json | Type::Record | Type::List)
         };
-        self.input.shape.capabilities.write.iter().any(|verb| verb == "create")
-            && self.columns.iter().any(|field| writable(&field))
+        self.input.shape.capabilities.write.iter().any(|verb| verb == "create") && self.columns.iter().any(writable)
     }
 
     fn spoken_one(&self) -> String {

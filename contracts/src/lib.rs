@@ -16,7 +16,7 @@ pub mod shape;
 pub mod validate;
 pub mod values;
 
-pub use compile::{compile, compiled_document};
+pub use compile::{compile, document as compiled_document};
 pub use contract::{Contract, Tool, Verb, Version};
 pub use problem::Problem;
 pub use shape::Shape;

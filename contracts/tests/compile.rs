@@ -75,6 +75,25 @@ fn the_seed() {
     assert_eq!(pretty(&contract.tools[0].input_schema), expected);
 }
 
+/// The contracts of the demo: nothing is wrong with them but that their shapes are not here.
+#[test]
+fn the_samples() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+    let mut seen = 0;
+    for entry in fs::read_dir(&folder).expect("the samples") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "yaml") {
+            seen += 1;
+            let source = form::read("-", &fs::read_to_string(&path).expect("a contract")).expect("a contract");
+            let problems = compile(&source, &BTreeMap::new()).expect_err("no shapes");
+            let others: Vec<&Problem> =
+                problems.iter().filter(|problem| !problem.message.starts_with("shape of ")).collect();
+            assert!(others.is_empty(), "{}: {others:?}", path.display());
+        }
+    }
+    assert!(seen > 0);
+}
+
 fn compile_case(case: &Path) -> Result<Contract, Vec<Problem>> {
     let mut shapes = BTreeMap::new();
     let mut source = None;

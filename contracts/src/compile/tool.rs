@@ -33,7 +33,8 @@ pub(super) fn compile(
         Some(prefix) => format!("{prefix}_{}", form.tool),
         None => form.tool.clone(),
     };
-    if let Err(message) = name::check_tool(&name) {
+    let is_unread = form.tool.is_empty() && !form.is_whole;
+    if !is_unread && let Err(message) = name::check_tool(&name) {
         problems.add_hint(format!("{}/tool", form.place), message, "clients drop the whole list on one bad name");
     }
     if source.contract.is_none() {

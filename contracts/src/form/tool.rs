@@ -58,7 +58,7 @@ pub(super) fn read_bare(value: &Value, place: String, problems: &mut Problems) -
         known.push(key);
     }
     table.check_keys(&known, problems);
-    common(&table, problems)
+    Some(common(&table, problems))
 }
 
 pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Option<Tool> {
@@ -81,7 +81,7 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
     table.check_keys(KEYS, problems);
     let verb = verb(&table, problems);
     let collection = table.required_text("collection", problems);
-    let tool = common(&table, problems)?;
+    let tool = common(&table, problems);
     Some(Tool {
         verb,
         collection,
@@ -97,8 +97,9 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
 }
 
 /// What a bare form and a tool of a contract have in common.
-fn common(table: &Table<'_>, problems: &mut Problems) -> Option<Tool> {
-    let tool = table.required_text("tool", problems);
+fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
+    let before = problems.len();
+    let tool = table.required_text("tool", problems).unwrap_or_default();
     let fields = match table.list("fields", problems) {
         Some(values) => field::read_all(values, &table.at("fields"), problems),
         None => {
@@ -108,8 +109,8 @@ fn common(table: &Table<'_>, problems: &mut Problems) -> Option<Tool> {
             Vec::new()
         }
     };
-    Some(Tool {
-        tool: tool?,
+    Tool {
+        tool,
         title: table.text("title", table::TITLE_MAX, problems),
         description: table.text("description", table::TEXT_MAX, problems),
         verb: None,
@@ -122,8 +123,8 @@ fn common(table: &Table<'_>, problems: &mut Problems) -> Option<Tool> {
         text: None,
         operation: None,
         place: table.place().to_owned(),
-        is_whole: true,
-    })
+        is_whole: problems.len() == before,
+    }
 }
 
 fn verb(table: &Table<'_>, problems: &mut Problems) -> Option<Verb> {

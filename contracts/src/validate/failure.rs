@@ -125,7 +125,7 @@ impl Context<'_> {
             matches!(error.kind(), Kind::Type { .. }) && error.instance_path() == failure.instance_path()
         };
         let fitting: Vec<&Vec<ValidationError<'static>>> =
-            branches.iter().filter(|branch| !branch.iter().any(|error| is_type_error(error))).collect();
+            branches.iter().filter(|branch| !branch.iter().any(is_type_error)).collect();
         let at_root = path.is_empty();
         match fitting[..] {
             [] if !branches.is_empty() => {

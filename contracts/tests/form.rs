@@ -1,0 +1,161 @@
+//! Files that are no contracts, and what is said about them.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use serde_json::json;
+use weir_contracts::{Problem, compile, form};
+
+/// All problems of a file, as `weir compile` shows them.
+fn problems(text: &str) -> Vec<Problem> {
+    match form::read("f", text).and_then(|source| compile(&source, &BTreeMap::new())) {
+        Ok(_) => panic!("taken: {text}"),
+        Err(problems) => problems,
+    }
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let deep = format!("tool: x\nfields: {}{}", "[".repeat(80), "]".repeat(80));
+    let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n";
+    let large = " ".repeat(17 << 20);
+    for (text, place, word) in [
+        ("", "", "empty"),
+        (" \n\t", "", "empty"),
+        ("\u{feff}", "", "empty"),
+        ("# only a comment\n", "", ""),
+        ("42", "", "neither"),
+        ("just text", "", "neither"),
+        ("[]", "", "empty"),
+        ("{", "", "JSON"),
+        ("{}x", "", "JSON"),
+        (r#"{"tool":"a","tool":"b","fields":[]}"#, "/tool", "twice"),
+        (r#"{"tool":"a","fields":[{"name":"n","type":"number","min":9007199254740993}]}"#, "/fields/0/min", "2^53"),
+        (r#"{"tool":"a","fields":[{"name":"n","type":"number","min":1e400}]}"#, "/fields/0/min", "large"),
+        ("tool: a\ntool: b\nfields: []\n", "/tool", "twice"),
+        ("tool: a\nfields:\n  - { name: n, type: number, min: 9007199254740993 }\n", "/fields/0/min", "2^53"),
+        ("tool: a\nfields:\n  - { name: n, type: number, min: .inf }\n", "/fields/0/min", ""),
+        ("tool: a\nfields:\n  - { name: n, type: number, min: .nan }\n", "/fields/0/min", ""),
+        ("base: &b { x: 1 }\ntool: a\n<<: *b\nfields: []\n", "", "YAML"),
+        ("tool: !secret a\nfields: []\n", "", "YAML"),
+        ("tool: a\nfields: []\n---\ntool: b\nfields: []\n", "", "YAML"),
+        ("tool: [a\n", "", "YAML"),
+        ("tool: a\n\tfields: []\n", "", "YAML"),
+        (deep.as_str(), "", "YAML"),
+        (bomb, "", ""),
+        (large.as_str(), "", "larger"),
+    ] {
+        let started = Instant::now();
+        let found = problems(text);
+        let first = &found[0];
+        let shown = text.chars().take(80).collect::<String>();
+        assert!(first.place.starts_with(place), "{shown}: {first:?}");
+        assert!(first.message.contains(word), "{shown}: {first:?}");
+        assert!(first.message.len() < 400, "{shown}: {first:?}");
+        assert!(started.elapsed().as_secs() < 5, "{shown}");
+    }
+}
+
+#[test]
+fn yaml_means_what_it_says() {
+    let text = "tool: t\nfields:\n  - { name: d, type: dropdown, choices: [no, off, Y, 007, 1_000, 0x1G, 2024-01-01, ~x] }\n  - { name: 1, type: text }\n";
+    let found = problems(text);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].place, "/fields/1/name");
+}
+
+#[test]
+fn every_wrong_type_has_its_place() {
+    let text = json!({
+        "contract": 5, "title": null, "prefix": [], "instructions": {},
+        "collections": { "c": { "adapter": 1, "settings": [], "columns": "a", "hide": [1, "a", "a"], "key": [], "write": "yes", "shape": { "x": 5 }, "timezone": "Mars Base" }, "d": 7 },
+        "tools": [
+            { "tool": 1, "verb": 2, "collection": [], "fields": {}, "order": "x", "returns": [null], "limits": { "rate": "10/week", "timeout_ms": 0, "rows_max": 1.5, "burst": 1 }, "say": 1, "text": "loud" },
+            "tool",
+            { "tool": "a", "verb": "list", "collection": "c", "fields": [
+                5, {}, { "name": "a", "type": "text", "min": 1, "required": "yes", "nullable": 1, "help": 1, "min_length": -1, "max_length": 1.5 },
+                { "name": "r", "type": "record", "fields": [{ "name": "x", "type": "text", "column": "y" }, { "name": "x", "type": "text" }] },
+                { "name": "l", "type": "list", "of": { "name": "x", "type": "text", "required": true } },
+                { "name": "m", "type": "multi-choice", "choices": [], "min_items": 5 },
+            ] },
+        ],
+    });
+    let found = problems(&text.to_string());
+    let places: Vec<&str> = found.iter().map(|problem| problem.place.as_str()).collect();
+    for place in [
+        "/contract",
+        "/title",
+        "/prefix",
+        "/instructions",
+        "/collections/c/adapter",
+        "/collections/c/settings",
+        "/collections/c/columns",
+        "/collections/c/hide/0",
+        "/collections/c/hide/2",
+        "/collections/c/key",
+        "/collections/c/write",
+        "/collections/c/shape/x",
+        "/collections/c/timezone",
+        "/collections/d",
+        "/tools/0/tool",
+        "/tools/0/verb",
+        "/tools/0/collection",
+        "/tools/0/fields",
+        "/tools/0/order",
+        "/tools/0/returns/0",
+        "/tools/0/limits/rate",
+        "/tools/0/limits/timeout_ms",
+        "/tools/0/limits/rows_max",
+        "/tools/0/limits/burst",
+        "/tools/0/say",
+        "/tools/0/text",
+        "/tools/1",
+        "/tools/2/fields/0",
+        "/tools/2/fields/1",
+        "/tools/2/fields/2/min",
+        "/tools/2/fields/2/required",
+        "/tools/2/fields/2/nullable",
+        "/tools/2/fields/2/help",
+        "/tools/2/fields/2/min_length",
+        "/tools/2/fields/2/max_length",
+        "/tools/2/fields/3/fields/0/column",
+        "/tools/2/fields/3/fields/1/name",
+        "/tools/2/fields/4/of/name",
+        "/tools/2/fields/4/of/required",
+        "/tools/2/fields/5/choices",
+    ] {
+        assert!(places.contains(&place), "{place} is not among {places:?}");
+    }
+}
+
+#[test]
+fn a_bare_form_says_where_the_rest_belongs() {
+    for key in ["verb", "collection", "order", "returns", "limits", "operation"] {
+        let mut form = json!({ "tool": "t", "fields": [] });
+        form[key] = "x".into();
+        let found = problems(&form.to_string());
+        assert_eq!(found[0].place, format!("/{key}"));
+        assert!(found[0].hint.as_ref().is_some_and(|hint| hint.contains("contract")), "{found:?}");
+    }
+    let found = problems(r#"{"tools":[]}"#);
+    assert!(found[0].hint.as_ref().is_some_and(|hint| hint.contains("contract: NAME")), "{found:?}");
+    let found =
+        problems(r#"[{"tool":"a","fields":[]},{"tool":"a","fields":[{"name":"x","type":"text","colum":"y"}]}]"#);
+    let places: Vec<&str> = found.iter().map(|problem| problem.place.as_str()).collect();
+    assert_eq!(places, ["/1/fields/0/colum", "/1/tool"]);
+}
+
+#[test]
+fn ten_thousand_tools_compile_in_a_moment() {
+    let fields = json!([
+        { "name": "a", "type": "text", "required": true }, { "name": "b", "type": "number", "min": 1, "max": 9, "default": 3 },
+        { "name": "c", "type": "dropdown", "choices": ["x", "y"] },
+    ]);
+    let forms: Vec<_> = (0..10_000).map(|index| json!({ "tool": format!("t{index}"), "fields": fields })).collect();
+    let text = json!(forms).to_string();
+    let started = Instant::now();
+    let source = form::read("f", &text).expect("forms");
+    let contract = compile(&source, &BTreeMap::new()).expect("compiles");
+    assert_eq!(contract.tools.len(), 10_000);
+    // A debug build on a busy machine; released it is a fraction.
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
