@@ -12,7 +12,7 @@ use crate::shape::Shape;
 
 /// A plugin: the adapters of one file. [`crate::export!`] implements it.
 pub trait Plugin {
-    const VERSION: &'static str;
+    fn version() -> String;
     fn adapters() -> Vec<Kind>;
 }
 
@@ -64,7 +64,7 @@ pub fn about<P: Plugin>() -> String {
         .map(|adapter| json!({ "name": adapter.name, "settings": (adapter.settings_schema)() }))
         .collect();
     let name = adapters.first().map_or("", |adapter| adapter.name);
-    json!({ "name": name, "version": P::VERSION, "adapters": described, "requests": requests }).to_string()
+    json!({ "name": name, "version": P::version(), "adapters": described, "requests": requests }).to_string()
 }
 
 pub fn describe<P: Plugin>(adapter: &str, settings: &str) -> Result<String> {
@@ -138,16 +138,21 @@ fn object(json: Option<&str>, what: &str) -> Result<Map<String, serde_json::Valu
 }
 
 /// Makes the adapters given the exports of this plugin: `weir_plugin_sdk::export!(Sheet);`, or several of them.
-/// The version is the crate's.
+/// The version is the crate's, unless one is given: `export!(version: "2.1.0"; Sheet);`.
 #[macro_export]
 macro_rules! export {
     ($($adapter:ty),+ $(,)?) => {
+        $crate::export!(version: env!("CARGO_PKG_VERSION"); $($adapter),+);
+    };
+    (version: $version:expr; $($adapter:ty),+ $(,)?) => {
         #[doc(hidden)]
         #[allow(unreachable_pub)]
         pub struct WeirPlugin;
 
         impl $crate::plugin::Plugin for WeirPlugin {
-            const VERSION: &'static str = env!("CARGO_PKG_VERSION");
+            fn version() -> String {
+                String::from($version)
+            }
 
             fn adapters() -> Vec<$crate::plugin::Kind> {
                 vec![$($crate::plugin::kind::<$adapter>()),+]

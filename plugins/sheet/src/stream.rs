@@ -50,6 +50,9 @@ pub(crate) enum Flow {
     Stop,
 }
 
+/// Gets a row: its number, its cells and its bytes in the file.
+type TakeRow<'a> = dyn FnMut(u64, Row<'_>, std::ops::Range<usize>) -> Result<Flow, Error> + 'a;
+
 /// Bytes in, rows out. `csv-core` is the state machine of the csv crate; used directly because it says where each row
 /// lies in the file (a write leaves all others as they are) and because a row can be bounded.
 pub(crate) struct Parser {
@@ -81,11 +84,7 @@ impl Parser {
 
     /// Takes a piece of the file; `act` gets each row that ended in it, with the bytes it took: line ends of the row
     /// before may stand at their front, its own at their end.
-    pub(crate) fn feed(
-        &mut self,
-        piece: &[u8],
-        act: &mut dyn FnMut(u64, Row<'_>, std::ops::Range<usize>) -> Result<Flow, Error>,
-    ) -> Result<Flow, Error> {
+    pub(crate) fn feed(&mut self, piece: &[u8], act: &mut TakeRow<'_>) -> Result<Flow, Error> {
         let mut input = piece;
         loop {
             let (result, read, text, ends) =
@@ -108,17 +107,11 @@ impl Parser {
     }
 
     /// The end of the file: the last row may have no line end.
-    pub(crate) fn finish(
-        &mut self,
-        act: &mut dyn FnMut(u64, Row<'_>, std::ops::Range<usize>) -> Result<Flow, Error>,
-    ) -> Result<(), Error> {
+    pub(crate) fn finish(&mut self, act: &mut TakeRow<'_>) -> Result<(), Error> {
         self.feed(&[], act).map(drop)
     }
 
-    fn row(
-        &mut self,
-        act: &mut dyn FnMut(u64, Row<'_>, std::ops::Range<usize>) -> Result<Flow, Error>,
-    ) -> Result<Flow, Error> {
+    fn row(&mut self, act: &mut TakeRow<'_>) -> Result<Flow, Error> {
         self.rows += 1;
         let span = self.row_start..self.offset;
         self.row_start = self.offset;

@@ -1,10 +1,157 @@
 //! The guests that the tests load: a hostile one, and one small adapter in each language.
 
-use super::{build_crates, guest_folder, toolchain::Toolchain};
-use crate::{step::Failure, workshop::Workshop};
+use std::{fs, path::Path};
 
-const RUST_GUESTS: [(&str, &str); 1] = [("weir-guest-misbehaving", "misbehaving")];
+use super::{build_crates, guest_folder, place, toolchain::Toolchain};
+use crate::{clients, debian, step::Failure, workshop::Workshop};
 
+const RUST_GUESTS: [(&str, &str); 2] = [("weir-guest-misbehaving", "misbehaving"), ("weir-guest-tiny", "tiny-rust")];
+/// Where the hostile guest keeps which build it is; the same bytes stand in its source.
+const BUILD_MARKER: &[u8] = b"build=1       ";
+/// Other builds of it, made by changing the marker: a newer one, one whose shape has lost a column, and two whose
+/// `about` never comes back.
+const OTHER_BUILDS: [&str; 4] = ["2", "lost", "trap", "spin"];
+const WIT: &str = "plugin-sdk/wit/0.1.0";
+
+/// Cargo builds the Rust ones while the other languages' tools are fetched.
 pub(super) fn build(workshop: &Workshop, toolchain: &Toolchain) -> Result<(), Failure> {
-    build_crates(workshop, toolchain, "test guests", &RUST_GUESTS, &guest_folder(workshop))
+    let folder = &guest_folder(workshop);
+    fs::create_dir_all(folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    std::thread::scope(|scope| {
+        let script = scope.spawn(|| javascript(workshop, folder));
+        let python = scope.spawn(|| python(workshop, folder));
+        let c = scope.spawn(|| c(workshop, toolchain, folder));
+        let rust = build_crates(workshop, toolchain, "test guests", &RUST_GUESTS, folder)
+            .and_then(|()| other_builds(toolchain, workshop, folder));
+        let others = [script, python, c].map(|language| language.join());
+        others
+            .into_iter()
+            .fold(rust, |so_far, other| so_far.and(other.unwrap_or_else(|_| Err("building a guest panicked".into()))))
+    })
+}
+
+fn other_builds(toolchain: &Toolchain, workshop: &Workshop, folder: &Path) -> Result<(), Failure> {
+    let built = toolchain.built(workshop, "weir-guest-misbehaving");
+    let bytes = fs::read(&built).map_err(|error| format!("cannot read {}: {error}", built.display()))?;
+    let at: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(BUILD_MARKER)).collect();
+    let [at] = at[..] else {
+        return Err(format!("{} has {} build markers, not one", built.display(), at.len()).into());
+    };
+    for build in OTHER_BUILDS {
+        let mut changed = bytes.clone();
+        let marker = format!("build={build:<width$}", width = BUILD_MARKER.len() - "build=".len());
+        changed[at..at + BUILD_MARKER.len()].copy_from_slice(marker.as_bytes());
+        let temporary = folder.join(format!("misbehaving-{build}.wasm.new"));
+        fs::write(&temporary, &changed).map_err(|error| format!("cannot write {}: {error}", temporary.display()))?;
+        place(&temporary, &folder.join(format!("misbehaving-{build}.wasm")))?;
+        let _ = fs::remove_file(&temporary);
+    }
+    Ok(())
+}
+
+/// QuickJS. `--sync` and `--stub-wasi`: the host takes neither the asynchronous ABI nor ambient WASI.
+fn javascript(workshop: &Workshop, folder: &Path) -> Result<(), Failure> {
+    let source = workshop.repository.join("tests/guests/tiny-js");
+    let target = folder.join("tiny-js.wasm");
+    let inputs = [source.join("adapter.js"), source.join("package-lock.json"), wit(workshop)];
+    if is_newer(&target, &inputs) {
+        return Ok(());
+    }
+    let tool = clients::npm(workshop, &source, "tiny-js")?;
+    let work = work_folder(workshop, "tiny-js")?;
+    copy(&inputs[0], &work.join("adapter.js"))?;
+    let node = clients::node(workshop)?;
+    let mut build = workshop.command(node.join("node"));
+    build.current_dir(&work).arg(tool.join("node_modules").join(qjs_program(&tool)?));
+    build.args(["--wit", "wit", "--world", "adapter", "--js", "adapter.js", "-o", "built.wasm"]);
+    build.args(["--sync", "--stub-wasi", "--opt-size", "-m"]);
+    workshop.steps.command("JavaScript guest", &mut build)?;
+    place(&work.join("built.wasm"), &target)
+}
+
+/// The program of componentize-qjs, as its package names it.
+fn qjs_program(tool: &Path) -> Result<String, Failure> {
+    let package = "componentize-qjs";
+    let bin = tool.join("node_modules/.bin").join(package);
+    let linked = fs::canonicalize(&bin).map_err(|error| format!("cannot find {}: {error}", bin.display()))?;
+    let modules = fs::canonicalize(tool.join("node_modules")).unwrap_or_else(|_| tool.join("node_modules"));
+    let inside = linked.strip_prefix(&modules).map_err(|_| format!("{} lies elsewhere", linked.display()))?;
+    Ok(inside.display().to_string())
+}
+
+fn python(workshop: &Workshop, folder: &Path) -> Result<(), Failure> {
+    let source = workshop.repository.join("tests/guests/tiny-python/app.py");
+    let requirements = workshop.repository.join("tests/clients/tiny-python.txt");
+    let target = folder.join("tiny-python.wasm");
+    if is_newer(&target, &[source.clone(), requirements, wit(workshop)]) {
+        return Ok(());
+    }
+    let tool = clients::python(workshop, "tiny-python")?;
+    let work = work_folder(workshop, "tiny-python")?;
+    copy(&source, &work.join("app.py"))?;
+    let mut build = workshop.command(tool.join("bin/componentize-py"));
+    build.current_dir(&work).args(["-d", "wit", "-w", "adapter", "componentize", "--stub-wasi", "app", "-p", "."]);
+    workshop.steps.command("Python guest", build.args(["-o", "built.wasm"]))?;
+    place(&work.join("built.wasm"), &target)
+}
+
+/// Debian's clang; the bindings that `wit-bindgen c` generates lie beside the source.
+fn c(workshop: &Workshop, toolchain: &Toolchain, folder: &Path) -> Result<(), Failure> {
+    let source = workshop.repository.join("tests/guests/tiny-c");
+    let target = folder.join("tiny-c.wasm");
+    let generated = source.join("generated");
+    let inputs = [source.join("plugin.c"), generated.join("adapter.c"), generated.join("adapter.h"), wit(workshop)];
+    if is_newer(&target, &inputs) {
+        return Ok(());
+    }
+    let packages = ["clang-19", "wasi-libc", "libclang-rt-19-dev-wasm32"];
+    debian::ensure(workshop, &packages, clang_present)?;
+    let work = work_folder(workshop, "tiny-c")?;
+    for input in &inputs[..2] {
+        let object = work.join(input.file_stem().expect("both are files")).with_extension("o");
+        let mut clang = workshop.command(CLANG);
+        clang.args(CLANG_FLAGS).arg("-I").arg(&generated).arg("-c").arg(input).arg("-o").arg(object);
+        let name = format!("C guest: {}", input.file_name().unwrap_or_default().to_string_lossy());
+        workshop.steps.command(&name, &mut clang)?;
+    }
+    let mut link = toolchain.linker(workshop);
+    link.current_dir(&work).args(["--no-entry", "--strip-all", "-z", "stack-size=131072", "plugin.o", "adapter.o"]);
+    link.arg(generated.join("adapter_component_type.o")).args(["-L/usr/lib/wasm32-wasi", "-lc", BUILTINS]);
+    workshop.steps.command("C guest: link", link.args(["-o", "built.wasm"]))?;
+    place(&work.join("built.wasm"), &target)
+}
+
+const CLANG: &str = "clang-19";
+const CLANG_FLAGS: [&str; 5] =
+    ["--target=wasm32-wasi", "--sysroot=/usr", "-isystem", "/usr/include/wasm32-wasi", "-O2"];
+const BUILTINS: &str = "/usr/lib/llvm-19/lib/clang/19/lib/wasi/libclang_rt.builtins-wasm32.a";
+
+fn clang_present() -> bool {
+    debian::succeeds(std::process::Command::new(CLANG).arg("--version"))
+        && Path::new("/usr/lib/wasm32-wasi/libc.a").exists()
+        && Path::new(BUILTINS).exists()
+}
+
+fn wit(workshop: &Workshop) -> std::path::PathBuf {
+    workshop.repository.join(WIT).join("weir-plugin.wit")
+}
+
+/// An empty folder with the interface in `wit/`: the tools want it below the folder they run in.
+fn work_folder(workshop: &Workshop, name: &str) -> Result<std::path::PathBuf, Failure> {
+    let folder = workshop.cache.join("guests").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(folder.join("wit")).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    copy(&wit(workshop), &folder.join("wit/weir-plugin.wit"))?;
+    Ok(folder)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
+    fs::copy(from, to).map(drop).map_err(|error| format!("cannot copy {}: {error}", from.display()).into())
+}
+
+/// True where the target was made after all that it is made of.
+fn is_newer(target: &Path, inputs: &[std::path::PathBuf]) -> bool {
+    let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let Some(made) = changed(target) else { return false };
+    inputs.iter().all(|input| changed(input).is_some_and(|changed| changed < made))
 }

@@ -1,0 +1,87 @@
+// The small adapter that every language writes the same, in JavaScript.
+import * as log from "weir:plugin/log@0.1.0";
+import * as progress from "weir:plugin/progress@0.1.0";
+
+const SHAPE = {
+  name: "tiny",
+  fields: [
+    { key: "id", type: "integer" },
+    { key: "name", type: "string" },
+    { key: "greeting", type: "string" },
+  ],
+  key: ["id"],
+  capabilities: { read: true, matches: { "*": ["equals"] }, order: ["id"] },
+};
+const NAMES = ["one", "two", "three"];
+
+const fail = (code, message, field) => {
+  throw { code, message, field };
+};
+
+// Anything thrown that is not an error record would trap, and a trap says nothing: every export is guarded.
+const guard = (f) => (...args) => {
+  try {
+    return f(...args);
+  } catch (error) {
+    throw error?.code ? error : { code: "internal", message: String(error) };
+  }
+};
+
+const parse = (settings) => {
+  let parsed;
+  try {
+    parsed = JSON.parse(settings);
+  } catch {
+    fail("invalid", "The settings are not JSON.", "settings");
+  }
+  const keys = Object.keys(parsed ?? {});
+  if (keys.length !== 1 || typeof parsed.greeting !== "string") {
+    fail("invalid", "The settings are wrong: they are one greeting.", "settings");
+  }
+  return parsed;
+};
+
+const open = new Map();
+
+const read = (collection, query) => {
+  log.write("info", "reading", undefined);
+  progress.report(1, 3, "reading");
+  const { greeting } = open.get(collection) ?? fail("not_configured", "The collection was never configured.");
+  const behind = query.cursor === undefined ? 0 : Number(query.cursor);
+  if (!Number.isInteger(behind)) fail("invalid", "The cursor is not one of this list.", "cursor");
+  const records = [];
+  for (const [index, name] of NAMES.entries()) {
+    const record = { id: index + 1, name, greeting };
+    const holds = query.conditions.every(({ column, comparison, value }) => {
+      if (!(column in record)) fail("invalid", "The collection has no such column.", column);
+      if (comparison !== "equals") fail("unsupported", `The comparison ${comparison} is unknown.`, column);
+      return record[column] === JSON.parse(value);
+    });
+    if (!holds || record.id <= behind) continue;
+    if (records.length === query.limit) return { records: JSON.stringify(records), next: String(index) };
+    records.push(record);
+  }
+  return { records: JSON.stringify(records), next: undefined };
+};
+
+export const about = {
+  about: guard(() =>
+    JSON.stringify({
+      name: "tiny-js",
+      version: "0.1.0",
+      adapters: [{ name: "tiny-js", settings: { type: "object", required: ["greeting"] } }],
+      requests: [],
+    })),
+};
+
+export const collections = {
+  describe: guard((_adapter, settings) => {
+    parse(settings);
+    return JSON.stringify(SHAPE);
+  }),
+  configure: guard((collection, _adapter, settings, _shape) => {
+    open.set(collection, parse(settings));
+  }),
+  read: guard(read),
+  write: guard(() => fail("unsupported", "tiny-js is read-only.")),
+};

@@ -1,0 +1,74 @@
+//! The small adapter that every language writes the same, in Rust.
+
+use serde::Deserialize;
+use weir_plugin_sdk::adapter::parse_settings;
+use weir_plugin_sdk::matches::Matcher;
+use weir_plugin_sdk::records::Records;
+use weir_plugin_sdk::{Adapter, Error, Page, Query, Shape, Value, Zone, log, progress, serde_json};
+
+const SHAPE: &str = r#"{"name":"tiny","fields":[{"key":"id","type":"integer"},{"key":"name","type":"string"},{"key":"greeting","type":"string"}],"key":["id"],"capabilities":{"read":true,"matches":{"*":["equals"]},"order":["id"]}}"#;
+const NAMES: [&str; 3] = ["one", "two", "three"];
+
+pub struct Tiny {
+    settings: Settings,
+    shape: Shape,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    greeting: String,
+}
+
+impl Adapter for Tiny {
+    const NAME: &'static str = "tiny-rust";
+
+    fn settings_schema() -> serde_json::Value {
+        serde_json::json!({ "type": "object", "properties": { "greeting": { "type": "string" } }, "required": ["greeting"] })
+    }
+
+    fn describe(settings: &str) -> Result<Shape, Error> {
+        parse_settings::<Settings>(settings)?;
+        Shape::parse(SHAPE)
+    }
+
+    fn open(settings: &str, shape: &Shape) -> Result<Self, Error> {
+        Ok(Self { settings: parse_settings(settings)?, shape: shape.clone() })
+    }
+
+    fn read(&self, query: &Query) -> Result<Page, Error> {
+        log::info("reading");
+        progress::report(1.0, Some(3.0), "reading");
+        let behind: i128 = match query.cursor.as_deref() {
+            None => 0,
+            Some(cursor) => {
+                cursor.parse().map_err(|_| Error::invalid("The cursor is not one of this list.").field("cursor"))?
+            }
+        };
+        let mut records = Records::new();
+        for (index, name) in NAMES.iter().enumerate() {
+            let record = |column: &str| match column {
+                "id" => Value::Integer(index as i128 + 1),
+                "name" => Value::Text((*name).into()),
+                _ => Value::Text(self.settings.greeting.as_str().into()),
+            };
+            let mut holds = index as i128 + 1 > behind;
+            for condition in &query.conditions {
+                let field = self
+                    .shape
+                    .field(&condition.column)
+                    .ok_or_else(|| Error::invalid("The collection has no such column.").field(&condition.column))?;
+                holds &= Matcher::new(condition, field, &Zone::utc())?.matches(&record(&field.key));
+            }
+            if holds && records.count() == query.limit {
+                return Ok(Page { records: records.finish(), next: Some(index.to_string()) });
+            }
+            if holds {
+                records.push(["id", "name", "greeting"].map(|column| (column, record(column))));
+            }
+        }
+        Ok(Page { records: records.finish(), next: None })
+    }
+}
+
+weir_plugin_sdk::export!(Tiny);
