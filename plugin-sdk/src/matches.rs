@@ -92,7 +92,7 @@ impl Matcher {
                 text_of(value).is_some_and(|text| text.to_ascii_lowercase().contains(part.as_str()))
             }
             Test::StartsWith(start) => text_of(value).is_some_and(|text| text.starts_with(start.as_str())),
-            Test::IsEmpty(wanted) => value.is_empty() == *wanted,
+            Test::IsEmpty(wanted) => value.is_null() == *wanted,
         }
     }
 

@@ -76,15 +76,6 @@ impl Value<'_> {
         matches!(self, Value::Null)
     }
 
-    /// Null, or text without a character: what the comparison `is-empty` means.
-    pub fn is_empty(&self) -> bool {
-        match self {
-            Value::Null => true,
-            Value::Text(text) => text.is_empty(),
-            _ => false,
-        }
-    }
-
     pub fn into_owned(self) -> Value<'static> {
         match self {
             Value::Null => Value::Null,

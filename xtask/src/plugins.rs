@@ -13,6 +13,8 @@ use toolchain::Toolchain;
 
 /// Adapter crates and the file each becomes.
 const ADAPTERS: [(&str, &str); 3] = [("weir-sheet", "sheet"), ("weir-sql", "sql"), ("weir-rest", "rest")];
+/// The same for what the tests load.
+const GUESTS: [(&str, &str); 2] = [("weir-guest-misbehaving", "misbehaving"), ("weir-guest-tiny", "tiny-rust")];
 
 /// The adapters, and with `guests` what the tests load beside them.
 pub(crate) fn run(workshop: &Workshop, with_guests: bool) -> Result<(), Failure> {
@@ -29,8 +31,8 @@ pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
 /// Builds the adapters into `plugins/*.wasm`.
 pub(crate) fn build(workshop: &Workshop) -> Result<(), Failure> {
     let toolchain = Toolchain::find_or_install(workshop)?;
-    let folder = workshop.repository.join("plugins");
-    build_crates(workshop, &toolchain, "adapters", &ADAPTERS, &folder)
+    compile(workshop, &toolchain)?;
+    place_all(workshop, &toolchain, &ADAPTERS, &workshop.repository.join("plugins"))
 }
 
 /// Builds what the tests load, in every language, into [`guest_folder`].
@@ -44,23 +46,24 @@ pub(crate) fn guest_folder(workshop: &Workshop) -> PathBuf {
     workshop.cache.join("test-guests")
 }
 
-/// One cargo for all of them: they share a target folder, the profile and the lock file.
-fn build_crates(
+/// One cargo for all of them, always: another selection of packages has other features, and would build serde again.
+fn compile(workshop: &Workshop, toolchain: &Toolchain) -> Result<(), Failure> {
+    let mut cargo = toolchain.cargo(workshop);
+    cargo.args(["build", "--profile", "guest", "--locked"]);
+    for (package, _) in ADAPTERS.iter().chain(&GUESTS) {
+        cargo.args(["--package", package]);
+    }
+    workshop.steps.command(&format!("plugins ({})", toolchain.name()), &mut cargo)
+}
+
+fn place_all(
     workshop: &Workshop,
     toolchain: &Toolchain,
-    what: &str,
     crates: &[(&str, &str)],
     folder: &Path,
 ) -> Result<(), Failure> {
-    let mut cargo = toolchain.cargo(workshop);
-    cargo.args(["build", "--profile", "guest", "--locked"]);
-    for (package, _) in crates {
-        cargo.args(["--package", package]);
-    }
-    workshop.steps.command(&format!("{what} ({})", toolchain.name()), &mut cargo)?;
     for (package, name) in crates {
-        let built = toolchain.built(workshop, package);
-        place(&built, &folder.join(format!("{name}.wasm")))?;
+        place(&toolchain.built(workshop, package), &folder.join(format!("{name}.wasm")))?;
     }
     Ok(())
 }

@@ -2,10 +2,9 @@
 
 use std::{fs, path::Path};
 
-use super::{build_crates, guest_folder, place, toolchain::Toolchain};
+use super::{GUESTS, compile, guest_folder, place, place_all, toolchain::Toolchain};
 use crate::{clients, debian, step::Failure, workshop::Workshop};
 
-const RUST_GUESTS: [(&str, &str); 2] = [("weir-guest-misbehaving", "misbehaving"), ("weir-guest-tiny", "tiny-rust")];
 /// Where the hostile guest keeps which build it is; the same bytes stand in its source.
 const BUILD_MARKER: &[u8] = b"build=1       ";
 /// Other builds of it, made by changing the marker: a newer one, one whose shape has lost a column, and two whose
@@ -21,7 +20,8 @@ pub(super) fn build(workshop: &Workshop, toolchain: &Toolchain) -> Result<(), Fa
         let script = scope.spawn(|| javascript(workshop, folder));
         let python = scope.spawn(|| python(workshop, folder));
         let c = scope.spawn(|| c(workshop, toolchain, folder));
-        let rust = build_crates(workshop, toolchain, "test guests", &RUST_GUESTS, folder)
+        let rust = compile(workshop, toolchain)
+            .and_then(|()| place_all(workshop, toolchain, &GUESTS, folder))
             .and_then(|()| other_builds(toolchain, workshop, folder));
         let others = [script, python, c].map(|language| language.join());
         others
@@ -111,13 +111,13 @@ fn c(workshop: &Workshop, toolchain: &Toolchain, folder: &Path) -> Result<(), Fa
         let object = work.join(input.file_stem().expect("both are files")).with_extension("o");
         let mut clang = workshop.command(CLANG);
         clang.args(CLANG_FLAGS).arg("-I").arg(&generated).arg("-c").arg(input).arg("-o").arg(object);
-        let name = format!("C guest: {}", input.file_name().unwrap_or_default().to_string_lossy());
+        let name = format!("C guest {}", input.file_name().unwrap_or_default().to_string_lossy());
         workshop.steps.command(&name, &mut clang)?;
     }
     let mut link = toolchain.linker(workshop);
     link.current_dir(&work).args(["--no-entry", "--strip-all", "-z", "stack-size=131072", "plugin.o", "adapter.o"]);
     link.arg(generated.join("adapter_component_type.o")).args(["-L/usr/lib/wasm32-wasi", "-lc", BUILTINS]);
-    workshop.steps.command("C guest: link", link.args(["-o", "built.wasm"]))?;
+    workshop.steps.command("C guest link", link.args(["-o", "built.wasm"]))?;
     place(&work.join("built.wasm"), &target)
 }
 

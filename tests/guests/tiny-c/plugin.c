@@ -1,0 +1,210 @@
+/* The small adapter that every language writes the same, in C.
+ *
+ * Two rules of the generated bindings: every argument is the callee's to free, and what is returned is freed by the
+ * caller, so it must come from malloc. There are no exceptions to guard here; a crash is a trap. Without stdio, so that
+ * the component imports nothing but Weir's own interfaces. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "adapter.h"
+
+#define SHAPE                                                                                                          \
+    "{\"name\":\"tiny\",\"fields\":[{\"key\":\"id\",\"type\":\"integer\"},{\"key\":\"name\",\"type\":\"string\"},"     \
+    "{\"key\":\"greeting\",\"type\":\"string\"}],\"key\":[\"id\"],\"capabilities\":{\"read\":true,"                    \
+    "\"matches\":{\"*\":[\"equals\"]},\"order\":[\"id\"]}}"
+
+typedef exports_weir_plugin_collections_error_t error_t;
+
+static const char *NAMES[] = {"one", "two", "three"};
+enum { RECORDS = 3, COLLECTIONS_MAX = 256 };
+
+/* The open collections: their names and greetings, the latter as JSON strings, quotes included. */
+static struct {
+    char *name, *greeting;
+} opened[COLLECTIONS_MAX];
+
+static bool fail(error_t *err, const char *code, const char *message, const char *field) {
+    memset(err, 0, sizeof *err);
+    adapter_string_dup(&err->code, code);
+    adapter_string_dup(&err->message, message);
+    err->field.is_some = field != NULL;
+    if (field) adapter_string_dup(&err->field.val, field);
+    return false;
+}
+
+static bool is(const adapter_string_t *text, const char *wanted) {
+    return text->len == strlen(wanted) && memcmp(text->ptr, wanted, text->len) == 0;
+}
+
+static char *copy(const adapter_string_t *text) {
+    char *to = malloc(text->len + 1);
+    memcpy(to, text->ptr, text->len);
+    to[text->len] = 0;
+    return to;
+}
+
+static const char *skip_spaces(const char *at) {
+    while (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t') at++;
+    return at;
+}
+
+/* The settings are one greeting, {"greeting": "..."}; its JSON string, or NULL. A real adapter would take a JSON
+ * library; this one is here to show the interface. */
+static char *parse(adapter_string_t *settings) {
+    char *text = copy(settings), *greeting = NULL;
+    const char *at = skip_spaces(text);
+    if (*at == '{') {
+        at = skip_spaces(at + 1);
+        if (strncmp(at, "\"greeting\"", 10) == 0) {
+            at = skip_spaces(at + 10);
+            if (*at == ':') {
+                const char *from = skip_spaces(at + 1), *to = from;
+                if (*to++ == '"') {
+                    while (*to && *to != '"') to += *to == '\\' && to[1] ? 2 : 1;
+                    if (*to == '"' && *skip_spaces(to + 1) == '}') {
+                        adapter_string_t found = {(uint8_t *)from, (size_t)(to + 1 - from)};
+                        greeting = copy(&found);
+                    }
+                }
+            }
+        }
+    }
+    free(text);
+    return greeting;
+}
+
+void exports_weir_plugin_about_about(adapter_string_t *ret) {
+    adapter_string_dup(ret, "{\"name\":\"tiny-c\",\"version\":\"0.1.0\",\"adapters\":[{\"name\":\"tiny-c\","
+                            "\"settings\":{\"type\":\"object\",\"required\":[\"greeting\"]}}],\"requests\":[]}");
+}
+
+bool exports_weir_plugin_collections_describe(adapter_string_t *adapter, adapter_string_t *settings,
+                                              adapter_string_t *ret, error_t *err) {
+    char *greeting = parse(settings);
+    adapter_string_free(adapter);
+    adapter_string_free(settings);
+    if (!greeting) return fail(err, "invalid", "The settings are wrong: they are one greeting.", "settings");
+    free(greeting);
+    adapter_string_dup(ret, SHAPE);
+    return true;
+}
+
+bool exports_weir_plugin_collections_configure(adapter_string_t *collection, adapter_string_t *adapter,
+                                               adapter_string_t *settings, adapter_string_t *shape, error_t *err) {
+    char *greeting = parse(settings);
+    bool done = false;
+    for (int i = 0; greeting && i < COLLECTIONS_MAX && !done; i++) {
+        if (opened[i].name && !is(collection, opened[i].name)) continue;
+        free(opened[i].name);
+        free(opened[i].greeting);
+        opened[i].name = copy(collection);
+        opened[i].greeting = greeting;
+        done = true;
+    }
+    adapter_string_free(collection);
+    adapter_string_free(adapter);
+    adapter_string_free(settings);
+    adapter_string_free(shape);
+    if (!greeting) return fail(err, "invalid", "The settings are wrong: they are one greeting.", "settings");
+    if (!done) free(greeting);
+    return done || fail(err, "internal", "There are too many collections open.", NULL);
+}
+
+/* Copies a text and its final 0; the place of the latter. */
+static char *append(char *to, const char *text) {
+    size_t length = strlen(text);
+    memcpy(to, text, length + 1);
+    return to + length;
+}
+
+/* 1: holds, 0: does not, -1: failed. */
+static int holds(int index, const char *greeting, exports_weir_plugin_collections_condition_t *condition, error_t *err) {
+    char digit[] = {(char)('1' + index), 0}, quoted[64];
+    const char *own = quoted;
+    if (is(&condition->column, "id")) {
+        own = digit;
+    } else if (is(&condition->column, "name")) {
+        char *end = append(quoted, "\"");
+        append(append(end, NAMES[index]), "\"");
+    } else if (is(&condition->column, "greeting")) {
+        own = greeting;
+    } else {
+        char *column = copy(&condition->column);
+        fail(err, "invalid", "The collection has no such column.", column);
+        free(column);
+        return -1;
+    }
+    if (!is(&condition->comparison, "equals")) {
+        fail(err, "unsupported", "The comparison is unknown.", NULL);
+        return -1;
+    }
+    return is(&condition->value, own);
+}
+
+static bool read_opened(const char *greeting, exports_weir_plugin_collections_query_t *query,
+                        exports_weir_plugin_collections_page_t *ret, error_t *err) {
+    long behind = 0;
+    if (query->cursor.is_some) {
+        char *cursor = copy(&query->cursor.val), *behind_end;
+        behind = strtol(cursor, &behind_end, 10);
+        bool wrong = *behind_end || behind_end == cursor;
+        free(cursor);
+        if (wrong) return fail(err, "invalid", "The cursor is not one of this list.", "cursor");
+    }
+    uint32_t count = 0;
+    char *records = malloc(RECORDS * (strlen(greeting) + 64) + 3), *end = append(records, "[");
+    ret->next.is_some = false;
+    for (int index = 0; index < RECORDS; index++) {
+        int all = index + 1 > behind;
+        for (size_t i = 0; i < query->conditions.len; i++) {
+            int one = holds(index, greeting, &query->conditions.ptr[i], err);
+            if (one < 0) {
+                free(records);
+                return false;
+            }
+            all &= one;
+        }
+        if (!all) continue;
+        if (count == query->limit) {
+            char next[] = {(char)('0' + index), 0};
+            ret->next.is_some = true;
+            adapter_string_dup(&ret->next.val, next);
+            break;
+        }
+        char digit[] = {(char)('1' + index), 0};
+        end = append(append(append(end, count++ ? "," : ""), "{\"id\":"), digit);
+        end = append(append(append(end, ",\"name\":\""), NAMES[index]), "\",\"greeting\":");
+        end = append(append(end, greeting), "}");
+    }
+    end = append(end, "]");
+    ret->records = (adapter_string_t){(uint8_t *)records, (size_t)(end - records)};
+    return true;
+}
+
+bool exports_weir_plugin_collections_read(adapter_string_t *collection, exports_weir_plugin_collections_query_t *query,
+                                          exports_weir_plugin_collections_page_t *ret, error_t *err) {
+    adapter_string_t level, message, reading;
+    adapter_string_set(&level, "info");
+    adapter_string_set(&message, "reading");
+    adapter_string_set(&reading, "reading");
+    weir_plugin_log_write(&level, &message, NULL);
+    double total = 3;
+    weir_plugin_progress_report(1, &total, &reading);
+    const char *greeting = NULL;
+    for (int i = 0; i < COLLECTIONS_MAX && !greeting; i++) {
+        if (opened[i].name && is(collection, opened[i].name)) greeting = opened[i].greeting;
+    }
+    bool ok = greeting ? read_opened(greeting, query, ret, err)
+                       : fail(err, "not_configured", "The collection was never configured.", NULL);
+    adapter_string_free(collection);
+    exports_weir_plugin_collections_query_free(query);
+    return ok;
+}
+
+bool exports_weir_plugin_collections_write(adapter_string_t *collection, exports_weir_plugin_collections_change_t *change,
+                                           adapter_string_t *ret, error_t *err) {
+    (void)ret;
+    adapter_string_free(collection);
+    exports_weir_plugin_collections_change_free(change);
+    return fail(err, "unsupported", "tiny-c is read-only.", NULL);
+}
