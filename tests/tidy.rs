@@ -23,6 +23,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("weir-sql", &["weir-plugin-sdk"]),
     ("weir-rest", &["weir-plugin-sdk"]),
     ("weir-guest-misbehaving", &["weir-plugin-sdk"]),
+    ("weir-guest-tiny", &["weir-plugin-sdk"]),
     ("weir-tests", &[]),
     ("xtask", &[]),
 ];
