@@ -66,7 +66,10 @@ pub const REASONS: &[(&str, &str)] = &[
     ("missing_item", "the list lacks an item that `constraint` asks for"),
     ("not_unique", "the list has an item twice"),
     ("not_multiple", "the number is not a multiple of the one in `constraint`"),
-    ("too_few_properties", "the object has fewer members than asked for: on an update, nothing to change"),
+    (
+        "too_few_properties",
+        "the object has fewer members than asked for (on an update: nothing to change); `path` names one that may be added",
+    ),
     ("too_many_properties", "the object has more members than allowed"),
     ("no_match", "the value fits none of the alternatives in `constraint`"),
     ("ambiguous_match", "the value fits several alternatives where only one may fit"),
@@ -225,7 +228,11 @@ impl ArgumentError {
             "not_unique" => format!("{name} has an item twice"),
             "not_multiple" => format!("{name} must be a multiple of {}", said("multipleOf").unwrap_or_default()),
             "too_few_properties" => {
-                format!("{name} must have at least {} members", said("minProperties").unwrap_or_default())
+                let least = said("minProperties").unwrap_or_default();
+                match self.path.is_empty() {
+                    true => format!("{name} must have at least {least} members"),
+                    false => format!("{name} or another argument must be there, at least {least} in all"),
+                }
             }
             "too_many_properties" => format!("{name} has too many members"),
             "ambiguous_match" => format!("{name} fits more than one alternative"),

@@ -91,6 +91,24 @@ fn unreadable_arguments() {
 }
 
 #[test]
+fn an_update_without_a_change_keeps_its_key() {
+    let schema = json!({
+        "type": "object",
+        "properties": { "id": { "type": "integer" }, "priority": { "type": "integer", "minimum": 3 }, "note": { "type": "string" } },
+        "required": ["id"], "minProperties": 2, "additionalProperties": false
+    });
+    for raw in [r#"{"id":7}"#, r#"{"id":7,"bogus":1}"#] {
+        let found = refused(&schema, raw);
+        let last = found["errors"].as_array().and_then(|errors| errors.last()).expect("an error");
+        let expected = json!({
+            "field": "priority", "path": "/priority", "reason": "too_few_properties",
+            "constraint": { "minProperties": 2 }, "example": 3
+        });
+        assert_eq!(last, &expected, "{found}");
+    }
+}
+
+#[test]
 fn integers_arrive_as_integers() {
     let validator = ArgumentValidator::new(&ticket()).expect("a schema");
     let read = validator.validate(r#"{"subject":"ab","priority":5.0}"#).expect("valid");
@@ -144,6 +162,9 @@ fn hostile_schemas_are_refused_or_harmless() {
             json!({ "$defs": { "a": { "anyOf": [{ "type": "string" }, { "$ref": "#/$defs/a" }] } }, "$ref": "#/$defs/a" }),
             "itself",
         ),
+        (json!({ "$dynamicAnchor": "a", "$dynamicRef": "#a" }), "itself"),
+        (json!({ "$id": "https://example.com/a", "$ref": "https://example.com/a" }), "itself"),
+        (json!({ "$id": "https://example.com/a", "properties": { "x": { "$id": "b", "$ref": "b" } } }), "itself"),
         (json!({ "$ref": "#/nowhere" }), ""),
         (json!({ "properties": { "a": { "pattern": "(" } } }), ""),
         (json!({ "properties": { "a": { "pattern": "(?=a)b" } } }), ""),

@@ -69,6 +69,7 @@ impl Context<'_> {
                 let reason = if in_object { "unknown_argument" } else { "not_allowed" };
                 found.push(ArgumentError::at(path, reason));
             }
+            Kind::MinProperties { limit } => self.too_few(failure, path, owner, *limit, found),
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
                 self.alternatives(failure, path, owner, context, found);
             }
@@ -82,6 +83,46 @@ impl Context<'_> {
                 }
                 found.push(error);
             }
+        }
+    }
+
+    /// Too few members: told as members that could be added, since an example for the whole would replace what is
+    /// right, such as the key of the record to change.
+    fn too_few(
+        &self,
+        failure: &ValidationError<'_>,
+        path: String,
+        owner: Option<&Value>,
+        least: u64,
+        found: &mut Vec<ArgumentError>,
+    ) {
+        let constraint = Some(json!({ "minProperties": least }));
+        let present = failure.instance().as_object();
+        let has = |name: &str| present.is_some_and(|present| present.contains_key(name));
+        let properties = owner.and_then(|owner| owner.get("properties")).and_then(Value::as_object);
+        let required = owner.and_then(|owner| owner.get("required")).and_then(Value::as_array);
+        let required: Vec<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
+        // Those that are required are told on their own.
+        let coming = required.iter().filter(|name| !has(name)).count();
+        let missing = (least as usize).saturating_sub(present.map_or(0, Map::len) + coming);
+        let absent =
+            properties.into_iter().flatten().filter(|(name, _)| !required.contains(&name.as_str()) && !has(name));
+        let additions = absent.filter_map(|(name, property)| Some((name, example::build(self.root, property)?)));
+        let additions: Vec<_> = additions.take(missing.min(super::ERRORS_MAX)).collect();
+        if additions.len() < missing {
+            let mut error = ArgumentError::at(path, "too_few_properties");
+            error.constraint = constraint;
+            error.example = self.example_for(&error.path, owner);
+            found.push(error);
+            return;
+        }
+        for (name, example) in additions {
+            let mut path = path.clone();
+            push_pointer(&mut path, name);
+            let mut error = ArgumentError::at(path, "too_few_properties");
+            error.constraint = constraint.clone();
+            error.example = Some(example);
+            found.push(error);
         }
     }
 

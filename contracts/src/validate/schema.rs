@@ -1,5 +1,7 @@
 //! Looking into a schema: may it be compiled, and what does it say about a place.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::SCHEMA_BYTES_MAX;
@@ -75,10 +77,33 @@ pub(super) fn parts<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s Map<Strin
 }
 
 fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
-    let fragment = reference.strip_prefix('#')?;
+    let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+    let root = match address.is_empty() {
+        true => root,
+        false => identified(root, address, 0)?,
+    };
     match fragment.is_empty() || fragment.starts_with('/') {
         true => root.pointer(&decoded(fragment)),
         false => anchored(root, fragment, 0),
+    }
+}
+
+/// The schema that calls itself so, in full or by the end of its address.
+fn identified<'s>(schema: &'s Value, address: &str, depth: usize) -> Option<&'s Value> {
+    if depth > DEPTH_MAX {
+        return None;
+    }
+    let is_meant = |id: &str| {
+        let id = id.trim_end_matches('#');
+        id == address || id.strip_suffix(address).is_some_and(|front| front.ends_with('/')) || address.ends_with(id)
+    };
+    match schema {
+        Value::Object(map) => match map.get("$id") {
+            Some(Value::String(id)) if is_meant(id) => Some(schema),
+            _ => map.values().find_map(|inner| identified(inner, address, depth + 1)),
+        },
+        Value::Array(items) => items.iter().find_map(|inner| identified(inner, address, depth + 1)),
+        _ => None,
     }
 }
 
@@ -149,8 +174,9 @@ fn bounded(schema: &Value, depth: usize, bytes: &mut usize) -> Result<(), String
 fn circles(root: &Value, schema: &Value) -> Result<(), String> {
     match schema {
         Value::Object(map) => {
-            if map.contains_key("$ref") && in_circle(root, schema) {
-                return Err("a $ref leads back to itself".to_owned());
+            let refers = map.contains_key("$ref") || map.contains_key("$dynamicRef");
+            if refers && in_circle(root, schema) {
+                return Err("a reference leads back to itself".to_owned());
             }
             map.values().try_for_each(|inner| circles(root, inner))
         }
@@ -163,12 +189,12 @@ fn circles(root: &Value, schema: &Value) -> Result<(), String> {
 fn in_circle(root: &Value, start: &Value) -> bool {
     const STEPS_MAX: usize = 2_000;
     let mut open = vec![start];
-    let mut seen: Vec<*const Value> = Vec::new();
+    let mut seen: HashSet<*const Value> = HashSet::new();
     while let Some(schema) = open.pop() {
         let Value::Object(map) = schema else { continue };
         let mut next = Vec::new();
-        if let Some(Value::String(reference)) = map.get("$ref") {
-            next.extend(target(root, reference));
+        for key in ["$ref", "$dynamicRef"] {
+            next.extend(map.get(key).and_then(Value::as_str).and_then(|reference| target(root, reference)));
         }
         for key in ["allOf", "anyOf", "oneOf"] {
             next.extend(map.get(key).and_then(Value::as_array).into_iter().flatten());
@@ -186,8 +212,7 @@ fn in_circle(root: &Value, start: &Value) -> bool {
             if seen.len() > STEPS_MAX {
                 return true;
             }
-            if !seen.contains(&std::ptr::from_ref(schema)) {
-                seen.push(std::ptr::from_ref(schema));
+            if seen.insert(std::ptr::from_ref(schema)) {
                 open.push(schema);
             }
         }
