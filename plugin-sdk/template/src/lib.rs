@@ -1,0 +1,94 @@
+//! A template: the numbers up to a bound, as a collection.
+
+use weir_plugin_sdk::adapter::parse_settings;
+use weir_plugin_sdk::matches::Matcher;
+use weir_plugin_sdk::order::{bad_cursor, decode_cursor, encode_cursor};
+use weir_plugin_sdk::records::Records;
+use weir_plugin_sdk::serde_json::{self, Map, json};
+use weir_plugin_sdk::{Adapter, Error, Field, Page, Query, Shape, Type, Value, Zone};
+
+pub struct Numbers {
+    up_to: i128,
+    shape: Shape,
+}
+
+impl Adapter for Numbers {
+    const NAME: &'static str = "numbers";
+
+    fn settings_schema() -> serde_json::Value {
+        json!({ "type": "object", "properties": { "up_to": { "type": "integer" } }, "required": ["up_to"] })
+    }
+
+    fn describe(settings: &str) -> Result<Shape, Error> {
+        up_to(settings)?;
+        let mut shape = Shape::new("numbers");
+        shape.fields = vec![Field::new("number", Type::Integer), Field::new("square", Type::Integer)];
+        shape.key = vec!["number".to_owned()];
+        shape.capabilities.read = true;
+        let exact = ["equals", "not-equals", "one-of", "at-least", "at-most"];
+        shape.capabilities.matches.insert("*".to_owned(), exact.map(str::to_owned).to_vec());
+        shape.capabilities.order = vec!["number".to_owned()];
+        Ok(shape)
+    }
+
+    fn open(settings: &str, shape: &Shape) -> Result<Self, Error> {
+        Ok(Self { up_to: up_to(settings)?, shape: shape.clone() })
+    }
+
+    fn read(&self, query: &Query) -> Result<Page, Error> {
+        let zone = Zone::utc();
+        let field = |column: &str| {
+            self.shape.field(column).ok_or_else(|| Error::invalid("There is no such column.").field(column))
+        };
+        let mut matchers = Vec::new();
+        for condition in &query.conditions {
+            matchers.push((condition.column.as_str(), Matcher::new(condition, field(&condition.column)?, &zone)?));
+        }
+        let first = match &query.cursor {
+            None => 1,
+            Some(cursor) => match decode_cursor(cursor, &[field("number")?], &zone)?[..] {
+                [Value::Integer(last)] => last + 1,
+                _ => return Err(bad_cursor()),
+            },
+        };
+        let mut records = Records::new();
+        for number in first..=self.up_to {
+            let value = |column: &str| Value::Integer(if column == "number" { number } else { number * number });
+            if !matchers.iter().all(|(column, matcher)| matcher.matches(&value(column))) {
+                continue;
+            }
+            if records.count() == query.limit {
+                return Ok(Page { records: records.finish(), next: Some(encode_cursor(&[Value::Integer(number - 1)])) });
+            }
+            records.push(["number", "square"].map(|column| (column, value(column))));
+        }
+        Ok(Page { records: records.finish(), next: None })
+    }
+}
+
+fn up_to(settings: &str) -> Result<i128, Error> {
+    let settings: Map<String, serde_json::Value> = parse_settings(settings)?;
+    match settings.get("up_to").and_then(serde_json::Value::as_i64) {
+        Some(up_to @ 1..=1_000_000) => Ok(up_to.into()),
+        _ => Err(Error::invalid("`up_to` must be a whole number from 1 to 1,000,000.").field("up_to")),
+    }
+}
+
+weir_plugin_sdk::export!(Numbers);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_plugin_sdk::{Comparison, Condition};
+
+    #[test]
+    fn it_counts_page_by_page() {
+        let settings = r#"{"up_to": 5}"#;
+        let numbers = Numbers::open(settings, &Numbers::describe(settings).unwrap()).unwrap();
+        let odd_ones = vec![Condition::new("number", Comparison::OneOf, json!([1, 3, 5]))];
+        let page = numbers.read(&Query { conditions: odd_ones.clone(), limit: 2, ..Query::default() }).unwrap();
+        assert_eq!(page.records, r#"[{"number":1,"square":1},{"number":3,"square":9}]"#);
+        let rest = Query { conditions: odd_ones, limit: 2, cursor: page.next, ..Query::default() };
+        assert_eq!(numbers.read(&rest).unwrap().records, r#"[{"number":5,"square":25}]"#);
+    }
+}
