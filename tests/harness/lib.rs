@@ -10,6 +10,7 @@ pub mod postgres;
 pub mod schema;
 pub mod stdio;
 pub mod upstream;
+pub mod web;
 
 pub use client::{Answer, Legacy, Modern};
 pub use gateway::{Gateway, House};

@@ -1,5 +1,9 @@
 //! Weir seen from outside, one module a concern. One binary, so that it links once.
 
+mod calls;
 mod clients;
 mod conformance;
+mod identical;
+mod operations;
+mod plugins;
 mod sample;

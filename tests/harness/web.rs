@@ -1,0 +1,104 @@
+//! A web service of one test, which counts what reaches it and can be slow.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    Json, Router,
+    extract::{Path, State},
+    http::{Method, StatusCode},
+    response::IntoResponse,
+};
+use serde_json::{Value, json};
+
+/// What has happened at the service.
+#[derive(Default)]
+pub struct Seen {
+    /// Requests that arrived.
+    pub requests: AtomicUsize,
+    /// Requests that were answered to their end.
+    pub finished: AtomicUsize,
+    /// Requests whose caller went away before the answer.
+    pub dropped: AtomicUsize,
+}
+
+/// Serves `/items` and `/items/{id}`: three records, and a record for whatever is written. An id like `slow-500` is
+/// answered after that many milliseconds.
+pub struct Web {
+    pub base: String,
+    pub seen: Arc<Seen>,
+}
+
+impl Web {
+    pub async fn start() -> Self {
+        let seen = Arc::new(Seen::default());
+        let app = Router::new()
+            .route("/items", axum::routing::any(items))
+            .route("/items/{id}", axum::routing::any(item))
+            .with_state(seen.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let base = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        Self { base, seen }
+    }
+
+    pub fn requests(&self) -> usize {
+        self.seen.requests.load(Ordering::SeqCst)
+    }
+}
+
+/// Counts one request, and whether its caller waited for the end.
+struct Visit {
+    seen: Arc<Seen>,
+    finished: bool,
+}
+
+impl Visit {
+    fn new(seen: Arc<Seen>) -> Self {
+        seen.requests.fetch_add(1, Ordering::SeqCst);
+        Self { seen, finished: false }
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        let counter = if self.finished { &self.seen.finished } else { &self.seen.dropped };
+        counter.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+async fn items(State(seen): State<Arc<Seen>>, method: Method, body: String) -> impl IntoResponse {
+    let mut visit = Visit::new(seen);
+    let answer = if method == Method::GET {
+        Json(json!([record("1"), record("2"), record("3")]))
+    } else {
+        let sent: Value = serde_json::from_str(&body).unwrap_or_default();
+        let id = sent["id"].as_str().unwrap_or("1");
+        wait(id).await;
+        Json(record(id))
+    };
+    visit.finished = true;
+    answer
+}
+
+async fn item(State(seen): State<Arc<Seen>>, Path(id): Path<String>) -> impl IntoResponse {
+    let mut visit = Visit::new(seen);
+    wait(&id).await;
+    visit.finished = true;
+    if id == "missing" { (StatusCode::NOT_FOUND, Json(json!({}))) } else { (StatusCode::OK, Json(record(&id))) }
+}
+
+async fn wait(id: &str) {
+    if let Some(milliseconds) = id.strip_prefix("slow-").and_then(|number| number.parse().ok()) {
+        tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+    }
+}
+
+fn record(id: &str) -> Value {
+    json!({"id": id, "name": format!("Item {id}"), "count": 1})
+}

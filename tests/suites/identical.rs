@@ -1,0 +1,438 @@
+//! One contract over five kinds of source: the answers must be the same bytes.
+//!
+//! Only the adapter and its settings differ. Call ids and cursors are opaque and differ; both are replaced before
+//! comparing, everything else is compared as the text that came.
+
+mod nasty;
+
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+use weir_tests::{Gateway, House, Modern, Postgres, client, upstream::JsonServer};
+
+use self::nasty::COLUMNS;
+
+/// A source and the gateway over it.
+struct Source {
+    name: &'static str,
+    writable: bool,
+    client: Modern,
+    gateway: Gateway,
+    _house: House,
+    _postgres: Option<Postgres>,
+    _server: Option<JsonServer>,
+}
+
+#[tokio::test]
+async fn five_sources_answer_the_same_bytes() {
+    let sources = [csv(), xlsx(), sqlite(), postgres(), rest()];
+    same_schemas(&sources).await;
+
+    let all: Vec<&Source> = sources.iter().collect();
+    let mut count = 0;
+    for (tool, arguments) in reads() {
+        compare(&all, tool, &arguments).await;
+        count += 1;
+    }
+    for limit in [1, 7, 100] {
+        let arguments = json!({ "limit": limit });
+        let walks = walk(&all, arguments, async |_| ()).await;
+        assert_eq!(walks.len(), nasty::rows().len(), "a walk at limit {limit} meets each record once");
+        count += walks.len().div_ceil(limit);
+    }
+
+    let writable: Vec<&Source> = sources.iter().filter(|source| source.writable).collect();
+    for (tool, arguments) in writes() {
+        compare(&writable, tool, &arguments).await;
+        count += 1;
+    }
+    for limit in [7, 100] {
+        walk_while_inserting(&writable, limit).await;
+    }
+    assert!(count >= 60, "only {count} calls were compared");
+    for source in &sources {
+        let log = source.gateway.log();
+        assert!(!log.contains("panicked"), "{}: {log}", source.name);
+    }
+}
+
+/// Hits, misses, ambiguity, every match, every kind of refused argument.
+#[rustfmt::skip]
+fn reads() -> Vec<(&'static str, Value)> {
+    let mut calls: Vec<(&'static str, Value)> = nasty::rows()
+        .iter()
+        .take(24)
+        .map(|row| ("get_item", json!({"id": row["id"]})))
+        .collect();
+    calls.extend([
+        // Misses, and ids that only a careless comparison would find.
+        ("get_item", json!({"id": "7"})),
+        ("get_item", json!({"id": "nothing"})),
+        ("get_item", json!({"id": "ZEBRA"})),
+        ("get_item", json!({"id": "007 "})),
+        ("get_item", json!({"id": "e\u{301}"})),
+        ("get_item", json!({"id": "' OR '1'='1"})),
+        ("get_item", json!({"id": "../items"})),
+        ("get_item", json!({"id": "%"})),
+        // One, several, none.
+        ("find_item", json!({"name": "Bond"})),
+        ("find_item", json!({"name": "Twin"})),
+        ("find_item", json!({"name": "twin"})),
+        ("find_item", json!({"name": ""})),
+        // Equality over every type.
+        ("list_items", json!({"status": "open", "limit": 100})),
+        ("list_items", json!({"status": "Open"})),
+        ("list_items", json!({"status": "null"})),
+        ("list_items", json!({"code": "0042"})),
+        ("list_items", json!({"code": "42"})),
+        ("list_items", json!({"amount": "0.07"})),
+        ("list_items", json!({"big": "9007199254740993"})),
+        ("list_items", json!({"big": "9007199254740992"})),
+        ("list_items", json!({"count": 9_007_199_254_740_991_i64})),
+        ("list_items", json!({"count": 7.0})),
+        ("list_items", json!({"ratio": 0.1})),
+        ("list_items", json!({"day": "2024-02-29"})),
+        ("list_items", json!({"at": "2024-02-29T23:59:59Z"})),
+        ("list_items", json!({"at": "2024-03-01T00:59:59+01:00"})),
+        ("list_items", json!({"flag": true, "limit": 5})),
+        ("list_items", json!({"flag": false, "status": "closed", "limit": 5})),
+        // The other matches.
+        ("list_items", json!({"status_not": "open", "limit": 100})),
+        ("list_items", json!({"ids": ["007", "zebra", "nothing", "😀"]})),
+        ("list_items", json!({"ids": []})),
+        ("list_items", json!({"min_count": 125})),
+        ("list_items", json!({"max_count": 0})),
+        ("list_items", json!({"min_amount": "99999999999999999999.98"})),
+        ("list_items", json!({"max_amount": "-0.001"})),
+        ("list_items", json!({"from": "2024-03-15", "to": "2024-03-17"})),
+        ("list_items", json!({"since": "2024-03-18T12:00:00Z", "limit": 10})),
+        ("list_items", json!({"name_contains": "%"})),
+        ("list_items", json!({"name_contains": "_"})),
+        ("list_items", json!({"name_contains": "\\"})),
+        ("list_items", json!({"name_contains": "ärger"})),
+        ("list_items", json!({"name_contains": "strasse"})),
+        ("list_items", json!({"name_starts": "Ä"})),
+        ("list_items", json!({"name_starts": "=cmd"})),
+        ("list_items", json!({"no_status": true})),
+        ("list_items", json!({"no_status": false, "limit": 3})),
+        ("list_items", json!({"status": "open", "min_count": 3, "name_contains": "a", "limit": 50})),
+        // Refused before any source is asked.
+        ("get_item", json!({})),
+        ("get_item", json!({"id": 7})),
+        ("get_item", json!({"id": null})),
+        ("get_item", json!({"id": "x".repeat(300)})),
+        ("list_items", json!({"limit": 0})),
+        ("list_items", json!({"limit": 101})),
+        ("list_items", json!({"limit": "7"})),
+        ("list_items", json!({"cursor": "made up"})),
+        ("list_items", json!({"day": "2023-02-29"})),
+        ("list_items", json!({"at": "yesterday"})),
+        ("list_items", json!({"amount": "1,5"})),
+        ("list_items", json!({"count": 1.5})),
+        ("list_items", json!({"unknown": 1, "count": "x", "limit": -1})),
+        ("list_by_amount", json!({"limit": 100})),
+        ("list_by_amount", json!({"limit": 3})),
+    ]);
+    calls
+}
+
+#[rustfmt::skip]
+fn writes() -> Vec<(&'static str, Value)> {
+    vec![
+        ("create_item", json!({"id": "new-1", "code": "008", "name": "=1+1", "amount": "12.50", "big": "9007199254740993", "count": -1, "ratio": 0.1, "day": "2024-02-29", "at": "2024-02-29T12:00:00+02:00", "flag": true, "status": "done"})),
+        ("get_item", json!({"id": "new-1"})),
+        ("create_item", json!({"id": "new-1", "code": "x", "name": "again"})),
+        ("create_item", json!({"id": "new-2", "code": "", "name": "two\nlines, \"quoted\" 😀"})),
+        ("get_item", json!({"id": "new-2"})),
+        ("create_item", json!({"id": "'; DROP TABLE items; --2", "code": "%s", "name": "${jndi}"})),
+        ("create_item", json!({"code": "no id", "name": "x"})),
+        ("create_item", json!({"id": "new-3", "code": "c", "name": "n", "day": "2023-02-30"})),
+        ("get_item", json!({"id": "new-3"})),
+        ("update_item", json!({"id": "new-1", "status": null, "amount": "-1.50"})),
+        ("get_item", json!({"id": "new-1"})),
+        ("update_item", json!({"id": "new-1", "name": "renamed", "count": 5, "flag": false})),
+        ("update_item", json!({"id": "new-1"})),
+        ("update_item", json!({"id": "absent", "name": "x"})),
+        ("update_item", json!({"id": "new-1", "name": null})),
+        ("get_item", json!({"id": "new-1"})),
+        ("delete_item", json!({"id": "new-2"})),
+        ("delete_item", json!({"id": "new-2"})),
+        ("get_item", json!({"id": "new-2"})),
+        ("list_items", json!({"status": "done"})),
+        ("list_items", json!({"code": "008"})),
+    ]
+}
+
+/// The contract, the same for all sources but for `adapter`, `settings` and, where a source is read-only, the writes.
+fn contract(adapter: &str, settings: &str, writable: bool) -> String {
+    let columns: Vec<&str> = COLUMNS.iter().map(|(name, _, _)| *name).collect();
+    let shape: Vec<String> = COLUMNS
+        .iter()
+        .map(|(name, kind, nullable)| format!("{name}: {{ type: {kind}, nullable: {nullable} }}"))
+        .collect();
+    let mut text = format!(
+        "contract: items
+collections:
+  items:
+    adapter: {adapter}
+    settings: {settings}
+    columns: [{columns}]
+    key: [id]
+    write: {writable}
+    shape: {{ {shape} }}
+tools:
+{READING}",
+        columns = columns.join(", "),
+        shape = shape.join(", "),
+    );
+    if writable {
+        text.push_str(WRITING);
+    }
+    text
+}
+
+const READING: &str = r#"
+  - tool: get_item
+    description: One item by its id.
+    verb: lookup
+    collection: items
+    fields:
+      - { name: id, type: text, required: true, max_length: 200 }
+  - tool: find_item
+    description: The one item of a name.
+    verb: lookup
+    collection: items
+    fields:
+      - { name: name, type: text, required: true }
+  - tool: list_items
+    description: Items by everything.
+    verb: list
+    collection: items
+    limits: { rows_max: 100 }
+    fields:
+      - { name: status, type: text }
+      - { name: code, type: text }
+      - { name: amount, type: text }
+      - { name: big, type: text }
+      - { name: count, type: number }
+      - { name: ratio, type: number }
+      - { name: day, type: date }
+      - { name: at, type: datetime }
+      - { name: flag, type: checkbox }
+      - { name: status_not, type: text, column: status, match: not-equals }
+      - { name: ids, type: list, of: { type: text }, column: id, match: one-of }
+      - { name: min_count, type: number, column: count, match: at-least }
+      - { name: max_count, type: number, column: count, match: at-most }
+      - { name: min_amount, type: text, column: amount, match: at-least }
+      - { name: max_amount, type: text, column: amount, match: at-most }
+      - { name: from, type: date, column: day, match: at-least }
+      - { name: to, type: date, column: day, match: at-most }
+      - { name: since, type: datetime, column: at, match: at-least }
+      - { name: name_contains, type: text, column: name, match: contains }
+      - { name: name_starts, type: text, column: name, match: starts-with }
+      - { name: no_status, type: checkbox, column: status, match: is-empty }
+  - tool: list_by_amount
+    description: Items, dearest first.
+    verb: list
+    collection: items
+    order: [-amount, id]
+    returns: [id, amount]
+    limits: { rows_max: 100 }
+    fields: []
+"#;
+
+const WRITING: &str = r#"
+  - tool: create_item
+    description: Adds an item.
+    verb: create
+    collection: items
+    fields:
+      - { name: id, type: text, required: true, min_length: 1 }
+      - { name: status, type: text }
+      - { name: code, type: text, required: true }
+      - { name: name, type: text, required: true }
+      - { name: amount, type: text }
+      - { name: big, type: text }
+      - { name: count, type: number }
+      - { name: ratio, type: number }
+      - { name: day, type: date }
+      - { name: at, type: datetime }
+      - { name: flag, type: checkbox }
+  - tool: update_item
+    description: Changes an item.
+    verb: update
+    collection: items
+    fields:
+      - { name: id, type: text, required: true }
+      - { name: status, type: text, nullable: true }
+      - { name: name, type: text }
+      - { name: amount, type: text, nullable: true }
+      - { name: count, type: number }
+      - { name: flag, type: checkbox }
+  - tool: delete_item
+    description: Removes an item.
+    verb: delete
+    collection: items
+    fields:
+      - { name: id, type: text, required: true }
+"#;
+
+fn csv() -> Source {
+    let house = House::new().sheets();
+    nasty::csv(&house.path().join("data/items.csv"));
+    source("csv", house, "sheet", "{ connection: data, path: items.csv }", true)
+}
+
+fn xlsx() -> Source {
+    let house = House::new().sheets();
+    nasty::xlsx(&house.path().join("data/items.xlsx"));
+    source("xlsx", house, "sheet", "{ connection: data, path: items.xlsx }", false)
+}
+
+fn sqlite() -> Source {
+    let house = House::new().config(
+        "[connections.db]\nkind = \"sqlite\"\npath = \"data/items.sqlite\"\nwrite = true\n[plugins.sql.grants]\ndb = \"write\"",
+    );
+    nasty::sqlite(&house.path().join("data/items.sqlite"));
+    source("sqlite", house, "sql", "{ connection: db, table: items }", true)
+}
+
+fn postgres() -> Source {
+    let cluster = Postgres::start();
+    nasty::postgres(&cluster);
+    let house = House::new().config(&format!(
+        "[connections.db]\nkind = \"postgresql\"\nurl = \"{}\"\nwrite = true\n[plugins.sql.grants]\ndb = \"write\"",
+        cluster.url()
+    ));
+    let mut source = source("postgresql", house, "sql", "{ connection: db, table: items }", true);
+    source._postgres = Some(cluster);
+    source
+}
+
+fn rest() -> Source {
+    let server = JsonServer::start(&nasty::json(), "id");
+    let house = House::new().config(&format!(
+        "[connections.api]\nkind = \"http\"\nbase_url = \"{}\"\nwrite = true\n[plugins.rest.grants]\napi = \"write\"",
+        server.base
+    ));
+    let mut source = source("json-server", house, "rest", "{ connection: api, path: /items }", true);
+    source._server = Some(server);
+    source
+}
+
+fn source(name: &'static str, house: House, adapter: &str, settings: &str, writable: bool) -> Source {
+    let house = house.file("contracts/items.yaml", contract(adapter, settings, writable));
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    Source { name, writable, client, gateway, _house: house, _postgres: None, _server: None }
+}
+
+/// Input and output schemas, byte for byte, of every tool that two sources share.
+async fn same_schemas(sources: &[Source]) {
+    let mut first: Option<(&str, Vec<Value>)> = None;
+    for source in sources {
+        let (tools, _) = source.client.list().await;
+        let Some((name, expected)) = &first else {
+            first = Some((source.name, tools));
+            continue;
+        };
+        for tool in &tools {
+            let same = expected.iter().find(|other| other["name"] == tool["name"]).expect("the same tools");
+            for member in ["inputSchema", "outputSchema"] {
+                let (left, right) = (same[member].to_string(), tool[member].to_string());
+                assert_eq!(left, right, "{member} of {} differs between {name} and {}", tool["name"], source.name);
+            }
+        }
+    }
+}
+
+/// What one source answers, as text: `isError` and the structured content, opaque values replaced.
+async fn answer(source: &Source, tool: &str, arguments: &Value) -> (String, Option<String>) {
+    #[derive(Deserialize)]
+    struct Reply<'a> {
+        #[serde(borrow)]
+        result: CallResult<'a>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct CallResult<'a> {
+        #[serde(borrow)]
+        structured_content: &'a RawValue,
+        #[serde(default)]
+        is_error: bool,
+    }
+    let params = json!({"name": tool, "arguments": arguments});
+    let reply = client::send(source.client.request("tools/call", params)).await;
+    let parsed: Reply<'_> =
+        serde_json::from_str(&reply.text).unwrap_or_else(|error| panic!("{} {error}: {}", source.name, reply.text));
+    let structured = parsed.result.structured_content.get();
+    let value: Value = serde_json::from_str(structured).expect("raw JSON is JSON");
+    let next = value["next"].as_str().map(str::to_owned);
+    let mut text = structured.to_owned();
+    for (opaque, shown) in [(value["call_id"].as_str(), "CALL"), (next.as_deref(), "NEXT")] {
+        if let Some(opaque) = opaque {
+            text = text.replace(opaque, shown);
+        }
+    }
+    (format!("error={} {text}", parsed.result.is_error), next)
+}
+
+async fn compare(sources: &[&Source], tool: &str, arguments: &Value) {
+    let (expected, _) = answer(sources[0], tool, arguments).await;
+    for source in &sources[1..] {
+        let (found, _) = answer(source, tool, arguments).await;
+        assert_eq!(
+            expected,
+            found,
+            "{tool} {arguments} differs between {} and {}\n{}",
+            sources[0].name,
+            source.name,
+            source.gateway.log()
+        );
+    }
+}
+
+/// Walks every source to its end in step; the records of the walk, which are the same for all.
+async fn walk(sources: &[&Source], arguments: Value, mut between: impl AsyncFnMut(usize)) -> Vec<Value> {
+    let mut cursors: Vec<Option<String>> = vec![None; sources.len()];
+    let mut records = Vec::new();
+    for page in 0.. {
+        let mut expected: Option<String> = None;
+        for (source, cursor) in sources.iter().zip(&mut cursors) {
+            let mut arguments = arguments.clone();
+            if let Some(cursor) = cursor.take() {
+                arguments["cursor"] = json!(cursor);
+            }
+            let (found, next) = answer(source, "list_items", &arguments).await;
+            *cursor = next;
+            let first = expected.get_or_insert_with(|| found.clone());
+            assert_eq!(*first, found, "page {page} differs between {} and {}", sources[0].name, source.name);
+        }
+        let text = expected.expect("there is a source");
+        let value: Value = serde_json::from_str(text.trim_start_matches("error=false ")).expect("a page, not an error");
+        records.extend(value["records"].as_array().expect("a page has records").iter().cloned());
+        if cursors.iter().all(Option::is_none) {
+            return records;
+        }
+        between(page).await;
+    }
+    unreachable!("pages are counted without end")
+}
+
+/// Between pages a record is added before the place the walk has reached, and one behind it: the first is never met,
+/// the second once, and no other record is met twice or lost.
+async fn walk_while_inserting(sources: &[&Source], limit: usize) {
+    let before: Vec<Value> = walk(sources, json!({"limit": 100}), async |_| ()).await;
+    let walked = walk(sources, json!({ "limit": limit }), async |page| {
+        for (place, id) in [("before", format!("!{limit}-{page}")), ("behind", format!("\u{10ffff}{limit}-{page}"))] {
+            compare(sources, "create_item", &json!({"id": id, "code": "walk", "name": place})).await;
+        }
+    })
+    .await;
+    let ids: Vec<&Value> = walked.iter().map(|record| &record["id"]).collect();
+    let distinct: std::collections::HashSet<String> = ids.iter().map(ToString::to_string).collect();
+    assert_eq!(ids.len(), distinct.len(), "a record was met twice");
+    for record in &before {
+        assert!(ids.contains(&&record["id"]), "{} was lost", record["id"]);
+    }
+    assert!(!ids.iter().any(|id| id.as_str().is_some_and(|id| id.starts_with(&format!("!{limit}-")))));
+}

@@ -1,0 +1,237 @@
+//! Running Weir: sources that are not there, tables that change, many tools, a file served at once.
+
+use std::{
+    fmt::Write as _,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use weir_tests::{Gateway, House, Legacy, Modern, Postgres, client, foreign, place};
+
+use crate::sample;
+
+const PEOPLE: &str = r#"
+contract: people
+collections:
+  people:
+    adapter: sql
+    settings: { connection: db, table: people }
+    key: [id]
+tools:
+  - tool: get_person
+    description: One person by id.
+    verb: lookup
+    collection: people
+    fields: [{ name: id, type: number, required: true }]
+  - tool: list_people
+    description: All people.
+    verb: list
+    collection: people
+    fields: []
+"#;
+
+fn people(cluster: &Postgres) -> House {
+    let house = House::new().config(&format!(
+        "[connections.db]\nkind = \"postgresql\"\nurl = \"{}\"\n[plugins.sql.grants]\ndb = \"read\"",
+        cluster.url()
+    ));
+    house.file("contracts/people.yaml", PEOPLE)
+}
+
+const TABLE: &str = "CREATE TABLE people (id integer PRIMARY KEY, name text NOT NULL, born date);
+INSERT INTO people VALUES (1, 'Ada', '1815-12-10'), (2, 'Grace', '1906-12-09'), (3, 'Nobody', NULL)";
+
+/// The shape is recorded: a database that is away at the next start changes nothing but the answers, and those
+/// recover by themselves.
+#[tokio::test]
+async fn a_start_touches_no_source() {
+    let mut cluster = Postgres::start();
+    cluster.sql(TABLE);
+    let house = people(&cluster);
+    let before = {
+        let gateway = house.serve();
+        let client = Modern::new(gateway.url());
+        assert_eq!(client.call("get_person", json!({"id": 1})).await["structuredContent"]["name"], "Ada");
+        listing(&client).await
+    };
+    cluster.stop();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    assert_eq!(listing(&client).await, before, "tools/list depends on the weather");
+    let away = client.call("get_person", json!({"id": 1})).await;
+    assert_eq!(away["structuredContent"]["code"], "unavailable", "{away}");
+    cluster.run();
+    let started = Instant::now();
+    loop {
+        let result = client.call("get_person", json!({"id": 1})).await;
+        if result["isError"] == false {
+            assert_eq!(result["structuredContent"]["born"], "1815-12-10");
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "it does not recover: {result}\n{}", gateway.log());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// The listing as bytes, without the request's own id.
+async fn listing(client: &Modern) -> String {
+    client.ask("tools/list", json!({})).await.result().to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_column_added_under_load_reaches_nobody() {
+    let cluster = Postgres::start();
+    cluster.sql(TABLE);
+    let house = people(&cluster);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let end = Instant::now() + Duration::from_secs(3);
+    let callers: Vec<_> = (0..8)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move {
+                let mut calls = 0;
+                while Instant::now() < end {
+                    let result = client.call("list_people", json!({})).await;
+                    assert_eq!(result["isError"], false, "{result}");
+                    assert!(!result.to_string().contains("salary"), "{result}");
+                    calls += 1;
+                }
+                calls
+            })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(800)).await;
+    cluster.sql("ALTER TABLE people ADD COLUMN salary integer DEFAULT 4711");
+    for caller in callers {
+        assert!(caller.await.expect("no answer contains it") > 0);
+    }
+}
+
+/// Ten thousand tools: a quick start, a call as quick as beside ten, a listing in pages.
+#[tokio::test]
+async fn ten_thousand_tools() {
+    let few = many_tools(10);
+    let (few_gateway, _) = timed_start(&few);
+    let many = many_tools(10_000);
+    drop(timed_start(&many)); // records the shape and compiles the plugins, as any first start does
+    let (gateway, start) = timed_start(&many);
+    assert!(start < limit(Duration::from_secs(1)), "the start took {start:?}");
+    let client = Modern::new(gateway.url());
+    let (tools, pages) = client.list().await;
+    assert_eq!(tools.len(), 10_000);
+    assert!(pages >= 10, "only {pages} pages");
+    let slow = median_call(&client, "lookup_9999").await;
+    let quick = median_call(&Modern::new(few_gateway.url()), "lookup_9").await;
+    assert!(slow < quick * 2 + Duration::from_millis(2), "{slow:?} with 10,000 tools, {quick:?} with 10");
+}
+
+fn many_tools(count: usize) -> House {
+    let mut contract = sample::CONTRACT.split("tools:").next().expect("a contract").to_owned();
+    contract.push_str("tools:\n");
+    for number in 0..count {
+        writeln!(
+            contract,
+            "  - {{ tool: lookup_{number}, description: \"Looks up, {number}.\", verb: lookup, collection: airports, \
+             fields: [{{ name: iata, type: text, required: true, help: \"IATA code.\" }}] }}"
+        )
+        .expect("a string grows");
+    }
+    House::new().sheets().file("contracts/airports.yaml", contract).file("data/airports.csv", sample::DATA)
+}
+
+fn timed_start(house: &House) -> (Gateway, Duration) {
+    let started = Instant::now();
+    let gateway = house.serve();
+    (gateway, started.elapsed())
+}
+
+async fn median_call(client: &Modern, tool: &str) -> Duration {
+    let mut times = Vec::new();
+    for _ in 0..40 {
+        let started = Instant::now();
+        let result = client.call(tool, json!({"iata": "OSL"})).await;
+        times.push(started.elapsed());
+        assert_eq!(result["isError"], false, "{result}");
+    }
+    times.sort();
+    times[times.len() / 2]
+}
+
+/// A call in a session on loopback, this side's own reading and writing included.
+#[tokio::test]
+async fn a_call_in_a_session_is_quick() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let session = Legacy::open(gateway.url(), client::LEGACY).await;
+    let mut times = Vec::new();
+    for _ in 0..200 {
+        let started = Instant::now();
+        let result = session.call("lookup_airport", json!({"iata": "OSL"})).await;
+        times.push(started.elapsed());
+        assert_eq!(result["isError"], false, "{result}");
+    }
+    times.sort();
+    let median = times[times.len() / 2];
+    assert!(median < limit(Duration::from_millis(2)), "p50 {median:?}");
+}
+
+/// Bounds of time are for a machine that does nothing else: tests run beside each other and get five times as much.
+fn limit(quiet: Duration) -> Duration {
+    quiet * 5
+}
+
+/// Two commands: serve a file nobody here has seen, and ask it.
+#[test]
+fn a_csv_file_is_served_at_once() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("Spare Parts (2024).csv");
+    let mut text = String::from("Part No;Beschreibung;Price;In Stock;Ordered On;Kind\n");
+    for number in 1..=40 {
+        let kind = ["bolt", "nut", "washer"][number % 3];
+        writeln!(
+            text,
+            "{number:05};Teil №{number};{number}.50;{};2024-01-{:02};{kind}",
+            number % 2 == 0,
+            number % 28 + 1
+        )
+        .expect("a string grows");
+    }
+    std::fs::write(&file, text).expect("a file in the temporary folder");
+
+    let mut serve = std::process::Command::new(place::binary("weir"));
+    serve.arg("serve").arg(&file).args(["--listen", "127.0.0.1:0"]).current_dir(folder.path());
+    serve.env("WEIR_PLUGINS", place::plugins()).stdout(Stdio::null());
+    let gateway = Gateway::start(serve);
+    let probe = json!({"url": gateway.url(), "mode": "auto", "calls": []});
+    let tools = foreign::report(foreign::node_script("typescript2.mjs"), &probe)["tools"].clone();
+    let tools = tools.as_array().expect("a report lists tools");
+    let lookup = named(tools, "lookup");
+    let list = named(tools, "list");
+    let key = lookup["inputSchema"]["required"][0].as_str().expect("a lookup needs its key");
+    let plan = json!({"url": gateway.url(), "mode": "auto", "calls": [
+        {"tool": lookup["name"], "arguments": {key: "00007"}},
+        {"tool": list["name"], "arguments": {"limit": 100}},
+    ]});
+    let report = foreign::report(foreign::node_script("typescript2.mjs"), &plan);
+    let hit = &report["calls"][0];
+    assert_eq!(hit["isError"], false, "{hit}");
+    assert!(hit["structured"].to_string().contains("Teil №7"), "{hit}");
+    assert_eq!(report["calls"][1]["structured"]["records"].as_array().map(Vec::len), Some(40));
+}
+
+fn named<'a>(tools: &'a [Value], verb: &str) -> &'a Value {
+    let found = tools.iter().find(|tool| tool["name"].as_str().is_some_and(|name| name.starts_with(verb)));
+    found.unwrap_or_else(|| panic!("the draft has no {verb} tool: {tools:?}"))
+}
+
+/// A bad configuration is refused at start with every problem and its place.
+#[test]
+fn a_bad_configuration_is_refused_whole() {
+    let house = sample::house().config("[http]\nlisten = \"not an address\"\n[nonsense]\nkey = 1");
+    let output = house.weir(&["serve", "--listen", "127.0.0.1:0"]).output().expect("weir runs");
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("nonsense") && text.contains("listen"), "{text}");
+}

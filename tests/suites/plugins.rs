@@ -1,0 +1,248 @@
+//! Plugins while the gateway runs: swapped, broken, removed, hostile. Neighbours and callers must not notice.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use weir_tests::{Gateway, House, Modern, place};
+
+use crate::sample;
+
+const GUEST_CONTRACT: &str = r#"
+contract: guest
+collections:
+  one: { adapter: misbehaving, settings: {}, columns: [id, behaviour, text, build, calls], key: [id], write: true }
+tools:
+  - tool: behave
+    description: Does what it is told.
+    verb: lookup
+    collection: one
+    limits: { timeout_ms: 8000 }
+    fields:
+      - { name: behaviour, type: text, required: true, param: behaviour }
+      - { name: amount, type: number, min: 0, max: 100000000, step: 1, param: amount }
+      - { name: text, type: text, param: text }
+"#;
+
+/// The hostile guest beside an honest neighbour.
+fn house() -> House {
+    let house = sample::house().own_plugins(&["sheet"]).file("contracts/guest.yaml", GUEST_CONTRACT);
+    house.write("plugins/misbehaving.wasm", build("1"));
+    house
+}
+
+/// The guest, built as `name`: the marker in the file is overwritten.
+fn build(name: &str) -> Vec<u8> {
+    const MARKER: &[u8] = b"build=1       ";
+    let mut bytes = std::fs::read(place::guest("misbehaving")).expect("a guest can be read");
+    let at = bytes.windows(MARKER.len()).position(|window| window == MARKER).expect("the guest carries its marker");
+    let marker = format!("build={name:<8}");
+    bytes[at..at + MARKER.len()].copy_from_slice(marker.as_bytes());
+    bytes
+}
+
+async fn behave(client: &Modern, behaviour: &str) -> Value {
+    client.call("behave", json!({"behaviour": behaviour})).await
+}
+
+#[tokio::test]
+async fn a_misbehaving_guest_fails_alone_and_with_the_right_code() {
+    let house = house();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    #[rustfmt::skip]
+    let table: &[(&str, &[&str])] = &[
+        ("trap", &["plugin_failed"]),
+        ("panic", &["plugin_failed"]),
+        ("spin", &["plugin_failed", "timeout"]),
+        ("allocate", &["plugin_failed"]),
+        ("recurse", &["plugin_failed"]),
+        ("host-calls", &["plugin_failed"]),
+        ("return-64mb", &["plugin_failed"]),
+        ("ungranted-sql", &["forbidden"]),
+        ("ungranted-files", &["forbidden"]),
+        ("ungranted-http", &["forbidden"]),
+        ("wrong-type", &["output_mismatch", "source_changed"]),
+        ("missing-column", &["source_changed", "output_mismatch"]),
+        ("double-key", &["output_mismatch"]),
+        ("large-number", &["output_mismatch"]),
+        ("lone-surrogate", &["output_mismatch"]),
+        ("deep", &["output_mismatch", "plugin_failed"]),
+        ("not-json", &["output_mismatch"]),
+        ("not-an-array", &["output_mismatch"]),
+    ];
+    for (behaviour, codes) in table {
+        let result = behave(&client, behaviour).await;
+        let code = result["structuredContent"]["code"].as_str().unwrap_or("no code");
+        assert!(result["isError"] == true && codes.contains(&code), "{behaviour}: {result}\n{}", gateway.log());
+        let neighbour = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+        assert_eq!(neighbour["structuredContent"]["country"], "NO", "after {behaviour}: {neighbour}");
+        let again = behave(&client, "behave").await;
+        assert_eq!(again["isError"], false, "after {behaviour}: {again}");
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_pretends_is_only_a_record() {
+    let house = house();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    // A record that looks like an error is a record, without the columns nobody published.
+    let pretended = behave(&client, "pretend-error").await;
+    assert_eq!(pretended["isError"], false, "{pretended}");
+    assert_eq!(pretended["structuredContent"].get("code"), None, "{pretended}");
+    let leaked = behave(&client, "extra-column").await;
+    assert_eq!(leaked["isError"], false, "{leaked}");
+    assert!(!leaked.to_string().contains("leak"), "{leaked}");
+    // A flood of log lines costs the guest, not the log.
+    let flood = behave(&client, "log-flood").await;
+    assert!(flood["structuredContent"].is_object(), "{flood}");
+    assert!(gateway.log().len() < 4 << 20, "the log holds {} bytes", gateway.log().len());
+}
+
+#[tokio::test]
+async fn a_broken_file_changes_nothing_and_is_reported() {
+    let house = house();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let whole = build("2");
+    let broken: [(&str, Vec<u8>); 5] = [
+        ("truncated", whole[..whole.len() / 2].to_vec()),
+        ("empty", Vec::new()),
+        ("text", b"this is not a plugin".to_vec()),
+        ("a module, not a component", b"\0asm\x01\0\0\0".to_vec()),
+        ("a trap in about", build("trap")),
+    ];
+    for (what, bytes) in broken {
+        let reports = refusals(&gateway);
+        house.write("plugins/misbehaving.wasm", bytes);
+        let started = Instant::now();
+        while refusals(&gateway) == reports {
+            assert!(started.elapsed() < Duration::from_secs(30), "{what} is not reported:\n{}", gateway.log());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let result = behave(&client, "behave").await;
+        assert_eq!(result["structuredContent"]["build"], "1", "after {what}: {result}");
+    }
+    // Its shape has lost a column that the contract publishes.
+    house.write("plugins/misbehaving.wasm", build("lost"));
+    gateway.wait_for_log("text");
+    let result = behave(&client, "behave").await;
+    assert_eq!(result["structuredContent"]["build"], "1", "{result}");
+    // And a whole file goes live after all that.
+    house.write("plugins/misbehaving.wasm", build("2"));
+    until(&client, "2").await;
+}
+
+fn refusals(gateway: &Gateway) -> usize {
+    gateway.log().matches("plugin refused").count()
+}
+
+#[tokio::test]
+async fn a_removed_plugin_makes_its_tools_unavailable_and_a_new_one_brings_them_back() {
+    let house = house();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    assert_eq!(behave(&client, "behave").await["isError"], false);
+    std::fs::remove_file(house.path().join("plugins/misbehaving.wasm")).expect("a file of this test");
+    let started = Instant::now();
+    loop {
+        let result = behave(&client, "behave").await;
+        if result["structuredContent"]["code"] == "unavailable" {
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "{result}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let (tools, _) = client.list().await;
+    assert!(tools.iter().any(|tool| tool["name"] == "behave"), "the tool has vanished");
+    house.write("plugins/misbehaving.wasm", build("2"));
+    until(&client, "2").await;
+}
+
+async fn until(client: &Modern, build: &str) {
+    let started = Instant::now();
+    loop {
+        let result = behave(client, "behave").await;
+        if result["structuredContent"]["build"] == build {
+            return;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "build {build} does not go live: {result}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Two builds in turn under 16 callers whose calls take half a second: no call fails, and each new build answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn swaps_under_load_fail_no_call() {
+    const SWAPS: usize = 20;
+    let house = house();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let stop = Arc::new(AtomicBool::new(false));
+    let answered = Arc::new(AtomicUsize::new(0));
+    let callers: Vec<_> = (0..16)
+        .map(|_| {
+            let (client, stop, answered) = (client.clone(), stop.clone(), answered.clone());
+            tokio::spawn(async move {
+                while !stop.load(Ordering::SeqCst) {
+                    let result = client.call("behave", json!({"behaviour": "slow", "amount": 300})).await;
+                    assert_eq!(result["isError"], false, "{result}");
+                    let build = result["structuredContent"]["build"].as_str().unwrap_or_default();
+                    assert!(["1", "2"].contains(&build), "{result}");
+                    answered.fetch_add(1, Ordering::SeqCst);
+                }
+            })
+        })
+        .collect();
+    let builds = [build("1"), build("2")];
+    for swap in 0..SWAPS {
+        house.write("plugins/misbehaving.wasm", &builds[(swap + 1) % 2]);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    stop.store(true, Ordering::SeqCst);
+    for caller in callers {
+        caller.await.expect("no call fails");
+    }
+    assert!(answered.load(Ordering::SeqCst) > 16, "only {} calls were answered", answered.load(Ordering::SeqCst));
+    until(&client, if SWAPS % 2 == 0 { "1" } else { "2" }).await;
+}
+
+/// What a swap leaves behind must be given back: memory after many swaps is what it was after a few.
+#[tokio::test]
+async fn memory_does_not_grow_with_swaps() {
+    let house = house();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let mut memory = Vec::new();
+    for swap in 0..60 {
+        let name = if swap % 2 == 0 { "2" } else { "1" };
+        house.write("plugins/misbehaving.wasm", build(name));
+        until(&client, name).await;
+        memory.push(gateway.memory_kb());
+    }
+    let (early, late) = (memory[19], memory[59]);
+    assert!(late * 100 <= early * 105, "{early} KB after 20 swaps, {late} KB after 60: {memory:?}");
+}
+
+/// The folder of plugins may hold other things; links and folders are not followed.
+#[tokio::test]
+async fn only_files_of_the_folder_count() {
+    let house = house();
+    let elsewhere = house.path().join("elsewhere.wasm");
+    std::fs::rename(house.path().join("plugins/misbehaving.wasm"), &elsewhere).expect("a file of this test");
+    let link: &Path = &house.path().join("plugins/misbehaving.wasm");
+    std::os::unix::fs::symlink(&elsewhere, link).expect("a link");
+    house.write("plugins/notes.txt", "not a plugin");
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let neighbour = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert_eq!(neighbour["isError"], false, "{neighbour}");
+    assert!(!gateway.log().contains("\"plugin\":\"misbehaving\""), "{}", gateway.log());
+}
