@@ -239,7 +239,8 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-fn http() -> reqwest::Client {
+/// A plain HTTP client, for what no MCP client would send.
+pub fn http() -> reqwest::Client {
     static TLS: Once = Once::new();
     TLS.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
     reqwest::Client::builder().no_proxy().tcp_nodelay(true).build().expect("a client without settings")

@@ -14,4 +14,5 @@ pub mod web;
 
 pub use client::{Answer, Legacy, Modern};
 pub use gateway::{Gateway, House};
+pub use postgres::Postgres;
 pub use stdio::Stdio;

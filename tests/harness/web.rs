@@ -9,9 +9,9 @@ use std::{
 };
 
 use axum::{
-    Json, Router,
+    Router,
     extract::{Path, State},
-    http::{Method, StatusCode},
+    http::{Method, StatusCode, header::CONTENT_TYPE},
     response::IntoResponse,
 };
 use serde_json::{Value, json};
@@ -75,22 +75,26 @@ impl Drop for Visit {
 async fn items(State(seen): State<Arc<Seen>>, method: Method, body: String) -> impl IntoResponse {
     let mut visit = Visit::new(seen);
     let answer = if method == Method::GET {
-        Json(json!([record("1"), record("2"), record("3")]))
+        json!([record("1"), record("2"), record("3")])
     } else {
         let sent: Value = serde_json::from_str(&body).unwrap_or_default();
         let id = sent["id"].as_str().unwrap_or("1");
         wait(id).await;
-        Json(record(id))
+        record(id)
     };
     visit.finished = true;
-    answer
+    answered(StatusCode::OK, &answer)
 }
 
 async fn item(State(seen): State<Arc<Seen>>, Path(id): Path<String>) -> impl IntoResponse {
     let mut visit = Visit::new(seen);
     wait(&id).await;
     visit.finished = true;
-    if id == "missing" { (StatusCode::NOT_FOUND, Json(json!({}))) } else { (StatusCode::OK, Json(record(&id))) }
+    if id == "missing" { answered(StatusCode::NOT_FOUND, &json!({})) } else { answered(StatusCode::OK, &record(&id)) }
+}
+
+fn answered(status: StatusCode, body: &Value) -> impl IntoResponse + use<> {
+    (status, [(CONTENT_TYPE, "application/json")], body.to_string())
 }
 
 async fn wait(id: &str) {

@@ -141,9 +141,11 @@ fn the_inspector_lists_and_calls() {
     let gateway = house.serve();
     let http = ["--cli".to_owned(), gateway.url(), "--transport".to_owned(), "http".to_owned()];
     inspect(&http);
-    let mut stdio = vec!["--cli".to_owned()];
-    stdio.extend(house.stdio_command());
-    inspect(&stdio);
+    let words = house.stdio_command();
+    let config = json!({"mcpServers": {"weir": {"command": words[0], "args": words[1..]}}});
+    let file = house.path().join("inspector.json");
+    house.write("inspector.json", config.to_string());
+    inspect(&["--cli", "--config", &file.display().to_string(), "--server", "weir"].map(str::to_owned));
 }
 
 fn inspect(target: &[String]) {

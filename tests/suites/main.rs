@@ -6,4 +6,5 @@ mod conformance;
 mod identical;
 mod operations;
 mod plugins;
+mod protocol;
 mod sample;

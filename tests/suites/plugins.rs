@@ -246,3 +246,47 @@ async fn only_files_of_the_folder_count() {
     assert_eq!(neighbour["isError"], false, "{neighbour}");
     assert!(!gateway.log().contains("\"plugin\":\"misbehaving\""), "{}", gateway.log());
 }
+
+/// The interface belongs to no language: the same small adapter in four of them gives the same answers.
+#[tokio::test]
+async fn an_adapter_may_be_written_in_any_language() {
+    const LANGUAGES: [&str; 4] = ["rust", "js", "python", "c"];
+    let mut house = House::new().own_plugins(&[]);
+    for language in LANGUAGES {
+        let file = format!("tiny-{language}.wasm");
+        let bytes = std::fs::read(place::guest(&format!("tiny-{language}"))).expect("a guest can be read");
+        house.write(&format!("plugins/{file}"), bytes);
+        house.write(&format!("contracts/{language}.yaml"), tiny_contract(language));
+        if language == "python" {
+            house = house.config("[plugins.tiny-python]\nmemory_max_mb = 256");
+        }
+    }
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    for language in LANGUAGES {
+        let call = async |tool: &str, arguments: Value| {
+            client.call(&format!("{language}_{tool}"), arguments).await["structuredContent"].clone()
+        };
+        let hit = call("get", json!({"id": 2})).await;
+        assert_eq!(hit, json!({"id": 2, "name": "two", "greeting": "hello"}), "{language}\n{}", gateway.log());
+        assert_eq!(call("get", json!({"id": 9})).await["code"], "not_found", "{language}");
+        let first = call("list", json!({"limit": 2})).await;
+        assert_eq!(first["records"].as_array().map(Vec::len), Some(2), "{language}: {first}");
+        let rest = call("list", json!({"limit": 2, "cursor": first["next"]})).await;
+        assert_eq!(rest["records"][0]["name"], "three", "{language}: {rest}");
+        assert_eq!(rest["next"], Value::Null, "{language}: {rest}");
+    }
+}
+
+fn tiny_contract(language: &str) -> String {
+    format!(
+        "contract: {language}
+prefix: {language}
+collections:
+  tiny: {{ adapter: tiny-{language}, settings: {{ greeting: hello }} }}
+tools:
+  - {{ tool: get, description: One., verb: lookup, collection: tiny, fields: [{{ name: id, type: number, required: true }}] }}
+  - {{ tool: list, description: All., verb: list, collection: tiny, fields: [] }}
+"
+    )
+}

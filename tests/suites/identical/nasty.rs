@@ -24,10 +24,11 @@ pub(crate) const COLUMNS: &[(&str, &str, bool)] = &[
 pub(crate) fn rows() -> Vec<Map<String, Value>> {
     let mut rows: Vec<Map<String, Value>> = hand_made().into_iter().map(row).collect();
     for number in 0..130 {
+        let status = ["open", "pending", "closed"][number % 3];
         let (day, month) = (number % 28 + 1, number % 12 + 1);
         rows.push(row(json!([
             format!("r{number:03}"),
-            ["open", "pending", "closed"][number % 3],
+            status,
             format!("C{}", number % 10),
             format!("Plain row {number}"),
             format!("{}.25", number),
