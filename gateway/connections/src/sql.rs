@@ -3,6 +3,7 @@
 //! A connection reaches its one database and nothing else, whatever the statement says: each kind's module lists what
 //! keeps it so. Reads leave nothing behind; writes need `write = true` and run in a transaction of their own.
 
+mod datetime;
 mod decimal;
 mod parameters;
 mod postgresql;

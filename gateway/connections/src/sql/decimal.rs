@@ -1,16 +1,39 @@
 //! Decimals kept as text, compared as the numbers they are.
 
-use std::cmp::Ordering;
+use std::{borrow::Cow, cmp::Ordering};
 
 /// Exact, for texts `[+-]digits[.digits]`; anything else sorts behind all numbers, by its bytes, so that the order is
 /// total whatever a column holds.
 pub(super) fn compare(left: &str, right: &str) -> Ordering {
+    let (left, right) = (plain(left), plain(right));
+    let (left, right) = (&*left, &*right);
     match (Decimal::read(left), Decimal::read(right)) {
         (Some(left), Some(right)) => left.cmp(&right),
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
         (None, None) => left.cmp(right),
     }
+}
+
+/// SQLite writes large doubles with an exponent: `1.0e+20` becomes `100000000000000000000`.
+fn plain(text: &str) -> Cow<'_, str> {
+    let expanded = || {
+        let (mantissa, exponent) = text.split_once(['e', 'E'])?;
+        let exponent: i32 = exponent.parse().ok().filter(|exponent| (-400..=400).contains(exponent))?;
+        let (sign, digits) = match mantissa.strip_prefix('-') {
+            Some(digits) => ("-", digits),
+            None => ("", mantissa),
+        };
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        let all = format!("{whole}{fraction}");
+        let point = whole.len() as i32 + exponent;
+        Some(match usize::try_from(point) {
+            Err(_) | Ok(0) => format!("{sign}0.{}{all}", "0".repeat(point.unsigned_abs() as usize)),
+            Ok(point) if point >= all.len() => format!("{sign}{all}{}", "0".repeat(point - all.len())),
+            Ok(point) => format!("{sign}{}.{}", all.get(..point)?, all.get(point..)?),
+        })
+    };
+    if text.contains(['e', 'E']) { expanded().map_or(Cow::Borrowed(text), Cow::Owned) } else { Cow::Borrowed(text) }
 }
 
 struct Decimal<'a> {
@@ -82,7 +105,16 @@ mod tests {
                 assert_eq!(compare(left, right), at.cmp(&to), "{left} and {right}");
             }
         }
-        for (left, right) in [("1.50", "1.5"), ("-0", "0"), ("007", "7"), ("+3", "3.0"), (".5", "0.50")] {
+        for (left, right) in [
+            ("1.50", "1.5"),
+            ("-0", "0"),
+            ("007", "7"),
+            ("+3", "3.0"),
+            (".5", "0.50"),
+            ("1.0e+20", "100000000000000000000"),
+            ("-1.5e-3", "-0.0015"),
+            ("1.25e1", "12.5"),
+        ] {
             assert_eq!(compare(left, right), Ordering::Equal, "{left} and {right}");
         }
     }

@@ -15,9 +15,10 @@ use rusqlite::{
     functions::FunctionFlags,
     hooks::{AuthAction, AuthContext, Authorization},
     limits::Limit,
+    types::ValueRef,
 };
 
-use super::super::{RECORDS_MAX_BYTES, TEXT_MAX_BYTES, decimal};
+use super::super::{RECORDS_MAX_BYTES, TEXT_MAX_BYTES, datetime, decimal};
 
 /// Steps of SQLite's machine between two looks at the clock: about 20 µs.
 const STEPS_BETWEEN_CHECKS: i32 = 2000;
@@ -161,11 +162,17 @@ fn harden(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// What the `sql` adapter needs for exact semantics: decimals by value, lower case beyond ASCII.
+/// What the `sql` adapter needs for exact semantics: decimals by value, points in time by moment.
 fn words(connection: &Connection) -> Result<()> {
-    connection.create_collation(c"weir_decimal", |left, right| decimal::compare(left, right))?;
+    connection.create_collation(c"weir_decimal", decimal::compare)?;
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
-    connection.create_scalar_function(c"weir_lower", 1, flags, |context| {
-        Ok(context.get::<Option<String>>(0)?.map(|text| text.to_lowercase()))
+    connection.create_scalar_function(c"weir_datetime", 2, flags, |context| {
+        let ValueRef::Text(text) = context.get_raw(0) else { return Ok(None) };
+        // Looked up once a statement, not once a row.
+        let zone = context.get_or_create_aux(1, |name| {
+            let name = name.as_str().unwrap_or_default();
+            datetime::zone(name).ok_or_else(|| format!("the time zone {name} is unknown"))
+        })?;
+        Ok(std::str::from_utf8(text).ok().and_then(|text| datetime::canonical(text, &zone)))
     })
 }

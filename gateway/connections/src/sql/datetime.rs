@@ -1,0 +1,54 @@
+//! Points in time kept as text in any spelling, brought to one that compares bytewise.
+//!
+//! The same reading as the value table's (`weir-plugin-sdk`, `value/datetime.rs`), which a guest cannot run for every
+//! row of a table.
+
+use jiff::{civil, fmt::temporal::Pieces, tz::TimeZone};
+
+/// `2024-05-06T05:08:09.500000000Z`, or nothing where the text is not a point in time.
+pub(super) fn canonical(text: &str, zone: &TimeZone) -> Option<String> {
+    let bytes = text.as_bytes();
+    if !(16..=40).contains(&bytes.len()) || bytes[13] != b':' || !matches!(bytes[10], b'T' | b't' | b' ') {
+        return None;
+    }
+    if text.contains('[') || bytes[4] != b'-' || bytes[7] != b'-' {
+        return None;
+    }
+    let pieces = Pieces::parse(text).ok()?;
+    let civil = civil::DateTime::from_parts(pieces.date(), pieces.time()?);
+    let timestamp = match pieces.to_numeric_offset() {
+        Some(offset) => offset.to_timestamp(civil).ok()?,
+        None => zone.to_ambiguous_timestamp(civil).compatible().ok()?,
+    };
+    Some(format!("{timestamp:.9}"))
+}
+
+/// `UTC`, an offset or an IANA name.
+pub(super) fn zone(name: &str) -> Option<TimeZone> {
+    match name {
+        "UTC" => Some(TimeZone::UTC),
+        _ if name.starts_with(['+', '-']) => jiff::fmt::temporal::DateTimeParser::new().parse_time_zone(name).ok(),
+        _ => TimeZone::get(name).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spellings_of_one_moment_are_one_text() {
+        let vienna = zone("Europe/Vienna").expect("known");
+        for text in [
+            "2024-07-06 07:08:09.5",
+            "2024-07-06T05:08:09.500Z",
+            "2024-07-06 05:08:09.5+00",
+            "2024-07-06t07:08:09.5+02:00",
+        ] {
+            assert_eq!(canonical(text, &vienna).as_deref(), Some("2024-07-06T05:08:09.500000000Z"), "{text}");
+        }
+        for text in ["2024-07-06", "noon", "", "20240706T070809"] {
+            assert_eq!(canonical(text, &vienna), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! A column of the recorded shape in the words of a dialect: how it is read, compared, ordered and written, so that
+//! every database means what the value table means.
+
+use std::borrow::Cow;
+
+use weir_plugin_sdk::serde_json::{self, json, value::RawValue};
+use weir_plugin_sdk::value::{Value, compact_json};
+use weir_plugin_sdk::{Error, Field, Shape, Type, Zone};
+
+use crate::dialect::Dialect;
+use crate::settings::quoted;
+use crate::statement::Builder;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Column<'a> {
+    pub(crate) field: &'a Field,
+    dialect: Dialect,
+    zone: &'a str,
+}
+
+impl<'a> Column<'a> {
+    /// Only what was recorded has a name here.
+    pub(crate) fn find(shape: &'a Shape, dialect: Dialect, key: &str) -> Result<Self, Error> {
+        let field = shape
+            .field(key)
+            .ok_or_else(|| Error::invalid(format!("There is no column {key:?} in the recorded shape.")).field(key))?;
+        Ok(Self::new(shape, dialect, field))
+    }
+
+    pub(crate) fn new(shape: &'a Shape, dialect: Dialect, field: &'a Field) -> Self {
+        Self { field, dialect, zone: shape.timezone.as_deref().unwrap_or("UTC") }
+    }
+
+    pub(crate) fn name(&self) -> String {
+        quoted(&self.field.key)
+    }
+
+    /// In a SELECT or RETURNING list: something the connection can encode without losing anything.
+    pub(crate) fn read(&self) -> String {
+        let name = self.name();
+        if self.dialect == Dialect::Sqlite {
+            return name;
+        }
+        match (self.field.kind, self.native()) {
+            (Type::Integer, "int2" | "int4" | "int8")
+            | (Type::Number, "float4" | "float8")
+            | (Type::Boolean, "bool")
+            | (Type::Json, "json" | "jsonb") => name,
+            (Type::Decimal, "numeric") => {
+                format!("NULLIF(NULLIF(NULLIF({name}::text, 'NaN'), 'Infinity'), '-Infinity')")
+            }
+            (Type::List, _) if self.native().ends_with("[]") => format!("array_to_json({name})"),
+            _ => format!("{name}::text"),
+        }
+    }
+
+    /// What the connection answered, as the column's type. SQLite keeps JSON as the text it is.
+    pub(crate) fn value<'r>(&self, raw: &'r RawValue, zone: &Zone) -> Value<'r> {
+        let nested = matches!(self.field.kind, Type::Json | Type::Record | Type::List);
+        if nested && self.dialect == Dialect::Sqlite && raw.get().starts_with('"') {
+            let text: String = serde_json::from_str(raw.get()).unwrap_or_default();
+            if let Some(json) = compact_json(&text, self.field, zone) {
+                return Value::Json(Cow::Owned(json));
+            }
+        }
+        Value::from_json(raw, self.field, zone)
+    }
+
+    /// In a comparison or ORDER BY: orders as the value table does.
+    pub(crate) fn compared(&self, builder: &mut Builder) -> String {
+        let name = self.name();
+        match (self.dialect, self.field.kind) {
+            (Dialect::Sqlite, Type::String | Type::Date) if self.textual() => format!("{name} COLLATE BINARY"),
+            (Dialect::Sqlite, Type::String | Type::Date) => format!("CAST({name} AS TEXT) COLLATE BINARY"),
+            (Dialect::Sqlite, Type::Decimal) if self.whole() => name,
+            (Dialect::Sqlite, Type::Decimal) => format!("CAST({name} AS TEXT) COLLATE weir_decimal"),
+            (Dialect::Sqlite, Type::Number) => {
+                format!("(CASE WHEN abs({name}) <= 1.7976931348623157e308 THEN {name} END)")
+            }
+            (Dialect::Sqlite, Type::Datetime) => {
+                let zone = builder.bind(self.zone);
+                format!("weir_datetime({name}, {zone})")
+            }
+            (Dialect::Sqlite, _) => name,
+            (Dialect::Postgresql, Type::String) => format!("{name}::text COLLATE \"C\""),
+            // Not finite is null; the difference of an infinity with itself is not a number.
+            (Dialect::Postgresql, Type::Number) => format!("(CASE WHEN {name} - {name} = 0 THEN {name} END)"),
+            (Dialect::Postgresql, Type::Decimal) if self.native() == "numeric" => {
+                format!("({}::numeric)", self.read())
+            }
+            (Dialect::Postgresql, Type::Decimal | Type::Integer) if !self.whole() => format!("({name}::numeric)"),
+            (Dialect::Postgresql, Type::Date) if self.native() != "date" => format!("({name}::date)"),
+            (Dialect::Postgresql, Type::Boolean) if self.native() != "bool" => format!("({name}::bool)"),
+            (Dialect::Postgresql, Type::Datetime) if self.native() == "timestamptz" => name,
+            (Dialect::Postgresql, Type::Datetime) => {
+                let zone = self.zone(builder);
+                format!("({name}::timestamp AT TIME ZONE {zone})")
+            }
+            (Dialect::Postgresql, _) => name,
+        }
+    }
+
+    /// For `=`: an index on the column can serve it, where that is exact. None: no value of the column equals this.
+    pub(crate) fn equals(&self, value: &Value<'_>, builder: &mut Builder) -> Option<String> {
+        let name = self.name();
+        if self.dialect == Dialect::Postgresql && self.field.kind == Type::String {
+            return match (self.native(), value) {
+                ("text" | "varchar", value) => {
+                    let operand = self.operand(value, builder)?;
+                    Some(format!("{name} = {operand}"))
+                }
+                // Any other spelling of the same UUID is another text.
+                ("uuid", Value::Text(text)) if is_canonical_uuid(text) => {
+                    let place = builder.bind(text.as_ref());
+                    Some(format!("{name} = {place}::uuid"))
+                }
+                ("uuid", _) => None,
+                _ => {
+                    let operand = self.operand(value, builder)?;
+                    Some(format!("{name}::text = {operand}"))
+                }
+            };
+        }
+        let operand = self.operand(value, builder)?;
+        let compared = self.compared(builder);
+        Some(format!("{compared} = {operand}"))
+    }
+
+    /// A value of a condition or cursor, bound. None: the column's type holds no such value.
+    pub(crate) fn operand(&self, value: &Value<'_>, builder: &mut Builder) -> Option<String> {
+        Some(match (self.dialect, value) {
+            (_, Value::Null | Value::Json(_) | Value::Unfit(_)) => return None,
+            (Dialect::Sqlite, Value::Boolean(value)) => builder.bind(i64::from(*value)),
+            (Dialect::Sqlite, Value::Integer(value)) => match i64::try_from(*value) {
+                Ok(value) => builder.bind(value),
+                Err(_) => builder.bind(*value as f64),
+            },
+            (Dialect::Sqlite, Value::Number(value)) => builder.bind(*value),
+            (Dialect::Sqlite, Value::Decimal(value)) => match value.to_integer().map(i64::try_from) {
+                Some(Ok(value)) if self.whole() => builder.bind(value),
+                _ if self.whole() => builder.bind(value.as_str().parse::<f64>().ok()?),
+                _ => builder.bind(value.as_str()),
+            },
+            (Dialect::Sqlite, Value::Text(value) | Value::Date(value)) => builder.bind(value.as_ref()),
+            (Dialect::Sqlite, Value::Datetime(value)) => {
+                let place = builder.bind(value.to_string());
+                format!("weir_datetime({place}, 'UTC')")
+            }
+            (Dialect::Postgresql, Value::Boolean(value)) => format!("{}::bool", builder.bind(value.to_string())),
+            (Dialect::Postgresql, Value::Integer(value)) => {
+                let cast = if self.whole() && i64::try_from(*value).is_ok() { "int8" } else { "numeric" };
+                format!("{}::{cast}", builder.bind(value.to_string()))
+            }
+            (Dialect::Postgresql, Value::Decimal(value)) => {
+                let fits = value.to_integer().is_some_and(|value| i64::try_from(value).is_ok());
+                let cast = if self.whole() && fits { "int8" } else { "numeric" };
+                format!("{}::{cast}", builder.bind(value.as_str()))
+            }
+            (Dialect::Postgresql, Value::Number(value)) => {
+                let cast = if self.native() == "float4" { "float4" } else { "float8" };
+                format!("{}::{cast}", builder.bind(json!(value).to_string()))
+            }
+            (Dialect::Postgresql, Value::Text(value)) => {
+                // No text of PostgreSQL holds a NUL, and it refuses to be asked for one.
+                if value.contains('\0') {
+                    return None;
+                }
+                builder.bind(value.as_ref())
+            }
+            (Dialect::Postgresql, Value::Date(value)) => format!("{}::date", builder.bind(value.as_ref())),
+            (Dialect::Postgresql, Value::Datetime(value)) => {
+                format!("{}::timestamptz", builder.bind(value.to_string()))
+            }
+        })
+    }
+
+    /// A value to be written. PostgreSQL casts to the column's type without its bounds, so that what is too long is
+    /// refused and not cut.
+    pub(crate) fn written(&self, value: &Value<'_>, builder: &mut Builder) -> Result<String, Error> {
+        let unfit = || {
+            Error::invalid(format!("The value of {:?} does not fit its column.", self.field.key)).field(&self.field.key)
+        };
+        let text = match value {
+            Value::Null => return Ok(builder.bind(json!(null))),
+            Value::Unfit(_) => return Err(unfit()),
+            Value::Text(value) | Value::Date(value) | Value::Json(value) => value.to_string(),
+            Value::Boolean(value) => value.to_string(),
+            Value::Integer(value) => value.to_string(),
+            Value::Decimal(value) => value.as_str().to_owned(),
+            Value::Number(value) => json!(value).to_string(),
+            Value::Datetime(value) => value.to_string(),
+        };
+        if self.dialect == Dialect::Sqlite {
+            return Ok(match value {
+                Value::Boolean(value) => builder.bind(i64::from(*value)),
+                Value::Integer(value) => builder.bind(i64::try_from(*value).map_err(|_| unfit())?),
+                Value::Number(value) => builder.bind(*value),
+                // Bound as text: a numeric column makes a number of it where that loses nothing.
+                _ => builder.bind(text),
+            });
+        }
+        if text.contains('\0') {
+            return Err(unfit());
+        }
+        let place = builder.bind(text);
+        Ok(match self.native() {
+            "text" | "varchar" | "bpchar" | "name" | "citext" | "" => place,
+            "timestamp" => {
+                let zone = self.zone(builder);
+                format!("({place}::timestamptz AT TIME ZONE {zone})")
+            }
+            native => match native.strip_suffix("[]") {
+                Some(element) => {
+                    format!(
+                        "ARRAY(SELECT e::{} FROM jsonb_array_elements_text({place}::jsonb) AS e)",
+                        type_name(element)?
+                    )
+                }
+                None => format!("{place}::{}", type_name(native)?),
+            },
+        })
+    }
+
+    /// True where a condition on the empty text is different from one on null.
+    pub(crate) fn is_text(&self) -> bool {
+        self.field.kind == Type::String
+    }
+
+    /// Whether the expression compared may be null, so that an order has to say where nulls go.
+    pub(crate) fn may_be_null(&self) -> bool {
+        self.field.nullable || matches!(self.field.kind, Type::Number | Type::Datetime | Type::Decimal)
+    }
+
+    fn native(&self) -> &str {
+        self.field.native.as_deref().unwrap_or_default()
+    }
+
+    /// SQLite: the column keeps texts as texts.
+    fn textual(&self) -> bool {
+        let native = self.native().to_ascii_uppercase();
+        ["CHAR", "CLOB", "TEXT"].iter().any(|part| native.contains(part)) && !native.contains("INT")
+    }
+
+    /// A column of integers, whatever the shape makes of them.
+    fn whole(&self) -> bool {
+        match self.dialect {
+            Dialect::Sqlite => self.native().to_ascii_uppercase().contains("INT"),
+            Dialect::Postgresql => matches!(self.native(), "int2" | "int4" | "int8"),
+        }
+    }
+
+    /// PostgreSQL reads the sign of an offset as POSIX does, so an offset is given as an interval.
+    fn zone(&self, builder: &mut Builder) -> String {
+        let place = builder.bind(self.zone);
+        if self.zone.starts_with(['+', '-']) { format!("{place}::interval") } else { place }
+    }
+}
+
+/// The name of a type as the catalogue spelt it. It comes from the recorded shape and stands in the text of a
+/// statement, so it may hold nothing but what such names are made of.
+fn type_name(native: &str) -> Result<&str, Error> {
+    let allowed = |char: char| char.is_alphanumeric() || matches!(char, '_' | ' ' | '.' | '"');
+    if native.chars().all(allowed) && native.matches('"').count() % 2 == 0 {
+        Ok(native)
+    } else {
+        Err(Error::invalid("A type of the recorded shape is not the name of a type.").field("shape"))
+    }
+}
+
+fn is_canonical_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+        })
+}

@@ -1,0 +1,91 @@
+//! Conditions as SQL, with the meaning `weir_plugin_sdk::matches` gives them.
+
+use weir_plugin_sdk::matches::{self, Matcher};
+use weir_plugin_sdk::serde_json;
+use weir_plugin_sdk::{Comparison, Condition, Error, Value, Zone};
+
+use crate::column::Column;
+use crate::dialect::Dialect;
+use crate::statement::Builder;
+
+pub(crate) fn condition(
+    condition: &Condition,
+    column: &Column<'_>,
+    zone: &Zone,
+    builder: &mut Builder,
+) -> Result<String, Error> {
+    // Refuses what has no meaning, in the words every adapter uses.
+    Matcher::new(condition, column.field, zone)?;
+    let operand = || matches::operand(&condition.value, column.field, zone);
+    let text = || condition.value.as_str().unwrap_or_default();
+    Ok(match condition.comparison {
+        Comparison::Equals => equals(column, &operand()?, builder),
+        Comparison::NotEquals => compared(column, "<>", &operand()?, builder),
+        Comparison::AtLeast => compared(column, ">=", &operand()?, builder),
+        Comparison::AtMost => compared(column, "<=", &operand()?, builder),
+        Comparison::OneOf => {
+            let values = condition.value.as_array().map(Vec::as_slice).unwrap_or_default();
+            let any = values
+                .iter()
+                .map(|value| Ok(equals(column, &matches::operand(value, column.field, zone)?, builder)))
+                .collect::<Result<Vec<_>, Error>>()?;
+            if any.is_empty() { NEVER.to_owned() } else { format!("({})", any.join(" OR ")) }
+        }
+        Comparison::Contains => partial(column, builder, text(), |whole, part, dialect| match dialect {
+            Dialect::Sqlite => format!("instr({whole}, {part}) > 0"),
+            Dialect::Postgresql => format!("strpos({whole}, {part}) > 0"),
+        }),
+        // ASCII letters only, as everywhere: SQLite's lower() and PostgreSQL's under "C" do just that.
+        Comparison::ContainsCi => partial(column, builder, text(), |whole, part, dialect| match dialect {
+            Dialect::Sqlite => format!("instr(lower({whole}), lower({part})) > 0"),
+            Dialect::Postgresql => format!("strpos(lower({whole}), lower({part} COLLATE \"C\")) > 0"),
+        }),
+        Comparison::StartsWith => partial(column, builder, text(), |whole, part, dialect| match dialect {
+            Dialect::Sqlite => format!("substr({whole}, 1, length({part})) = {part}"),
+            Dialect::Postgresql => format!("starts_with({whole}, {part})"),
+        }),
+        Comparison::IsEmpty => {
+            let empty = empty(column, builder);
+            if condition.value == serde_json::Value::Bool(true) { empty } else { format!("NOT ({empty})") }
+        }
+    })
+}
+
+const NEVER: &str = "1 = 0";
+
+/// `=`, or never.
+pub(crate) fn equals(column: &Column<'_>, value: &Value<'_>, builder: &mut Builder) -> String {
+    column.equals(value, builder).unwrap_or_else(|| NEVER.to_owned())
+}
+
+fn compared(column: &Column<'_>, operator: &str, value: &Value<'_>, builder: &mut Builder) -> String {
+    if value.is_null() {
+        return NEVER.to_owned();
+    }
+    let compared = column.compared(builder);
+    match column.operand(value, builder) {
+        Some(operand) => format!("{compared} {operator} {operand}"),
+        // A text with a NUL, which PostgreSQL cannot hold: everything differs from it.
+        None if operator == "<>" => format!("{compared} IS NOT NULL"),
+        None => NEVER.to_owned(),
+    }
+}
+
+fn partial(
+    column: &Column<'_>,
+    builder: &mut Builder,
+    part: &str,
+    sql: impl Fn(&str, &str, Dialect) -> String,
+) -> String {
+    if builder.dialect == Dialect::Postgresql && part.contains('\0') {
+        return NEVER.to_owned();
+    }
+    let whole = column.compared(builder);
+    let place = builder.bind(part);
+    sql(&whole, &place, builder.dialect)
+}
+
+fn empty(column: &Column<'_>, builder: &mut Builder) -> String {
+    let compared = column.compared(builder);
+    if column.is_text() { format!("({compared} IS NULL OR {compared} = '')") } else { format!("{compared} IS NULL") }
+}

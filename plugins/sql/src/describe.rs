@@ -1,0 +1,111 @@
+//! The shape of a table, view or query, from the database's catalogue.
+
+mod postgresql;
+mod sqlite;
+
+use weir_plugin_sdk::serde_json;
+use weir_plugin_sdk::{Error, Field, Shape, Type, matches, sql};
+
+use crate::dialect::Dialect;
+use crate::settings::Settings;
+
+/// What a source is, before it becomes a shape.
+struct Described {
+    fields: Vec<Field>,
+    key: Vec<String>,
+    /// Why nothing can be written.
+    read_only: Option<&'static str>,
+}
+
+pub(crate) fn describe(settings: &Settings, dialect: Dialect) -> Result<Shape, Error> {
+    let described = match dialect {
+        Dialect::Sqlite => sqlite::describe(settings)?,
+        Dialect::Postgresql => postgresql::describe(settings)?,
+    };
+    let mut shape = Shape::new(settings.name());
+    shape.fields = described.fields;
+    shape.key = described.key;
+    for field in &mut shape.fields {
+        // A NULL key is refused, also where the database would take one.
+        if shape.key.contains(&field.key) {
+            field.nullable = false;
+        }
+    }
+    let capabilities = &mut shape.capabilities;
+    capabilities.read = true;
+    capabilities.read_only = described.read_only.map(str::to_owned);
+    if described.read_only.is_none() {
+        let verbs: &[&str] = if shape.key.is_empty() { &["create"] } else { &["create", "update", "delete"] };
+        capabilities.write = verbs.iter().map(|verb| verb.to_string()).collect();
+    }
+    for field in &shape.fields {
+        let names = matches::comparisons(field.kind).iter().map(|comparison| comparison.name().to_owned());
+        capabilities.matches.insert(field.key.clone(), names.collect());
+    }
+    capabilities.order = match shape.fields.iter().all(|field| ordered(field.kind)) {
+        true => vec!["*".to_owned()],
+        false => shape.fields.iter().filter(|field| ordered(field.kind)).map(|field| field.key.clone()).collect(),
+    };
+    Ok(shape)
+}
+
+/// True for types whose values have an order.
+pub(crate) fn ordered(kind: Type) -> bool {
+    !matches!(kind, Type::Json | Type::Record | Type::List)
+}
+
+#[derive(serde::Deserialize)]
+struct Told {
+    name: String,
+    r#type: Option<String>,
+}
+
+/// The columns of a query: name and type as the database tells when it prepares it. It is prepared as it is, where no
+/// database renames a second column of one name, and as the source it is going to be, where it must stay one.
+fn columns_of(settings: &Settings, query: &str) -> Result<Vec<(String, Option<String>)>, Error> {
+    let told = prepared(settings, query.to_owned())?;
+    prepared(settings, format!("SELECT * FROM {}", settings.source().sql()))?;
+    let mut names: Vec<_> = told.iter().map(|column| &column.name).collect();
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Error::invalid(format!("The query answers two columns named {:?}; name them with AS.", twice[0]))
+            .field("settings"));
+    }
+    Ok(told.into_iter().map(|column| (column.name, column.r#type)).collect())
+}
+
+fn prepared(settings: &Settings, text: String) -> Result<Vec<Told>, Error> {
+    let options = Some(r#"{"describe":true}"#.to_owned());
+    let statement =
+        sql::Statement { connection: settings.connection.clone(), text, options, ..sql::Statement::default() };
+    let rows = sql::query(&statement).map_err(|error| match error.code.as_str() {
+        "unavailable" | "timeout" | "cancelled" => error,
+        // What is wrong with the operator's own query is not a changed source.
+        _ => Error { details: error.details, ..Error::invalid("The query cannot be prepared.").field("settings") },
+    })?;
+    parsed(&rows)
+}
+
+fn ask<T: serde::de::DeserializeOwned>(
+    settings: &Settings,
+    text: &str,
+    parameters: Vec<serde_json::Value>,
+) -> Result<Vec<T>, Error> {
+    let statement = sql::Statement {
+        connection: settings.connection.clone(),
+        text: text.to_owned(),
+        parameters,
+        limit: 2000,
+        options: None,
+    };
+    parsed(&sql::query(&statement)?)
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(rows: &sql::Rows) -> Result<Vec<T>, Error> {
+    serde_json::from_str(&rows.records)
+        .map_err(|_| Error::internal("The answer of the database's catalogue cannot be read."))
+}
+
+fn no_table(settings: &Settings) -> Error {
+    Error::not_found(format!("There is no table or view {:?}.", settings.name())).field("settings")
+}

@@ -1,0 +1,103 @@
+//! PostgreSQL's catalogue.
+
+use serde::Deserialize;
+use weir_plugin_sdk::serde_json::json;
+use weir_plugin_sdk::{Error, Field, Type, log};
+
+use super::{Described, ask, columns_of, no_table};
+use crate::settings::{Settings, Source};
+
+const TABLE: &str = "SELECT c.oid::int8 AS oid, c.relkind::text AS kind FROM pg_catalog.pg_class c \
+    WHERE c.oid = to_regclass($1) AND c.relkind IN ('r', 'p', 'f', 'v', 'm')";
+
+/// Domains appear as the type they stand on, as they do in an answer.
+const COLUMNS: &str = "SELECT a.attname::text AS name, \
+    CASE WHEN b.typcategory = 'A' AND b.typelem <> 0 THEN e.typname || '[]' \
+         WHEN b.typtype = 'b' AND b.typnamespace = 'pg_catalog'::regnamespace THEN b.typname::text \
+         ELSE format_type(b.oid, NULL) END AS native, \
+    a.attnotnull OR t.typnotnull AS required, \
+    (a.attidentity <> '' OR a.atthasdef OR t.typdefault IS NOT NULL) AS generated, \
+    col_description(a.attrelid, a.attnum::int4) AS description \
+    FROM pg_catalog.pg_attribute a \
+    JOIN pg_catalog.pg_type t ON t.oid = a.atttypid \
+    JOIN pg_catalog.pg_type b ON b.oid = CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END \
+    LEFT JOIN pg_catalog.pg_type e ON e.oid = b.typelem \
+    WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";
+
+const KEY: &str = "SELECT a.attname::text AS name FROM pg_catalog.pg_index i \
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey) \
+    WHERE i.indrelid = $1::int8::oid AND i.indisprimary ORDER BY array_position(i.indkey::int2[], a.attnum)";
+
+#[derive(Deserialize)]
+struct Table {
+    oid: i64,
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    name: String,
+    native: String,
+    required: bool,
+    generated: bool,
+    description: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct KeyPart {
+    name: String,
+}
+
+pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
+    if let Source::Query(query) = settings.source() {
+        let columns = columns_of(settings, query)?.into_iter();
+        let fields = columns.filter_map(|(name, native)| field(name, native.unwrap_or_default(), false));
+        return Ok(Described { fields: fields.collect(), key: Vec::new(), read_only: Some("A query is read-only.") });
+    }
+    let tables: Vec<Table> = ask(settings, TABLE, vec![json!(settings.source().sql())])?;
+    let table = tables.into_iter().next().ok_or_else(|| no_table(settings))?;
+    let columns: Vec<Told> = ask(settings, COLUMNS, vec![json!(table.oid)])?;
+    let key: Vec<KeyPart> = ask(settings, KEY, vec![json!(table.oid)])?;
+    let fields = columns.into_iter().filter_map(|told| {
+        let mut field = field(told.name, told.native, told.required)?;
+        field.generated = told.generated;
+        field.description = told.description;
+        Some(field)
+    });
+    let read_only = matches!(table.kind.as_str(), "v" | "m").then_some("A view is read-only.");
+    Ok(Described { fields: fields.collect(), key: key.into_iter().map(|part| part.name).collect(), read_only })
+}
+
+/// None for columns of bytes, which have no place in the value table.
+fn field(name: String, native: String, required: bool) -> Option<Field> {
+    let (kind, items) = match native.strip_suffix("[]") {
+        Some(element) => (Type::List, Some(Box::new(Field::new("", kind(element)?).nullable(true)))),
+        None => match kind(&native) {
+            Some(kind) => (kind, None),
+            None => {
+                log::info(&format!("The column {name:?} holds bytes and is left out."));
+                return None;
+            }
+        },
+    };
+    let mut field = Field::new(&name, kind).nullable(!required);
+    field.native = Some(native);
+    field.items = items;
+    Some(field)
+}
+
+fn kind(native: &str) -> Option<Type> {
+    Some(match native {
+        "int2" | "int4" => Type::Integer,
+        // It may exceed 2^53; a contract that knows better says `integer`.
+        "int8" | "numeric" => Type::Decimal,
+        "float4" | "float8" => Type::Number,
+        "bool" => Type::Boolean,
+        "date" => Type::Date,
+        "timestamp" | "timestamptz" => Type::Datetime,
+        "json" | "jsonb" => Type::Json,
+        "bytea" => return None,
+        // Texts, enums, UUIDs, and whatever else has a spelling.
+        _ => Type::String,
+    })
+}

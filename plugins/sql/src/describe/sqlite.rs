@@ -1,0 +1,179 @@
+//! SQLite's catalogue, and a look at the data: a declared type there is a wish. A column of integers may hold texts, a
+//! DATETIME is whatever was put in. So a column's type is what its declaration says where all its values agree, and
+//! what its values are where they do not. The same data always gives the same shape.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use weir_plugin_sdk::serde_json::{self, json};
+use weir_plugin_sdk::{Error, Field, Type, log};
+
+use super::{Described, ask, columns_of, no_table};
+use crate::settings::{Settings, Source, quoted};
+
+/// Columns looked at in one pass over the table.
+const COLUMNS_A_PASS: usize = 40;
+const INTEGER_MAX: i64 = (1 << 53) - 1;
+
+const TABLE: &str = "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND name = ?1 COLLATE NOCASE";
+const COLUMNS: &str = "SELECT name, type, \"notnull\" AS required, dflt_value IS NOT NULL AS defaulted, pk, hidden \
+    FROM pragma_table_xinfo(?1) ORDER BY cid";
+
+#[derive(Deserialize)]
+struct Table {
+    name: String,
+    r#type: String,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    name: String,
+    r#type: String,
+    required: i64,
+    defaulted: i64,
+    pk: i64,
+    hidden: i64,
+}
+
+pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
+    let (name, view) = match settings.source() {
+        Source::Query(text) => return query(settings, text),
+        Source::Table { schema: Some(schema), .. } if schema != "main" => return Err(no_table(settings)),
+        Source::Table { table, .. } => {
+            let tables: Vec<Table> = ask(settings, TABLE, vec![json!(table)])?;
+            let table = tables.into_iter().next().ok_or_else(|| no_table(settings))?;
+            (table.name, table.r#type == "view")
+        }
+    };
+    let told: Vec<Told> = ask(settings, COLUMNS, vec![json!(name)])?;
+    let told: Vec<_> = told.into_iter().filter(|column| column.hidden != 1).collect();
+    let seen = look(settings, &told.iter().map(|column| column.name.as_str()).collect::<Vec<_>>())?;
+    let mut key: Vec<_> = told.iter().filter(|column| column.pk > 0).collect();
+    key.sort_by_key(|column| column.pk);
+    let numbered = key.len() == 1 && key[0].r#type.eq_ignore_ascii_case("INTEGER");
+    let key: Vec<_> = key.into_iter().map(|column| column.name.clone()).collect();
+    let fields = told.into_iter().zip(&seen).filter_map(|(column, seen)| {
+        let mut field = field(&column.name, &column.r#type, seen)?;
+        let is_number = numbered && column.pk > 0;
+        field.nullable = column.required == 0 && !is_number;
+        field.generated = column.defaulted != 0 || is_number || column.hidden > 1;
+        Some(field)
+    });
+    let fields = fields.collect();
+    Ok(Described { fields, key, read_only: view.then_some("A view is read-only.") })
+}
+
+fn query(settings: &Settings, text: &str) -> Result<Described, Error> {
+    let columns = columns_of(settings, text)?;
+    let seen = look(settings, &columns.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>())?;
+    let fields = columns.iter().zip(&seen).filter_map(|((name, declared), seen)| {
+        Some(field(name, declared.as_deref().unwrap_or_default(), seen)?.nullable(true))
+    });
+    Ok(Described { fields: fields.collect(), key: Vec::new(), read_only: Some("A query is read-only.") })
+}
+
+/// How many of a column's values are what.
+#[derive(Default)]
+struct Seen {
+    integers: i64,
+    reals: i64,
+    texts: i64,
+    blobs: i64,
+    dates: i64,
+    datetimes: i64,
+    least: i64,
+    most: i64,
+}
+
+fn look(settings: &Settings, columns: &[&str]) -> Result<Vec<Seen>, Error> {
+    let mut seen = Vec::new();
+    for columns in columns.chunks(COLUMNS_A_PASS) {
+        let list: Vec<_> = columns.iter().enumerate().map(|(at, column)| counts(at, &quoted(column))).collect();
+        let text = format!("SELECT {} FROM {}", list.join(", "), settings.source().sql());
+        let rows: Vec<HashMap<String, Option<serde_json::Number>>> = ask(settings, &text, Vec::new())?;
+        let row = rows.into_iter().next().unwrap_or_default();
+        seen.extend((0..columns.len()).map(|at| {
+            let number = |what: &str| {
+                row.get(&format!("{what}{at}"))
+                    .and_then(Option::as_ref)
+                    .and_then(serde_json::Number::as_i64)
+                    .unwrap_or(0)
+            };
+            Seen {
+                integers: number("i"),
+                reals: number("r"),
+                texts: number("t"),
+                blobs: number("b"),
+                dates: number("d"),
+                datetimes: number("m"),
+                least: number("lo"),
+                most: number("hi"),
+            }
+        }));
+    }
+    Ok(seen)
+}
+
+fn counts(at: usize, column: &str) -> String {
+    let of = |storage: &str| format!("sum(typeof({column}) = '{storage}')");
+    let date = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]";
+    format!(
+        "{} AS i{at}, {} AS r{at}, {} AS t{at}, {} AS b{at}, \
+         sum(typeof({column}) = 'text' AND {column} GLOB '{date}' AND date({column}) = {column}) AS d{at}, \
+         sum(weir_datetime({column}, 'UTC') IS NOT NULL) AS m{at}, \
+         min(CASE typeof({column}) WHEN 'integer' THEN {column} END) AS lo{at}, \
+         max(CASE typeof({column}) WHEN 'integer' THEN {column} END) AS hi{at}",
+        of("integer"),
+        of("real"),
+        of("text"),
+        of("blob"),
+    )
+}
+
+/// None for columns of bytes, which have no place in the value table.
+fn field(name: &str, declared: &str, seen: &Seen) -> Option<Field> {
+    if seen.blobs > 0 || (declared.eq_ignore_ascii_case("BLOB") && seen.integers + seen.reals + seen.texts == 0) {
+        log::info(&format!("The column {name:?} holds bytes and is left out."));
+        return None;
+    }
+    let mut field = Field::new(name, kind(&declared.to_ascii_uppercase(), seen));
+    field.native = Some(declared.to_owned());
+    Some(field)
+}
+
+fn kind(declared: &str, seen: &Seen) -> Type {
+    let says = |parts: &[&str]| parts.iter().any(|part| declared.contains(part));
+    let none = seen.integers + seen.reals + seen.texts == 0;
+    let numbers = seen.texts == 0;
+    let whole = numbers && seen.reals == 0;
+    if says(&["JSON"]) {
+        return Type::Json;
+    }
+    if says(&["BOOL"]) && whole && (none || (seen.least >= 0 && seen.most <= 1)) {
+        return Type::Boolean;
+    }
+    if says(&["INT"]) && whole {
+        return integer(seen);
+    }
+    if says(&["DATETIME", "TIMESTAMP"]) && seen.integers + seen.reals == 0 && seen.datetimes == seen.texts {
+        return Type::Datetime;
+    }
+    if declared == "DATE" && seen.integers + seen.reals == 0 && seen.dates == seen.texts {
+        return Type::Date;
+    }
+    if says(&["DEC", "NUMERIC", "MONEY"]) && numbers {
+        return Type::Decimal;
+    }
+    if says(&["REAL", "FLOA", "DOUB"]) && numbers {
+        return Type::Number;
+    }
+    if says(&["CHAR", "CLOB", "TEXT", "UUID", "STRING"]) || none || seen.texts > 0 {
+        return Type::String;
+    }
+    if whole { integer(seen) } else { Type::Number }
+}
+
+/// An `integer` while all values fit into one; a column that already holds larger ones is `decimal`.
+fn integer(seen: &Seen) -> Type {
+    if seen.least >= -INTEGER_MAX && seen.most <= INTEGER_MAX { Type::Integer } else { Type::Decimal }
+}
