@@ -13,6 +13,11 @@ use crate::table::{OwnedRow, Row, Table};
 /// A page ends early rather than run into the host's limit on an answer.
 const PAGE_BYTES_MAX: usize = 4 << 20;
 
+/// More records than this are never on one page, whatever is asked for.
+const LIMIT_MAX: u32 = 100_000;
+/// Rows kept beyond what is wanted, so that few of them are sorted often.
+const SPARE_ROWS: usize = 64;
+
 /// A query, checked against the recorded shape.
 pub(crate) struct Select<'q> {
     shape: &'q Shape,
@@ -61,7 +66,7 @@ impl<'q> Select<'q> {
             Some(cursor) => Some(Cursor::decode(cursor, &order_fields, shape, zone)?),
             None => None,
         };
-        let limit = query.limit.max(1) as usize;
+        let limit = query.limit.clamp(1, LIMIT_MAX) as usize;
         Ok(Self { shape, zone, conditions, order, order_fields, columns, limit, cursor, sought })
     }
 
@@ -78,6 +83,7 @@ impl<'q> Select<'q> {
             order: self.order_fields.iter().map(at).collect::<Result<_, Error>>()?,
             columns: self.columns.iter().map(at).collect::<Result<_, Error>>()?,
             best: Vec::new(),
+            worst: None,
             equal_to_cursor: 0,
         })
     }
@@ -96,8 +102,10 @@ pub(crate) struct Collector<'s> {
     conditions: Vec<(usize, &'s Field, &'s Matcher)>,
     order: Vec<(usize, &'s Field)>,
     columns: Vec<(usize, &'s Field)>,
-    /// In order; one more than the limit, to know whether there is another page.
+    /// At least the best rows so far, in the file's order since they were last sorted.
     best: Vec<Entry>,
+    /// The order values of the last row that could still be on the page, once there are enough.
+    worst: Option<Vec<Value<'static>>>,
     equal_to_cursor: u64,
 }
 
@@ -124,9 +132,9 @@ impl Collector<'_> {
         if !self.conditions.iter().all(holds) {
             return;
         }
-        if let (Some(worst), Some((column, field))) = (self.worst(), self.order.first()) {
+        if let (Some(worst), Some((column, field))) = (&self.worst, self.order.first()) {
             let first = cell_value(row.cell(*column), field, zone);
-            if first.order(&worst.values[0], self.select.order[0].descending) == Ordering::Greater {
+            if first.order(&worst[0], self.select.order[0].descending) == Ordering::Greater {
                 return;
             }
         }
@@ -146,15 +154,33 @@ impl Collector<'_> {
         }
         // Equal ones keep the order of the file, so a later one never displaces an earlier.
         let order = &self.select.order;
-        let at = self.best.partition_point(|entry| compare(&entry.values, &values, order) != Ordering::Greater);
-        if at <= self.select.limit {
-            let values = values.into_iter().map(Value::into_owned).collect();
-            self.best.insert(at, Entry { values, row: row.to_owned() });
-            self.best.truncate(self.select.limit + 1);
+        if self.worst.as_ref().is_some_and(|worst| compare(&values, worst, order) != Ordering::Less) {
+            return;
+        }
+        let values = values.into_iter().map(Value::into_owned).collect();
+        self.best.push(Entry { values, row: row.to_owned() });
+        if self.best.len() >= 2 * self.wanted() + SPARE_ROWS {
+            self.keep_best();
         }
     }
 
-    pub(crate) fn finish(self) -> Page {
+    /// One more than the limit, to know whether there is another page.
+    fn wanted(&self) -> usize {
+        self.select.limit.saturating_add(1)
+    }
+
+    /// Sorting now and then costs less than keeping the rows sorted all the time.
+    fn keep_best(&mut self) {
+        let order = &self.select.order;
+        self.best.sort_by(|left, right| compare(&left.values, &right.values, order));
+        self.best.truncate(self.wanted());
+        if self.best.len() == self.wanted() {
+            self.worst = self.best.last().map(|entry| entry.values.clone());
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Page {
+        self.keep_best();
         let mut records = Records::new();
         let mut last = 0;
         for (index, entry) in self.best.iter().take(self.select.limit).enumerate() {
@@ -183,10 +209,6 @@ impl Collector<'_> {
         let mut values = values.clone();
         values.push(Value::Integer(i128::from(count)));
         encode_cursor(&values)
-    }
-
-    fn worst(&self) -> Option<&Entry> {
-        if self.best.len() > self.select.limit { self.best.last() } else { None }
     }
 }
 
