@@ -27,7 +27,8 @@ Usage: cargo xtask COMMAND
 Environment:
   WEIR_CACHE        where builds, clients and logs are kept (default: ~/.cache/weir)
   WEIR_COLD=1       start from an empty temporary cache, as a fresh machine would
-  CARGO_TARGET_DIR  where cargo builds (default: target/ in the cache)";
+  CARGO_TARGET_DIR  where cargo builds (default: target/ in the cache)
+  WEIR_WASM         target: only rustup's wasm target; debian: only Debian's compiler (default: what is there)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

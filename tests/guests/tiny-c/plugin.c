@@ -8,9 +8,10 @@
 
 #include "adapter.h"
 
+#define FIELD(key, type) "{\"key\":\"" key "\",\"type\":\"" type "\",\"nullable\":false}"
 #define SHAPE                                                                                                          \
-    "{\"name\":\"tiny\",\"fields\":[{\"key\":\"id\",\"type\":\"integer\"},{\"key\":\"name\",\"type\":\"string\"},"     \
-    "{\"key\":\"greeting\",\"type\":\"string\"}],\"key\":[\"id\"],\"capabilities\":{\"read\":true,"                    \
+    "{\"name\":\"tiny\",\"fields\":[" FIELD("id", "integer") "," FIELD("name", "string") ","                           \
+    FIELD("greeting", "string") "],\"key\":[\"id\"],\"capabilities\":{\"read\":true,"                                 \
     "\"matches\":{\"*\":[\"equals\"]},\"order\":[\"id\"]}}"
 
 typedef exports_weir_plugin_collections_error_t error_t;

@@ -5,9 +5,9 @@ import * as progress from "weir:plugin/progress@0.1.0";
 const SHAPE = {
   name: "tiny",
   fields: [
-    { key: "id", type: "integer" },
-    { key: "name", type: "string" },
-    { key: "greeting", type: "string" },
+    { key: "id", type: "integer", nullable: false },
+    { key: "name", type: "string", nullable: false },
+    { key: "greeting", type: "string", nullable: false },
   ],
   key: ["id"],
   capabilities: { read: true, matches: { "*": ["equals"] }, order: ["id"] },

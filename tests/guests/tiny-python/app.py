@@ -12,9 +12,9 @@ from wit_world.imports.types import Error
 SHAPE = {
     "name": "tiny",
     "fields": [
-        {"key": "id", "type": "integer"},
-        {"key": "name", "type": "string"},
-        {"key": "greeting", "type": "string"},
+        {"key": "id", "type": "integer", "nullable": False},
+        {"key": "name", "type": "string", "nullable": False},
+        {"key": "greeting", "type": "string", "nullable": False},
     ],
     "key": ["id"],
     "capabilities": {"read": True, "matches": {"*": ["equals"]}, "order": ["id"]},
