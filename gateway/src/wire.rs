@@ -1,1 +1,29 @@
-//! The only MCP serde types.
+//! The only MCP serde types: messages in, answers out.
+//!
+//! A message is read in borrowed layers (envelope, params, `_meta`), each once, and every layer refuses a key given
+//! twice: whatever one check read is what the next one reads. Answers are spliced around the request's id into one
+//! buffer; no `Value` is built on the way.
+
+mod answer;
+mod error;
+mod id;
+mod message;
+mod params;
+pub(crate) mod raw;
+mod version;
+
+pub use answer::{ResultWriter, error_answer, error_without_id, notification, write_server_info, write_string};
+pub use error::RpcError;
+pub use id::Id;
+pub use message::{BATCH_MAX, Body, Malformed, Message};
+pub use params::{Meta, Params};
+pub use version::Version;
+
+/// The `_meta` keys the protocol reserves for itself.
+pub mod key {
+    pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+    pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+    pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+}

@@ -1,0 +1,101 @@
+//! Answers and notifications, spliced into one buffer.
+
+use serde_json::value::RawValue;
+
+use super::{Id, RpcError};
+use crate::catalogue::ServerInfo;
+
+/// Writes `{"jsonrpc":"2.0","id":…,"result":{…}}`, member by member.
+pub struct ResultWriter {
+    bytes: Vec<u8>,
+    empty: bool,
+}
+
+impl ResultWriter {
+    /// `size`: about how many bytes the members will take.
+    pub fn new(id: &Id<'_>, size: usize) -> Self {
+        let mut bytes = Vec::with_capacity(size + id.as_json().len() + 48);
+        bytes.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+        bytes.extend_from_slice(id.as_json().as_bytes());
+        bytes.extend_from_slice(br#","result":{"#);
+        Self { bytes, empty: true }
+    }
+
+    /// A member whose value is JSON already.
+    pub fn json(&mut self, key: &'static str, json: &str) -> &mut Self {
+        self.member(key).extend_from_slice(json.as_bytes());
+        self
+    }
+
+    pub fn string(&mut self, key: &'static str, text: &str) -> &mut Self {
+        write_string(self.member(key), text);
+        self
+    }
+
+    /// Starts a member; its value is for the caller to write.
+    pub fn member(&mut self, key: &'static str) -> &mut Vec<u8> {
+        if !std::mem::take(&mut self.empty) {
+            self.bytes.push(b',');
+        }
+        self.bytes.push(b'"');
+        self.bytes.extend_from_slice(key.as_bytes());
+        self.bytes.extend_from_slice(b"\":");
+        &mut self.bytes
+    }
+
+    pub fn finish(mut self) -> Vec<u8> {
+        self.bytes.extend_from_slice(b"}}");
+        self.bytes
+    }
+}
+
+/// An error in answer to a message. JSON-RPC wants `null` where the id could not be read.
+pub fn error_answer(id: Option<&Id<'_>>, error: &RpcError) -> Vec<u8> {
+    let mut bytes = format!(r#"{{"jsonrpc":"2.0","id":{},"error":"#, id.map_or("null", Id::as_json)).into_bytes();
+    write_error(&mut bytes, error);
+    bytes.push(b'}');
+    bytes
+}
+
+/// An error before there was a message, so that there is no id to speak of.
+pub fn error_without_id(error: &RpcError) -> Vec<u8> {
+    let mut bytes = br#"{"jsonrpc":"2.0","error":"#.to_vec();
+    write_error(&mut bytes, error);
+    bytes.push(b'}');
+    bytes
+}
+
+/// `params` is JSON.
+pub fn notification(method: &'static str, params: Option<&str>) -> Vec<u8> {
+    match params {
+        Some(params) => format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#).into_bytes(),
+        None => format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#).into_bytes(),
+    }
+}
+
+pub fn write_server_info(out: &mut Vec<u8>, server: &ServerInfo, with_title: bool) {
+    out.extend_from_slice(br#"{"name":"#);
+    write_string(out, &server.name);
+    if let (Some(title), true) = (&server.title, with_title) {
+        out.extend_from_slice(br#","title":"#);
+        write_string(out, title);
+    }
+    out.extend_from_slice(br#","version":"#);
+    write_string(out, &server.version);
+    out.push(b'}');
+}
+
+pub fn write_string(out: &mut Vec<u8>, text: &str) {
+    serde_json::to_writer(out, text).expect("a string always has a JSON form");
+}
+
+fn write_error(out: &mut Vec<u8>, error: &RpcError) {
+    out.extend_from_slice(format!(r#"{{"code":{},"message":"#, error.code).as_bytes());
+    write_string(out, &error.message);
+    if let Some(data) = &error.data {
+        debug_assert!(serde_json::from_str::<&RawValue>(data).is_ok());
+        out.extend_from_slice(br#","data":"#);
+        out.extend_from_slice(data.as_bytes());
+    }
+    out.push(b'}');
+}

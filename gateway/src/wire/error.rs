@@ -1,0 +1,75 @@
+//! The one table of protocol errors: condition → code and HTTP status.
+
+use std::borrow::Cow;
+
+use super::Version;
+
+/// A JSON-RPC error. `status` is what HTTP says with it; stdio has no use for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RpcError {
+    pub code: i32,
+    pub status: u16,
+    pub message: Cow<'static, str>,
+    /// JSON.
+    pub data: Option<String>,
+}
+
+impl RpcError {
+    pub fn parse(reason: &str) -> Self {
+        Self::new(-32700, 400, format!("not valid JSON: {reason}"))
+    }
+
+    /// Not a JSON-RPC message, or one that has no place here.
+    pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(-32600, 400, message)
+    }
+
+    /// The same at another HTTP status: 403, 405, 413, 415 …
+    pub fn refused(status: u16, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(-32600, status, message)
+    }
+
+    /// A modern client tells a modern server by this 404 with a body; legacy errors of methods ride on 200.
+    pub fn unknown_method(method: &str, modern: bool) -> Self {
+        Self::new(-32601, if modern { 404 } else { 200 }, format!("unknown method `{}`", shown(method)))
+    }
+
+    /// `params` or `_meta` cannot be read.
+    pub fn malformed_params(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(-32602, 400, message)
+    }
+
+    /// `params` can be read, and the method refuses them: in band.
+    pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(-32602, 200, message)
+    }
+
+    pub fn unknown_tool(tool: &str) -> Self {
+        Self::invalid_params(format!("unknown tool `{}`", shown(tool)))
+    }
+
+    pub fn internal(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(-32603, 200, message)
+    }
+
+    pub fn header_mismatch(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(-32020, 400, message)
+    }
+
+    pub fn unsupported_version(requested: &str) -> Self {
+        let data = serde_json::json!({
+            "supported": Version::MODERN.map(Version::as_str),
+            "requested": shown(requested),
+        });
+        Self { data: Some(data.to_string()), ..Self::new(-32022, 400, "unsupported protocol version") }
+    }
+
+    fn new(code: i32, status: u16, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, status, message: message.into(), data: None }
+    }
+}
+
+/// At most the first 128 characters: an error does not carry a client's megabyte back.
+fn shown(text: &str) -> &str {
+    text.char_indices().nth(128).map_or(text, |(end, _)| &text[..end])
+}

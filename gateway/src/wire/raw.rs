@@ -1,0 +1,30 @@
+//! Questions to a raw JSON value that need no parsed one.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+/// The text of a JSON string; `None` for anything else, lone surrogates included.
+pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    match inner.contains('\\') {
+        false => Some(Cow::Borrowed(inner)),
+        true => serde_json::from_str(raw.get()).ok().map(Cow::Owned),
+    }
+}
+
+pub(crate) fn is_object(raw: &RawValue) -> bool {
+    raw.get().starts_with('{')
+}
+
+/// Digits with an optional sign: `1.0` and `1e3` are numbers, but not written as integers.
+pub(crate) fn is_integer(raw: &RawValue) -> bool {
+    let digits = raw.get().strip_prefix('-').unwrap_or(raw.get());
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// For `deserialize_with`: tells a member that is `null` from one that is absent.
+pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
