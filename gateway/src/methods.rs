@@ -1,1 +1,113 @@
 //! One line per MCP method.
+
+mod call;
+mod changes;
+mod discover;
+mod initialize;
+mod list;
+mod listen;
+mod ping;
+mod progress;
+mod trace;
+
+use std::{borrow::Cow, sync::Arc};
+
+pub use call::Call;
+pub use changes::{LIST_CHANGED, ListChanges};
+pub use initialize::negotiate;
+pub use listen::{Subscription, Subscriptions};
+pub use progress::{ProgressUpdates, progress};
+
+use crate::{
+    catalogue::Listing,
+    gateway::Gateway,
+    identity::Caller,
+    snapshot::Snapshot,
+    wire::{Id, Params, RpcError, Version},
+};
+
+/// What we advertise, in both eras: no prompts, no resources, no logging.
+const CAPABILITIES: &str = r#"{"tools":{"listChanged":true}}"#;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    Discover,
+    Initialize,
+    Ping,
+    ListTools,
+    CallTool,
+    Listen,
+}
+
+/// The method of that name in that era.
+pub fn find(method: &str, modern: bool) -> Option<Method> {
+    Some(match (method, modern) {
+        ("server/discover", true) => Method::Discover,
+        ("initialize", false) => Method::Initialize,
+        ("ping", false) => Method::Ping,
+        ("tools/list", _) => Method::ListTools,
+        ("tools/call", _) => Method::CallTool,
+        ("subscriptions/listen", true) => Method::Listen,
+        _ => return None,
+    })
+}
+
+/// A request that has passed every check of its era.
+#[derive(Debug)]
+pub struct Request<'a> {
+    pub id: Id<'a>,
+    pub method: Method,
+    pub params: Params<'a>,
+    pub version: Version,
+    /// JSON.
+    pub progress_token: Option<&'a str>,
+    /// W3C `traceparent`, well-formed.
+    pub trace: Option<Cow<'a, str>>,
+}
+
+/// Where a request arrived, and from whom.
+#[derive(Clone)]
+pub struct Place {
+    pub gateway: Arc<Gateway>,
+    pub caller: Caller,
+    /// `None` for `/mcp`, the contract's name for `/mcp/<contract>`.
+    pub endpoint: Option<Arc<str>>,
+}
+
+/// What comes of a request. Calls and subscriptions are run by the transport, which knows what a disconnect means.
+pub enum Reply<'a> {
+    Answer(Vec<u8>),
+    Call(Call<'a>),
+    Subscribe(Subscription),
+}
+
+pub fn answer<'a>(place: &Place, subscriptions: &Subscriptions, request: Request<'a>) -> Result<Reply<'a>, RpcError> {
+    let snapshot = place.gateway.snapshot();
+    Ok(match request.method {
+        Method::Discover => Reply::Answer(discover::answer(place, place.listing(&snapshot)?, &request)),
+        Method::Initialize => Reply::Answer(initialize::answer(place.listing(&snapshot)?, &request)?),
+        Method::Ping => Reply::Answer(ping::answer(&request)),
+        Method::ListTools => Reply::Answer(list::answer(place, place.listing(&snapshot)?, &request)?),
+        Method::CallTool => Reply::Call(Call::read(request)?),
+        Method::Listen => Reply::Subscribe(subscriptions.open(place, &request)?),
+    })
+}
+
+/// `traceparent`, where it is well-formed; anything else is ignored.
+pub use trace::traceparent;
+
+impl Place {
+    fn listing<'s>(&self, snapshot: &'s Snapshot) -> Result<&'s Listing, RpcError> {
+        snapshot.catalogue.listing(self.endpoint.as_deref()).ok_or_else(|| self.unknown())
+    }
+
+    pub fn exists(&self) -> Result<(), RpcError> {
+        self.listing(&self.gateway.snapshot()).map(|_| ())
+    }
+
+    fn unknown(&self) -> RpcError {
+        let contract = self.endpoint.as_deref().unwrap_or_default();
+        let contract: String = contract.chars().take(64).collect();
+        RpcError::refused(404, format!("no contract `{contract}` is served here; /mcp serves all of them"))
+    }
+}

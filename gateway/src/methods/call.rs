@@ -1,0 +1,112 @@
+//! `tools/call`: from the request to the call path, and from its outcome to the answer.
+
+use std::{borrow::Cow, sync::Arc};
+
+use tokio_util::sync::CancellationToken;
+use weir_plugin_host::Progress;
+
+use super::{Place, Request, list};
+use crate::{
+    call::{CallOutcome, CallRequest, ToolResult, call_tool},
+    wire::{Id, ResultWriter, RpcError, Version, error_answer, raw, write_string},
+};
+
+/// A call that has been read and not started.
+#[derive(Clone, Debug)]
+pub struct Call<'a> {
+    pub id: Id<'a>,
+    /// JSON; present when the caller asks for progress.
+    pub progress_token: Option<Cow<'a, str>>,
+    tool: Cow<'a, str>,
+    /// JSON.
+    arguments: Option<Cow<'a, str>>,
+    version: Version,
+    trace: Option<Cow<'a, str>>,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn read(request: Request<'a>) -> Result<Self, RpcError> {
+        let Some(tool) = request.params.name.and_then(raw::string) else {
+            return Err(RpcError::invalid_params("`params.name` must be a string"));
+        };
+        let arguments = match request.params.arguments {
+            Some(arguments) if !raw::is_object(arguments) => {
+                return Err(RpcError::invalid_params("`params.arguments` must be an object"));
+            }
+            arguments => arguments.map(|arguments| Cow::Borrowed(arguments.get())),
+        };
+        Ok(Self {
+            id: request.id,
+            progress_token: request.progress_token.map(Cow::Borrowed),
+            tool,
+            arguments,
+            version: request.version,
+            trace: request.trace,
+        })
+    }
+
+    /// `None` when the call was cancelled: a cancelled call gets no answer.
+    pub async fn run(
+        &self,
+        place: &Place,
+        cancel: CancellationToken,
+        progress: Option<Arc<dyn Progress>>,
+    ) -> Option<Vec<u8>> {
+        let request = CallRequest {
+            endpoint: place.endpoint.as_deref(),
+            tool: &self.tool,
+            arguments: self.arguments.as_deref(),
+            progress,
+            cancel: cancel.clone(),
+            trace: self.trace.as_deref(),
+            timeout: None,
+        };
+        let outcome = call_tool(&place.gateway, &place.caller, request).await;
+        if cancel.is_cancelled() {
+            return None;
+        }
+        Some(match outcome {
+            CallOutcome::UnknownTool => error_answer(Some(&self.id), &RpcError::unknown_tool(&self.tool)),
+            CallOutcome::Complete(result) => self.answer(place, &result),
+        })
+    }
+
+    pub fn into_owned(self) -> Call<'static> {
+        fn owned(text: Cow<'_, str>) -> Cow<'static, str> {
+            Cow::Owned(text.into_owned())
+        }
+        Call {
+            id: self.id.into_owned(),
+            progress_token: self.progress_token.map(owned),
+            tool: owned(self.tool),
+            arguments: self.arguments.map(owned),
+            version: self.version,
+            trace: self.trace.map(owned),
+        }
+    }
+
+    fn answer(&self, place: &Place, result: &ToolResult) -> Vec<u8> {
+        let mut answer = ResultWriter::new(&self.id, result.text.len() * 5 / 4 + result.structured.len() + 384);
+        if self.version.is_modern() {
+            answer.string("resultType", "complete");
+        }
+        let content = answer.member("content");
+        content.extend_from_slice(br#"[{"type":"text","text":"#);
+        write_string(content, &result.text);
+        content.extend_from_slice(b"}]");
+        if self.version.is_structured() {
+            // A source may have broken its JSON into lines; ours are one message each.
+            match result.structured.bytes().any(|byte| byte < b' ') {
+                true => answer.json("structuredContent", &result.structured.replace(['\n', '\r', '\t'], " ")),
+                false => answer.json("structuredContent", &result.structured),
+            };
+        }
+        answer.json("isError", if result.is_error { "true" } else { "false" });
+        if self.version.is_modern()
+            && let Ok(listing) = place.listing(&place.gateway.snapshot())
+        {
+            list::write_server(&mut answer, &listing.server);
+        }
+        answer.finish()
+    }
+}

@@ -1,0 +1,21 @@
+//! `server/discover`: what this endpoint is and speaks, cacheable.
+
+use super::{CAPABILITIES, Place, Request, list};
+use crate::{
+    catalogue::Listing,
+    wire::{ResultWriter, Version},
+};
+
+pub(super) fn answer(place: &Place, listing: &Listing, request: &Request<'_>) -> Vec<u8> {
+    let mut result = ResultWriter::new(&request.id, 512);
+    result.string("resultType", "complete");
+    // Modern versions alone: who picks one from here will send `_meta` with every request.
+    let versions = Version::MODERN.map(|version| format!("\"{}\"", version.as_str())).join(",");
+    result.json("supportedVersions", &format!("[{versions}]")).json("capabilities", CAPABILITIES);
+    if let Some(instructions) = &listing.server.instructions {
+        result.string("instructions", instructions);
+    }
+    list::write_cache(&mut result, place);
+    list::write_server(&mut result, &listing.server);
+    result.finish()
+}

@@ -1,0 +1,26 @@
+//! `initialize`: the legacy handshake.
+
+use super::{CAPABILITIES, Request};
+use crate::{
+    catalogue::Listing,
+    wire::{Params, ResultWriter, RpcError, Version, raw, write_server_info},
+};
+
+pub(super) fn answer(listing: &Listing, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
+    let version = negotiate(&request.params)?;
+    let mut result = ResultWriter::new(&request.id, 512);
+    result.string("protocolVersion", version.as_str()).json("capabilities", CAPABILITIES);
+    write_server_info(result.member("serverInfo"), &listing.server, version.is_structured());
+    if let Some(instructions) = &listing.server.instructions {
+        result.string("instructions", instructions);
+    }
+    Ok(result.finish())
+}
+
+/// The version asked for where it is spoken, else our latest legacy one: the client decides whether it can go on.
+pub fn negotiate(params: &Params<'_>) -> Result<Version, RpcError> {
+    let Some(asked) = params.protocol_version.and_then(raw::string) else {
+        return Err(RpcError::invalid_params("`params.protocolVersion` must be a string"));
+    };
+    Ok(Version::legacy(&asked).unwrap_or(Version::LEGACY_LATEST))
+}

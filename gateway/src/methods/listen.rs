@@ -1,0 +1,133 @@
+//! `subscriptions/listen`: acknowledged first, then one notification per change, then a result.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::{LIST_CHANGED, ListChanges, Place, Request};
+use crate::wire::{Id, ResultWriter, RpcError, key, notification, raw};
+
+/// All open streams of one transport: their bound and their end.
+#[derive(Clone)]
+pub struct Subscriptions {
+    room: Arc<Semaphore>,
+    ending: CancellationToken,
+}
+
+/// One open subscription: a source of messages that queues nothing.
+pub struct Subscription {
+    id: Id<'static>,
+    tools: bool,
+    changes: ListChanges,
+    ending: CancellationToken,
+    next: Next,
+    _room: OwnedSemaphorePermit,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Acknowledge,
+    Change,
+    Nothing,
+}
+
+impl Subscriptions {
+    /// `ending`: when set, every subscription is closed with its result.
+    pub fn new(most: usize, ending: CancellationToken) -> Self {
+        Self { room: Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))), ending }
+    }
+
+    pub fn ending(&self) -> &CancellationToken {
+        &self.ending
+    }
+
+    /// Room for one stream, which the legacy ones share.
+    pub fn admit(&self) -> Result<OwnedSemaphorePermit, RpcError> {
+        let full = |_| RpcError::internal("too many notification streams are open ([http] streams_max)");
+        self.room.clone().try_acquire_owned().map_err(full)
+    }
+
+    pub(super) fn open(&self, place: &Place, request: &Request<'_>) -> Result<Subscription, RpcError> {
+        let tools = wants_tools(request)?;
+        place.exists()?;
+        Ok(Subscription {
+            id: request.id.clone().into_owned(),
+            tools,
+            changes: ListChanges::new(Arc::new(place.clone())),
+            ending: self.ending.clone(),
+            next: Next::Acknowledge,
+            _room: self.admit()?,
+        })
+    }
+}
+
+impl Subscription {
+    pub fn id(&self) -> &Id<'static> {
+        &self.id
+    }
+
+    /// The next message; `None` after the last one. May be dropped and called again.
+    pub async fn next(&mut self) -> Option<Vec<u8>> {
+        match self.next {
+            Next::Acknowledge => {
+                self.next = Next::Change;
+                Some(self.acknowledge())
+            }
+            Next::Change => {
+                let changed = async {
+                    match self.tools {
+                        true => self.changes.changed().await,
+                        false => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    biased;
+                    () = self.ending.cancelled() => {}
+                    () = changed => return Some(self.notify()),
+                }
+                self.next = Next::Nothing;
+                Some(self.finish())
+            }
+            Next::Nothing => None,
+        }
+    }
+
+    fn acknowledge(&self) -> Vec<u8> {
+        let accepted = if self.tools { r#"{"toolsListChanged":true}"# } else { "{}" };
+        let params = format!(r#"{{"_meta":{},"notifications":{accepted}}}"#, self.meta());
+        notification("notifications/subscriptions/acknowledged", Some(&params))
+    }
+
+    fn notify(&self) -> Vec<u8> {
+        notification(LIST_CHANGED, Some(&format!(r#"{{"_meta":{}}}"#, self.meta())))
+    }
+
+    fn finish(&self) -> Vec<u8> {
+        let mut result = ResultWriter::new(&self.id, 128);
+        result.string("resultType", "complete").json("_meta", &self.meta());
+        result.finish()
+    }
+
+    /// Every message of a subscription carries the id of its request.
+    fn meta(&self) -> String {
+        format!(r#"{{"{}":{}}}"#, key::SUBSCRIPTION_ID, self.id.as_json())
+    }
+}
+
+/// Kinds of notification that we do not have are left out of the acknowledgement, not refused.
+fn wants_tools(request: &Request<'_>) -> Result<bool, RpcError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Filter {
+        #[serde(default)]
+        tools_list_changed: bool,
+    }
+    match request.params.notifications {
+        Some(filter) if raw::is_object(filter) => serde_json::from_str::<Filter>(filter.get())
+            .map(|filter| filter.tools_list_changed)
+            .map_err(|error| RpcError::invalid_params(format!("`params.notifications`: {error}"))),
+        _ => Err(RpcError::invalid_params("`params.notifications` must be an object")),
+    }
+}
