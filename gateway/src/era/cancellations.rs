@@ -1,0 +1,125 @@
+//! Calls in flight that a notification may cancel, by the id of their request.
+
+use std::{
+    hash::Hash,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use dashmap::DashMap;
+use tokio_util::sync::CancellationToken;
+
+/// `K` is the scope ids are unique in, with the id: a session's over HTTP, the process's on stdio.
+pub struct Cancellations<K: Eq + Hash>(Arc<DashMap<K, Entry>>);
+
+struct Entry {
+    /// Tells this entry from a later one under the same key.
+    serial: u64,
+    token: CancellationToken,
+    calls: usize,
+}
+
+/// One call in flight; taken out when dropped.
+pub struct InFlight<K: Eq + Hash> {
+    cancellations: Arc<DashMap<K, Entry>>,
+    key: K,
+    serial: u64,
+    token: CancellationToken,
+}
+
+impl<K: Eq + Hash + Clone> Cancellations<K> {
+    /// A call whose token is set by [`Self::cancel`], or together with `scope`. Ids should not be used twice at a time;
+    /// calls that do it all the same are cancelled together.
+    pub fn open(&self, key: K, scope: &CancellationToken) -> InFlight<K> {
+        static SERIAL: AtomicU64 = AtomicU64::new(0);
+        let mut entry = self.0.entry(key.clone()).or_insert_with(|| Entry {
+            serial: SERIAL.fetch_add(1, Ordering::Relaxed),
+            token: scope.child_token(),
+            calls: 0,
+        });
+        entry.calls += 1;
+        InFlight { cancellations: self.0.clone(), key, serial: entry.serial, token: entry.token.clone() }
+    }
+
+    /// False when no such call is in flight: it may have ended already, so this is no error.
+    pub fn cancel(&self, key: &K) -> bool {
+        // Taken out before the token is set: a new call of the same id must not be born cancelled.
+        let entry = self.0.remove(key);
+        if let Some((_, entry)) = &entry {
+            entry.token.cancel();
+        }
+        entry.is_some()
+    }
+
+    pub fn contains(&self, key: &K) -> bool {
+        self.0.contains_key(key)
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<K: Eq + Hash> Default for Cancellations<K> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<K: Eq + Hash> InFlight<K> {
+    pub fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+}
+
+impl<K: Eq + Hash> Drop for InFlight<K> {
+    fn drop(&mut self) {
+        self.cancellations.remove_if_mut(&self.key, |_, entry| {
+            if entry.serial != self.serial {
+                return false;
+            }
+            entry.calls -= 1;
+            entry.calls == 0
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_cancelled_by_its_own_id_alone() {
+        let calls = Cancellations::default();
+        let scope = CancellationToken::new();
+        let (one, text) = (calls.open("1", &scope), calls.open("\"1\"", &scope));
+        assert!(calls.cancel(&"\"1\"") && !calls.cancel(&"\"1\"") && !calls.cancel(&"2"));
+        assert!(text.token().is_cancelled() && !one.token().is_cancelled());
+        let again = calls.open("\"1\"", &scope);
+        assert!(!again.token().is_cancelled());
+        drop(text);
+        assert!(calls.cancel(&"\"1\"") && again.token().is_cancelled());
+        drop(again);
+        scope.cancel();
+        assert!(one.token().is_cancelled());
+        drop(one);
+        assert!(calls.is_empty());
+    }
+
+    #[test]
+    fn an_id_used_twice_leaves_nothing_behind() {
+        let calls = Cancellations::default();
+        let scope = CancellationToken::new();
+        let (first, second) = (calls.open(1, &scope), calls.open(1, &scope));
+        drop(first);
+        assert!(calls.contains(&1));
+        drop(second);
+        assert!(calls.is_empty());
+    }
+}

@@ -1,0 +1,59 @@
+//! Up to 2025-11-25: a handshake, then requests of the version it agreed on.
+
+use axum::http::HeaderMap;
+
+use super::PROTOCOL_VERSION_HEADER;
+use crate::{
+    methods::{self, Method, Request},
+    wire::{Id, Meta, Params, RpcError, Version},
+};
+
+/// The few checks of a legacy request. `headers`: only over HTTP, for the trace.
+pub fn admit<'a>(
+    id: Id<'a>,
+    method: &str,
+    params: Params<'a>,
+    meta: &Meta<'a>,
+    version: Version,
+    headers: Option<&'a HeaderMap>,
+) -> Result<Request<'a>, RpcError> {
+    let found = methods::find(method, false).ok_or_else(|| RpcError::unknown_method(method, false))?;
+    let progress_token = meta.progress_token()?;
+    let version = match found {
+        Method::Initialize => methods::negotiate(&params)?,
+        _ => version,
+    };
+    Ok(Request { id, method: found, params, version, progress_token, trace: super::trace(meta, headers) })
+}
+
+/// The version a legacy HTTP request names in its header. `None`: it names none.
+pub fn header_version(headers: &HeaderMap) -> Result<Option<Version>, RpcError> {
+    let mut values = headers.get_all(PROTOCOL_VERSION_HEADER).iter();
+    let Some(first) = values.next() else { return Ok(None) };
+    let version = first.to_str().ok().and_then(|text| Version::legacy(text.trim_matches([' ', '\t'])));
+    match (version, values.next()) {
+        (Some(version), None) => Ok(Some(version)),
+        (_, Some(_)) => Err(RpcError::invalid_request("the MCP-Protocol-Version header is given more than once")),
+        (None, None) => Err(RpcError::invalid_request(format!(
+            "the MCP-Protocol-Version header names none of {}",
+            Version::LEGACY.map(Version::as_str).join(", ")
+        ))),
+    }
+}
+
+/// What a notification asks of us.
+pub enum Notice {
+    Cancelled(Box<str>),
+    Nothing,
+}
+
+impl Notice {
+    /// Unknown notifications are none of our business: never an error.
+    pub fn read(method: &str, params: Option<&serde_json::value::RawValue>) -> Self {
+        if method != "notifications/cancelled" {
+            return Self::Nothing;
+        }
+        let request = Params::read(params).ok().and_then(|params| params.request_id).and_then(Id::read);
+        request.map_or(Self::Nothing, |id| Self::Cancelled(id.key()))
+    }
+}

@@ -1,0 +1,137 @@
+//! 2026-07-28 and later: every request stands alone and says in `_meta` what it speaks.
+
+use std::borrow::Cow;
+
+use axum::http::{HeaderMap, HeaderName};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::value::RawValue;
+
+use super::PROTOCOL_VERSION_HEADER;
+use crate::{
+    methods::{self, Request},
+    wire::{Id, Meta, Params, RpcError, Version, key, raw},
+};
+
+const METHOD_HEADER: &str = "mcp-method";
+const NAME_HEADER: &str = "mcp-name";
+
+/// The checks of a modern request, in the order the specification's error codes need. `headers`: only over HTTP.
+pub fn admit<'a>(
+    id: Id<'a>,
+    method: &str,
+    params: Params<'a>,
+    meta: &Meta<'a>,
+    headers: Option<&'a HeaderMap>,
+) -> Result<Request<'a>, RpcError> {
+    let claimed = claimed_version(meta)?;
+    let progress_token = meta.progress_token()?;
+    let named = headers.map(|headers| Named::read(headers, method, &claimed)).transpose()?;
+    let version = Version::modern(&claimed).ok_or_else(|| RpcError::unsupported_version(&claimed))?;
+    if let Some(named) = named {
+        named.check(method, &params)?;
+    }
+    let found = methods::find(method, true).ok_or_else(|| RpcError::unknown_method(method, true))?;
+    Ok(Request { id, method: found, params, version, progress_token, trace: super::trace(meta, headers) })
+}
+
+/// Whether `_meta` is what a modern request must carry.
+pub fn is_valid(meta: &Meta<'_>) -> bool {
+    claimed_version(meta).is_ok_and(|version| Version::names_modern(&version))
+}
+
+fn claimed_version<'a>(meta: &Meta<'a>) -> Result<Cow<'a, str>, RpcError> {
+    let missing: Vec<&str> =
+        [(key::PROTOCOL_VERSION, meta.protocol_version), (key::CLIENT_CAPABILITIES, meta.client_capabilities)]
+            .into_iter()
+            .filter_map(|(key, value)| value.is_none().then_some(key))
+            .collect();
+    if !missing.is_empty() {
+        return Err(RpcError::malformed_params(format!("`params._meta` lacks {}", missing.join(" and "))));
+    }
+    let wrong = |key: &str, kind: &str| RpcError::malformed_params(format!("`params._meta`: {key} must be {kind}"));
+    let version = meta.protocol_version.and_then(raw::string);
+    let version = version.ok_or_else(|| wrong(key::PROTOCOL_VERSION, "a string"))?;
+    let is_object = |value: Option<&RawValue>| value.is_none_or(raw::is_object);
+    if !is_object(meta.client_capabilities) {
+        return Err(wrong(key::CLIENT_CAPABILITIES, "an object"));
+    }
+    if !is_object(meta.client_info) {
+        return Err(wrong(key::CLIENT_INFO, "an object"));
+    }
+    Ok(version)
+}
+
+/// The headers that repeat the body. They must agree with it, and only the body is ever acted on.
+struct Named<'a> {
+    version: Option<&'a [u8]>,
+    method: Option<&'a [u8]>,
+    name: Option<&'a [u8]>,
+}
+
+impl<'a> Named<'a> {
+    /// What is there must agree; whether all is there comes after the version is known to be spoken.
+    fn read(headers: &'a HeaderMap, method: &str, version: &str) -> Result<Self, RpcError> {
+        let named = Self {
+            version: single(headers, PROTOCOL_VERSION_HEADER, "MCP-Protocol-Version")?,
+            method: single(headers, METHOD_HEADER, "Mcp-Method")?,
+            name: single(headers, NAME_HEADER, "Mcp-Name")?,
+        };
+        if named.version.is_some_and(|header| header != version.as_bytes()) {
+            return Err(mismatch("MCP-Protocol-Version", "the version in `params._meta`"));
+        }
+        if named.method.is_some_and(|header| header != method.as_bytes()) {
+            return Err(mismatch("Mcp-Method", "`method`"));
+        }
+        Ok(named)
+    }
+
+    fn check(&self, method: &str, params: &Params<'_>) -> Result<(), RpcError> {
+        let missing = |header: &str| RpcError::header_mismatch(format!("the {header} header is missing"));
+        self.version.ok_or_else(|| missing("MCP-Protocol-Version"))?;
+        self.method.ok_or_else(|| missing("Mcp-Method"))?;
+        let (member, value) = match method {
+            "tools/call" | "prompts/get" => ("`params.name`", params.name),
+            "resources/read" => ("`params.uri`", params.uri),
+            _ => return Ok(()),
+        };
+        // Without a readable name there is nothing to agree with: the method refuses the params.
+        let Some(value) = value.and_then(raw::string) else { return Ok(()) };
+        let header = self.name.ok_or_else(|| missing("Mcp-Name"))?;
+        match decoded(header)?.as_ref() == value.as_bytes() {
+            true => Ok(()),
+            false => Err(mismatch("Mcp-Name", member)),
+        }
+    }
+}
+
+/// A header that may be given once; its value without optional white space.
+fn single<'a>(headers: &'a HeaderMap, name: &'static str, shown: &str) -> Result<Option<&'a [u8]>, RpcError> {
+    let mut values = headers.get_all(HeaderName::from_static(name)).iter();
+    let first = values.next();
+    if values.next().is_some() {
+        return Err(RpcError::header_mismatch(format!("the {shown} header is given more than once")));
+    }
+    Ok(first.map(|value| trim(value.as_bytes())))
+}
+
+fn trim(value: &[u8]) -> &[u8] {
+    let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let start = value.iter().position(|byte| !blank(byte)).unwrap_or(value.len());
+    let end = value.iter().rposition(|byte| !blank(byte)).map_or(start, |last| last + 1);
+    &value[start..end]
+}
+
+/// `=?base64?…?=` carries what a header cannot; a value without both halves of the mark is literal.
+fn decoded(value: &[u8]) -> Result<Cow<'_, [u8]>, RpcError> {
+    let Some(encoded) = value.strip_prefix(b"=?base64?").and_then(|rest| rest.strip_suffix(b"?=")) else {
+        return Ok(Cow::Borrowed(value));
+    };
+    match STANDARD.decode(encoded) {
+        Ok(bytes) => Ok(Cow::Owned(bytes)),
+        Err(_) => Err(RpcError::header_mismatch("the Mcp-Name header is not valid base64")),
+    }
+}
+
+fn mismatch(header: &str, body: &str) -> RpcError {
+    RpcError::header_mismatch(format!("the {header} header does not match {body}"))
+}

@@ -1,0 +1,181 @@
+//! Legacy sessions: what `initialize` agreed on, for those who come back with its id.
+//!
+//! A session is never authority: it is bound to the caller that opened it, and a caller is identified anew with every
+//! request. They are bounded in number; beyond it, the one unused for longest has to make room.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use dashmap::DashMap;
+use tokio_util::sync::CancellationToken;
+
+use crate::{identity::Caller, wire::Version};
+
+/// Looked at when room is needed, so that one request never walks through all sessions.
+const LOOKED_AT_MAX: usize = 16;
+
+/// 128 random bits, on the wire as 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SessionId(u128);
+
+pub struct Session {
+    pub id: SessionId,
+    pub version: Version,
+    caller: Caller,
+    endpoint: Option<Arc<str>>,
+    /// Milliseconds since the table was made.
+    used: AtomicU64,
+    /// Set when the session ends: its calls and its stream end with it.
+    ended: CancellationToken,
+    /// The one stream of notifications: each message goes out once.
+    stream: Mutex<Option<CancellationToken>>,
+}
+
+pub struct Sessions {
+    table: DashMap<SessionId, Arc<Session>>,
+    /// In the order of their opening, renewed when found in use: a clock's hand, not a sorted list.
+    queue: Mutex<VecDeque<(SessionId, u64)>>,
+    most: usize,
+    idle: Duration,
+    start: Instant,
+}
+
+impl SessionId {
+    pub fn parse(text: &str) -> Option<Self> {
+        let hex = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        hex.then(|| u128::from_str_radix(text, 16).ok().map(Self)).flatten()
+    }
+
+    fn random() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(u128::from_be_bytes(bytes)))
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:032x}", self.0)
+    }
+}
+
+impl Session {
+    pub fn ended(&self) -> &CancellationToken {
+        &self.ended
+    }
+
+    /// Makes the caller's stream the only one: an older one ends, as its client may long have gone.
+    pub fn take_stream(&self) -> CancellationToken {
+        let token = self.ended.child_token();
+        let older = self.stream.lock().unwrap_or_else(PoisonError::into_inner).replace(token.clone());
+        if let Some(older) = older {
+            older.cancel();
+        }
+        token
+    }
+}
+
+impl Sessions {
+    pub fn new(most: usize, idle: Duration) -> Self {
+        Self { table: DashMap::new(), queue: Mutex::default(), most: most.max(1), idle, start: Instant::now() }
+    }
+
+    pub fn open(
+        &self,
+        caller: Caller,
+        endpoint: Option<Arc<str>>,
+        version: Version,
+    ) -> Result<Arc<Session>, getrandom::Error> {
+        let now = self.now();
+        let session = Arc::new(Session {
+            id: SessionId::random()?,
+            version,
+            caller,
+            endpoint,
+            used: AtomicU64::new(now),
+            ended: CancellationToken::new(),
+            stream: Mutex::new(None),
+        });
+        self.make_room(session.id, now);
+        self.table.insert(session.id, session.clone());
+        Ok(session)
+    }
+
+    /// The session, where it lives and is this caller's on this endpoint; who may not have it cannot tell whether it is.
+    pub fn get(&self, id: SessionId, caller: &Caller, endpoint: Option<&str>) -> Option<Arc<Session>> {
+        let session = self.table.get(&id)?.clone();
+        if session.caller != *caller || session.endpoint.as_deref() != endpoint {
+            return None;
+        }
+        if self.is_idle(&session) {
+            self.end(&session);
+            return None;
+        }
+        self.touch(&session);
+        Some(session)
+    }
+
+    /// Keeps a session from being idle.
+    pub fn touch(&self, session: &Session) {
+        session.used.store(self.now(), Ordering::Relaxed);
+    }
+
+    pub fn end(&self, session: &Session) {
+        self.table.remove(&session.id);
+        session.ended.cancel();
+    }
+
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// Queues a new session; drops ended and idle ones on the way, and while the table is full, the first that was not
+    /// used since it was queued, or else the first.
+    fn make_room(&self, new: SessionId, now: u64) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        for looked_at in 0..LOOKED_AT_MAX {
+            let full = queue.len() >= self.most;
+            let Some((id, queued)) = queue.pop_front() else { break };
+            let Some(session) = self.table.get(&id).map(|session| session.clone()) else { continue };
+            let used_since = session.used.load(Ordering::Relaxed) > queued;
+            if self.is_idle(&session) || (full && (!used_since || looked_at + 1 == LOOKED_AT_MAX)) {
+                self.end(&session);
+            } else if full {
+                queue.push_back((id, now));
+            } else {
+                queue.push_front((id, queued));
+                break;
+            }
+        }
+        while queue.len() >= self.most {
+            let Some((id, _)) = queue.pop_front() else { break };
+            if let Some(session) = self.table.get(&id).map(|session| session.clone()) {
+                self.end(&session);
+            }
+        }
+        queue.push_back((new, now));
+    }
+
+    fn is_idle(&self, session: &Session) -> bool {
+        let unused = self.now().saturating_sub(session.used.load(Ordering::Relaxed));
+        Duration::from_millis(unused) > self.idle
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+use super::*;
+
+const ANY: Option<Arc<str>> = None;
+
+fn open(sessions: &Sessions) -> Arc<Session> {
+    sessions.open(Caller::local(), ANY, Version::V2025_11_25).unwrap()
+}
+
+fn lives(sessions: &Sessions, session: &Session) -> bool {
+    sessions.get(session.id, &Caller::local(), None).is_some()
+}
+
+#[test]
+fn ids_are_random_and_read_back() {
+    let sessions = Sessions::new(10, Duration::from_secs(60));
+    let (one, other) = (open(&sessions), open(&sessions));
+    assert!(one.id != other.id);
+    assert!(SessionId::parse(&one.id.to_string()) == Some(one.id));
+    for bad in ["", "1", &one.id.to_string().to_uppercase().replace('0', "A"), &"0".repeat(33), &"+".repeat(32)] {
+        assert!(SessionId::parse(bad).is_none(), "{bad}");
+    }
+}
+
+#[test]
+fn a_session_is_its_callers_on_its_endpoint() {
+    let sessions = Sessions::new(10, Duration::from_secs(60));
+    let session = sessions.open(Caller::local(), Some("desk".into()), Version::V2025_03_26).unwrap();
+    let other = Caller { agent: "other".into(), ..Caller::local() };
+    assert!(sessions.get(session.id, &other, Some("desk")).is_none());
+    assert!(sessions.get(session.id, &Caller::local(), None).is_none());
+    assert!(sessions.get(session.id, &Caller::local(), Some("desk")).is_some());
+    sessions.end(&session);
+    assert!(sessions.get(session.id, &Caller::local(), Some("desk")).is_none());
+    assert!(session.ended().is_cancelled());
+}
+
+#[test]
+fn idle_sessions_end() {
+    let sessions = Sessions::new(10, Duration::ZERO);
+    let session = open(&sessions);
+    std::thread::sleep(Duration::from_millis(5));
+    assert!(!lives(&sessions, &session) && session.ended().is_cancelled() && sessions.is_empty());
+}
+
+#[test]
+fn the_table_is_bounded_and_keeps_what_is_used() {
+    let sessions = Sessions::new(100, Duration::from_secs(60));
+    let kept: Vec<_> = (0..5).map(|_| open(&sessions)).collect();
+    let first = open(&sessions);
+    for _ in 0..1_000 {
+        open(&sessions);
+        std::thread::sleep(Duration::from_micros(200));
+        assert!(kept.iter().all(|session| lives(&sessions, session)));
+        assert!(sessions.len() <= 100);
+    }
+    assert!(!lives(&sessions, &first) && first.ended().is_cancelled());
+    assert!(sessions.queue.lock().unwrap().len() <= 100);
+}
+
+#[test]
+fn a_new_stream_takes_the_place_of_the_old_one() {
+    let sessions = Sessions::new(10, Duration::from_secs(60));
+    let session = open(&sessions);
+    let (first, second) = (session.take_stream(), session.take_stream());
+    assert!(first.is_cancelled() && !second.is_cancelled());
+    sessions.end(&session);
+    assert!(second.is_cancelled());
+}
