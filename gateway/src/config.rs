@@ -56,6 +56,8 @@ pub struct Http {
     /// The URL clients use, where a proxy stands in front.
     pub public_url: Option<String>,
     pub body_max_bytes: usize,
+    /// Connections in all; further ones wait.
+    pub connections_max: usize,
     /// Tools in one page of `tools/list`.
     pub page_size: usize,
     /// How long clients may keep a listing.
@@ -75,6 +77,7 @@ impl Default for Http {
             origins: Vec::new(),
             public_url: None,
             body_max_bytes: 4 << 20,
+            connections_max: 10_000,
             page_size: 100,
             list_ttl_ms: 30_000,
             sessions_max: 100_000,

@@ -14,3 +14,8 @@ impl Caller {
         Self { agent: "local".into(), tenant: "local".into() }
     }
 }
+
+/// Who sends this request. Every way in asks here, before any method code; keys will be read here.
+pub fn resolve() -> Caller {
+    Caller::local()
+}

@@ -2,3 +2,5 @@
 
 pub mod http;
 pub mod stdio;
+#[cfg(test)]
+mod testing;

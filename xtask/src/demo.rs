@@ -23,10 +23,9 @@ pub(crate) fn run(workshop: &Workshop, port: u16) -> Result<(), Failure> {
         .map_err(|error| format!("port {port} cannot be served ({error}): choose another with --port"))?;
     println!("Building Weir; the first time takes several minutes.");
     let steps = &workshop.steps;
-    // All targets, as `test` builds them: with fewer, cargo picks other features and builds Cranelift once more.
     thread::scope(|scope| {
         let toolchain = scope.spawn(|| plugins::prepare(workshop));
-        let build = steps.command("build", &mut workshop.cargo(&["build", "--workspace", "--all-targets", "--locked"]));
+        let build = steps.command("build", &mut workshop.cargo(&["build", "--workspace", "--bins", "--locked"]));
         let toolchain = toolchain.join().unwrap_or_else(|_| Err("preparing the wasm toolchain panicked".into()));
         build.and(toolchain)
     })?;

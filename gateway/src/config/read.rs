@@ -146,6 +146,7 @@ impl Reader<'_> {
         }
         for (place, value) in [
             ("/http/body_max_bytes", config.http.body_max_bytes),
+            ("/http/connections_max", config.http.connections_max),
             ("/http/page_size", config.http.page_size),
             ("/http/sessions_max", config.http.sessions_max),
             ("/http/streams_max", config.http.streams_max),

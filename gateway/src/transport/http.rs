@@ -1,13 +1,165 @@
-//! Streamable HTTP.
+//! Streamable HTTP, both eras on one URL: `/mcp`, `/mcp/<contract>`, and `/healthz`.
 
-use std::{future::Future, sync::Arc};
+mod access;
+mod body;
+mod connections;
+mod legacy;
+mod modern;
+mod reply;
 
-use crate::Gateway;
+use std::{future::Future, sync::Arc, time::Duration};
 
+use axum::{
+    Router,
+    extract::{Path, Request, State},
+    http::{HeaderMap, Method, request::Parts},
+    response::Response,
+    routing::{any, get},
+};
+use tokio::net::TcpListener;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use self::access::Access;
+use crate::{
+    era::{
+        Era,
+        cancellations::Cancellations,
+        claims_modern, names_modern,
+        sessions::{SessionId, Sessions},
+    },
+    gateway::Gateway,
+    identity,
+    methods::{Place, Subscriptions},
+    wire::{Body, Malformed, Message, Params, RpcError},
+};
+
+/// What all connections share.
+struct Server {
+    gateway: Arc<Gateway>,
+    access: Access,
+    sessions: Sessions,
+    calls: Cancellations<(SessionId, Box<str>)>,
+    subscriptions: Subscriptions,
+    /// Legacy calls, which outlive their connection.
+    tasks: TaskTracker,
+}
+
+/// Serves until `shutdown`, then takes no more connections, ends the streams with their last message, and returns when
+/// every call that was accepted has been answered and every write has ended.
 pub async fn serve(
-    _gateway: Arc<Gateway>,
-    _listener: tokio::net::TcpListener,
-    _shutdown: impl Future<Output = ()> + Send + 'static,
+    gateway: Arc<Gateway>,
+    listener: TcpListener,
+    shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
+    let http = &gateway.config().http;
+    let ending = CancellationToken::new();
+    let server = Arc::new(Server {
+        access: Access::new(http, listener.local_addr()?)?,
+        sessions: Sessions::new(http.sessions_max, Duration::from_secs(http.session_idle_s)),
+        calls: Cancellations::default(),
+        subscriptions: Subscriptions::new(http.streams_max, ending.clone()),
+        tasks: TaskTracker::new(),
+        gateway: gateway.clone(),
+    });
+    connections::serve(listener, router(server.clone()), http.connections_max, shutdown, &ending).await;
+    server.tasks.close();
+    server.tasks.wait().await;
+    gateway.in_flight().drained().await;
     Ok(())
 }
+
+fn router(server: Arc<Server>) -> Router {
+    Router::new()
+        .route("/mcp", any(all))
+        .route("/mcp/{contract}", any(contract))
+        .route("/healthz", get(async || "ok\n"))
+        .fallback(async |uri: axum::http::Uri| {
+            let path: String = uri.path().chars().take(64).collect();
+            reply::refusal(&RpcError::refused(404, format!("nothing is served at {path}; MCP is at /mcp")))
+        })
+        .with_state(server)
+}
+
+async fn all(State(server): State<Arc<Server>>, request: Request) -> Response {
+    answer(&server, None, request).await
+}
+
+async fn contract(State(server): State<Arc<Server>>, Path(contract): Path<String>, request: Request) -> Response {
+    answer(&server, Some(contract.into()), request).await
+}
+
+/// Host and Origin come first, whatever the method; CORS headers go on whatever the answer.
+async fn answer(server: &Arc<Server>, endpoint: Option<Arc<str>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let origin = match server.access.check(&head.uri, &head.headers) {
+        Ok(origin) => origin,
+        Err(error) => return reply::refusal(&error),
+    };
+    let mut response = match head.method {
+        Method::OPTIONS => access::preflight(&head.headers, origin.is_some()),
+        Method::POST | Method::GET | Method::DELETE => {
+            let place = Place { gateway: server.gateway.clone(), caller: identity::resolve(), endpoint };
+            match head.method {
+                Method::POST => post(server, place, &head, body).await,
+                Method::GET => legacy::get(server, place, &head.headers),
+                _ => legacy::delete(server, &place, &head.headers),
+            }
+        }
+        _ => reply::not_allowed("GET, POST, DELETE, OPTIONS"),
+    };
+    if let Some(origin) = origin {
+        access::expose(response.headers_mut(), origin);
+    }
+    response
+}
+
+async fn post(server: &Arc<Server>, place: Place, head: &Parts, body: axum::body::Body) -> Response {
+    let bytes = match body::read(&head.headers, body, server.gateway.config().http.body_max_bytes).await {
+        Ok(bytes) => bytes,
+        Err(error) => return reply::refusal(&error),
+    };
+    match Body::read(&bytes) {
+        Ok(Body::One(message)) => one(server, place, &head.headers, message).await,
+        Ok(Body::Batch(elements)) => {
+            let modern = names_modern(&head.headers) || elements.iter().any(|element| element_claims_modern(element));
+            match modern {
+                true => reply::error(None, &RpcError::invalid_request("2026-07-28 has no batches")),
+                false => legacy::batch(server, place, &head.headers, &elements).await,
+            }
+        }
+        Err(Malformed { id, error }) => reply::error(id.as_ref(), &error),
+    }
+}
+
+async fn one(server: &Arc<Server>, place: Place, headers: &HeaderMap, message: Message<'_>) -> Response {
+    match message {
+        Message::Request { id, method, params } => {
+            let read = Params::read(params).and_then(|params| Ok((params.meta()?, params)));
+            let (meta, params) = match read {
+                Ok(read) => read,
+                Err(error) => return reply::error(Some(&id), &error),
+            };
+            match Era::of(&method, &meta, Some(headers)) {
+                Ok(Era::Modern) => modern::request(server, place, headers, id, &method, params, &meta).await,
+                Ok(Era::Legacy) => legacy::request(server, place, headers, id, &method, params, &meta).await,
+                Err(error) => reply::error(Some(&id), &error),
+            }
+        }
+        Message::Notification { method, params } => match claims_modern(params) || names_modern(headers) {
+            // Core defines none over HTTP: closing the response is how a modern client cancels.
+            true => reply::accepted(),
+            false => legacy::notification(server, &place, headers, &method, params),
+        },
+        Message::Response => legacy::response(server, &place, headers),
+    }
+}
+
+fn element_claims_modern(element: &serde_json::value::RawValue) -> bool {
+    match Message::read(element.get()) {
+        Ok(Message::Request { params, .. } | Message::Notification { params, .. }) => claims_modern(params),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

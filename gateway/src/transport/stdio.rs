@@ -1,15 +1,345 @@
-//! Newline-delimited messages.
+//! stdio: one message per line, both eras by message, answers in the order they are ready.
 
-use std::sync::Arc;
+mod lines;
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use std::{io, sync::Arc, time::Duration};
 
-use crate::Gateway;
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, join_all},
+};
+use serde_json::value::RawValue;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt as _},
+    sync::mpsc,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use self::lines::{Line, Lines};
+use crate::{
+    era::{
+        Era,
+        cancellations::Cancellations,
+        legacy::{self, Notice},
+        modern,
+    },
+    gateway::Gateway,
+    identity,
+    methods::{self, Call, LIST_CHANGED, ListChanges, Method, Place, Reply, Subscription, Subscriptions},
+    wire::{Body, Id, Malformed, Message, Params, RpcError, Version, error_answer, notification},
+};
+
+/// Requests that run at once, open subscriptions among them.
+const RUNNING_MAX: usize = 2048;
+/// Answers waiting for a slow reader; beyond it nothing more is read.
+const WAITING_MAX: usize = 64;
+/// After the end of input calls may still finish; a client that launched us kills us after two seconds.
+const GRACE: Duration = Duration::from_millis(1500);
+/// And then what is left to write may still be written.
+const FLUSH_MAX: Duration = Duration::from_millis(500);
+
+/// Serves until the end of `stdin`. Calls in flight then have a moment to finish and are cancelled after it; writes that
+/// a source has been handed run to their end.
 pub async fn serve(
-    _gateway: Arc<Gateway>,
-    _input: impl AsyncRead + Unpin + Send,
-    _output: impl AsyncWrite + Unpin + Send + 'static,
+    gateway: Arc<Gateway>,
+    stdin: impl AsyncRead + Unpin,
+    stdout: impl AsyncWrite + Unpin + Send + 'static,
 ) -> anyhow::Result<()> {
+    let (out, messages) = mpsc::channel(WAITING_MAX);
+    let gone = CancellationToken::new();
+    let writer = {
+        let gone = gone.clone();
+        tokio::spawn(async move {
+            let written = write(stdout, messages).await;
+            gone.cancel();
+            written
+        })
+    };
+    let ending = CancellationToken::new();
+    let http = &gateway.config().http;
+    let mut lines = Lines::new(stdin, http.body_max_bytes);
+    let mut connection = Connection {
+        subscriptions: Subscriptions::new(http.streams_max, ending.clone()),
+        place: Place { gateway: gateway.clone(), caller: identity::resolve(), endpoint: None },
+        calls: Cancellations::default(),
+        tasks: TaskTracker::new(),
+        gone: gone.clone(),
+        out,
+        version: Version::LEGACY_LATEST,
+        watching: Watching::No,
+    };
+    let read = loop {
+        let line = tokio::select! {
+            biased;
+            () = gone.cancelled() => break Ok(()),
+            line = lines.next() => line,
+        };
+        match line {
+            Ok(Some(Line::Message(line))) => connection.line(line).await,
+            Ok(Some(Line::TooLong)) => connection.too_long(http.body_max_bytes).await,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    ending.cancel();
+    connection.end().await;
+    if tokio::time::timeout(FLUSH_MAX, writer).await.is_err() {
+        tracing::warn!("the client does not read; its last answers are lost");
+    }
+    gateway.in_flight().drained().await;
+    Ok(read?)
+}
+
+/// The one writer, so that lines never mix.
+async fn write(mut stdout: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+    while let Some(mut message) = messages.recv().await {
+        message.push(b'\n');
+        while let Ok(next) = messages.try_recv() {
+            message.extend_from_slice(&next);
+            message.push(b'\n');
+        }
+        stdout.write_all(&message).await?;
+        stdout.flush().await?;
+    }
     Ok(())
 }
+
+struct Connection {
+    place: Place,
+    calls: Cancellations<Box<str>>,
+    subscriptions: Subscriptions,
+    tasks: TaskTracker,
+    /// Set when nobody reads our answers any more.
+    gone: CancellationToken,
+    out: mpsc::Sender<Vec<u8>>,
+    /// Of legacy requests: what the last `initialize` agreed on.
+    version: Version,
+    watching: Watching,
+}
+
+/// Whether a legacy client is told of changes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Watching {
+    No,
+    /// From its `initialize` on, once that is answered.
+    Due,
+    Yes,
+}
+
+impl Connection {
+    async fn line(&mut self, line: &[u8]) {
+        match Body::read(line) {
+            Ok(Body::One(message)) => self.message(message).await,
+            Ok(Body::Batch(elements)) => self.batch(&elements).await,
+            Err(Malformed { id, error }) => self.send(error_answer(id.as_ref(), &error)).await,
+        }
+    }
+
+    async fn too_long(&self, bytes_max: usize) {
+        let message = format!("the line is longer than {bytes_max} bytes ([http] body_max_bytes)");
+        self.send(error_answer(None, &RpcError::invalid_request(message))).await;
+    }
+
+    async fn message(&mut self, message: Message<'_>) {
+        match message {
+            Message::Request { id, method, params } => match self.reply(&id, &method, params) {
+                Ok(Reply::Answer(body)) => {
+                    self.send(body).await;
+                    self.watch();
+                }
+                Ok(Reply::Call(_) | Reply::Subscribe(_)) if self.tasks.len() >= RUNNING_MAX => {
+                    self.send(error_answer(Some(&id), &RpcError::internal("too many requests are running"))).await;
+                }
+                Ok(Reply::Call(call)) => self.start(call.into_owned()),
+                Ok(Reply::Subscribe(subscription)) => self.subscribe(subscription),
+                Err(error) => self.send(error_answer(Some(&id), &error)).await,
+            },
+            Message::Notification { method, params } => self.notice(&method, params),
+            Message::Response => {}
+        }
+    }
+
+    fn reply<'a>(&mut self, id: &Id<'a>, method: &str, params: Option<&'a RawValue>) -> Result<Reply<'a>, RpcError> {
+        let params = Params::read(params)?;
+        let meta = params.meta()?;
+        let request = match Era::of(method, &meta, None)? {
+            Era::Modern => modern::admit(id.clone(), method, params, &meta, None)?,
+            Era::Legacy => legacy::admit(id.clone(), method, params, &meta, self.version, None)?,
+        };
+        if request.method == Method::Initialize {
+            self.version = request.version;
+            if self.watching == Watching::No {
+                self.watching = Watching::Due;
+            }
+        }
+        methods::answer(&self.place, &self.subscriptions, request)
+    }
+
+    /// `notifications/cancelled` is of both eras here: it ends calls and subscriptions.
+    fn notice(&self, method: &str, params: Option<&RawValue>) {
+        if let Notice::Cancelled(request) = Notice::read(method, params) {
+            self.calls.cancel(&request);
+        }
+    }
+
+    fn start(&self, call: Call<'static>) {
+        let in_flight = self.calls.open(call.id.key(), &self.gone);
+        let (place, out) = (self.place.clone(), self.out.clone());
+        self.tasks.spawn(async move {
+            if let Some(body) = run(&call, &place, in_flight.token().clone(), &out).await {
+                let _ = out.send(body).await;
+            }
+        });
+    }
+
+    fn subscribe(&self, mut subscription: Subscription) {
+        let in_flight = self.calls.open(subscription.id().key(), &self.gone);
+        let out = self.out.clone();
+        self.tasks.spawn(async move {
+            loop {
+                let message = tokio::select! {
+                    biased;
+                    () = in_flight.token().cancelled() => break,
+                    message = subscription.next() => message,
+                };
+                let Some(message) = message else { break };
+                if out.send(message).await.is_err() {
+                    break;
+                }
+            }
+        });
+    }
+
+    fn watch(&mut self) {
+        if self.watching != Watching::Due {
+            return;
+        }
+        self.watching = Watching::Yes;
+        let mut changes = ListChanges::new(Arc::new(self.place.clone()));
+        let (out, ending) = (self.out.clone(), self.subscriptions.ending().clone());
+        self.tasks.spawn(async move {
+            loop {
+                tokio::select! {
+                    biased;
+                    () = ending.cancelled() => break,
+                    () = changes.changed() => {}
+                }
+                if out.send(notification(LIST_CHANGED, None)).await.is_err() {
+                    break;
+                }
+            }
+        });
+    }
+
+    async fn batch(&mut self, elements: &[&RawValue]) {
+        let messages: Vec<_> = elements.iter().map(|element| Message::read(element.get())).collect();
+        let refused = if messages.iter().any(|message| message.as_ref().is_ok_and(is_not_for_batches)) {
+            Some("`initialize` and messages of 2026-07-28 must not be part of a batch".to_owned())
+        } else if !self.version.has_batches() {
+            Some(format!("{} has no batches", self.version.as_str()))
+        } else {
+            None
+        };
+        if let Some(message) = refused {
+            return self.send(error_answer(None, &RpcError::invalid_request(message))).await;
+        }
+        let mut answers = Vec::new();
+        for message in messages {
+            match message {
+                Ok(Message::Request { id, method, params }) => {
+                    let reply = self.reply(&id, &method, params);
+                    answers.push(self.in_batch(&id, &method, reply));
+                }
+                Ok(Message::Notification { method, params }) => self.notice(&method, params),
+                Ok(Message::Response) => {}
+                Err(Malformed { id, error }) => answers.push(ready(error_answer(id.as_ref(), &error))),
+            }
+        }
+        if answers.is_empty() {
+            return;
+        }
+        let out = self.out.clone();
+        self.tasks.spawn(async move {
+            let answers: Vec<Vec<u8>> = join_all(answers).await.into_iter().flatten().collect();
+            if !answers.is_empty() {
+                let _ = out.send([b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat()).await;
+            }
+        });
+    }
+
+    fn in_batch(
+        &self,
+        id: &Id<'_>,
+        method: &str,
+        reply: Result<Reply<'_>, RpcError>,
+    ) -> BoxFuture<'static, Option<Vec<u8>>> {
+        match reply {
+            Ok(Reply::Call(call)) => {
+                let call = call.into_owned();
+                let in_flight = self.calls.open(call.id.key(), &self.gone);
+                let place = self.place.clone();
+                async move { call.run(&place, in_flight.token().clone(), None).await }.boxed()
+            }
+            Ok(Reply::Answer(body)) => ready(body),
+            Ok(Reply::Subscribe(_)) => ready(error_answer(Some(id), &RpcError::unknown_method(method, false))),
+            Err(error) => ready(error_answer(Some(id), &error)),
+        }
+    }
+
+    async fn send(&self, message: Vec<u8>) {
+        // Nobody reads: `gone` says so to everyone.
+        let _ = self.out.send(message).await;
+    }
+
+    async fn end(self) {
+        self.tasks.close();
+        if tokio::time::timeout(GRACE, self.tasks.wait()).await.is_err() {
+            self.gone.cancel();
+            let _ = tokio::time::timeout(FLUSH_MAX, self.tasks.wait()).await;
+        }
+    }
+}
+
+/// Runs one call and sends what it reports on its way.
+async fn run(
+    call: &Call<'static>,
+    place: &Place,
+    cancel: CancellationToken,
+    out: &mpsc::Sender<Vec<u8>>,
+) -> Option<Vec<u8>> {
+    let Some(token) = &call.progress_token else {
+        return call.run(place, cancel, None).await;
+    };
+    let (progress, updates) = methods::progress(token);
+    let mut running = std::pin::pin!(call.run(place, cancel, Some(progress)));
+    let body = loop {
+        tokio::select! {
+            biased;
+            body = &mut running => break body?,
+            () = updates.arrived() => {}
+        }
+        for update in updates.take() {
+            let _ = out.send(update).await;
+        }
+    };
+    for update in updates.take() {
+        let _ = out.send(update).await;
+    }
+    Some(body)
+}
+
+fn is_not_for_batches(message: &Message<'_>) -> bool {
+    match message {
+        Message::Request { method, params, .. } | Message::Notification { method, params } => {
+            method == "initialize" || crate::era::claims_modern(*params)
+        }
+        Message::Response => false,
+    }
+}
+
+fn ready(body: Vec<u8>) -> BoxFuture<'static, Option<Vec<u8>>> {
+    std::future::ready(Some(body)).boxed()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+//! Who may speak to us through a browser: Host and Origin, on by default, and CORS for those who may.
+//!
+//! A browser sends both headers whether a page wants it or not; a page that made its own name resolve to loopback (DNS
+//! rebinding) is found out by them. Loopback names are accepted on any port, everything else must be configured.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use anyhow::Context as _;
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
+    response::Response,
+};
+
+use crate::{config, wire::RpcError};
+
+const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
+
+pub(super) struct Access {
+    hosts: Vec<Authority>,
+    origins: Vec<Origin>,
+    listen: Option<IpAddr>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Authority {
+    host: Host,
+    port: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Host {
+    /// Lower case, without a trailing dot.
+    Name(String),
+    Address(IpAddr),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Origin {
+    /// `https` or not, and the port spelled out.
+    Web { secure: bool, host: Host, port: u16 },
+    /// `null`, or another scheme: only literally.
+    Other(String),
+}
+
+impl Access {
+    pub(super) fn new(http: &config::Http, local: SocketAddr) -> anyhow::Result<Self> {
+        let mut hosts = Vec::new();
+        for host in &http.hosts {
+            let host = Authority::parse(host).with_context(|| {
+                format!("[http] hosts: `{host}` is not a host name or address with an optional port")
+            })?;
+            hosts.push(host);
+        }
+        let mut origins = Vec::new();
+        for origin in &http.origins {
+            let origin = Origin::parse(origin)
+                .with_context(|| format!("[http] origins: `{origin}` is not an origin such as https://app.example"))?;
+            origins.push(origin);
+        }
+        if let Some(url) = &http.public_url {
+            let (host, origin) = public(url)
+                .with_context(|| format!("[http] public_url: `{url}` is not a URL such as https://mcp.example/mcp"))?;
+            hosts.push(host);
+            origins.push(origin);
+        }
+        let listen = Some(local.ip().to_canonical()).filter(|address| !address.is_unspecified());
+        Ok(Self { hosts, origins, listen })
+    }
+
+    /// The Origin, where there is one and it may call.
+    pub(super) fn check<'h>(&self, uri: &Uri, headers: &'h HeaderMap) -> Result<Option<&'h HeaderValue>, RpcError> {
+        let host =
+            single(headers, header::HOST)?.ok_or_else(|| RpcError::refused(400, "the Host header is missing"))?;
+        self.check_host(host.to_str().unwrap_or_default())?;
+        // A request that names its authority in the target is for that one, whatever Host says.
+        if let Some(authority) = uri.authority() {
+            self.check_host(authority.as_str())?;
+        }
+        let Some(origin) = single(headers, header::ORIGIN)? else { return Ok(None) };
+        let text = origin.to_str().unwrap_or_default();
+        match Origin::parse(text).is_some_and(|origin| self.allows(&origin)) {
+            true => Ok(Some(origin)),
+            false => Err(RpcError::refused(
+                403,
+                format!("the Origin `{}` may not call; allow it in the config: [http] origins", shown(text)),
+            )),
+        }
+    }
+
+    fn check_host(&self, text: &str) -> Result<(), RpcError> {
+        match Authority::parse(text).is_some_and(|authority| self.serves(&authority)) {
+            true => Ok(()),
+            false => Err(RpcError::refused(
+                403,
+                format!("the Host `{}` is not served here; allow it in the config: [http] hosts", shown(text)),
+            )),
+        }
+    }
+
+    fn serves(&self, authority: &Authority) -> bool {
+        self.is_own(&authority.host)
+            || self.hosts.iter().any(|allowed| {
+                allowed.host == authority.host
+                    && match (allowed.port, authority.port) {
+                        (None, _) => true,
+                        (Some(port), Some(asked)) => port == asked,
+                        (Some(port), None) => matches!(port, 80 | 443),
+                    }
+            })
+    }
+
+    fn allows(&self, origin: &Origin) -> bool {
+        let served = match origin {
+            Origin::Web { host, port, .. } => {
+                self.is_own(host) || self.serves(&Authority { host: host.clone(), port: Some(*port) })
+            }
+            Origin::Other(_) => false,
+        };
+        served || self.origins.contains(origin)
+    }
+
+    fn is_own(&self, host: &Host) -> bool {
+        match host {
+            Host::Name(name) => name == "localhost",
+            Host::Address(address) => address.is_loopback() || self.listen == Some(*address),
+        }
+    }
+}
+
+impl Authority {
+    /// `name`, `name:port`, `address`, `[v6]:port`. Nothing else: no user, no path, no zone, no shortened addresses.
+    fn parse(text: &str) -> Option<Self> {
+        let (host, rest) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (address, rest) = rest.split_once(']')?;
+                (Host::Address(IpAddr::V6(address.parse::<Ipv6Addr>().ok()?).to_canonical()), rest)
+            }
+            None => {
+                let end = text.find(':').unwrap_or(text.len());
+                (Host::parse(&text[..end])?, &text[end..])
+            }
+        };
+        let port = match rest.strip_prefix(':') {
+            None if rest.is_empty() => None,
+            Some(digits) if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Some(digits.parse().ok()?)
+            }
+            _ => return None,
+        };
+        Some(Self { host, port })
+    }
+}
+
+impl Host {
+    fn parse(text: &str) -> Option<Self> {
+        let name = text.strip_suffix('.').unwrap_or(text);
+        let clean = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'));
+        if name.is_empty() || name.ends_with('.') || name.starts_with('.') || !clean {
+            return None;
+        }
+        Some(match name.parse::<Ipv4Addr>() {
+            Ok(address) => Self::Address(IpAddr::V4(address)),
+            Err(_) => Self::Name(name.to_ascii_lowercase()),
+        })
+    }
+}
+
+impl Origin {
+    fn parse(text: &str) -> Option<Self> {
+        if text == "null" {
+            return Some(Self::Other(text.to_owned()));
+        }
+        let (scheme, rest) = text.split_once("://")?;
+        let scheme = scheme.to_ascii_lowercase();
+        let secure = match scheme.as_str() {
+            "http" => false,
+            "https" => true,
+            _ if rest.is_empty() || rest.contains(|character: char| character.is_whitespace()) => return None,
+            _ => return Some(Self::Other(format!("{scheme}://{rest}"))),
+        };
+        let Authority { host, port } = Authority::parse(rest)?;
+        Some(Self::Web { secure, host, port: port.unwrap_or(if secure { 443 } else { 80 }) })
+    }
+}
+
+/// What a browser asks before it sends the request itself.
+pub(super) fn preflight(request: &HeaderMap, from_allowed_origin: bool) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(header::ALLOW, METHODS);
+    if !from_allowed_origin {
+        return response;
+    }
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+    // Mcp-Param-* headers have no closed list, so what is asked for is granted.
+    if let Some(asked) = request.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
+    }
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    if request.contains_key("access-control-request-private-network") {
+        headers.insert("access-control-allow-private-network", HeaderValue::from_static("true"));
+    }
+    response
+}
+
+/// Lets a page of that origin read the answer.
+pub(super) fn expose(response: &mut HeaderMap, origin: &HeaderValue) {
+    response.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    response.insert(header::VARY, HeaderValue::from_static("Origin"));
+    response.insert(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static("Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate"),
+    );
+}
+
+fn public(url: &str) -> Option<(Authority, Origin)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let origin = Origin::parse(&format!("{scheme}://{authority}"))?;
+    matches!(origin, Origin::Web { .. }).then_some(())?;
+    // The proxy in front may pass on its own port or none.
+    Some((Authority { port: None, ..Authority::parse(authority)? }, origin))
+}
+
+fn single(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&HeaderValue>, RpcError> {
+    let mut values = headers.get_all(&name).iter();
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value),
+        (_, Some(_)) => Err(RpcError::refused(400, format!("the {name} header is given more than once"))),
+    }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! Connections: accepted within a bound, with timeouts against slow clients, and drained at the end.
+
+use std::{future::Future, pin::pin, sync::Arc, time::Duration};
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// The head of a request takes no longer to arrive, and a kept connection is idle no longer.
+const HEAD_MAX: Duration = Duration::from_secs(60);
+/// Who reads no answer for so long after the end does not hold the process up.
+const DRAIN_MAX: Duration = Duration::from_secs(60);
+
+/// Accepts until `shutdown`, then sets `ending` and returns when the connections have ended.
+pub(super) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    connections_max: usize,
+    shutdown: impl Future<Output = ()>,
+    ending: &CancellationToken,
+) {
+    let connections = TaskTracker::new();
+    let room = Arc::new(Semaphore::new(connections_max.clamp(1, Semaphore::MAX_PERMITS)));
+    let mut shutdown = pin!(shutdown);
+    loop {
+        // Without room the next client waits in the system's queue.
+        let accepted = async {
+            let permit = room.clone().acquire_owned().await;
+            (listener.accept().await, permit)
+        };
+        let (accepted, permit) = tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            accepted = accepted => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let connection = connection(stream, router.clone(), ending.clone());
+                connections.spawn(async move {
+                    connection.await;
+                    drop(permit);
+                });
+            }
+            Err(error) => {
+                // Out of file handles, or a connection that was gone already.
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    }
+    drop(listener);
+    ending.cancel();
+    connections.close();
+    if tokio::time::timeout(DRAIN_MAX, connections.wait()).await.is_err() {
+        tracing::warn!(connections = connections.len(), "clients that do not read their answers are left");
+    }
+}
+
+async fn connection(stream: TcpStream, router: Router, ending: CancellationToken) {
+    // An answer is not held back to be sent with a next one.
+    let _ = stream.set_nodelay(true);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_MAX)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    let mut connection = pin!(connection);
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = ending.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}

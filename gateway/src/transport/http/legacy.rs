@@ -1,0 +1,293 @@
+//! Legacy requests over HTTP: with a session or without, alone or (2025-03-26) in a batch.
+//!
+//! A disconnect cancels nothing here: calls run in their own tasks, to their end or their deadline.
+
+use std::sync::Arc;
+
+use axum::{
+    http::{HeaderMap, HeaderValue},
+    response::Response,
+};
+use futures::{
+    FutureExt as _, StreamExt as _,
+    future::{BoxFuture, join_all},
+    stream,
+};
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use super::{Server, reply};
+use crate::{
+    era::{
+        legacy::{self, Notice},
+        names_modern,
+        sessions::{Session, SessionId},
+    },
+    methods::{self, Call, LIST_CHANGED, ListChanges, Place, ProgressUpdates, Reply},
+    wire::{self, Id, Malformed, Message, Meta, Params, RpcError, Version, error_answer},
+};
+
+const SESSION_HEADER: &str = "mcp-session-id";
+
+pub(super) async fn request(
+    server: &Arc<Server>,
+    place: Place,
+    headers: &HeaderMap,
+    id: Id<'_>,
+    method: &str,
+    params: Params<'_>,
+    meta: &Meta<'_>,
+) -> Response {
+    if method == "initialize" {
+        return initialize(server, place, headers, id, params, meta);
+    }
+    let footing = match Footing::of(server, &place, headers) {
+        Ok(footing) => footing,
+        Err(error) => return reply::error(Some(&id), &error),
+    };
+    let answered = legacy::admit(id.clone(), method, params, meta, footing.version, Some(headers))
+        .and_then(|request| methods::answer(&place, &server.subscriptions, request));
+    match answered {
+        Ok(Reply::Answer(body)) => reply::json(200, body),
+        Ok(Reply::Call(call)) => {
+            let (running, updates) = start(server, place, &footing, call.into_owned());
+            match updates {
+                None => running.await.map_or_else(reply::unanswered, |body| reply::json(200, body)),
+                Some(updates) => reply::progressing(running, updates).await,
+            }
+        }
+        Ok(Reply::Subscribe(_)) => reply::error(Some(&id), &RpcError::unknown_method(method, false)),
+        Err(error) => reply::error(Some(&id), &error),
+    }
+}
+
+/// Notifications are accepted; the one that cancels reaches calls of its own session alone.
+pub(super) fn notification(
+    server: &Server,
+    place: &Place,
+    headers: &HeaderMap,
+    method: &str,
+    params: Option<&RawValue>,
+) -> Response {
+    match Footing::of(server, place, headers) {
+        Ok(footing) => {
+            footing.notice(server, method, params);
+            reply::accepted()
+        }
+        Err(error) => reply::refusal(&error),
+    }
+}
+
+/// We ask clients nothing, so a response answers nothing; within a session it is taken and forgotten.
+pub(super) fn response(server: &Server, place: &Place, headers: &HeaderMap) -> Response {
+    match Footing::of(server, place, headers) {
+        Ok(Footing { session: Some(_), .. }) => reply::accepted(),
+        Ok(_) => reply::error(None, &RpcError::invalid_request("nothing was asked that this could answer")),
+        Err(error) => reply::refusal(&error),
+    }
+}
+
+pub(super) async fn batch(server: &Arc<Server>, place: Place, headers: &HeaderMap, elements: &[&RawValue]) -> Response {
+    let footing = match Footing::of(server, &place, headers) {
+        Ok(footing) => footing,
+        Err(error) => return reply::refusal(&error),
+    };
+    if !footing.version.has_batches() {
+        let version = footing.version.as_str();
+        return reply::error(None, &RpcError::invalid_request(format!("{version} has no batches")));
+    }
+    let messages: Vec<_> = elements.iter().map(|element| Message::read(element.get())).collect();
+    let initializes = |message: &Result<Message<'_>, _>| matches!(message, Ok(Message::Request { method, .. } | Message::Notification { method, .. }) if method == "initialize");
+    if messages.iter().any(initializes) {
+        return reply::error(None, &RpcError::invalid_request("`initialize` must not be part of a batch"));
+    }
+    let mut answers = Vec::new();
+    for message in messages {
+        match message {
+            Ok(Message::Request { id, method, params }) => {
+                answers.push(in_batch(server, &place, headers, &footing, id, &method, params));
+            }
+            Ok(Message::Notification { method, params }) => footing.notice(server, &method, params),
+            Ok(Message::Response) => {}
+            Err(Malformed { id, error }) => {
+                answers.push(std::future::ready(Some(error_answer(id.as_ref(), &error))).boxed());
+            }
+        }
+    }
+    if answers.is_empty() {
+        return reply::accepted();
+    }
+    let answers: Vec<Vec<u8>> = join_all(answers).await.into_iter().flatten().collect();
+    match answers.is_empty() {
+        true => reply::unanswered(),
+        false => reply::json(200, [b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat()),
+    }
+}
+
+/// The stream of a session's notifications. Without a session there is nothing to stream, which clients expect.
+pub(super) fn get(server: &Arc<Server>, place: Place, headers: &HeaderMap) -> Response {
+    if names_modern(headers) || !headers.contains_key(SESSION_HEADER) {
+        return reply::not_allowed("POST");
+    }
+    let session = match Footing::of(server, &place, headers) {
+        Ok(Footing { session: Some(session), .. }) => session,
+        Ok(_) => return reply::not_allowed("POST"),
+        Err(error) => return reply::refusal(&error),
+    };
+    let room = match server.subscriptions.admit() {
+        Ok(room) => room,
+        Err(error) => return reply::refusal(&RpcError { status: 503, ..error }),
+    };
+    let ended = session.take_stream();
+    let changes = ListChanges::new(Arc::new(place));
+    let state = (server.clone(), session, changes, ended, reply::keep_alive(), room);
+    // The comment sends the headers on their way.
+    let opening = stream::iter([Ok(reply::comment())]);
+    reply::events(opening.chain(stream::unfold(state, async |mut state| {
+        let (server, session, changes, ended, keep_alive, _) = &mut state;
+        let bytes = tokio::select! {
+            biased;
+            () = ended.cancelled() => return None,
+            () = server.subscriptions.ending().cancelled() => return None,
+            () = changes.changed() => reply::frame([wire::notification(LIST_CHANGED, None)]),
+            _ = keep_alive.tick() => reply::comment(),
+        };
+        server.sessions.touch(session);
+        Some((Ok(bytes), state))
+    })))
+}
+
+pub(super) fn delete(server: &Server, place: &Place, headers: &HeaderMap) -> Response {
+    if names_modern(headers) || !headers.contains_key(SESSION_HEADER) {
+        return reply::not_allowed("POST");
+    }
+    match Footing::of(server, place, headers) {
+        Ok(Footing { session: Some(session), .. }) => {
+            server.sessions.end(&session);
+            let mut response = reply::accepted();
+            *response.status_mut() = axum::http::StatusCode::NO_CONTENT;
+            response
+        }
+        Ok(_) => reply::not_allowed("POST"),
+        Err(error) => reply::refusal(&error),
+    }
+}
+
+/// What a legacy request stands on: its session's version, or without a session the one its header names.
+struct Footing {
+    session: Option<Arc<Session>>,
+    version: Version,
+}
+
+impl Footing {
+    fn of(server: &Server, place: &Place, headers: &HeaderMap) -> Result<Self, RpcError> {
+        place.exists()?;
+        let named = legacy::header_version(headers)?;
+        let mut ids = headers.get_all(SESSION_HEADER).iter();
+        let Some(id) = ids.next() else {
+            return Ok(Self { session: None, version: named.unwrap_or(Version::LEGACY_ASSUMED) });
+        };
+        if ids.next().is_some() {
+            return Err(RpcError::invalid_request("the Mcp-Session-Id header is given more than once"));
+        }
+        let session = id
+            .to_str()
+            .ok()
+            .and_then(SessionId::parse)
+            .and_then(|id| server.sessions.get(id, &place.caller, place.endpoint.as_deref()))
+            .ok_or_else(|| RpcError::refused(404, "there is no such session, or it has ended: initialize again"))?;
+        Ok(Self { version: session.version, session: Some(session) })
+    }
+
+    fn notice(&self, server: &Server, method: &str, params: Option<&RawValue>) {
+        if let (Some(session), Notice::Cancelled(request)) = (&self.session, Notice::read(method, params)) {
+            server.calls.cancel(&(session.id, request));
+        }
+    }
+}
+
+fn initialize(
+    server: &Server,
+    place: Place,
+    headers: &HeaderMap,
+    id: Id<'_>,
+    params: Params<'_>,
+    meta: &Meta<'_>,
+) -> Response {
+    let answered = legacy::admit(id.clone(), "initialize", params, meta, Version::LEGACY_LATEST, Some(headers))
+        .and_then(|request| {
+            let version = request.version;
+            match methods::answer(&place, &server.subscriptions, request)? {
+                Reply::Answer(body) => Ok((body, version)),
+                Reply::Call(_) | Reply::Subscribe(_) => Err(RpcError::internal("initialize is answered at once")),
+            }
+        });
+    let (body, version) = match answered {
+        Ok(answered) => answered,
+        Err(error) => return reply::error(Some(&id), &error),
+    };
+    let session = match server.sessions.open(place.caller, place.endpoint, version) {
+        Ok(session) => session,
+        Err(_) => return reply::error(Some(&id), &RpcError::internal("no random number could be had")),
+    };
+    let mut response = reply::json(200, body);
+    let header = HeaderValue::from_str(&session.id.to_string()).expect("hexadecimal digits");
+    response.headers_mut().insert(SESSION_HEADER, header);
+    response
+}
+
+/// Progress is not for batches: their answer is one array.
+fn in_batch(
+    server: &Arc<Server>,
+    place: &Place,
+    headers: &HeaderMap,
+    footing: &Footing,
+    id: Id<'_>,
+    method: &str,
+    params: Option<&RawValue>,
+) -> BoxFuture<'static, Option<Vec<u8>>> {
+    let answered = Params::read(params).and_then(|params| {
+        let meta = params.meta()?;
+        let request = legacy::admit(id.clone(), method, params, &meta, footing.version, Some(headers))?;
+        methods::answer(place, &server.subscriptions, request)
+    });
+    let body = match answered {
+        Ok(Reply::Call(call)) => {
+            let mut call = call.into_owned();
+            call.progress_token = None;
+            return start(server, place.clone(), footing, call).0;
+        }
+        Ok(Reply::Answer(body)) => body,
+        Ok(Reply::Subscribe(_)) => error_answer(Some(&id), &RpcError::unknown_method(method, false)),
+        Err(error) => error_answer(Some(&id), &error),
+    };
+    std::future::ready(Some(body)).boxed()
+}
+
+/// Starts a call in its own task, where its session can find and cancel it.
+fn start(
+    server: &Server,
+    place: Place,
+    footing: &Footing,
+    call: Call<'static>,
+) -> (BoxFuture<'static, Option<Vec<u8>>>, Option<ProgressUpdates>) {
+    let (progress, updates) = match &call.progress_token {
+        Some(token) => {
+            let (progress, updates) = methods::progress(token);
+            (Some(progress), Some(updates))
+        }
+        None => (None, None),
+    };
+    let in_flight =
+        footing.session.as_ref().map(|session| server.calls.open((session.id, call.id.key()), session.ended()));
+    let cancel = in_flight.as_ref().map_or_else(CancellationToken::new, |call| call.token().clone());
+    let id = call.id.clone();
+    let task = server.tasks.spawn(async move {
+        let _in_flight = in_flight;
+        call.run(&place, cancel, progress).await
+    });
+    let running = async move {
+        task.await.unwrap_or_else(|_| Some(error_answer(Some(&id), &RpcError::internal("the gateway failed"))))
+    };
+    (running.boxed(), updates)
+}

@@ -1,0 +1,62 @@
+//! Modern requests over HTTP. The response owns the call: who closes it has cancelled.
+
+use axum::{http::HeaderMap, response::Response};
+use futures::{FutureExt as _, stream};
+use tokio_util::sync::CancellationToken;
+
+use super::{Server, reply};
+use crate::{
+    era::modern,
+    methods::{self, Call, Place, Reply, Subscription},
+    wire::{Id, Meta, Params},
+};
+
+pub(super) async fn request(
+    server: &Server,
+    place: Place,
+    headers: &HeaderMap,
+    id: Id<'_>,
+    method: &str,
+    params: Params<'_>,
+    meta: &Meta<'_>,
+) -> Response {
+    let answered = modern::admit(id.clone(), method, params, meta, Some(headers))
+        .and_then(|request| methods::answer(&place, &server.subscriptions, request));
+    match answered {
+        Ok(Reply::Answer(body)) => reply::json(200, body),
+        Ok(Reply::Call(call)) => run(place, call).await,
+        Ok(Reply::Subscribe(subscription)) => listen(subscription),
+        Err(error) => reply::error(Some(&id), &error),
+    }
+}
+
+/// In the handler itself: hyper drops it when the client has gone, and the guard tells the guest.
+async fn run(place: Place, call: Call<'_>) -> Response {
+    let cancel = CancellationToken::new();
+    let gone = cancel.clone().drop_guard();
+    let Some(token) = &call.progress_token else {
+        let body = call.run(&place, cancel, None).await;
+        gone.disarm();
+        return body.map_or_else(reply::unanswered, |body| reply::json(200, body));
+    };
+    let (progress, updates) = methods::progress(token);
+    let call = call.into_owned();
+    let running = async move {
+        let body = call.run(&place, cancel, Some(progress)).await;
+        gone.disarm();
+        body
+    };
+    reply::progressing(running.boxed(), updates).await
+}
+
+fn listen(subscription: Subscription) -> Response {
+    let state = (subscription, reply::keep_alive());
+    reply::events(stream::unfold(state, async |(mut subscription, mut keep_alive)| {
+        let bytes = tokio::select! {
+            biased;
+            message = subscription.next() => reply::frame([message?]),
+            _ = keep_alive.tick() => reply::comment(),
+        };
+        Some((Ok(bytes), (subscription, keep_alive)))
+    }))
+}

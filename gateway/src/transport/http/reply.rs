@@ -1,0 +1,129 @@
+//! Answers as HTTP responses: one JSON object, nothing, or a stream of events.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderValue, StatusCode, header},
+    response::Response,
+};
+use futures::{Stream, StreamExt as _, future::BoxFuture, stream};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+use crate::{
+    methods::ProgressUpdates,
+    wire::{Id, RpcError, error_answer, error_without_id},
+};
+
+/// A silent stream says this often that it lives.
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+pub(super) fn json(status: u16, body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// An error in answer to a message.
+pub(super) fn error(id: Option<&Id<'_>>, error: &RpcError) -> Response {
+    json(error.status, error_answer(id, error))
+}
+
+/// An error before there was a message.
+pub(super) fn refusal(error: &RpcError) -> Response {
+    let mut response = json(error.status, error_without_id(error));
+    if matches!(error.status, 408 | 413) {
+        // The rest of the body is not waited for.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+pub(super) fn not_allowed(allow: &'static str) -> Response {
+    let mut response = refusal(&RpcError::refused(405, format!("the methods allowed here are {allow}")));
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+    response
+}
+
+pub(super) fn accepted() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+/// The answer of a call that may report progress on its way. JSON, unless a report comes before the result: the form is
+/// chosen as late as can be, because a stream fixes the status.
+pub(super) async fn progressing(
+    mut running: BoxFuture<'static, Option<Vec<u8>>>,
+    updates: ProgressUpdates,
+) -> Response {
+    let result = tokio::select! {
+        biased;
+        result = &mut running => Some(result),
+        () = updates.arrived() => None,
+    };
+    let reported = updates.take();
+    match result {
+        Some(Some(body)) if reported.is_empty() => json(200, body),
+        Some(result) => events(stream::iter([Ok(frame(reported.into_iter().chain(result)))])),
+        None => {
+            let first = stream::iter([Ok(frame(reported))]);
+            events(first.chain(rest(running, updates)))
+        }
+    }
+}
+
+/// A cancelled call gets no answer; HTTP wants one, which is a stream without a message.
+pub(super) fn unanswered() -> Response {
+    events(stream::empty())
+}
+
+/// A stream of events. `X-Accel-Buffering` keeps proxies from holding events back.
+pub(super) fn events(stream: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
+    let mut response = Response::new(Body::from_stream(stream));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// Messages as events, in one piece: one write where they are ready together.
+pub(super) fn frame(messages: impl IntoIterator<Item = Vec<u8>>) -> Bytes {
+    let mut bytes = Vec::new();
+    for message in messages {
+        bytes.reserve(message.len() + 8);
+        bytes.extend_from_slice(b"data: ");
+        bytes.extend_from_slice(&message);
+        bytes.extend_from_slice(b"\n\n");
+    }
+    bytes.into()
+}
+
+/// A comment, which clients skip.
+pub(super) fn comment() -> Bytes {
+    Bytes::from_static(b":\n\n")
+}
+
+pub(super) fn keep_alive() -> Interval {
+    let mut interval = tokio::time::interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}
+
+/// What follows the first report: further ones, then the result. Dropping it drops the call.
+fn rest(
+    running: BoxFuture<'static, Option<Vec<u8>>>,
+    updates: ProgressUpdates,
+) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
+    stream::unfold(Some((running, updates, keep_alive())), async |state| {
+        let (mut running, updates, mut keep_alive) = state?;
+        tokio::select! {
+            biased;
+            result = &mut running => Some((Ok(frame(updates.take().into_iter().chain(result))), None)),
+            () = updates.arrived() => Some((Ok(frame(updates.take())), Some((running, updates, keep_alive)))),
+            _ = keep_alive.tick() => Some((Ok(comment()), Some((running, updates, keep_alive)))),
+        }
+    })
+}

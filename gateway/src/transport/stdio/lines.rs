@@ -1,0 +1,87 @@
+//! Lines of bounded length. A longer one is skipped, not kept.
+
+use std::io;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
+
+pub(super) struct Lines<R> {
+    reader: BufReader<R>,
+    line: Vec<u8>,
+    bytes_max: usize,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line<'a> {
+    Message(&'a [u8]),
+    TooLong,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub(super) fn new(reader: R, bytes_max: usize) -> Self {
+        Self { reader: BufReader::with_capacity(64 << 10, reader), line: Vec::new(), bytes_max }
+    }
+
+    /// The next line that is not blank, without its end; `None` at the end of input.
+    pub(super) async fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+        loop {
+            let (ended, too_long) = self.fill().await?;
+            if too_long {
+                return Ok(Some(Line::TooLong));
+            }
+            if !self.line.trim_ascii().is_empty() {
+                break;
+            }
+            if ended {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Line::Message(self.line.trim_ascii())))
+    }
+
+    /// One line into `self.line`. Says whether the input ended, and whether the line was too long to be kept.
+    async fn fill(&mut self) -> io::Result<(bool, bool)> {
+        self.line.clear();
+        // A huge line leaves its buffer behind only until the next one.
+        self.line.shrink_to(64 << 10);
+        let mut too_long = false;
+        loop {
+            let chunk = self.reader.fill_buf().await?;
+            if chunk.is_empty() {
+                return Ok((true, too_long));
+            }
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let (text, used) = end.map_or((chunk, chunk.len()), |end| (&chunk[..end], end + 1));
+            if self.line.len() + text.len() > self.bytes_max {
+                too_long = true;
+                self.line.clear();
+            }
+            if !too_long {
+                self.line.extend_from_slice(text);
+            }
+            self.reader.consume(used);
+            if end.is_some() {
+                return Ok((false, too_long));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn lines_are_bounded() {
+        let long = "x".repeat(200_000);
+        let input = format!("\n  \r\none\r\n{long}\ntwo\n{}\nlast", "y".repeat(10));
+        let mut lines = Lines::new(input.as_bytes(), 10);
+        let mut read = Vec::new();
+        while let Some(line) = lines.next().await.unwrap() {
+            read.push(match line {
+                Line::Message(text) => String::from_utf8(text.to_vec()).unwrap(),
+                Line::TooLong => "(too long)".to_owned(),
+            });
+        }
+        assert_eq!(read, ["one", "(too long)", "two", "yyyyyyyyyy", "last"]);
+    }
+}
