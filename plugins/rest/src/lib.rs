@@ -1,1 +1,73 @@
-//! placeholder
+//! JSON over HTTP as collections: a list, one record by its path, create, update, delete, and named operations.
+//!
+//! The settings say where things lie ([`settings`]). Conditions and order are judged here, with the value table, over
+//! the pages the service answers ([`pages`], [`read`]), so they mean what they mean everywhere; a service that sorts by
+//! itself is read no further than a page needs. What is decided is in `docs/adapters/rest.md`.
+
+mod answer;
+mod describe;
+mod pages;
+mod read;
+mod request;
+mod settings;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use weir_plugin_sdk::serde_json::{self, json};
+use weir_plugin_sdk::{Adapter, Change, Error, Page, Query, Shape, Zone};
+
+use settings::Settings;
+
+/// One open collection.
+pub struct Rest {
+    settings: Settings,
+    shape: Shape,
+    zone: Zone,
+}
+
+impl Adapter for Rest {
+    const NAME: &'static str = "rest";
+    const REQUESTS: &'static [&'static str] = &["http"];
+
+    fn settings_schema() -> serde_json::Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "connection": { "type": "string", "description": "Name of the HTTP connection the operator granted." },
+                "fields": { "type": "object", "description": "The record: name to type, or to {type, nullable, description, at}." },
+                "sample": { "type": "boolean", "description": "Take the record from what the list answers now." },
+                "openapi": { "type": "object", "description": "Take the record from {path, schema} of an OpenAPI document." },
+                "key": { "type": "array", "items": { "type": "string" }, "description": "The key; `id` without it, where there is one." },
+                "headers": { "type": "object", "description": "Headers that go with every request." },
+                "list": { "type": "object", "description": "{path, records, query, filters, sorted_by, pagination}" },
+                "get": { "type": "object", "description": "{path, record}: one record, by a path with {key}." },
+                "create": { "type": "object", "description": "{path, method, record}" },
+                "update": { "type": "object", "description": "{path, method, record}: PATCH changes, PUT replaces." },
+                "delete": { "type": "object", "description": "{path, method, record}" },
+                "operations": { "type": "object", "description": "Name to {method, path, effect, params, returns, record}." }
+            },
+            "required": ["connection"],
+            "additionalProperties": false
+        })
+    }
+
+    fn describe(settings: &str) -> Result<Shape, Error> {
+        describe::describe(&Settings::parse(settings)?)
+    }
+
+    fn open(settings: &str, shape: &Shape) -> Result<Self, Error> {
+        Ok(Self { settings: Settings::parse(settings)?, shape: shape.clone(), zone: Zone::of(shape)? })
+    }
+
+    fn read(&self, query: &Query) -> Result<Page, Error> {
+        read::read(self, query)
+    }
+
+    fn write(&self, change: &Change) -> Result<String, Error> {
+        write::write(self, change)
+    }
+}
+
+weir_plugin_sdk::export!(Rest);

@@ -260,7 +260,7 @@ impl<'a> Column<'a> {
 /// statement, so it may hold nothing but what such names are made of.
 fn type_name(native: &str) -> Result<&str, Error> {
     let allowed = |char: char| char.is_alphanumeric() || matches!(char, '_' | ' ' | '.' | '"');
-    if native.chars().all(allowed) && native.matches('"').count() % 2 == 0 {
+    if native.chars().all(allowed) && native.matches('"').count().is_multiple_of(2) {
         Ok(native)
     } else {
         Err(Error::invalid("A type of the recorded shape is not the name of a type.").field("shape"))

@@ -1,0 +1,98 @@
+//! What comes back: status codes to ours, and JSON where it was promised.
+
+use std::collections::BTreeMap;
+
+use weir_plugin_sdk::serde_json::{self, json, value::RawValue};
+use weir_plugin_sdk::{Error, clock, http};
+
+/// The answer's body, or the error its status means. `not_found` is for the caller to understand: a record, or a list?
+pub(crate) fn checked(response: &http::Response) -> Result<&[u8], Error> {
+    let error = match response.status {
+        200..300 => return Ok(&response.body),
+        404 | 410 => Error::not_found("There is no record with this key."),
+        409 | 412 => Error::conflict("The web service refuses the change: it is in conflict with what is there."),
+        400 | 422 => Error::invalid("The web service refuses the values."),
+        401 | 403 => Error::upstream_error("The web service refuses the connection's credentials."),
+        408 | 504 => Error::new("timeout", "The web service did not answer in time."),
+        429 => Error::new("rate_limited", "The web service asks for fewer calls."),
+        502 | 503 => Error::unavailable("The web service is not available."),
+        _ => Error::upstream_error("The web service answers with an error."),
+    };
+    let error = match retry_after_ms(response) {
+        Some(wait) if matches!(response.status, 429 | 503) => error.retry_after_ms(wait),
+        _ => error,
+    };
+    let body: String = String::from_utf8_lossy(&response.body).chars().take(500).collect();
+    Err(error.details(json!({ "status": response.status, "body": body })))
+}
+
+/// The JSON at a pointer, its numbers as they were written. None: the body is empty, or nothing is there.
+pub(crate) fn at<'a>(body: &'a [u8], pointer: &str) -> Result<Option<&'a RawValue>, Error> {
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Ok(None);
+    }
+    let raw: &RawValue =
+        serde_json::from_slice(body).map_err(|_| Error::upstream_error("The web service does not answer JSON."))?;
+    Ok(inside(raw, pointer))
+}
+
+/// JSON Pointer over raw JSON.
+pub(crate) fn inside<'a>(mut raw: &'a RawValue, pointer: &str) -> Option<&'a RawValue> {
+    for step in pointer.split('/').skip(1) {
+        let step = step.replace("~1", "/").replace("~0", "~");
+        raw = if raw.get().starts_with('[') {
+            let items: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
+            items.get(step.parse::<usize>().ok()?).copied()?
+        } else {
+            members(raw)?.remove(&step)?
+        };
+    }
+    Some(raw)
+}
+
+pub(crate) fn members(raw: &RawValue) -> Option<BTreeMap<String, &RawValue>> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+/// Seconds, or a date.
+fn retry_after_ms(response: &http::Response) -> Option<u32> {
+    let text = response.header("retry-after")?.trim();
+    let wait = match text.parse::<u64>() {
+        Ok(seconds) => seconds.saturating_mul(1000),
+        Err(_) => http_date_ms(text)?.saturating_sub(clock::now_ms()),
+    };
+    Some(u32::try_from(wait).unwrap_or(u32::MAX))
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT`, the one form that is sent today.
+fn http_date_ms(text: &str) -> Option<u64> {
+    let mut parts = text.split_once(", ")?.1.split(' ');
+    let day: i64 = parts.next()?.parse().ok()?;
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let name = parts.next()?;
+    let month = months.iter().position(|month| *month == name)? as i64 + 1;
+    let year: i64 = parts.next()?.parse().ok().filter(|year| (1970..=9999).contains(year))?;
+    let mut time = parts.next()?.split(':').map(|part| part.parse::<i64>().ok());
+    let (hour, minute, second) = (time.next()??, time.next()??, time.next()??);
+    // Days since 1970, with the year beginning in March so that leap days come last.
+    let (shifted_year, shifted_month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = shifted_year * 365 + shifted_year / 4 - shifted_year / 100
+        + shifted_year / 400
+        + (153 * shifted_month + 2) / 5
+        + day
+        - 1
+        - 719_468;
+    u64::try_from((days * 86_400 + hour * 3600 + minute * 60 + second) * 1000).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_of_http_are_read() {
+        assert_eq!(http_date_ms("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777_000));
+        assert_eq!(http_date_ms("Thu, 29 Feb 2024 00:00:00 GMT"), Some(1_709_164_800_000));
+        assert_eq!(http_date_ms("tomorrow"), None);
+    }
+}

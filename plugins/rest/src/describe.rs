@@ -1,0 +1,230 @@
+//! The shape: from the settings, from what the list answers now, or from an OpenAPI document.
+
+use std::collections::BTreeMap;
+
+use weir_plugin_sdk::serde_json::{self, Map, Value as Json, value::RawValue};
+use weir_plugin_sdk::shape::{Operation, Param};
+use weir_plugin_sdk::value::{Datetime, INTEGER_MAX, Zone, is_date};
+use weir_plugin_sdk::{Error, Field, Shape, Type, http, matches};
+
+use crate::answer;
+use crate::pages::Pages;
+use crate::request::request;
+use crate::settings::{FieldSettings, FullField, OpenApi, Settings};
+
+pub(crate) fn describe(settings: &Settings) -> Result<Shape, Error> {
+    let name = settings
+        .list
+        .as_ref()
+        .map_or("record", |list| list.path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("record"));
+    let mut shape = Shape::new(name);
+    shape.fields = match (&settings.fields, &settings.openapi) {
+        (Some(fields), _) => written(fields)?,
+        (None, Some(openapi)) => documented(settings, openapi)?,
+        (None, None) if settings.sample => sampled(settings)?,
+        (None, None) => Vec::new(),
+    };
+    shape.key = key(settings, &shape)?;
+    for field in &mut shape.fields {
+        if shape.key.contains(&field.key) {
+            field.nullable = false;
+        }
+    }
+    let capabilities = &mut shape.capabilities;
+    capabilities.open_world = true;
+    capabilities.read = settings.list.is_some() || settings.get.is_some();
+    let keyed = !shape.key.is_empty();
+    for (verb, given) in [
+        ("create", settings.create.is_some()),
+        ("update", settings.update.is_some() && keyed),
+        ("delete", settings.delete.is_some() && keyed),
+    ] {
+        if given {
+            capabilities.write.push(verb.to_owned());
+        }
+    }
+    if capabilities.write.is_empty() {
+        capabilities.read_only =
+            Some("The settings name no `create`, `update` or `delete` of the web service.".to_owned());
+    }
+    for field in &shape.fields {
+        let all = matches::comparisons(field.kind).iter().map(|comparison| comparison.name().to_owned());
+        let names: Vec<_> = match settings.list {
+            Some(_) => all.collect(),
+            // Without a list only a whole key finds a record.
+            None => all.filter(|name| name == "equals" && shape.key.contains(&field.key)).collect(),
+        };
+        capabilities.matches.insert(field.key.clone(), names);
+    }
+    if settings.list.is_some() {
+        let ordered = |field: &&Field| !matches!(field.kind, Type::Json | Type::Record | Type::List);
+        capabilities.order = shape.fields.iter().filter(ordered).map(|field| field.key.clone()).collect();
+    }
+    capabilities.operations = operations(settings)?;
+    Ok(shape)
+}
+
+fn key(settings: &Settings, shape: &Shape) -> Result<Vec<String>, Error> {
+    if settings.key.is_empty() {
+        return Ok(shape.field("id").map(|field| field.key.clone()).into_iter().collect());
+    }
+    match settings.key.iter().find(|name| shape.field(name).is_none()) {
+        Some(name) => Err(Error::invalid(format!("The key {name:?} is not a field of the record.")).field("settings")),
+        None => Ok(settings.key.clone()),
+    }
+}
+
+impl Settings {
+    /// Where a field lies in the record, if not under its own name.
+    pub(crate) fn place(&self, field: &str) -> Option<String> {
+        let given: FullField = serde_json::from_value(self.fields.as_ref()?.get(field)?.clone()).ok()?;
+        given.at
+    }
+}
+
+fn written(fields: &Map<String, Json>) -> Result<Vec<Field>, Error> {
+    let one = |(name, given): (&String, &Json)| {
+        let given: FieldSettings = serde_json::from_value(given.clone())
+            .map_err(|_| Error::invalid(format!("The type of the field {name:?} is not one.")).field("settings"))?;
+        Ok(match given {
+            FieldSettings::Type(kind) => Field::new(name, kind).nullable(true),
+            FieldSettings::Full(full) => {
+                Field { description: full.description, ..Field::new(name, full.r#type).nullable(full.nullable) }
+            }
+        })
+    };
+    fields.iter().map(one).collect()
+}
+
+/// The types that fit all records of the first page. A sample proves no field to be always there, so all but the key
+/// are nullable.
+fn sampled(settings: &Settings) -> Result<Vec<Field>, Error> {
+    let list = settings
+        .list
+        .as_ref()
+        .ok_or_else(|| Error::invalid("A sample needs a `list` to take it from.").field("settings"))?;
+    let page = Pages::new(settings, list, Vec::new(), None).next()?;
+    let records = page.map(|page| page.records).unwrap_or_default();
+    let mut names = Vec::new();
+    let mut values: BTreeMap<String, Vec<&RawValue>> = BTreeMap::new();
+    for record in &records {
+        // The order of a map is lost in a BTreeMap, so names are taken in the order they first come in.
+        let ordered: Map<String, Json> = serde_json::from_str(record.get())
+            .map_err(|_| Error::upstream_error("The web service's list holds something that is not a record."))?;
+        names.extend(ordered.keys().filter(|name| !values.contains_key(*name)).cloned());
+        for (name, value) in answer::members(record).unwrap_or_default() {
+            values.entry(name).or_default().push(value);
+        }
+    }
+    if names.is_empty() {
+        return Err(
+            Error::not_found("The list is empty, so it shows no record; give `fields` instead.").field("settings")
+        );
+    }
+    let field = |name: String| {
+        let (kind, native) = kind(&values[&name]);
+        Field { native: Some(native.to_owned()), ..Field::new(&name, kind).nullable(true) }
+    };
+    Ok(names.into_iter().map(field).collect())
+}
+
+/// The narrowest type all values have, and how JSON spells it.
+fn kind(values: &[&RawValue]) -> (Type, &'static str) {
+    let values: Vec<_> = values.iter().map(|raw| raw.get()).filter(|text| *text != "null").collect();
+    let all = |test: &dyn Fn(&str) -> bool| !values.is_empty() && values.iter().all(|text| test(text));
+    let text = |json: &str| serde_json::from_str::<String>(json).ok();
+    let whole = |json: &str| json.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+    let safe = |json: &str| json.parse::<i128>().is_ok_and(|value| value.abs() <= INTEGER_MAX);
+    if all(&|json| json.starts_with('"')) {
+        if all(&|json| text(json).is_some_and(|text| is_date(&text))) {
+            return (Type::Date, "string");
+        }
+        if all(&|json| text(json).is_some_and(|text| Datetime::parse(&text, &Zone::utc()).is_some())) {
+            return (Type::Datetime, "string");
+        }
+        return (Type::String, "string");
+    }
+    if all(&|json| json.starts_with(['t', 'f'])) {
+        return (Type::Boolean, "boolean");
+    }
+    if all(&|json| json.starts_with(|first: char| first == '-' || first.is_ascii_digit())) {
+        return match () {
+            () if all(&|json| whole(json) && safe(json)) => (Type::Integer, "number"),
+            () if all(&whole) => (Type::Decimal, "number"),
+            () => (Type::Number, "number"),
+        };
+    }
+    if values.is_empty() { (Type::String, "string") } else { (Type::Json, "json") }
+}
+
+fn documented(settings: &Settings, openapi: &OpenApi) -> Result<Vec<Field>, Error> {
+    let response = http::send(&request(settings, "GET", openapi.path.clone()))?;
+    let document: Json = serde_json::from_slice(answer::checked(&response)?)
+        .map_err(|_| Error::upstream_error("The OpenAPI document is not JSON."))?;
+    let schema = document
+        .pointer(&format!("/components/schemas/{}", openapi.schema.replace('~', "~0").replace('/', "~1")))
+        .or_else(|| document.pointer(&format!("/definitions/{}", openapi.schema)))
+        .ok_or_else(|| Error::not_found("The OpenAPI document has no such schema.").field("settings"))?;
+    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();
+    let properties = schema["properties"]
+        .as_object()
+        .ok_or_else(|| Error::invalid("The OpenAPI schema is not an object with properties.").field("settings"))?;
+    Ok(properties
+        .iter()
+        .map(|(name, property)| {
+            let mut field = documented_field(name, property, &document, 0);
+            field.nullable |= !required.contains(&name.as_str());
+            field
+        })
+        .collect())
+}
+
+fn documented_field(name: &str, property: &Json, document: &Json, depth: usize) -> Field {
+    let referred = property["$ref"].as_str().and_then(|reference| document.pointer(reference.strip_prefix('#')?));
+    let property = referred.unwrap_or(property);
+    let types: Vec<&str> = match &property["type"] {
+        Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
+        kind => kind.as_str().into_iter().collect(),
+    };
+    let format = property["format"].as_str().unwrap_or_default();
+    let kind = match types.iter().find(|kind| **kind != "null").copied() {
+        Some("string") if format == "date" => Type::Date,
+        Some("string") if format == "date-time" => Type::Datetime,
+        Some("string") if format == "decimal" => Type::Decimal,
+        Some("string") => Type::String,
+        Some("integer") if format == "int64" => Type::Decimal,
+        Some("integer") => Type::Integer,
+        Some("number") => Type::Number,
+        Some("boolean") => Type::Boolean,
+        Some("array") if depth < 4 => Type::List,
+        _ => Type::Json,
+    };
+    let native = if types.contains(&"integer") || types.contains(&"number") { "number" } else { "" };
+    let mut field =
+        Field::new(name, kind).nullable(types.contains(&"null") || property["nullable"] == Json::Bool(true));
+    field.description = property["description"].as_str().map(str::to_owned);
+    field.native = Some(native.to_owned()).filter(|native| !native.is_empty());
+    field.generated = property["readOnly"] == Json::Bool(true);
+    if kind == Type::List {
+        field.items = Some(Box::new(documented_field("", &property["items"], document, depth + 1)));
+    }
+    field
+}
+
+fn operations(settings: &Settings) -> Result<Vec<Operation>, Error> {
+    let one = |(name, given): (&String, &crate::settings::Operation)| {
+        let params = given.params.iter().map(|(name, param)| Param {
+            name: name.clone(),
+            kind: param.r#type,
+            required: param.required,
+            description: param.description.clone(),
+        });
+        Ok(Operation {
+            name: name.clone(),
+            effect: given.effect,
+            params: params.collect(),
+            returns: written(&given.returns)?,
+        })
+    };
+    settings.operations.iter().map(one).collect()
+}

@@ -1,0 +1,174 @@
+//! The pages of a list, one after the other.
+
+use weir_plugin_sdk::serde_json::{self, value::RawValue};
+use weir_plugin_sdk::{Error, http};
+
+use crate::answer;
+use crate::request::request;
+use crate::settings::{List, Pagination, Settings};
+
+/// More pages than this are a list that never ends.
+const PAGES_MAX: usize = 900;
+
+pub(crate) struct Pages<'a> {
+    settings: &'a Settings,
+    list: &'a List,
+    query: Vec<(String, String)>,
+    /// Where the next page is: a page number, an offset, a cursor, or a path with its query. None: there is none.
+    next: Option<String>,
+    read: usize,
+}
+
+pub(crate) struct PageOfList {
+    pub(crate) records: Vec<Box<RawValue>>,
+    /// By which this page is found again.
+    pub(crate) position: String,
+}
+
+impl<'a> Pages<'a> {
+    pub(crate) fn new(
+        settings: &'a Settings,
+        list: &'a List,
+        filters: Vec<(String, String)>,
+        from: Option<&str>,
+    ) -> Self {
+        let first = match &list.pagination {
+            Pagination::Page { first, .. } => first.to_string(),
+            Pagination::Offset { .. } => "0".to_owned(),
+            _ => String::new(),
+        };
+        let mut query: Vec<_> = list.query.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        query.extend(filters);
+        Self { settings, list, query, next: Some(from.map_or(first, str::to_owned)), read: 0 }
+    }
+
+    pub(crate) fn next(&mut self) -> Result<Option<PageOfList>, Error> {
+        let Some(position) = self.next.take() else { return Ok(None) };
+        if self.read == PAGES_MAX {
+            return Err(Error::new("too_large", "The list has too many pages; narrow it with a condition."));
+        }
+        self.read += 1;
+        let response = http::send(&self.request(&position))?;
+        let body = answer::checked(&response).map_err(|error| match error.code.as_str() {
+            // The list itself: nothing a caller named.
+            "not_found" | "invalid" | "conflict" => {
+                Error { details: error.details, ..Error::upstream_error("The web service does not answer the list.") }
+            }
+            _ => error,
+        })?;
+        let records = answer::at(body, &self.list.records)?;
+        let records: Vec<Box<RawValue>> = match records {
+            Some(records) => serde_json::from_str(records.get())
+                .map_err(|_| Error::upstream_error("The web service's list is not where it should be."))?,
+            None => return Err(Error::upstream_error("The web service's list is not where it should be.")),
+        };
+        self.next = self.following(&position, &response, records.len())?;
+        Ok(Some(PageOfList { records, position }))
+    }
+
+    fn request(&self, position: &str) -> http::Request {
+        let mut request = request(self.settings, "GET", self.list.path.clone());
+        request.query = self.query.clone();
+        let mut add = |name: &str, value: &str| request.query.push((name.to_owned(), value.to_owned()));
+        match &self.list.pagination {
+            Pagination::None => {}
+            Pagination::Page { page, size, per_page, .. } => {
+                add(page, position);
+                size.iter().for_each(|size| add(size, &per_page.to_string()));
+            }
+            Pagination::Offset { offset, limit, per_page } => {
+                add(offset, position);
+                add(limit, &per_page.to_string());
+            }
+            Pagination::Cursor { cursor, size, per_page, .. } => {
+                if !position.is_empty() {
+                    add(cursor, position);
+                }
+                size.iter().for_each(|size| add(size, &per_page.to_string()));
+            }
+            Pagination::Link { size, per_page } if position.is_empty() => {
+                size.iter().for_each(|size| add(size, &per_page.to_string()));
+            }
+            // The link says it all.
+            Pagination::Link { .. } => request.query = parse_query(position),
+        }
+        request
+    }
+
+    fn following(&self, position: &str, response: &http::Response, count: usize) -> Result<Option<String>, Error> {
+        let next = match &self.list.pagination {
+            Pagination::None => None,
+            Pagination::Page { per_page, size, .. } => {
+                let full = count > 0 && (size.is_none() || count >= *per_page as usize);
+                full.then(|| position.parse::<u64>().map(|page| (page + 1).to_string()))
+                    .transpose()
+                    .map_err(|_| bad())?
+            }
+            Pagination::Offset { .. } => match count {
+                0 => None,
+                // By what came, not by what was asked: services cap the size.
+                count => Some((position.parse::<u64>().map_err(|_| bad())? + count as u64).to_string()),
+            },
+            Pagination::Cursor { next, .. } => match answer::at(&response.body, next)?.map(RawValue::get) {
+                None | Some("null" | "\"\"") => None,
+                Some(text) => Some(serde_json::from_str::<String>(text).unwrap_or_else(|_| text.to_owned())),
+            },
+            Pagination::Link { .. } => response
+                .headers
+                .iter()
+                .filter(|(name, _)| name.eq_ignore_ascii_case("link"))
+                .find_map(|(_, value)| next_link(value)),
+        };
+        match next {
+            Some(next) if next == position => {
+                Err(Error::upstream_error("The web service's pages go round in a circle."))
+            }
+            next => Ok(next),
+        }
+    }
+}
+
+fn bad() -> Error {
+    weir_plugin_sdk::order::bad_cursor()
+}
+
+/// The query of the link whose `rel` is `next`. Only the query is taken from it: path and host stay ours.
+fn next_link(header: &str) -> Option<String> {
+    header.split(',').find_map(|link| {
+        let (address, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
+        let is_next = parameters.split(';').any(|parameter| {
+            let parameter = parameter.trim();
+            parameter.strip_prefix("rel=").is_some_and(|rel| rel.trim_matches('"').split(' ').any(|rel| rel == "next"))
+        });
+        if is_next { Some(address.split_once('?')?.1.to_owned()) } else { None }
+    })
+}
+
+fn parse_query(query: &str) -> Vec<(String, String)> {
+    query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decode(name), decode(value))
+        })
+        .collect()
+}
+
+fn decode(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        let hex = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        rest = after;
+        match (byte, hex(0), hex(1)) {
+            (b'+', ..) => bytes.push(b' '),
+            (b'%', Some(high), Some(low)) => {
+                bytes.push((high * 16 + low) as u8);
+                rest = &after[2..];
+            }
+            _ => bytes.push(*byte),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

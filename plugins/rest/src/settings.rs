@@ -1,0 +1,210 @@
+//! The settings of a collection.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use weir_plugin_sdk::adapter::parse_settings;
+use weir_plugin_sdk::serde_json::{Map, Value};
+use weir_plugin_sdk::shape::Effect;
+use weir_plugin_sdk::{Error, Type};
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Settings {
+    pub(crate) connection: String,
+    pub(crate) fields: Option<Map<String, Value>>,
+    #[serde(default)]
+    pub(crate) sample: bool,
+    pub(crate) openapi: Option<OpenApi>,
+    #[serde(default)]
+    pub(crate) key: Vec<String>,
+    #[serde(default)]
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) list: Option<List>,
+    pub(crate) get: Option<Endpoint>,
+    pub(crate) create: Option<Endpoint>,
+    pub(crate) update: Option<Endpoint>,
+    pub(crate) delete: Option<Endpoint>,
+    #[serde(default)]
+    pub(crate) operations: BTreeMap<String, Operation>,
+}
+
+/// A field as `fields` and `returns` write it: a type, or an object with more.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum FieldSettings {
+    Type(Type),
+    Full(FullField),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FullField {
+    pub(crate) r#type: Type,
+    #[serde(default)]
+    pub(crate) nullable: bool,
+    pub(crate) description: Option<String>,
+    /// JSON Pointer within the record; the field's own name without it.
+    pub(crate) at: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OpenApi {
+    pub(crate) path: String,
+    pub(crate) schema: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct List {
+    pub(crate) path: String,
+    /// JSON Pointer to the array in the answer.
+    #[serde(default)]
+    pub(crate) records: String,
+    /// Goes with every request.
+    #[serde(default)]
+    pub(crate) query: BTreeMap<String, String>,
+    /// Column → comparison → query parameter: narrows what is sent. Every record is judged again here.
+    #[serde(default)]
+    pub(crate) filters: BTreeMap<String, BTreeMap<String, String>>,
+    /// The order the service answers in, if it keeps one: then a list in this order reads no further than it must.
+    #[serde(default)]
+    pub(crate) sorted_by: Vec<String>,
+    #[serde(default)]
+    pub(crate) pagination: Pagination,
+    /// Records looked at in one call at most.
+    #[serde(default = "scan_max")]
+    pub(crate) scan_max: usize,
+}
+
+fn scan_max() -> usize {
+    10_000
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(tag = "style", rename_all = "lowercase", deny_unknown_fields)]
+pub(crate) enum Pagination {
+    /// The answer is the whole list.
+    #[default]
+    None,
+    Page {
+        page: String,
+        size: Option<String>,
+        #[serde(default = "page_size")]
+        per_page: u32,
+        #[serde(default = "one")]
+        first: u64,
+    },
+    Offset {
+        offset: String,
+        limit: String,
+        #[serde(default = "page_size")]
+        per_page: u32,
+    },
+    Cursor {
+        cursor: String,
+        /// JSON Pointer to the next cursor in the answer; null, absent or "" ends the list.
+        next: String,
+        size: Option<String>,
+        #[serde(default = "page_size")]
+        per_page: u32,
+    },
+    /// `Link: <…>; rel="next"`.
+    Link {
+        size: Option<String>,
+        #[serde(default = "page_size")]
+        per_page: u32,
+    },
+}
+
+fn page_size() -> u32 {
+    100
+}
+
+fn one() -> u64 {
+    1
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Endpoint {
+    pub(crate) path: String,
+    pub(crate) method: Option<String>,
+    /// JSON Pointer to the record in the answer.
+    #[serde(default)]
+    pub(crate) record: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Operation {
+    #[serde(default = "post")]
+    pub(crate) method: String,
+    pub(crate) path: String,
+    #[serde(default)]
+    pub(crate) effect: Effect,
+    #[serde(default)]
+    pub(crate) params: BTreeMap<String, Param>,
+    #[serde(default)]
+    pub(crate) returns: Map<String, Value>,
+    #[serde(default)]
+    pub(crate) record: String,
+}
+
+fn post() -> String {
+    "POST".to_owned()
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Param {
+    pub(crate) r#type: Type,
+    #[serde(default)]
+    pub(crate) required: bool,
+    pub(crate) description: Option<String>,
+    #[serde(default, rename = "in")]
+    pub(crate) place: Place,
+    /// Its name there; its own without it.
+    #[serde(rename = "as")]
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Place {
+    #[default]
+    Body,
+    Query,
+    Path,
+    Header,
+}
+
+impl Settings {
+    pub(crate) fn parse(settings: &str) -> Result<Self, Error> {
+        let settings: Self = parse_settings(settings)?;
+        let sources = [settings.fields.is_some(), settings.sample, settings.openapi.is_some()];
+        let wrong = |what: &str| Error::invalid(format!("The settings are wrong: {what}.")).field("settings");
+        if sources.iter().filter(|given| **given).count() != 1 {
+            let only_calls = settings.list.is_none() && settings.get.is_none() && !settings.operations.is_empty();
+            if !only_calls {
+                return Err(wrong("say what a record is with exactly one of `fields`, `sample: true` and `openapi`"));
+            }
+        }
+        for (operation, given) in &settings.operations {
+            for (name, param) in &given.params {
+                let placed = given.path.contains(&format!("{{{}}}", param.name.as_deref().unwrap_or(name)));
+                if placed != (param.place == Place::Path) {
+                    return Err(wrong(&format!("`{name}` of `{operation}` and the path do not agree; say `in: path`")));
+                }
+            }
+        }
+        if let Some(list) = &settings.list {
+            let comparisons = list.filters.values().flat_map(BTreeMap::keys);
+            for comparison in comparisons {
+                weir_plugin_sdk::Comparison::parse(comparison)?;
+            }
+        }
+        Ok(settings)
+    }
+}

@@ -1,0 +1,311 @@
+//! The adapter against a small service, faked in memory: it answers as `json-server` does.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use weir_plugin_sdk::http::Request;
+use weir_plugin_sdk::serde_json::{Map, Value, json};
+use weir_plugin_sdk::testing::{self, http};
+use weir_plugin_sdk::{Adapter, Change, Comparison, Condition, Error, Order, Query, Shape, Type, Verb};
+
+use crate::Rest;
+
+const POSTS: &str = r#"{"connection":"blog","sample":true,"list":{"path":"/posts"},"get":{"path":"/posts/{id}"},
+    "create":{"path":"/posts"},"update":{"path":"/posts/{id}"},"delete":{"path":"/posts/{id}"}}"#;
+
+type Store = Rc<RefCell<Vec<Map<String, Value>>>>;
+
+/// Serves `/posts`, whole or in pages of `_page` and `_limit`, with Link headers.
+fn service(records: Value) -> Store {
+    testing::reset();
+    let store: Store = Rc::new(RefCell::new(
+        records.as_array().unwrap().iter().map(|record| record.as_object().unwrap().clone()).collect(),
+    ));
+    let inside = store.clone();
+    http::answer(move |request| Ok(answer(&inside, request)));
+    store
+}
+
+fn answer(store: &Store, request: &Request) -> weir_plugin_sdk::http::Response {
+    let mut store = store.borrow_mut();
+    let body =
+        || -> Map<String, Value> { weir_plugin_sdk::serde_json::from_slice(request.body.as_deref().unwrap()).unwrap() };
+    let id = request.path.strip_prefix("/posts/").map(str::to_owned);
+    let found =
+        id.as_ref().and_then(|id| store.iter().position(|record| record["id"].to_string().trim_matches('"') == id));
+    match (request.method.as_str(), id, found) {
+        ("GET", None, _) => {
+            let get = |name: &str| {
+                request.query.iter().find(|(given, _)| given == name).and_then(|(_, value)| value.parse::<usize>().ok())
+            };
+            let (page, limit) = (get("_page").unwrap_or(1), get("_limit").unwrap_or(usize::MAX / 2));
+            let records: Vec<_> = store.iter().skip((page - 1) * limit).take(limit).cloned().collect();
+            let mut response = http::json(200, &json!(records).to_string());
+            if page * limit < store.len() {
+                let next = format!("<http://elsewhere/posts?_page={}&_limit={limit}>; rel=\"next\"", page + 1);
+                response
+                    .headers
+                    .push(("Link".into(), format!("<http://elsewhere/posts?_page=1>; rel=\"first\", {next}")));
+            }
+            response
+        }
+        ("GET", Some(_), Some(at)) => http::json(200, &json!(store[at]).to_string()),
+        ("POST", None, _) => {
+            store.push(body());
+            http::json(201, &json!(store.last()).to_string())
+        }
+        ("PATCH", Some(_), Some(at)) => {
+            store[at].extend(body());
+            http::json(200, &json!(store[at]).to_string())
+        }
+        ("DELETE", Some(_), Some(at)) => {
+            store.remove(at);
+            http::json(200, "{}")
+        }
+        _ => http::json(404, "{}"),
+    }
+}
+
+fn posts(count: u32) -> Value {
+    (1..=count).map(|id| json!({"id": id, "title": format!("t{}", id % 3), "at": "2024-05-06T07:08:09Z"})).collect()
+}
+
+fn open(settings: &str) -> Rest {
+    Rest::open(settings, &Rest::describe(settings).unwrap()).unwrap()
+}
+
+fn walk(rest: &Rest, mut query: Query, mut between: impl FnMut()) -> Vec<Value> {
+    let mut walked = Vec::new();
+    loop {
+        let page = rest.read(&query).unwrap();
+        walked.extend(weir_plugin_sdk::serde_json::from_str::<Vec<Value>>(&page.records).unwrap());
+        match page.next {
+            Some(next) => query.cursor = Some(next),
+            None => return walked,
+        }
+        between();
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+fn write(rest: &Rest, verb: Verb, key: Value, record: Value) -> Result<Value, Error> {
+    let change = Change { key: object(key), record: object(record), ..Change::new(verb) };
+    rest.write(&change).map(|json| weir_plugin_sdk::serde_json::from_str(&json).unwrap())
+}
+
+#[test]
+fn a_sample_becomes_a_shape() {
+    service(json!([
+        {"id": 1, "name": "a", "price": 1, "big": 9007199254740993_i64, "on": true, "day": "2024-01-02", "at": "2024-01-02T03:04:05Z", "tags": [1]},
+        {"id": 2, "name": null, "price": 1.5, "big": 1, "on": false, "day": "2024-01-03", "at": "2024-01-02T03:04:05.5+01:00", "extra": "x"}
+    ]));
+    let shape = Rest::describe(POSTS).unwrap();
+    let told: Vec<_> = shape.fields.iter().map(|field| (field.key.as_str(), field.kind, field.nullable)).collect();
+    assert_eq!(
+        told,
+        [
+            ("id", Type::Integer, false),
+            ("name", Type::String, true),
+            ("price", Type::Number, true),
+            ("big", Type::Decimal, true),
+            ("on", Type::Boolean, true),
+            ("day", Type::Date, true),
+            ("at", Type::Datetime, true),
+            ("tags", Type::Json, true),
+            ("extra", Type::String, true),
+        ]
+    );
+    assert_eq!(
+        (shape.key, shape.capabilities.write),
+        (vec!["id".to_owned()], vec!["create".to_owned(), "update".into(), "delete".into()])
+    );
+    let page =
+        open(POSTS).read(&Query { limit: 1, columns: vec!["big".into(), "extra".into()], ..Query::default() }).unwrap();
+    assert_eq!(page.records, r#"[{"big":"9007199254740993","extra":null}]"#);
+}
+
+#[test]
+fn every_pagination_walks_to_the_end_once() {
+    let paginations = [
+        r#"{"style":"none"}"#,
+        r#"{"style":"page","page":"_page","size":"_limit","per_page":4}"#,
+        r#"{"style":"link","size":"_limit","per_page":4}"#,
+    ];
+    for pagination in paginations {
+        for sorted in ["[]", r#"["id"]"#] {
+            let settings = format!(
+                r#"{{"connection":"blog","sample":true,"list":{{"path":"/posts","sorted_by":{sorted},"pagination":{pagination}}}}}"#
+            );
+            for limit in [1, 4, 5, 100] {
+                let store = service(posts(11));
+                let rest = open(&settings);
+                let mut added = 0;
+                let walked = walk(&rest, Query { limit, ..Query::default() }, || {
+                    // Somebody inserts behind and before where we are.
+                    added -= 1;
+                    store.borrow_mut().insert(0, object(json!({"id": added, "title": "new"})));
+                });
+                let ids: Vec<_> = walked.iter().map(|record| record["id"].as_i64().unwrap()).collect();
+                assert_eq!(ids, (1..=11).collect::<Vec<_>>(), "{pagination} {sorted} {limit}");
+            }
+            service(posts(11));
+            let order = vec![Order::parse("title"), Order::parse("-id")];
+            let conditions = vec![Condition::new("title", Comparison::NotEquals, "t0")];
+            let walked = walk(&open(&settings), Query { limit: 2, order, conditions, ..Query::default() }, || {});
+            let ids: Vec<_> = walked.iter().map(|record| record["id"].as_i64().unwrap()).collect();
+            assert_eq!(ids, [10, 7, 4, 1, 11, 8, 5, 2], "{pagination} {sorted}");
+        }
+    }
+    // Sorted as asked for, a page reads no further than it must.
+    service(posts(1000));
+    let settings = r#"{"connection":"blog","sample":true,"list":{"path":"/posts","sorted_by":["id"],
+        "pagination":{"style":"page","page":"_page","size":"_limit","per_page":10}}}"#;
+    let rest = open(settings);
+    let before = http::sent().len();
+    rest.read(&Query { limit: 15, ..Query::default() }).unwrap();
+    assert_eq!(http::sent().len() - before, 2);
+}
+
+#[test]
+fn records_are_written() {
+    service(posts(3));
+    let rest = open(POSTS);
+    let full = json!({"id": 9, "title": "new", "at": "2020-01-01T00:00:00Z"});
+    assert_eq!(write(&rest, Verb::Create, json!({}), full.clone()).unwrap(), full);
+    let taken = write(&rest, Verb::Create, json!({}), full).unwrap_err();
+    assert_eq!((taken.code.as_str(), taken.field.as_deref()), ("conflict", Some("id")));
+    let updated = write(&rest, Verb::Update, json!({"id": 9}), json!({"title": null})).unwrap();
+    assert_eq!(updated, json!({"id": 9, "title": null, "at": "2020-01-01T00:00:00Z"}));
+    assert_eq!(write(&rest, Verb::Delete, json!({"id": 9}), json!({})).unwrap(), updated);
+    for verb in [Verb::Update, Verb::Delete] {
+        let error = write(&rest, verb, json!({"id": 9}), json!({"title": "x"})).unwrap_err();
+        assert_eq!((error.code.as_str(), error.message.as_str()), ("not_found", "There is no record with this key."));
+    }
+}
+
+#[test]
+fn parameters_stay_in_their_place() {
+    service(json!([{"id": "a/b", "title": "x"}]));
+    let rest = open(POSTS);
+    for (id, path) in [
+        ("a/b", Some("/posts/a%2Fb")),
+        ("../admin", Some("/posts/..%2Fadmin")),
+        ("%2e%2e", Some("/posts/%252e%252e")),
+        ("a?b#c", Some("/posts/a%3Fb%23c")),
+        ("a\r\nb", Some("/posts/a%0D%0Ab")),
+        ("é", Some("/posts/%C3%A9")),
+        ("..", None),
+        (".", None),
+        ("", None),
+    ] {
+        let before = http::sent().len();
+        let query =
+            Query { conditions: vec![Condition::new("id", Comparison::Equals, id)], limit: 2, ..Query::default() };
+        assert_eq!(rest.read(&query).unwrap().records, "[]", "{id}");
+        assert_eq!(http::sent().get(before).map(|request| request.path.clone()).as_deref(), path);
+        if path.is_none() {
+            assert!(write(&rest, Verb::Delete, json!({"id": id}), json!({})).unwrap_err().is("not_found"));
+        }
+    }
+}
+
+#[test]
+fn answers_become_codes() {
+    let settings = r#"{"connection":"blog","fields":{"id":"integer"},"list":{"path":"/posts"},"get":{"path":"/posts/{id}"},"create":{"path":"/posts"}}"#;
+    service(posts(1));
+    let rest = open(settings);
+    for (status, body, headers, code, wait) in [
+        (200, "<html>Sign in</html>", vec![], "upstream_error", None),
+        (200, "[{\"id\": 1", vec![], "upstream_error", None),
+        (200, "{}", vec![], "upstream_error", None),
+        (200, "[1]", vec![], "upstream_error", None),
+        (204, "", vec![], "upstream_error", None),
+        (401, "secret", vec![], "upstream_error", None),
+        (403, "", vec![], "upstream_error", None),
+        (404, "", vec![], "upstream_error", None),
+        (418, "", vec![], "upstream_error", None),
+        (429, "", vec![("Retry-After", "7")], "rate_limited", Some(7000)),
+        (429, "", vec![("retry-after", "Tue, 14 Nov 2023 22:13:30 GMT")], "rate_limited", Some(10_000)),
+        (500, "stack trace", vec![], "upstream_error", None),
+        (503, "", vec![("Retry-After", "1")], "unavailable", Some(1000)),
+        (504, "", vec![], "timeout", None),
+    ] {
+        http::answer(move |_| {
+            let mut response = http::json(status, body);
+            response.headers.extend(headers.iter().map(|(name, value)| (name.to_string(), value.to_string())));
+            Ok(response)
+        });
+        let error = rest.read(&Query { limit: 1, ..Query::default() }).unwrap_err();
+        assert_eq!((error.code.as_str(), error.retry_after_ms), (code, wait), "{status} {body}");
+        assert!(!error.message.contains("secret") && !error.message.contains("stack"));
+    }
+    for (status, code) in [(409, "conflict"), (422, "invalid"), (400, "invalid"), (500, "upstream_error")] {
+        http::answer(move |request| Ok(http::json(if request.method == "GET" { 404 } else { status }, "{}")));
+        assert!(write(&rest, Verb::Create, json!({}), json!({"id": 1})).unwrap_err().is(code), "{status}");
+    }
+    http::answer(|_| Err(Error::unavailable("down")));
+    assert!(rest.read(&Query { limit: 1, ..Query::default() }).unwrap_err().is("unavailable"));
+}
+
+#[test]
+fn operations_are_declared_and_called() {
+    let settings = r#"{"connection":"mail","operations":{"send_email":{"path":"/messages/{box}","effect":"create",
+        "params":{"to":{"type":"string","required":true},"box":{"type":"string","required":true,"in":"path"},
+        "trace":{"type":"string","in":"header","as":"x-trace"},"dry":{"type":"boolean","in":"query"}},
+        "returns":{"id":"string","queued":"boolean"},"record":"/message"}}}"#;
+    testing::reset();
+    http::answer(|_| Ok(http::json(202, r#"{"message":{"id":"m1","queued":true,"more":1}}"#)));
+    let shape = Shape::parse(&Rest::describe(settings).unwrap().to_json()).unwrap();
+    assert_eq!(shape.capabilities.operations[0].params.len(), 4);
+    let rest = Rest::open(settings, &shape).unwrap();
+    let call = |params: Value| {
+        let options = object(json!({"operation": "send_email", "params": params}));
+        rest.write(&Change { options, ..Change::new(Verb::Call) })
+    };
+    let done = call(json!({"to": "a@b.c", "box": "x/y", "trace": "t", "dry": true})).unwrap();
+    assert_eq!(done, r#"{"id":"m1","queued":true}"#);
+    let sent = http::sent().pop().unwrap();
+    assert_eq!((sent.method.as_str(), sent.path.as_str()), ("POST", "/messages/x%2Fy"));
+    assert_eq!(sent.body.as_deref(), Some(br#"{"to":"a@b.c"}"#.as_slice()));
+    assert_eq!(sent.query, [("dry".to_owned(), "true".to_owned())]);
+    assert!(sent.headers.contains(&("x-trace".to_owned(), "t".to_owned())));
+    for (params, field) in [
+        (json!({"box": "x"}), "to"),
+        (json!({"to": "a", "box": ".."}), "box"),
+        (json!({"to": "a", "box": "x", "trace": "a\r\nHost: evil"}), "trace"),
+        (json!({"to": "a", "box": "x", "cc": "y"}), "cc"),
+    ] {
+        assert_eq!(call(params).unwrap_err().field.as_deref(), Some(field));
+    }
+}
+
+#[test]
+fn an_openapi_schema_becomes_a_shape() {
+    testing::reset();
+    http::answer(|_| {
+        Ok(http::json(
+            200,
+            r##"{"components":{"schemas":{"Day":{"type":"string","format":"date"},"Post":{"type":"object","required":["id","title"],
+            "properties":{"id":{"type":"integer","readOnly":true},"title":{"type":"string","description":"Headline"},
+            "big":{"type":"integer","format":"int64"},"day":{"$ref":"#/components/schemas/Day"},"note":{"type":["string","null"]},
+            "tags":{"type":"array","items":{"type":"string"}}}}}}}"##,
+        ))
+    });
+    let settings =
+        r#"{"connection":"blog","openapi":{"path":"/openapi.json","schema":"Post"},"list":{"path":"/posts"}}"#;
+    let shape = Rest::describe(settings).unwrap();
+    let told: Vec<_> = shape.fields.iter().map(|field| (field.key.as_str(), field.kind, field.nullable)).collect();
+    let expected = [
+        ("id", Type::Integer, false),
+        ("title", Type::String, false),
+        ("big", Type::Decimal, true),
+        ("day", Type::Date, true),
+        ("note", Type::String, true),
+        ("tags", Type::List, true),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(shape.fields[1].description.as_deref(), Some("Headline"));
+}

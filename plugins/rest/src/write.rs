@@ -1,0 +1,265 @@
+//! Writing: create, update, delete and operations, each answered with the record as the service now holds it.
+
+use weir_plugin_sdk::records::record;
+use weir_plugin_sdk::serde_json::{Map, Value as Json};
+use weir_plugin_sdk::{Change, Error, Field, Type, Value, Verb, http, serde_json};
+
+use crate::read::{Values, one, values};
+use crate::request::{path, request};
+use crate::settings::{Endpoint, Place};
+use crate::{Rest, answer};
+
+pub(crate) fn write(rest: &Rest, change: &Change) -> Result<String, Error> {
+    match change.verb {
+        Verb::Create => create(rest, change),
+        Verb::Update => update(rest, change),
+        Verb::Delete => delete(rest, change),
+        Verb::Call => call(rest, change),
+    }
+}
+
+fn create(rest: &Rest, change: &Change) -> Result<String, Error> {
+    let create = endpoint(&rest.settings.create, "create")?;
+    // Services answer a taken key in many ways, or overwrite; so it is looked up first, where it is given.
+    if let Some(key) = key_of(rest, &change.record) {
+        if one(rest, &key)?.is_some() {
+            let field = rest.shape.key.first().cloned().unwrap_or_default();
+            return Err(Error::conflict("There is a record with this key already.").field(field));
+        }
+    }
+    let path = filled(create, &change.record)?;
+    let body = body(rest, &change.record)?;
+    let response = send(rest, create.method.as_deref().unwrap_or("POST"), path, Some(&body))?;
+    let answered = answered(rest, &response, &create.record).map_err(|error| match error.code.as_str() {
+        "not_found" => {
+            Error { details: error.details, ..Error::upstream_error("The web service does not create here.") }
+        }
+        _ => error,
+    })?;
+    match (answered, key_of(rest, &change.record)) {
+        (Some(values), _) => Ok(shown(rest, &values)),
+        (None, Some(key)) => shown_again(rest, &key, &body),
+        (None, None) => shown_as_sent(rest, &body),
+    }
+}
+
+fn update(rest: &Rest, change: &Change) -> Result<String, Error> {
+    let update = endpoint(&rest.settings.update, "update")?;
+    let key = whole_key(rest, change)?;
+    let method = update.method.as_deref().unwrap_or("PATCH");
+    let mut sent = body(rest, &change.record)?;
+    if method == "PUT" {
+        // It replaces the record, so what is not to change goes along.
+        let mut whole = raw_record(rest, &key)?;
+        whole.append(&mut sent);
+        sent = whole;
+    }
+    let path = filled(update, &key)?;
+    let response = send(rest, method, path, Some(&sent))?;
+    match answered(rest, &response, &update.record)? {
+        Some(values) => Ok(shown(rest, &values)),
+        None => {
+            let changed = rest.shape.key.iter().map(|name| {
+                (name.clone(), change.record.get(name).or_else(|| key.get(name)).cloned().unwrap_or(Json::Null))
+            });
+            shown_again(rest, &changed.collect(), &sent)
+        }
+    }
+}
+
+fn delete(rest: &Rest, change: &Change) -> Result<String, Error> {
+    let delete = endpoint(&rest.settings.delete, "delete")?;
+    let key = whole_key(rest, change)?;
+    // The answer is the record as it was, which hardly any service sends.
+    let before = match rest.settings.get {
+        Some(_) => Some(one(rest, &key)?.ok_or_else(not_found)?),
+        None => None,
+    };
+    let path = filled(delete, &key)?;
+    let response = send(rest, delete.method.as_deref().unwrap_or("DELETE"), path, None)?;
+    let answered = match before {
+        Some(before) => {
+            answer::checked(&response)?;
+            Some(before)
+        }
+        None => answered(rest, &response, &delete.record)?,
+    };
+    match answered {
+        Some(values) => Ok(shown(rest, &values)),
+        None => shown_as_sent(rest, &key),
+    }
+}
+
+fn call(rest: &Rest, change: &Change) -> Result<String, Error> {
+    let name = change.options.get("operation").and_then(Json::as_str).unwrap_or_default();
+    let operation = rest
+        .settings
+        .operations
+        .get(name)
+        .ok_or_else(|| Error::unsupported(format!("There is no operation {name:?}.")))?;
+    let none = Map::new();
+    let given = change.options.get("params").and_then(Json::as_object).unwrap_or(&none);
+    if let Some(unknown) = given.keys().find(|name| !operation.params.contains_key(*name)) {
+        return Err(Error::invalid(format!("The operation has no parameter {unknown:?}.")).field(unknown));
+    }
+    let (mut in_path, mut in_body) = (Map::new(), Map::new());
+    let mut request = request(&rest.settings, &operation.method, String::new());
+    for (name, param) in &operation.params {
+        let value = match given.get(name) {
+            Some(value) if !value.is_null() => value,
+            _ if param.required => {
+                return Err(Error::invalid(format!("The parameter {name:?} is missing.")).field(name));
+            }
+            _ => continue,
+        };
+        let place = param.name.as_ref().unwrap_or(name);
+        let text = || value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        match param.place {
+            Place::Body => drop(in_body.insert(place.clone(), value.clone())),
+            Place::Path => drop(in_path.insert(place.clone(), value.clone())),
+            Place::Query => request.query.push((place.clone(), text())),
+            Place::Header if text().chars().any(char::is_control) => {
+                return Err(Error::invalid(format!("{name:?} holds a control character.")).field(name));
+            }
+            Place::Header => request.headers.push((place.clone(), text())),
+        }
+    }
+    request.path = path(&operation.path, &in_path)?.ok_or_else(|| {
+        Error::invalid("A parameter of the path is empty, `.` or `..`.")
+            .field(in_path.keys().next().cloned().unwrap_or_default())
+    })?;
+    if operation.method != "GET" && operation.method != "DELETE" {
+        with_body(&mut request, &in_body);
+    }
+    let response = http::send(&request)?;
+    let body = answer::checked(&response)?;
+    let capabilities = &rest.shape.capabilities;
+    let returns =
+        capabilities.operations.iter().find(|declared| declared.name == name).map(|declared| &declared.returns);
+    let fields = returns.map(Vec::as_slice).unwrap_or_default();
+    if fields.is_empty() {
+        return Ok("{}".to_owned());
+    }
+    let raw = answer::at(body, &operation.record)?;
+    let members = raw.and_then(answer::members).unwrap_or_default();
+    Ok(record(fields.iter().map(|field| {
+        let value = members.get(&field.key).map_or(Value::Null, |raw| Value::from_json(raw, field, &rest.zone));
+        (field.key.as_str(), value)
+    })))
+}
+
+fn endpoint<'a>(endpoint: &'a Option<Endpoint>, verb: &str) -> Result<&'a Endpoint, Error> {
+    endpoint.as_ref().ok_or_else(|| Error::unsupported(format!("The settings name no `{verb}` of the web service.")))
+}
+
+fn not_found() -> Error {
+    Error::not_found("There is no record with this key.")
+}
+
+fn filled(endpoint: &Endpoint, values: &Map<String, Json>) -> Result<String, Error> {
+    path(&endpoint.path, values)?.ok_or_else(not_found)
+}
+
+fn send(rest: &Rest, method: &str, path: String, body: Option<&Map<String, Json>>) -> Result<http::Response, Error> {
+    let mut request = request(&rest.settings, method, path);
+    if let Some(body) = body {
+        with_body(&mut request, body);
+    }
+    http::send(&request)
+}
+
+fn with_body(request: &mut http::Request, body: &Map<String, Json>) {
+    request.headers.push(("content-type".to_owned(), "application/json".to_owned()));
+    request.body = Some(serde_json::to_vec(body).expect("JSON prints"));
+}
+
+/// The record in the answer, if it holds one: an empty body or `{}` does not.
+fn answered(rest: &Rest, response: &http::Response, pointer: &str) -> Result<Option<Values>, Error> {
+    let body = answer::checked(response)?;
+    let raw = answer::at(body, pointer)?.filter(|raw| answer::members(raw).is_some_and(|members| !members.is_empty()));
+    Ok(raw.and_then(|raw| values(rest, raw)))
+}
+
+fn shown(rest: &Rest, values: &Values) -> String {
+    record(rest.shape.fields.iter().zip(values).map(|(field, value)| (field.key.as_str(), value.clone())))
+}
+
+/// As the service shows it when asked.
+fn shown_again(rest: &Rest, key: &Map<String, Json>, sent: &Map<String, Json>) -> Result<String, Error> {
+    match one(rest, key)? {
+        Some(values) => Ok(shown(rest, &values)),
+        None => shown_as_sent(rest, sent),
+    }
+}
+
+fn shown_as_sent(rest: &Rest, sent: &Map<String, Json>) -> Result<String, Error> {
+    let value =
+        |field: &Field| sent.get(&field.key).map_or(Value::Null, |json| Value::from_argument(json, field, &rest.zone));
+    Ok(record(rest.shape.fields.iter().map(|field| (field.key.as_str(), value(field)))))
+}
+
+/// What goes into a body: the values as the service spells them.
+fn body(rest: &Rest, given: &Map<String, Json>) -> Result<Map<String, Json>, Error> {
+    let mut body = Map::new();
+    for (key, json) in given {
+        let field = rest
+            .shape
+            .field(key)
+            .ok_or_else(|| Error::invalid(format!("There is no column {key:?} in the recorded shape.")).field(key))?;
+        let value = Value::from_argument(json, field, &rest.zone);
+        if let Value::Unfit(_) = value {
+            return Err(Error::invalid(format!("The value of {key:?} does not fit its column.")).field(key));
+        }
+        let as_number = field.kind == Type::Decimal && field.native.as_deref() == Some("number");
+        let text = match &value {
+            // Its digits as they are: a decimal that the service keeps as a number stays one, exactly.
+            Value::Decimal(decimal) if as_number => decimal.as_str().to_owned(),
+            value => value.to_json(),
+        };
+        let spelt = serde_json::from_str(&text).map_err(|_| Error::internal("A value cannot be written as JSON."))?;
+        insert_at(&mut body, rest.settings.place(key).as_deref().unwrap_or_default(), key, spelt);
+    }
+    Ok(body)
+}
+
+/// Under its own name, or where the settings say that it lies.
+fn insert_at(body: &mut Map<String, Json>, pointer: &str, key: &str, value: Json) {
+    let steps: Vec<_> = pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect();
+    let Some((last, folders)) = steps.split_last() else {
+        body.insert(key.to_owned(), value);
+        return;
+    };
+    let mut inside = body;
+    for folder in folders {
+        let next = inside.entry(folder.clone()).or_insert_with(|| Json::Object(Map::new()));
+        if !next.is_object() {
+            *next = Json::Object(Map::new());
+        }
+        inside = next.as_object_mut().expect("it was just made one");
+    }
+    inside.insert(last.clone(), value);
+}
+
+/// The key in a record to be created, where it is all there.
+fn key_of(rest: &Rest, given: &Map<String, Json>) -> Option<Map<String, Json>> {
+    let part = |name: &String| Some((name.clone(), given.get(name).filter(|value| !value.is_null())?.clone()));
+    let key: Map<String, Json> = rest.shape.key.iter().map(part).collect::<Option<_>>()?;
+    (!key.is_empty() && rest.settings.get.is_some()).then_some(key)
+}
+
+fn whole_key(rest: &Rest, change: &Change) -> Result<Map<String, Json>, Error> {
+    let part = |name: &String| match change.key.get(name) {
+        Some(value) if !value.is_null() => Ok((name.clone(), value.clone())),
+        _ => Err(Error::invalid(format!("The key {name:?} is missing.")).field(name)),
+    };
+    rest.shape.key.iter().map(part).collect()
+}
+
+/// The record with everything the service keeps in it, also what the shape does not know.
+fn raw_record(rest: &Rest, key: &Map<String, Json>) -> Result<Map<String, Json>, Error> {
+    let get = endpoint(&rest.settings.get, "get")?;
+    let response = send(rest, "GET", filled(get, key)?, None)?;
+    let raw = answer::at(answer::checked(&response)?, &get.record)?;
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .ok_or_else(|| Error::upstream_error("The web service's record is not where it should be."))
+}
