@@ -21,11 +21,11 @@ pub(crate) fn write(rest: &Rest, change: &Change) -> Result<String, Error> {
 fn create(rest: &Rest, change: &Change) -> Result<String, Error> {
     let create = endpoint(&rest.settings.create, "create")?;
     // Services answer a taken key in many ways, or overwrite; so it is looked up first, where it is given.
-    if let Some(key) = key_of(rest, &change.record) {
-        if one(rest, &key)?.is_some() {
-            let field = rest.shape.key.first().cloned().unwrap_or_default();
-            return Err(Error::conflict("There is a record with this key already.").field(field));
-        }
+    if let Some(key) = key_of(rest, &change.record)
+        && one(rest, &key)?.is_some()
+    {
+        let field = rest.shape.key.first().cloned().unwrap_or_default();
+        return Err(Error::conflict("There is a record with this key already.").field(field));
     }
     let path = filled(create, &change.record)?;
     let body = body(rest, &change.record)?;
