@@ -533,7 +533,10 @@ async fn a_subscription() {
     let mut server = Some(server);
     let read = events(stream, 1, async || {
         // Another contract's change is none of this endpoint's.
-        testing::publish(&gateway, &[("desk", &["find_ticket", "get_ticket", "show_ticket"]), ("depot", &["find_box"])]);
+        testing::publish(
+            &gateway,
+            &[("desk", &["find_ticket", "get_ticket", "show_ticket"]), ("depot", &["find_box"])],
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
         testing::publish(&gateway, &[("desk", &["find_ticket"])]);
         tokio::time::sleep(Duration::from_millis(50)).await;
