@@ -228,7 +228,7 @@ pub async fn describe(
             Err(failure) => return Err(Describe::Later(format!("the collection `{}`: {failure}", collection.name))),
         };
     let refused = |why: String| Describe::Refused(Problem::new(&source.file, place.clone(), why));
-    serde_json::from_str(&text)
+    Shape::read(&text)
         .map_err(|error| refused(format!("the adapter `{}` answered no shape: {error}", collection.adapter)))
 }
 

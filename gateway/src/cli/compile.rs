@@ -67,7 +67,7 @@ impl Compile {
                 problems.push(Problem::new(argument, "", "is not COLLECTION=FILE"));
                 continue;
             };
-            let shape = read(Path::new(file)).and_then(|text| Ok(serde_json::from_str::<Shape>(&text)?));
+            let shape = read(Path::new(file)).and_then(|text| Shape::read(&text).map_err(anyhow::Error::msg));
             match shape {
                 Ok(shape) => {
                     shapes.insert(collection.to_owned(), shape);

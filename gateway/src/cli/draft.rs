@@ -162,7 +162,7 @@ async fn shape(gateway: &Gateway, source: &Source) -> Result<Shape, Failure> {
         ),
         failure => anyhow::anyhow!("{failure}"),
     })?;
-    Ok(serde_json::from_str(&described).context("the adapter answered no shape")?)
+    Ok(Shape::read(&described).map_err(anyhow::Error::msg).context("the adapter answered no shape")?)
 }
 
 async fn draft(gateway: &Gateway, source: &Source, shape: &Shape) -> Result<Drafted, Failure> {

@@ -15,7 +15,7 @@ use crate::{
     call::cursor::Cursors,
     config::{self, Config},
     gateway::Gateway,
-    registry::Registry,
+    registry::{self, Registry},
     telemetry,
 };
 
@@ -78,6 +78,10 @@ pub(super) async fn gateway(config: Config) -> Result<Started, Failure> {
     let cursors = Cursors::open(state).with_context(|| format!("the state folder {}", state.display()))?;
     let host = Arc::new(host);
     let gateway = Arc::new(Gateway::new(config, host.clone(), cursors));
+    let weak = Arc::downgrade(&gateway); // the gateway owns the host
+    let in_use =
+        move |adapter: &str| weak.upgrade().map_or_else(Vec::new, |gateway| registry::in_use(&gateway, adapter));
+    host.set_in_use(Arc::new(in_use)).await;
     for report in host.load_all().await {
         report_load(&report);
     }
