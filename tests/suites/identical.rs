@@ -314,7 +314,16 @@ fn rest() -> Source {
         "[connections.api]\nkind = \"http\"\nbase_url = \"{}\"\nwrite = true\n[plugins.rest.grants]\napi = \"write\"",
         server.base
     ));
-    let mut source = source("json-server", house, "rest", "{ connection: api, path: /items }", true);
+    let fields: Vec<String> = COLUMNS
+        .iter()
+        .map(|(name, kind, nullable)| format!("{name}: {{ type: {kind}, nullable: {nullable} }}"))
+        .collect();
+    let settings = format!(
+        "{{ connection: api, key: [id], fields: {{ {} }}, list: {{ path: /items }}, get: {{ path: \"/items/{{id}}\" }}, \
+         create: {{ path: /items }}, update: {{ path: \"/items/{{id}}\" }}, delete: {{ path: \"/items/{{id}}\" }} }}",
+        fields.join(", ")
+    );
+    let mut source = source("json-server", house, "rest", &settings, true);
     source._server = Some(server);
     source
 }

@@ -12,6 +12,7 @@ collections:
     columns: [iata, name, country, elevation_ft, latitude]
     key: [iata]
     write: true
+    shape: { elevation_ft: { type: integer, nullable: true }, latitude: { type: number, nullable: true } }
 tools:
   - tool: lookup_airport
     title: Look up an airport
