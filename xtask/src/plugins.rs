@@ -14,7 +14,8 @@ use toolchain::Toolchain;
 /// Adapter crates and the file each becomes.
 const ADAPTERS: [(&str, &str); 3] = [("weir-sheet", "sheet"), ("weir-sql", "sql"), ("weir-rest", "rest")];
 /// The same for what the tests load.
-const GUESTS: [(&str, &str); 2] = [("weir-guest-misbehaving", "misbehaving"), ("weir-guest-tiny", "tiny-rust")];
+const GUESTS: [(&str, &str); 3] =
+    [("weir-guest-misbehaving", "misbehaving"), ("weir-guest-tiny", "tiny-rust"), ("weir-guest-probe", "probe")];
 
 /// The adapters, and with `guests` what the tests load beside them.
 pub(crate) fn run(workshop: &Workshop, with_guests: bool) -> Result<(), Failure> {
