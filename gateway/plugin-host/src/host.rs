@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio_util::sync::CancellationToken;
 use weir_connections::Connections;
 
@@ -32,10 +32,11 @@ pub struct Host {
     pub(crate) loader: tokio::sync::Mutex<Loader>,
 }
 
-/// Which plugin serves which adapter now.
+/// Which plugin serves which adapter now, and who needs it.
 #[derive(Default)]
 pub(crate) struct Served {
     pub(crate) by_adapter: ArcSwap<HashMap<String, Arc<Plugin>>>,
+    pub(crate) in_use: ArcSwapOption<Arc<InUse>>,
 }
 
 /// What loading one file did.
@@ -77,8 +78,8 @@ impl Host {
     }
 
     /// Asked before a new build of a plugin goes live: it must still hold every collection in use.
-    pub async fn set_in_use(&self, in_use: Arc<InUse>) {
-        self.loader.lock().await.in_use = Some(in_use);
+    pub fn set_in_use(&self, in_use: Arc<InUse>) {
+        self.served.in_use.store(Some(Arc::new(in_use)));
     }
 
     /// Loads every file of the folder once; used at start. Sources are not asked.

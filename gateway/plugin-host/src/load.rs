@@ -20,7 +20,7 @@ use crate::{
     config::Limits,
     engine::{Engines, Size},
     guest::{Call, Guest, Profile, Purpose},
-    host::{InUse, Served},
+    host::Served,
     imports,
     instance::Instance,
     plugin::{About, Generation, Plugin},
@@ -48,7 +48,6 @@ pub(crate) struct Loader {
     engines: &'static Engines,
     pool: Arc<Pool>,
     served: Arc<Served>,
-    pub(crate) in_use: Option<Arc<InUse>>,
     cache: Arc<Cache>,
     small: Arc<Linker<Guest>>,
     large: Arc<Linker<Guest>>,
@@ -95,7 +94,7 @@ impl Loader {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let host_turn = Arc::new(Semaphore::new(cores.saturating_sub(1).max(1)));
         let files = BTreeMap::new();
-        Ok(Self { config, connections, engines, pool, served, in_use: None, cache, small, large, host_turn, files })
+        Ok(Self { config, connections, engines, pool, served, cache, small, large, host_turn, files })
     }
 
     /// Every file there is now, in the order of their names.
@@ -201,9 +200,9 @@ impl Loader {
         self.check_names(name, &about)?;
         let notes = prepared.notes.clone();
         let generation = self.generation(current.as_deref(), about, &config, prepared);
-        if let (Occasion::Running, Some(in_use)) = (occasion, &self.in_use) {
+        if let (Occasion::Running, Some(in_use)) = (occasion, self.served.in_use.load_full()) {
             let old = current.as_ref().map(|plugin| plugin.generation.load_full());
-            in_use::check(&generation, old.as_deref(), in_use, self.engines).await?;
+            in_use::check(&generation, old.as_deref(), &in_use, self.engines).await?;
         }
         Ok(Some((self.serve(name, current, generation), notes)))
     }

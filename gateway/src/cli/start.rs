@@ -81,7 +81,7 @@ pub(super) async fn gateway(config: Config) -> Result<Started, Failure> {
     let weak = Arc::downgrade(&gateway); // the gateway owns the host
     let in_use =
         move |adapter: &str| weak.upgrade().map_or_else(Vec::new, |gateway| registry::in_use(&gateway, adapter));
-    host.set_in_use(Arc::new(in_use)).await;
+    host.set_in_use(Arc::new(in_use));
     for report in host.load_all().await {
         report_load(&report);
     }

@@ -79,25 +79,6 @@ fn compare(collection: &CollectionRef, live: &Result<String, AdapterFailure>) ->
         Ok(live) => live,
         Err(error) => return vec![format!("`{key}`: its shape cannot be read: {error}")],
     };
-    missing(&recorded, &live).into_iter().map(|problem| format!("`{key}`: {problem}")).collect()
-}
-
-fn missing(recorded: &Shape, live: &Shape) -> Vec<String> {
-    use weir_contracts::shape::Type;
-    let mut problems = Vec::new();
-    for field in &recorded.fields {
-        let Some(found) = live.fields.iter().find(|found| found.key == field.key) else {
-            problems.push(format!("the field `{}` is gone", field.key));
-            continue;
-        };
-        let narrower = found.kind == field.kind
-            || (field.kind == Type::Number && found.kind == Type::Integer)
-            || field.kind == Type::Json;
-        if !narrower {
-            problems.push(format!("the field `{}` was {:?} and is now {:?}", field.key, field.kind, found.kind));
-        } else if found.nullable && !field.nullable {
-            problems.push(format!("the field `{}` may now be null", field.key));
-        }
-    }
-    problems
+    let reasons = recorded.satisfied_by(&live).err().unwrap_or_default();
+    reasons.into_iter().map(|reason| format!("`{key}`: {reason}")).collect()
 }

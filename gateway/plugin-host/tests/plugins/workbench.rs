@@ -1,0 +1,203 @@
+//! A host over a folder of its own, and the guest it loads.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use weir_connections::{ConnectionConfig, Connections};
+use weir_plugin_host::{
+    AdapterFailure, CallContext, Change, CollectionRef, Grant, Host, HostConfig, LoadReport, Page, PluginConfig, Query,
+    WriteFailure,
+};
+
+pub(crate) struct Workbench {
+    pub(crate) folder: TempDir,
+    pub(crate) host: Arc<Host>,
+    pub(crate) reports: Arc<Mutex<Vec<LoadReport>>>,
+    watch: Option<tokio::task::JoinHandle<()>>,
+}
+
+impl Drop for Workbench {
+    fn drop(&mut self) {
+        if let Some(watch) = &self.watch {
+            watch.abort();
+        }
+    }
+}
+
+/// The built guest; tests never skip for want of it.
+pub(crate) fn probe() -> Vec<u8> {
+    let folder = env::var_os("WEIR_TEST_GUESTS").map(PathBuf::from).unwrap_or_else(|| cache().join("test-guests"));
+    let path = folder.join("probe.wasm");
+    std::fs::read(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask plugins --guests`", path.display()))
+}
+
+fn cache() -> PathBuf {
+    if let Some(cache) = env::var_os("WEIR_CACHE") {
+        return cache.into();
+    }
+    let base = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    base.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache"))).expect("HOME is set").join("weir")
+}
+
+/// The guest with other words in its block of text.
+pub(crate) fn tuned(name: &str, adapter: &str, version: &str, lose: &str) -> Vec<u8> {
+    let mut bytes = probe();
+    let text = format!("probe-tuning:name={name};adapter={adapter};version={version};lose={lose};");
+    assert!(text.len() <= 64, "{text}");
+    let text = format!("{text:.<64}");
+    let marker = b"probe-tuning:name=";
+    let at = bytes.windows(marker.len()).position(|window| window == marker).expect("the block is in the file");
+    bytes[at..at + 64].copy_from_slice(text.as_bytes());
+    bytes
+}
+
+pub(crate) fn config(grants: &[(&str, Grant)]) -> PluginConfig {
+    let grants = grants.iter().map(|(name, grant)| ((*name).to_owned(), *grant)).collect();
+    PluginConfig { grants, ..PluginConfig::default() }
+}
+
+impl Workbench {
+    /// One plugin, `probe.wasm`, loaded.
+    pub(crate) async fn with(config: PluginConfig, connections: BTreeMap<String, ConnectionConfig>) -> Self {
+        let bench = Self::empty(BTreeMap::from([("probe".to_owned(), config)]), connections);
+        bench.put("probe.wasm", &probe());
+        let reports = bench.host.load_all().await;
+        assert!(reports.iter().all(|report| report.result.is_ok()), "{reports:?}");
+        bench
+    }
+
+    pub(crate) async fn plain() -> Self {
+        Self::with(PluginConfig::default(), BTreeMap::new()).await
+    }
+
+    pub(crate) fn empty(
+        plugin: BTreeMap<String, PluginConfig>,
+        connections: BTreeMap<String, ConnectionConfig>,
+    ) -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let bench = Self::over(folder, plugin, connections);
+        std::fs::create_dir(bench.plugins()).expect("a folder");
+        bench
+    }
+
+    fn over(
+        folder: TempDir,
+        plugin: BTreeMap<String, PluginConfig>,
+        connections: BTreeMap<String, ConnectionConfig>,
+    ) -> Self {
+        let config = HostConfig {
+            plugins: folder.path().join("plugins"),
+            cache: folder.path().join("cache"),
+            plugin,
+            instances_max: 64,
+            parked_bytes_max: 128 << 20,
+        };
+        let connections = Connections::new(&connections, folder.path()).expect("good connections");
+        let host = Arc::new(Host::new(config, Arc::new(connections)).expect("a host"));
+        Self { folder, host, reports: Arc::default(), watch: None }
+    }
+
+    pub(crate) fn plugins(&self) -> PathBuf {
+        self.folder.path().join("plugins")
+    }
+
+    /// As an operator should: beside it, then renamed.
+    pub(crate) fn put(&self, name: &str, bytes: &[u8]) {
+        let temporary = self.folder.path().join("incoming");
+        std::fs::write(&temporary, bytes).expect("writable");
+        std::fs::rename(temporary, self.plugins().join(name)).expect("renamed");
+    }
+
+    pub(crate) fn watch(&mut self) {
+        let reports = Arc::clone(&self.reports);
+        let host = Arc::clone(&self.host);
+        self.watch = Some(tokio::spawn(host.watch(move |report| reports.lock().unwrap().push(report))));
+    }
+
+    /// The next report about `file`.
+    pub(crate) async fn report(&self, file: &str) -> LoadReport {
+        let started = Instant::now();
+        loop {
+            let found = {
+                let mut reports = self.reports.lock().unwrap();
+                let at = reports.iter().position(|report| report.file == file);
+                at.map(|at| reports.remove(at))
+            };
+            if let Some(report) = found {
+                return report;
+            }
+            assert!(started.elapsed() < Duration::from_secs(20), "no report about {file}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub(crate) async fn read(&self, options: &str) -> Result<Page, AdapterFailure> {
+        self.host.read(&context("tenant"), &collection(), &query(options)).await
+    }
+
+    pub(crate) async fn read_as(&self, tenant: &str, options: &str) -> String {
+        self.host.read(&context(tenant), &collection(), &query(options)).await.expect("an answer").records
+    }
+
+    pub(crate) async fn write(&self, options: &str) -> Result<String, WriteFailure> {
+        let change = Change { verb: "call".into(), options: Some(options.into()), ..Change::default() };
+        self.host.write(&context("tenant"), &collection(), &change).await
+    }
+
+    /// The reason the plugin failed.
+    pub(crate) async fn failed(&self, options: &str) -> String {
+        match self.read(options).await {
+            Err(AdapterFailure::Failed(reason)) => reason,
+            other => panic!("{options}: {other:?}"),
+        }
+    }
+
+    /// The code of the guest's own error.
+    pub(crate) async fn code(&self, options: &str) -> String {
+        match self.read(options).await {
+            Err(AdapterFailure::Guest(error)) => error.code,
+            other => panic!("{options}: {other:?}"),
+        }
+    }
+}
+
+pub(crate) fn context(tenant: &str) -> CallContext {
+    CallContext {
+        tenant: Arc::from(tenant),
+        call_id: Arc::from("call-1"),
+        deadline: Instant::now() + Duration::from_secs(30),
+        cancel: CancellationToken::new(),
+        progress: None,
+    }
+}
+
+pub(crate) fn collection() -> CollectionRef {
+    collection_of("probe", "{}")
+}
+
+pub(crate) fn collection_of(adapter: &str, settings: &str) -> CollectionRef {
+    let shape =
+        r#"{"name": "things", "fields": [{"key": "id", "type": "integer"}, {"key": "name", "type": "string"}]}"#;
+    CollectionRef {
+        key: Arc::from("shop 1.0.0 things"),
+        adapter: Arc::from(adapter),
+        settings: Arc::from(settings),
+        shape: Arc::from(shape),
+    }
+}
+
+pub(crate) fn query(options: &str) -> Query {
+    Query { options: Some(options.to_owned()), limit: 10, ..Query::default() }
+}
+
+pub(crate) fn sqlite(path: &Path, write: bool) -> ConnectionConfig {
+    ConnectionConfig::Sqlite { path: path.to_owned(), write }
+}
