@@ -4,13 +4,15 @@ use std::fmt;
 
 use jiff::civil;
 use jiff::fmt::temporal::{DateTimeParser, Pieces};
-use jiff::tz::{Offset, TimeZone};
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
 use crate::error::{Error, Result};
 
 /// A point in time, to the nanosecond, between the years 0000 and 9999.
+///
+/// Kept as UTC's calendar and clock: `jiff::Timestamp` ends a day before the year 9999 does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Datetime(jiff::Timestamp);
+pub struct Datetime(civil::DateTime);
 
 impl Datetime {
     /// Reads `2024-05-06T07:08:09.5+02:00`, with a space for the `T`, without seconds, with a short offset (`+02`) or
@@ -27,28 +29,25 @@ impl Datetime {
         }
         let pieces = Pieces::parse(text).ok()?;
         let civil = civil::DateTime::from_parts(pieces.date(), pieces.time()?);
-        let timestamp = match pieces.to_numeric_offset() {
-            Some(offset) => offset.to_timestamp(civil).ok()?,
-            None => zone.0.to_ambiguous_timestamp(civil).compatible().ok()?,
-        };
-        Self::within_years(timestamp)
+        let offset = pieces.to_numeric_offset().unwrap_or_else(|| zone.offset_at(civil));
+        Self::at_offset(civil, offset)
     }
 
     pub fn from_civil(year: i16, month: i8, day: i8, hour: i8, minute: i8, second: i8, zone: &Zone) -> Option<Self> {
         let civil = civil::DateTime::new(year, month, day, hour, minute, second, 0).ok()?;
-        Self::within_years(zone.0.to_ambiguous_timestamp(civil).compatible().ok()?)
+        Self::at_offset(civil, zone.offset_at(civil))
     }
 
-    fn within_years(timestamp: jiff::Timestamp) -> Option<Self> {
-        let year = Offset::UTC.to_datetime(timestamp).year();
-        (0..=9999).contains(&year).then_some(Self(timestamp))
+    fn at_offset(civil: civil::DateTime, offset: Offset) -> Option<Self> {
+        let utc = civil.checked_sub(jiff::SignedDuration::from_secs(offset.seconds().into())).ok()?;
+        (0..=9999).contains(&utc.year()).then_some(Self(utc))
     }
 }
 
 /// `2024-05-06T05:08:09.5Z`: zeros at the end of the fraction are not written.
 impl fmt::Display for Datetime {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let civil = Offset::UTC.to_datetime(self.0);
+        let civil = self.0;
         let (year, month, day) = (civil.year(), civil.month(), civil.day());
         write!(
             formatter,
@@ -90,6 +89,14 @@ impl Zone {
 
     pub fn utc() -> Self {
         Self(TimeZone::UTC)
+    }
+
+    /// Of a time without an offset of its own.
+    fn offset_at(&self, civil: civil::DateTime) -> Offset {
+        match self.0.to_ambiguous_timestamp(civil).offset() {
+            AmbiguousOffset::Unambiguous { offset } => offset,
+            AmbiguousOffset::Gap { before, .. } | AmbiguousOffset::Fold { before, .. } => before,
+        }
     }
 }
 
@@ -149,6 +156,11 @@ mod tests {
             ("2024-10-27 02:30:00", "Europe/Vienna", "2024-10-27T00:30:00Z"),
             ("2024-03-31 02:30:00", "Europe/Vienna", "2024-03-31T01:30:00Z"),
             ("0000-01-01T00:00:00Z", "UTC", "0000-01-01T00:00:00Z"),
+            // What many sources write for "never ends".
+            ("9999-12-31 23:59:59+00", "UTC", "9999-12-31T23:59:59Z"),
+            ("9999-12-31T23:59:59.999999999Z", "UTC", "9999-12-31T23:59:59.999999999Z"),
+            ("9999-12-31 23:59:59", "Europe/Vienna", "9999-12-31T22:59:59Z"),
+            ("9999-12-31 18:59:59", "America/New_York", "9999-12-31T23:59:59Z"),
         ] {
             assert_eq!(read(text, zone).as_deref(), Some(expected), "{text} in {zone}");
         }
@@ -163,6 +175,7 @@ mod tests {
             "2024-W19-1T07:08:09",
             "noon",
             "0000-01-01T00:00:00+02:00",
+            "9999-12-31T23:59:59-01:00",
             "",
             "2024-05-06é07:08:09Z",
         ] {

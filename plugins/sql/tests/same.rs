@@ -13,7 +13,8 @@ use std::{
 use server::Server;
 use weir_connections::{Connection, ConnectionConfig, Connections, sql};
 use weir_plugin_sdk::{
-    Adapter, Change, Comparison, Condition, Error, Order, Page, Query, Shape, Verb, serde_json,
+    Adapter, Change, Comparison, Condition, Error, Field, Order, Page, Query, Shape, Type, Value as CsvValue, Verb,
+    Zone, serde_json,
     serde_json::{Value, json},
     testing,
 };
@@ -61,6 +62,7 @@ fn databases_look_identical_from_above() {
     pages(&both);
     writes(&both);
     changes_of_the_source(&both, &server);
+    edges(&both, &server);
 }
 
 fn shapes(both: &Both) {
@@ -321,6 +323,93 @@ fn changes_of_the_source(both: &Both, server: &Server) {
     sqlite.execute_batch(drop).expect("altered");
     for (which, shape) in [Which::Sqlite, Which::Postgresql].into_iter().zip(&shapes) {
         assert_eq!(both.on(which, || read(shape)).expect_err("gone").code, "source_changed");
+    }
+}
+
+/// The ends of what each type holds, read and found by the values that a CSV of the same cells has.
+fn edges(both: &Both, server: &Server) {
+    let columns = [
+        ("id", Type::Integer, "INTEGER PRIMARY KEY", "int PRIMARY KEY"),
+        ("name", Type::String, "TEXT NOT NULL", "text COLLATE \"en-x-icu\" NOT NULL"),
+        ("amount", Type::Decimal, "TEXT", "numeric"),
+        ("big", Type::Decimal, "TEXT", "numeric"),
+        ("count", Type::Integer, "INTEGER", "bigint"),
+        ("ratio", Type::Number, "REAL", "double precision"),
+        ("day", Type::Date, "DATE", "date"),
+        ("at", Type::Datetime, "DATETIME", "timestamptz"),
+        ("flag", Type::Boolean, "INTEGER", "boolean"),
+    ];
+    #[rustfmt::skip]
+    let rows = [
+        ["1", "largest", "99999999999999999999.99", "18446744073709551615", "9007199254740991", "1.5e300", "9999-12-31", "9999-12-31T23:59:59Z", "true"],
+        ["2", "smallest", "-99999999999999999999.99", "-9223372036854775808", "-9007199254740991", "5e-324", "0001-01-01", "0001-01-01T00:00:00Z", "false"],
+        ["3", "null", "", "", "", "", "", "", ""],
+        ["4", "", "-0.001", "-9007199254740993", "0", "-2.5", "1970-01-01", "1970-01-01T00:00:00Z", "false"],
+        ["5", "two\nlines\u{feff} %_\\'\"", "0.07", "1", "7", "1e21", "2024-02-29", "2024-03-02T12:00:00.5Z", "true"],
+    ];
+    let native =
+        columns.map(|(name, _, sqlite, postgresql)| [format!("{name} {sqlite}"), format!("{name} {postgresql}")]);
+    let [sqlite, postgresql] = [0, 1].map(|which| native.each_ref().map(|both| both[which].as_str()).join(", "));
+    let mut script = format!("CREATE TABLE edges ({postgresql});");
+    let database = rusqlite::Connection::open(both.sqlite.file().expect("a file")).expect("opened");
+    database.execute_batch(&format!("CREATE TABLE edges ({sqlite})")).expect("created");
+    let insert = format!("INSERT INTO edges VALUES ({})", vec!["?"; columns.len()].join(", "));
+    for row in rows {
+        let cells = || {
+            columns.iter().zip(row).map(|((name, kind, ..), cell)| (*kind, cell, cell.is_empty() && *name != "name"))
+        };
+        let values = cells().map(|(kind, cell, null)| match kind {
+            _ if null => rusqlite::types::Value::Null,
+            Type::Boolean => i64::from(cell == "true").into(),
+            // SQLite itself is off by a digit where it reads 1.5e300.
+            Type::Number => cell.parse::<f64>().expect("a number").into(),
+            _ => cell.to_owned().into(),
+        });
+        database.execute(&insert, rusqlite::params_from_iter(values)).expect("inserted");
+        let values = cells().map(|(_, cell, null)| match null {
+            true => "NULL".to_owned(),
+            false => format!("'{}'", cell.replace('\'', "''")),
+        });
+        script += &format!("INSERT INTO edges VALUES ({});", values.collect::<Vec<_>>().join(", "));
+    }
+    server.script(&script);
+    // The contract says the types, the database its own names for them.
+    let open = || {
+        let settings = r#"{"connection":"db","table":"edges"}"#;
+        let mut shape = describe(settings)?;
+        for (field, (_, kind, ..)) in shape.fields.iter_mut().zip(&columns) {
+            field.kind = *kind;
+        }
+        Sql::open(settings, &shape)
+    };
+    let csv = |at: usize, cell: &str| {
+        let (name, kind, ..) = columns[at];
+        CsvValue::from_text(cell, &Field::new(name, kind).nullable(name != "name"), &Zone::utc()).to_json()
+    };
+    let expected: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            let members = row.iter().enumerate().map(|(at, cell)| format!("\"{}\":{}", columns[at].0, csv(at, cell)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        })
+        .collect();
+    let read = |query: Query| {
+        let page = both.same(|| open().and_then(|table| table.read(&query)).map(show)).expect("a page");
+        let records: Vec<&serde_json::value::RawValue> = serde_json::from_str(&page.0).expect("records");
+        records.into_iter().map(|record| record.get().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(read(Query { limit: 100, ..Query::default() }), expected);
+    for (row, record) in rows.iter().zip(&expected) {
+        for (at, cell) in row.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
+            let value = serde_json::from_str::<Value>(&csv(at, cell)).expect("JSON");
+            let condition = Condition::new(columns[at].0, Comparison::Equals, value);
+            let found = read(Query { conditions: vec![condition], limit: 100, ..Query::default() });
+            assert!(found.contains(record), "{} = {cell}: {found:?}", columns[at].0);
+        }
+    }
+    for (column, descending, first) in [("at", true, 0), ("at", false, 1), ("amount", true, 0), ("ratio", true, 0)] {
+        let order = vec![Order { column: column.to_owned(), descending }];
+        assert_eq!(read(Query { order, limit: 1, ..Query::default() }), [expected[first].clone()], "{column}");
     }
 }
 

@@ -3,7 +3,11 @@
 //! The same reading as the value table's (`weir-plugin-sdk`, `value/datetime.rs`), which a guest cannot run for every
 //! row of a table.
 
-use jiff::{civil, fmt::temporal::Pieces, tz::TimeZone};
+use jiff::{
+    SignedDuration, civil,
+    fmt::temporal::Pieces,
+    tz::{AmbiguousOffset, TimeZone},
+};
 
 /// `2024-05-06T05:08:09.500000000Z`, or nothing where the text is not a point in time.
 pub(super) fn canonical(text: &str, zone: &TimeZone) -> Option<String> {
@@ -16,11 +20,13 @@ pub(super) fn canonical(text: &str, zone: &TimeZone) -> Option<String> {
     }
     let pieces = Pieces::parse(text).ok()?;
     let civil = civil::DateTime::from_parts(pieces.date(), pieces.time()?);
-    let timestamp = match pieces.to_numeric_offset() {
-        Some(offset) => offset.to_timestamp(civil).ok()?,
-        None => zone.to_ambiguous_timestamp(civil).compatible().ok()?,
-    };
-    Some(format!("{timestamp:.9}"))
+    let offset = pieces.to_numeric_offset().unwrap_or_else(|| match zone.to_ambiguous_timestamp(civil).offset() {
+        AmbiguousOffset::Unambiguous { offset } => offset,
+        AmbiguousOffset::Gap { before, .. } | AmbiguousOffset::Fold { before, .. } => before,
+    });
+    // Not by `jiff::Timestamp`, which ends a day before the year 9999 does.
+    let utc = civil.checked_sub(SignedDuration::from_secs(offset.seconds().into())).ok()?;
+    (0..=9999).contains(&utc.year()).then(|| format!("{utc:.9}Z"))
 }
 
 /// `UTC`, an offset or an IANA name.
@@ -47,7 +53,17 @@ mod tests {
         ] {
             assert_eq!(canonical(text, &vienna).as_deref(), Some("2024-07-06T05:08:09.500000000Z"), "{text}");
         }
-        for text in ["2024-07-06", "noon", "", "20240706T070809"] {
+        for (text, expected) in [
+            ("9999-12-31 23:59:59+00", "9999-12-31T23:59:59.000000000Z"),
+            ("9999-12-31 23:59:59", "9999-12-31T22:59:59.000000000Z"),
+            ("2024-10-27 02:30:00", "2024-10-27T00:30:00.000000000Z"),
+            ("2024-03-31 02:30:00", "2024-03-31T01:30:00.000000000Z"),
+            ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000000000Z"),
+        ] {
+            assert_eq!(canonical(text, &vienna).as_deref(), Some(expected), "{text}");
+        }
+        let beyond = ["9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00"];
+        for text in ["2024-07-06", "noon", "", "20240706T070809"].into_iter().chain(beyond) {
             assert_eq!(canonical(text, &vienna), None, "{text}");
         }
     }
