@@ -167,9 +167,9 @@ impl<'a> Column<'a> {
                 }
                 builder.bind(value.as_ref())
             }
-            (Dialect::Postgresql, Value::Date(value)) => format!("{}::date", builder.bind(value.as_ref())),
+            (Dialect::Postgresql, Value::Date(value)) => format!("{}::date", builder.bind(with_era(value))),
             (Dialect::Postgresql, Value::Datetime(value)) => {
-                format!("{}::timestamptz", builder.bind(value.to_string()))
+                format!("{}::timestamptz", builder.bind(with_era(&value.to_string())))
             }
         })
     }
@@ -254,6 +254,11 @@ impl<'a> Column<'a> {
         let place = builder.bind(self.zone);
         if self.zone.starts_with(['+', '-']) { format!("{place}::interval") } else { place }
     }
+}
+
+/// PostgreSQL has no year 0000: the year before 0001 is 1 BC.
+fn with_era(text: &str) -> String {
+    text.strip_prefix("0000").map_or_else(|| text.to_owned(), |rest| format!("0001{rest} BC"))
 }
 
 /// The name of a type as the catalogue spelt it. It comes from the recorded shape and stands in the text of a

@@ -156,8 +156,11 @@ fn matches(both: &Both) {
         ("active", IsEmpty, json!(true), "2,7"),
         ("day", AtLeast, json!("2024-02-29"), "1,4,7"),
         ("day", Equals, json!("2024-02-29"), "1,7"),
+        ("day", AtMost, json!("0000-02-29"), ""),
         ("at", Equals, json!("2024-05-06T09:08:09+02:00"), "1"),
         ("at", AtLeast, json!("2024-05-06T07:08:09.2Z"), "3,5"),
+        ("at", AtLeast, json!("0000-02-29T00:00:00Z"), "1,3,4,5"),
+        ("at", AtMost, json!("9999-12-31T23:59:59.5Z"), "1,3,4,5"),
         ("at", IsEmpty, json!(true), "2,6,7"),
         ("tags", IsEmpty, json!(true), "2"),
     ] {
