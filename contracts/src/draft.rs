@@ -72,6 +72,8 @@ struct Drafter<'a> {
     one: String,
     /// `customers`, for the list and the collection.
     many: String,
+    /// Column → name of its fields.
+    names: BTreeMap<&'a str, String>,
     notes: Vec<String>,
 }
 
@@ -86,7 +88,8 @@ impl<'a> Drafter<'a> {
             let names: Vec<&str> = hidden.iter().map(|field| field.key.as_str()).collect();
             notes.push(format!("Left out, since the name looks like a secret: {}.", names.join(", ")));
         }
-        Self { input, columns, hidden, one, many, notes }
+        let names = field_names(input.shape);
+        Self { input, columns, hidden, one, many, names, notes }
     }
 
     fn write(mut self) -> Draft {
@@ -139,12 +142,11 @@ impl<'a> Drafter<'a> {
             return;
         }
         let key: Vec<&Field> = shape.key.iter().filter_map(|key| shape.field(key)).collect();
-        let usable = |field: &&Field| field_name(&field.key).is_some() && can(shape, field, "equals");
-        if key.len() != shape.key.len() || !key.iter().all(usable) {
+        if key.len() != shape.key.len() || !key.iter().all(|field| can(shape, field, "equals")) {
             self.notes.push("The key cannot be asked for, so there is no lookup.".to_owned());
             return;
         }
-        let names: Vec<&str> = key.iter().map(|field| field.key.as_str()).collect();
+        let names: Vec<String> = key.iter().map(|field| words::visible(&field.key)).collect();
         self.head(
             text,
             "get",
@@ -154,8 +156,8 @@ impl<'a> Drafter<'a> {
         );
         for field in key {
             let typed = self.type_of(field, false);
-            let _ =
-                writeln!(text, "      - {{ name: {}, {typed}, required: true{} }}", scalar(&field.key), help(field));
+            let (name, column) = (scalar(self.name(field)), self.column_of(field));
+            let _ = writeln!(text, "      - {{ name: {name}, {typed}{column}, required: true{} }}", help(field));
         }
     }
 
@@ -165,18 +167,8 @@ impl<'a> Drafter<'a> {
         }
         let mut taken: HashSet<String> = ["limit", "cursor"].map(str::to_owned).into();
         let mut lines = Vec::new();
-        let mut unfit = Vec::new();
         for field in &self.columns {
-            match field_name(&field.key) {
-                Some(_) => self.filters(field, &mut taken, &mut lines),
-                None => unfit.push(name::quoted(&field.key)),
-            }
-        }
-        if !unfit.is_empty() {
-            self.notes.push(format!(
-                "Not filtered by {}: the name is no field name. Add a field with `column:` to do so.",
-                unfit.join(", ")
-            ));
+            self.filters(field, &mut taken, &mut lines);
         }
         if lines.len() > FILTERS_MAX {
             self.notes.push(format!("Only the first {FILTERS_MAX} of {} filters are in the list.", lines.len()));
@@ -212,7 +204,7 @@ impl<'a> Drafter<'a> {
             let matched = if comparison == "equals" { String::new() } else { format!(", match: {comparison}") };
             lines.push(format!("{{ name: {}, {typed}{column}{matched}{help} }}", scalar(&named)));
         };
-        let key = field.key.clone();
+        let key = self.name(field).to_owned();
         match field.kind {
             Type::String if self.choices(field).is_some() => {
                 add(key, "equals", self.type_of(field, false), help(field))
@@ -245,19 +237,26 @@ impl<'a> Drafter<'a> {
             if let Some(reason) = &self.input.shape.capabilities.read_only {
                 self.notes.push(format!("No tool writes: {}.", reason.trim_end_matches('.')));
             }
+            let lacking = self.lacking();
+            if self.input.shape.capabilities.write.iter().any(|verb| verb == "create") && !lacking.is_empty() {
+                self.notes.push(format!(
+                    "There is no create, since it needs a value for {}: add one with a field for each.",
+                    lacking.join(", ")
+                ));
+            }
             return;
         }
         let mut lines = Vec::new();
         let is_key = |field: &Field| self.input.shape.key.contains(&field.key);
-        for field in self.columns.iter().filter(|field| field_name(&field.key).is_some()) {
+        for field in &self.columns {
             // The source makes these up itself.
             if field.generated && is_key(field) {
                 continue;
             }
-            let typed = match field.kind {
-                Type::Json | Type::Record | Type::List => continue,
-                _ => self.type_of(field, true),
-            };
+            if !is_plain(field) {
+                continue;
+            }
+            let typed = self.type_of(field, true);
             let nullable = field.nullable && !is_key(field);
             let required = !nullable && !field.generated;
             let flags = match (required, nullable) {
@@ -265,7 +264,8 @@ impl<'a> Drafter<'a> {
                 (false, true) => ", nullable: true",
                 (false, false) => "",
             };
-            lines.push(format!("{{ name: {}, {typed}{flags}{} }}", scalar(&field.key), help(field)));
+            let (name, column) = (scalar(self.name(field)), self.column_of(field));
+            lines.push(format!("{{ name: {name}, {typed}{column}{flags}{} }}", help(field)));
         }
         if lines.is_empty() {
             return;
@@ -288,10 +288,30 @@ impl<'a> Drafter<'a> {
     }
 
     fn can_write(&self) -> bool {
-        let writable = |field: &&Field| {
-            field_name(&field.key).is_some() && !matches!(field.kind, Type::Json | Type::Record | Type::List)
-        };
-        self.input.shape.capabilities.write.iter().any(|verb| verb == "create") && self.columns.iter().any(writable)
+        self.input.shape.capabilities.write.iter().any(|verb| verb == "create")
+            && self.columns.iter().any(|field| is_plain(field))
+            && self.lacking().is_empty()
+    }
+
+    /// Columns that a create needs and that the draft has no field for.
+    fn lacking(&self) -> Vec<String> {
+        let shape = self.input.shape;
+        let has_field = |field: &Field| is_plain(field) && self.columns.iter().any(|column| column.key == field.key);
+        let lacking = shape.fields.iter().filter(|field| shape.needs(field, self.input.adapter) && !has_field(field));
+        lacking.map(|field| name::quoted(&field.key)).collect()
+    }
+
+    /// What a column's own fields are called.
+    fn name<'b>(&'b self, field: &'b Field) -> &'b str {
+        self.names.get(field.key.as_str()).map_or(&field.key, String::as_str)
+    }
+
+    /// `, column: …` where the name does not say it.
+    fn column_of(&self, field: &Field) -> String {
+        match self.name(field) == field.key {
+            true => String::new(),
+            false => format!(", column: {}", scalar(&field.key)),
+        }
     }
 
     fn spoken_one(&self) -> String {
@@ -321,9 +341,27 @@ impl<'a> Drafter<'a> {
     }
 }
 
-/// A column's name where it may be a field's too.
-fn field_name(key: &str) -> Option<&str> {
-    name::check_field(key).is_ok().then_some(key)
+/// Names of the columns' fields, no two alike: the column's own where it may be one, else one made from it
+/// (`Part No` → `Part_No`).
+fn field_names(shape: &Shape) -> BTreeMap<&str, String> {
+    let own = shape.fields.iter().map(|field| field.key.as_str()).filter(|key| name::check_field(key).is_ok());
+    let mut names: BTreeMap<&str, String> = own.map(|key| (key, key.to_owned())).collect();
+    let mut taken: HashSet<String> = names.values().cloned().collect();
+    for field in &shape.fields {
+        if names.contains_key(field.key.as_str()) {
+            continue;
+        }
+        let stem = words::field(&field.key);
+        let numbered = (2..).map(|number| format!("{stem}_{number}"));
+        let name = std::iter::once(stem.clone()).chain(numbered).find(|name| taken.insert(name.clone()));
+        names.insert(&field.key, name.expect("numbers do not end"));
+    }
+    names
+}
+
+/// One value in one field.
+fn is_plain(field: &Field) -> bool {
+    !matches!(field.kind, Type::Json | Type::Record | Type::List)
 }
 
 fn can(shape: &Shape, field: &Field, comparison: &str) -> bool {

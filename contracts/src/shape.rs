@@ -60,6 +60,17 @@ impl Shape {
         self.fields.iter().find(|field| field.key == key)
     }
 
+    /// Whether a create without this column is certain to fail. Only what an adapter has seen of a strict source counts:
+    /// an outside world describes its answers, a shape by hand may leave out what the source fills, and a sheet takes
+    /// an empty text.
+    pub(crate) fn needs(&self, field: &Field, adapter: &str) -> bool {
+        let is_certain = match adapter {
+            "sheet" => field.kind != Type::String || self.key.contains(&field.key),
+            _ => field.native.is_some(),
+        };
+        is_certain && !field.nullable && !field.generated && !self.capabilities.open_world
+    }
+
     /// Puts in what a contract knows better than the source.
     pub fn apply(&mut self, overrides: &[Override]) {
         for change in overrides {

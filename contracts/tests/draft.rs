@@ -58,6 +58,77 @@ fn a_good_draft() {
     assert!(!contract.collections[0].published.contains(&"api_token".to_owned()));
 }
 
+/// Headers as people write them: every column gets its fields, and no two are called alike.
+#[test]
+fn headers_with_spaces() {
+    let shape = Shape::read(
+        &json!({
+            "name": "parts",
+            "fields": [
+                { "key": "Part No", "type": "string" },
+                { "key": "Part_No", "type": "string", "nullable": true },
+                { "key": "In\tStock", "type": "integer" },
+                { "key": "In  Stock", "type": "boolean" },
+                { "key": "商品 名", "type": "string" },
+                { "key": "Added\u{2028}on", "type": "date" },
+                { "key": "ü ".repeat(80), "type": "decimal" },
+            ],
+            "key": ["Part No"],
+        })
+        .to_string(),
+    )
+    .expect("a shape");
+    let draft = drafted("parts", &shape, &BTreeMap::new());
+    assert!(draft.notes.is_empty(), "{:?}", draft.notes);
+    let contract = check_compiles(&draft, &shape);
+    assert_eq!(contract.tools[0].description, "Finds one part by Part No.");
+    let inputs = |tool: usize| {
+        let binding = contract.tools[tool].binding.as_ref().expect("bound");
+        binding.inputs.iter().map(|input| input.field.as_str()).collect::<Vec<_>>()
+    };
+    let long = ["ü"; 25].join("_") + "_";
+    let (least, most) = (format!("min_{long}"), format!("max_{long}"));
+    assert_eq!(inputs(0), ["Part_No_2"]);
+    assert_eq!(
+        inputs(1),
+        [
+            "Part_No_2",
+            "Part_No",
+            "min_In_Stock",
+            "max_In_Stock",
+            "In_Stock_2",
+            "商品_名",
+            "Added_on_from",
+            "Added_on_to",
+            &least,
+            &most
+        ]
+    );
+    assert_eq!(inputs(2), ["Part_No_2", "Part_No", "In_Stock", "In_Stock_2", "商品_名", "Added_on", &long]);
+}
+
+/// A column that a create needs is hidden: a create without it would fail every time.
+#[test]
+fn no_create_that_cannot_work() {
+    let shape = Shape::read(
+        &json!({
+            "name": "users",
+            "fields": [
+                { "key": "id", "type": "integer", "generated": true },
+                { "key": "name", "type": "string" },
+                { "key": "password_hash", "type": "integer" },
+            ],
+            "key": ["id"],
+        })
+        .to_string(),
+    )
+    .expect("a shape");
+    let draft = drafted("users", &shape, &BTreeMap::new());
+    assert!(draft.notes.iter().any(|note| note.contains("create") && note.contains("password_hash")));
+    let contract = check_compiles(&draft, &shape);
+    assert_eq!(contract.tools.len(), 2);
+}
+
 #[test]
 fn names_become_contract_names() {
     for (name, expected) in [

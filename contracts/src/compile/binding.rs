@@ -57,6 +57,9 @@ impl<'s> Target<'s> {
         if matches!(self.verb, Verb::Update | Verb::Delete) {
             self.check_key(form, bound, problems);
         }
+        if self.verb == Verb::Create && bound.iter().all(Option::is_some) {
+            self.check_needed(form, bound, problems);
+        }
         for param in self.params().iter().filter(|param| param.required) {
             let given = form.fields.iter().zip(bound).any(|(field, bound)| {
                 field.required && bound.as_ref().is_some_and(|bound| bound.to == Destination::Param(param.name.clone()))
@@ -227,6 +230,26 @@ impl<'s> Target<'s> {
         };
         let message = format!("the source cannot do '{comparison}' on column '{}'", column.key);
         problems.add_hint(place.to_owned(), message, hint);
+    }
+
+    /// A create that lacks a column would fail at the source, whatever the arguments.
+    fn check_needed(&self, form: &form::Tool, bound: &[Option<Bound<'s>>], problems: &mut Problems) {
+        let shape = &self.collection.shape;
+        let is_given = |column: &shape::Field| {
+            let mut given = bound.iter().flatten().map(|bound| &bound.to);
+            given.any(|to| matches!(to, Destination::Column(bound) if *bound == column.key))
+        };
+        let needed = shape.fields.iter().filter(|field| shape.needs(field, &self.collection.adapter));
+        let lacking: Vec<String> =
+            needed.filter(|column| !is_given(column)).map(|column| name::quoted(&column.key)).collect();
+        if lacking.is_empty() {
+            return;
+        }
+        let (columns, have) = if lacking.len() == 1 { ("column", "has") } else { ("columns", "have") };
+        let message = format!("a create needs a value for the {columns} {}, which {have} no field", lacking.join(", "));
+        let hint = "add a field, required or with a `default:`; if the source fills it by itself, say \
+                    `nullable: true` under the collection's `shape:`";
+        problems.add_hint(format!("{}/fields", form.place), message, hint);
     }
 
     /// Update and delete reach one record: every key column has a required field; an update has something to change.

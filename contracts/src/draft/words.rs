@@ -1,4 +1,6 @@
-//! Names of tools out of names of files and tables.
+//! Names of tools and fields out of names of files, tables and columns.
+
+use crate::name;
 
 /// Letters of other scripts that have a plain relative; everything else not ASCII becomes a gap.
 pub(super) fn ascii(name: &str) -> String {
@@ -26,6 +28,18 @@ pub(super) fn tool_part(name: &str) -> String {
         name.chars().map(|character| if character.is_ascii_alphanumeric() { character } else { '_' }).collect();
     let made = limited(made.trim_matches('_'), 32);
     if made.is_empty() { "records".to_owned() } else { made }
+}
+
+/// A column's name as it is seen: nothing invisible, and every gap one space.
+pub(super) fn visible(name: &str) -> String {
+    let spaced = name.chars().filter(|next| next.is_whitespace() || !name::is_invisible(*next)).collect::<String>();
+    spaced.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// `Part No` → `Part_No`, in any script, and short enough for what filters put around it.
+pub(super) fn field(name: &str) -> String {
+    let made: String = visible(name).replace(' ', "_").chars().take(50).collect();
+    if made.is_empty() { "column".to_owned() } else { made }
 }
 
 /// At most so many characters, and no gap at the end.
@@ -69,6 +83,20 @@ pub(super) fn capital(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields() {
+        for (column, name) in [
+            ("Part No", "Part_No"),
+            (" In \t\n Stock\u{a0}", "In_Stock"),
+            ("商品\u{3000}番号", "商品_番号"),
+            ("a\u{200b}b", "ab"),
+            ("\u{3000}", "column"),
+        ] {
+            assert_eq!(field(column), name);
+        }
+        assert!(crate::name::check_field(&field(&"ü ".repeat(128))).is_ok());
+    }
 
     #[test]
     fn one_of_many() {

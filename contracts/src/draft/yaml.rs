@@ -1,5 +1,7 @@
 //! Values as YAML on one line. A writer of ours, since serde-saphyr's knows no mixture of styles and comments.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 /// Plain where no YAML reader could take it for anything else, else in double quotes.
@@ -12,11 +14,16 @@ pub(super) fn scalar(text: &str) -> String {
     match plain {
         true => text.to_owned(),
         // A JSON string is a YAML string.
-        false => Value::String(text.to_owned())
-            .to_string()
-            .replace('\u{7f}', "\\u007F")
-            .replace('\u{85}', "\\u0085")
-            .replace('\u{feff}', "\\uFEFF"),
+        false => Value::String(text.to_owned()).to_string().chars().fold(String::new(), |mut out, next| {
+            match next {
+                // What YAML takes for no character or for a line's end.
+                '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                    let _ = write!(out, "\\u{:04X}", u32::from(next));
+                }
+                next => out.push(next),
+            }
+            out
+        }),
     }
 }
 
