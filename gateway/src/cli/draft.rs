@@ -134,11 +134,17 @@ pub(super) fn file_config(file: &Path, write: bool, settings: &Settings) -> Resu
     Ok(config)
 }
 
-/// Drafts the file's contract and serves it.
+/// Drafts the file's contract and serves it; without the right to write it gets no writing tools.
 pub(super) async fn serve_file(started: &start::Started, file: &Path) -> Result<(), Failure> {
     let source = file_source(file)?;
     let shape = shape(&started.gateway, &source).await?;
-    let drafted = draft(&started.gateway, &source, &shape).await?;
+    let mut offered = shape.clone();
+    let sheet = started.gateway.config().plugins.get("sheet");
+    if !matches!(sheet.and_then(|plugin| plugin.grants.get(CONNECTION)), Some(Grant::Write)) {
+        offered.capabilities.write.clear();
+        offered.capabilities.read_only.get_or_insert_with(|| "the file is served without --write".to_owned());
+    }
+    let drafted = draft(&started.gateway, &source, &offered).await?;
     for note in &drafted.notes {
         tracing::info!("{note}");
     }
