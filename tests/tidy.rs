@@ -23,6 +23,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("weir-sql", &["weir-plugin-sdk"]),
     ("weir-rest", &["weir-plugin-sdk"]),
     ("weir-guest-misbehaving", &["weir-plugin-sdk"]),
+    ("weir-guest-probe", &[]),
     ("weir-guest-tiny", &["weir-plugin-sdk"]),
     ("weir-tests", &[]),
     ("xtask", &[]),
@@ -38,7 +39,7 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("sqlx", &["weir-connections", "weir-tests"]),
     ("reqwest", &["weir-connections", "weir", "weir-tests"]),
     ("tokio", &["weir-connections", "weir-plugin-host", "weir", "weir-tests"]),
-    ("wit-bindgen", &["weir-plugin-sdk"]),
+    ("wit-bindgen", &["weir-plugin-sdk", "weir-guest-probe"]),
     ("jsonschema", &["weir-contracts", "weir-tests"]),
 ];
 
