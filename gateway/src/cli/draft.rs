@@ -52,7 +52,7 @@ struct Source {
 }
 
 /// The connection that a file or a URL on the command line becomes.
-const CONNECTION: &str = "source";
+pub(super) const CONNECTION: &str = "source";
 /// Rows looked at for low-cardinality columns.
 const ROWS_MAX: usize = 20_000;
 const PAGE_ROWS: u32 = 1000;

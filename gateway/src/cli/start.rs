@@ -65,6 +65,12 @@ pub(super) async fn gateway(config: Config) -> Result<Started, Failure> {
         problems.into_iter().map(|(name, what)| Problem::new("weir.toml", place(&name), what)).collect::<Vec<_>>()
     })?;
     let state = &config.folders.state;
+    // A spreadsheet of the command line may lie anywhere; only that one file is named to its adapter.
+    if let Some(name) = connections.reaching(state).filter(|name| *name != super::draft::CONNECTION) {
+        let message = format!("reaches Weir's own state in {}", state.display());
+        let problem = Problem::new("weir.toml", format!("/connections/{name}"), message);
+        return Err(vec![problem.hint("keep data and `[folders] state` apart")].into());
+    }
     let host = Host::new(
         HostConfig {
             plugins: config.folders.plugins.clone(),
