@@ -7,6 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 
 pub use listing::{BadCursor, ListShape, Listing, Page, ServerInfo};
 pub use tool::CatalogueTool;
+use tool::Sources;
 use weir_contracts::Contract;
 
 /// Built once per snapshot; calls and listings only read it.
@@ -27,8 +28,9 @@ impl Catalogue {
         let mut by_contract = HashMap::new();
         let mut every = Vec::new();
         for contract in contracts {
+            let sources = Sources::of(contract);
             let own: Vec<Arc<CatalogueTool>> =
-                contract.tools.iter().map(|tool| CatalogueTool::prepare(contract, tool, previous)).collect();
+                contract.tools.iter().map(|tool| CatalogueTool::prepare(contract, tool, &sources, previous)).collect();
             by_contract.insert(contract.name.as_str().into(), Listing::new(ServerInfo::of(contract), own.clone()));
             for tool in own {
                 tools.insert(tool.name.as_ref().into(), tool.clone());

@@ -34,13 +34,15 @@ pub struct Folders {
     pub contracts: PathBuf,
     /// Plugins: `*.wasm`.
     pub plugins: PathBuf,
-    /// Recorded shapes, compiled plugins, the key that seals cursors.
+    /// Recorded shapes and the key that seals cursors.
     pub state: PathBuf,
+    /// Compiled plugins; `plugins` in the state folder by default. Gateways of one user may share it.
+    pub cache: Option<PathBuf>,
 }
 
 impl Default for Folders {
     fn default() -> Self {
-        Self { contracts: "contracts".into(), plugins: "plugins".into(), state: ".weir".into() }
+        Self { contracts: "contracts".into(), plugins: "plugins".into(), state: ".weir".into(), cache: None }
     }
 }
 

@@ -1,5 +1,6 @@
 //! One line per MCP method.
 
+mod absent;
 mod call;
 mod changes;
 mod discover;
@@ -26,8 +27,10 @@ use crate::{
     wire::{Id, Params, RpcError, Version},
 };
 
-/// What we advertise, in both eras: no prompts, no resources, no logging.
+/// What we advertise: no logging, no completion. Modern clients are also told of prompts and resources, whose lists
+/// are empty; see [`absent`].
 const CAPABILITIES: &str = r#"{"tools":{"listChanged":true}}"#;
+const CAPABILITIES_MODERN: &str = r#"{"tools":{"listChanged":true},"prompts":{},"resources":{}}"#;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -37,6 +40,11 @@ pub enum Method {
     ListTools,
     CallTool,
     Listen,
+    ListPrompts,
+    GetPrompt,
+    ListResources,
+    ListResourceTemplates,
+    ReadResource,
 }
 
 /// The method of that name in that era.
@@ -48,6 +56,11 @@ pub fn find(method: &str, modern: bool) -> Option<Method> {
         ("tools/list", _) => Method::ListTools,
         ("tools/call", _) => Method::CallTool,
         ("subscriptions/listen", true) => Method::Listen,
+        ("prompts/list", true) => Method::ListPrompts,
+        ("prompts/get", true) => Method::GetPrompt,
+        ("resources/list", true) => Method::ListResources,
+        ("resources/templates/list", true) => Method::ListResourceTemplates,
+        ("resources/read", true) => Method::ReadResource,
         _ => return None,
     })
 }
@@ -90,6 +103,10 @@ pub fn answer<'a>(place: &Place, subscriptions: &Subscriptions, request: Request
         Method::ListTools => Reply::Answer(list::answer(place, place.listing(&snapshot)?, &request)?),
         Method::CallTool => Reply::Call(Call::read(request)?),
         Method::Listen => Reply::Subscribe(subscriptions.open(place, &request)?),
+        Method::ListPrompts | Method::ListResources | Method::ListResourceTemplates => {
+            Reply::Answer(absent::list(place, place.listing(&snapshot)?, &request))
+        }
+        Method::GetPrompt | Method::ReadResource => return Err(absent::read(&request)),
     })
 }
 

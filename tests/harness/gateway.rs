@@ -105,7 +105,8 @@ impl House {
     fn write_config(&self) -> PathBuf {
         let plugins = self.plugins.display();
         let text = format!(
-            "[folders]\ncontracts = \"contracts\"\nplugins = \"{plugins}\"\nstate = \"state\"\n\n{}",
+            "[folders]\ncontracts = \"contracts\"\nplugins = \"{plugins}\"\nstate = \"state\"\ncache = \"{}\"\n\n{}",
+            place::cache().join("compiled").display(),
             self.config
         );
         let path = self.folder.path().join("weir.toml");

@@ -211,7 +211,7 @@ async fn swaps_under_load_fail_no_call() {
         caller.await.expect("no call fails");
     }
     assert!(answered.load(Ordering::SeqCst) > 16, "only {} calls were answered", answered.load(Ordering::SeqCst));
-    until(&client, if SWAPS % 2 == 0 { "1" } else { "2" }).await;
+    until(&client, if SWAPS.is_multiple_of(2) { "1" } else { "2" }).await;
 }
 
 /// What a swap leaves behind must be given back: memory after many swaps is what it was after a few.

@@ -1,6 +1,9 @@
 //! One published tool, with everything a call needs prepared.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -24,8 +27,14 @@ pub struct CatalogueTool {
 }
 
 impl CatalogueTool {
-    pub(super) fn prepare(contract: &Contract, tool: &Tool, previous: Option<&Catalogue>) -> Arc<Self> {
-        let digest = digest(contract, tool);
+    pub(super) fn prepare(
+        contract: &Contract,
+        tool: &Tool,
+        sources: &Sources,
+        previous: Option<&Catalogue>,
+    ) -> Arc<Self> {
+        let source = tool.binding.as_ref().and_then(|binding| sources.0.get(binding.collection.as_str()));
+        let digest = digest(contract, tool, source);
         if let Some(same) =
             previous.and_then(|old| old.tools.get(tool.name.as_str())).filter(|old| old.digest == digest)
         {
@@ -33,18 +42,7 @@ impl CatalogueTool {
         }
         let bound =
             tool.binding.as_ref().and_then(|binding| Some((binding, contract.collection(&binding.collection)?)));
-        let collection = bound.map(|(_, collection)| {
-            let settings = collection.settings.to_string();
-            let shape = serde_json::to_string(&collection.shape).expect("a shape is plain data");
-            let meaning =
-                hex(&Sha256::new().chain_update(&settings).chain_update([0]).chain_update(&shape).finalize()[..6]);
-            CollectionRef {
-                key: format!("{}@{}/{}#{meaning}", contract.name, contract.version, collection.name).into(),
-                adapter: collection.adapter.as_str().into(),
-                settings: settings.into(),
-                shape: shape.into(),
-            }
-        });
+        let collection = source.cloned();
         let records = bound.map(|(binding, collection)| match &binding.operation {
             None => RecordChecker::new(&collection.shape, &binding.columns),
             Some(name) => {
@@ -105,11 +103,38 @@ impl CatalogueTool {
     }
 }
 
-/// Everything that makes a tool what it is: published bytes, binding, source, limits.
-fn digest(contract: &Contract, tool: &Tool) -> [u8; 32] {
-    let collection = tool.binding.as_ref().and_then(|binding| contract.collection(&binding.collection));
+/// The collections of one contract as the host takes them: written down once, not once per tool.
+pub(super) struct Sources(HashMap<String, CollectionRef>);
+
+impl Sources {
+    pub(super) fn of(contract: &Contract) -> Self {
+        let prepared = contract.collections.iter().map(|collection| {
+            let settings = collection.settings.to_string();
+            let shape = serde_json::to_string(&collection.shape).expect("a shape is plain data");
+            let meaning = Sha256::new().chain_update(&settings).chain_update([0]).chain_update(&shape).finalize();
+            let key = format!("{}@{}/{}#{}", contract.name, contract.version, collection.name, hex(&meaning[..6]));
+            let prepared = CollectionRef {
+                key: key.into(),
+                adapter: collection.adapter.as_str().into(),
+                settings: settings.into(),
+                shape: shape.into(),
+            };
+            (collection.name.clone(), prepared)
+        });
+        Self(prepared.collect())
+    }
+}
+
+/// Everything that makes a tool what it is: published bytes, binding, source, limits. The source's key names its
+/// settings and its shape by their digest.
+fn digest(contract: &Contract, tool: &Tool, source: Option<&CollectionRef>) -> [u8; 32] {
+    let Tool { name, title, description, verb, input_schema, output_schema, annotations, binding, limits, say, text } =
+        tool;
     Sha256::new()
-        .chain_update(format!("{} {} {tool:?} {collection:?}", contract.name, contract.version))
+        .chain_update(format!("{}@{} {name:?} {title:?} {description:?} {verb:?}", contract.name, contract.version))
+        .chain_update(format!("{annotations:?} {binding:?} {limits:?} {say:?} {text:?} {:?}", source.map(|at| &at.key)))
+        .chain_update(input_schema.to_string())
+        .chain_update(output_schema.as_ref().map(Value::to_string).unwrap_or_default())
         .finalize()
         .into()
 }

@@ -74,7 +74,7 @@ pub(super) async fn gateway(config: Config) -> Result<Started, Failure> {
     let host = Host::new(
         HostConfig {
             plugins: config.folders.plugins.clone(),
-            cache: state.join("plugins"),
+            cache: config.folders.cache.clone().unwrap_or_else(|| state.join("plugins")),
             plugin: config.plugins.clone(),
             instances_max: 256,
             parked_bytes_max: 512 << 20,

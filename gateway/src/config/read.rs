@@ -30,6 +30,7 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
             contracts: base.join(folders.contracts),
             plugins: base.join(folders.plugins),
             state: base.join(folders.state),
+            cache: folders.cache.map(|folder| base.join(folder)),
         },
         http: reader.section(&mut table, "http"),
         limits: reader.section(&mut table, "limits"),

@@ -1,6 +1,6 @@
 //! `server/discover`: what this endpoint is and speaks, cacheable.
 
-use super::{CAPABILITIES, Place, Request, list};
+use super::{CAPABILITIES_MODERN, Place, Request, list};
 use crate::{
     catalogue::Listing,
     wire::{ResultWriter, Version},
@@ -11,7 +11,7 @@ pub(super) fn answer(place: &Place, listing: &Listing, request: &Request<'_>) ->
     result.string("resultType", "complete");
     // Modern versions alone: who picks one from here will send `_meta` with every request.
     let versions = Version::MODERN.map(|version| format!("\"{}\"", version.as_str())).join(",");
-    result.json("supportedVersions", &format!("[{versions}]")).json("capabilities", CAPABILITIES);
+    result.json("supportedVersions", &format!("[{versions}]")).json("capabilities", CAPABILITIES_MODERN);
     if let Some(instructions) = &listing.server.instructions {
         result.string("instructions", instructions);
     }

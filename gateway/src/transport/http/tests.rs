@@ -170,7 +170,7 @@ async fn discover_list_and_call() {
     assert_eq!(
         discovered,
         json!({"jsonrpc":"2.0","id":"d","result":{"resultType":"complete","supportedVersions":["2026-07-28"],
-            "capabilities":{"tools":{"listChanged":true}},"ttlMs":30000,"cacheScope":"public",
+            "capabilities":{"tools":{"listChanged":true},"prompts":{},"resources":{}},"ttlMs":30000,"cacheScope":"public",
             "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"desk","title":"The title","version":"1.0.0"}}}})
     );
     let first = server.modern("/mcp", "1", "tools/list", "").await.json();
@@ -302,10 +302,20 @@ async fn modern_refusals() {
         "resources/subscribe",
         "resources/unsubscribe",
         "tools/nope",
-        "prompts/list",
         "completion/complete",
     ] {
         server.modern("/mcp", "\"x\"", method, "").await.refused(404, -32601, json!("x"));
+    }
+
+    // Prompts and resources: empty, and nothing to read.
+    for (method, member) in [
+        ("prompts/list", "prompts"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+    ] {
+        let result = server.modern("/mcp", "1", method, "").await.json()["result"].take();
+        assert_eq!(result[member], json!([]), "{method}");
+        assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(30000), &json!("public")), "{method}");
     }
     server.stop().await;
 }

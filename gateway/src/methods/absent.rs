@@ -1,0 +1,28 @@
+//! Prompts and resources: lists that are empty, so that a client which asks for everything a server may have is
+//! answered alike, and cached alike. There is nothing to read by name.
+
+use super::{Method, Place, Request, list};
+use crate::{
+    catalogue::Listing,
+    wire::{ResultWriter, RpcError},
+};
+
+pub(super) fn list(place: &Place, listing: &Listing, request: &Request<'_>) -> Vec<u8> {
+    let member = match request.method {
+        Method::ListPrompts => "prompts",
+        Method::ListResources => "resources",
+        _ => "resourceTemplates",
+    };
+    let mut result = ResultWriter::new(&request.id, 384);
+    result.string("resultType", "complete").json(member, "[]");
+    list::write_cache(&mut result, place);
+    list::write_server(&mut result, &listing.server);
+    result.finish()
+}
+
+pub(super) fn read(request: &Request<'_>) -> RpcError {
+    RpcError::invalid_params(match request.method {
+        Method::GetPrompt => "there is no such prompt: this server has tools only",
+        _ => "there is no such resource: this server has tools only",
+    })
+}
