@@ -18,4 +18,7 @@ pub mod registry;
 pub mod snapshot;
 pub mod telemetry;
 
+#[cfg(test)]
+mod testing;
+
 pub use gateway::Gateway;

@@ -2,5 +2,3 @@
 
 pub mod http;
 pub mod stdio;
-#[cfg(test)]
-mod testing;

@@ -1,3 +1,5 @@
+//! Sessions are bounded, bound to their caller, and end.
+
 use super::*;
 
 const ANY: Option<Arc<str>> = None;

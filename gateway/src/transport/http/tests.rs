@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::transport::testing;
+use crate::testing;
 
 const META: &str =
     r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;

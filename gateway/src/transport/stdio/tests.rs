@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader, DuplexStream, Lines as TokioLines, ReadHalf, WriteHalf, split};
 
 use super::*;
-use crate::transport::testing;
+use crate::testing;
 
 const META: &str =
     r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;

@@ -1,3 +1,5 @@
+//! Messages as they may arrive, as data.
+
 use super::*;
 
 #[track_caller]

@@ -1,3 +1,5 @@
+//! Which hosts and origins are let in, as data.
+
 use super::*;
 
 fn access(hosts: &[&str], origins: &[&str], public_url: Option<&str>, listen: &str) -> anyhow::Result<Access> {
