@@ -241,9 +241,14 @@ fn base64(bytes: &[u8]) -> String {
 
 /// A plain HTTP client, for what no MCP client would send.
 pub fn http() -> reqwest::Client {
+    choose_tls();
+    reqwest::Client::builder().no_proxy().tcp_nodelay(true).build().expect("a client without settings")
+}
+
+/// Every HTTP client of this process needs it, `rmcp`'s too.
+pub fn choose_tls() {
     static TLS: Once = Once::new();
     TLS.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
-    reqwest::Client::builder().no_proxy().tcp_nodelay(true).build().expect("a client without settings")
 }
 
 fn next_id() -> u64 {

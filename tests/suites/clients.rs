@@ -9,7 +9,7 @@ use rmcp::{
     transport::{StreamableHttpClientTransport, TokioChildProcess},
 };
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, foreign, schema};
+use weir_tests::{Gateway, House, client, foreign, schema};
 
 use crate::sample;
 
@@ -173,6 +173,7 @@ fn inspector(target: &[String], words: &[&str]) -> Value {
 
 #[tokio::test]
 async fn rmcp_lists_and_calls() {
+    client::choose_tls();
     let house = house();
     let gateway: Gateway = house.serve();
     let http = StreamableHttpClientTransport::from_uri(gateway.url());
