@@ -19,7 +19,7 @@ pub(crate) fn request(settings: &Settings, method: &str, path: String) -> http::
     }
 }
 
-/// Fills `{name}` from the values. None: a value that no path can hold (empty, `.`, `..`), so nothing is there.
+/// Fills `{name}` from the values. None: a value that no path can hold, so nothing is there.
 pub(crate) fn path(template: &str, values: &Map<String, Value>) -> Result<Option<String>, Error> {
     let mut path = String::new();
     let mut rest = template;
@@ -32,7 +32,7 @@ pub(crate) fn path(template: &str, values: &Map<String, Value>) -> Result<Option
             Some(value @ (Value::Number(_) | Value::Bool(_))) => value.to_string(),
             _ => return Err(Error::invalid(format!("The path needs a value for {name:?}.")).field(name)),
         };
-        if text.is_empty() || text == "." || text == ".." || text.contains('\0') {
+        if !fits(&text) {
             return Ok(None);
         }
         path.push_str(before);
@@ -41,6 +41,40 @@ pub(crate) fn path(template: &str, values: &Map<String, Value>) -> Result<Option
     }
     path.push_str(rest);
     Ok(Some(path))
+}
+
+/// False for what the connection refuses in any path, since servers that decode it twice would leave their place:
+/// nothing at all, control characters, and `.` or `..` as a step of the text or of what it decodes to.
+fn fits(text: &str) -> bool {
+    let steps_stay = |text: &[u8]| {
+        text.split(|byte| matches!(byte, b'/' | b'\\')).all(|step| {
+            let name = step.split(|byte| *byte == b';').next().unwrap_or_default();
+            name != b"." && name != b".."
+        })
+    };
+    let whole = |text: &[u8]| !text.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n'));
+    let decoded = decode(text.as_bytes());
+    !text.is_empty() && [text.as_bytes(), &decoded].into_iter().all(|text| whole(text) && steps_stay(text))
+}
+
+/// `%xx` once; anything else stays as it is.
+fn decode(text: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((byte, after)) = rest.split_first() {
+        let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        match (byte, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                decoded.push((high * 16 + low) as u8);
+                rest = &after[2..];
+            }
+            _ => {
+                decoded.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    decoded
 }
 
 /// Everything but letters, digits and `-_.~` becomes `%xx`: a slash, a question mark or a second `%` stays a character.

@@ -192,10 +192,13 @@ fn parameters_stay_in_their_place() {
     let rest = open(POSTS);
     for (id, path) in [
         ("a/b", Some("/posts/a%2Fb")),
-        ("../admin", Some("/posts/..%2Fadmin")),
-        ("%2e%2e", Some("/posts/%252e%252e")),
+        ("50%", Some("/posts/50%25")),
+        ("a..b", Some("/posts/a..b")),
+        ("../admin", None),
+        ("a/..;x/b", None),
+        ("%2e%2e", None),
         ("a?b#c", Some("/posts/a%3Fb%23c")),
-        ("a\r\nb", Some("/posts/a%0D%0Ab")),
+        ("a\r\nb", None),
         ("é", Some("/posts/%C3%A9")),
         ("..", None),
         (".", None),
