@@ -135,7 +135,7 @@ impl Table {
             return index.clone();
         }
         let utc = Zone::utc();
-        let hash_of = |row: Row<'_>| hash(&Value::from_text(row.cell(column), field, &utc));
+        let hash_of = |row: Row<'_>| hash(&crate::select::cell_value(row.cell(column), field, &utc));
         let mut index: Index = self.rows().enumerate().map(|(at, row)| (hash_of(row), at as u32)).collect();
         index.sort_unstable();
         let index = Rc::new(index);
