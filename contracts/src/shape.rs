@@ -68,7 +68,9 @@ impl Shape {
             "sheet" => field.kind != Type::String || self.key.contains(&field.key),
             _ => field.native.is_some(),
         };
-        is_certain && !field.nullable && !field.generated && !self.capabilities.open_world
+        // A key is never null, whatever the source says of the column.
+        let may_be_null = field.nullable && !self.key.contains(&field.key);
+        is_certain && !may_be_null && !field.generated && !self.capabilities.open_world
     }
 
     /// Puts in what a contract knows better than the source.
