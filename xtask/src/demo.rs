@@ -25,7 +25,7 @@ pub(crate) fn run(workshop: &Workshop, port: u16) -> Result<(), Failure> {
     let steps = &workshop.steps;
     thread::scope(|scope| {
         let toolchain = scope.spawn(|| plugins::prepare(workshop));
-        let build = steps.command("build", &mut workshop.cargo(&["build", "--workspace", "--bins", "--locked"]));
+        let build = steps.command("build", &mut workshop.cargo(&["build", "--workspace", "--all-targets", "--locked"]));
         let toolchain = toolchain.join().unwrap_or_else(|_| Err("preparing the wasm toolchain panicked".into()));
         build.and(toolchain)
     })?;
