@@ -1,23 +1,30 @@
-//! A compiled contract: what the gateway serves and follows.
+//! A compiled contract: what the gateway serves and follows, and what it keeps of a published version.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::{form::Override, shape::Shape, values};
+use crate::{form::Override, name, shape::Shape, values};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Contract {
+    /// Empty for bare forms.
     pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// [`Version::FIRST`] from the compiler; the gate assigns the next one.
     pub version: Version,
     pub collections: Vec<Collection>,
     pub tools: Vec<Tool>,
 }
 
 /// A source as this contract version sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Collection {
     pub name: String,
     pub adapter: String,
@@ -28,24 +35,33 @@ pub struct Collection {
     pub published: Vec<String>,
     pub write: bool,
     /// What the contract says about columns beside the source; applied to a live shape before it is compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<Override>,
 }
 
 /// One callable entry. `input_schema` and `output_schema` keep the order a client sees.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Tool {
     pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     pub description: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub verb: Option<Verb>,
     pub input_schema: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     pub annotations: Annotations,
     /// Missing for a bare form, which compiles but cannot be called.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub binding: Option<Binding>,
+    #[serde(default)]
     pub limits: Limits,
     /// Template of the sentence in the text block, over the record; by default from the verb.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub say: Option<String>,
+    #[serde(default)]
     pub text: TextMode,
 }
 
@@ -87,8 +103,8 @@ impl Verb {
 }
 
 /// Derived from the verb or the operation's effect, never authored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Annotations {
     pub read_only_hint: bool,
     pub destructive_hint: bool,
@@ -97,7 +113,8 @@ pub struct Annotations {
 }
 
 /// Where every argument goes, and what is asked of the source.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Binding {
     /// Name of a collection of the same contract.
     pub collection: String,
@@ -110,20 +127,25 @@ pub struct Binding {
     pub limit_default: u32,
     pub limit_max: u32,
     /// Only for `call`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Input {
     pub field: String,
     pub to: Destination,
-    /// Injected after validation where the argument is absent.
+    /// Injected after validation where the argument is absent. A null that is there is a default too.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub default: Option<Value>,
+    #[serde(default)]
     pub form: Form,
 }
 
 /// The form a source is given a value in, where an agent has more freedom than the value table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Form {
     #[default]
     AsSent,
@@ -133,7 +155,8 @@ pub enum Form {
     Utc,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Destination {
     /// A condition that records must meet (lookup, list; key fields of update and delete).
     Condition { column: String, comparison: String },
@@ -143,10 +166,13 @@ pub enum Destination {
     Param(String),
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Calls and the seconds they are counted over, per agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<(u32, u32)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
 
@@ -159,7 +185,9 @@ pub enum TextMode {
     Both,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// As text `major.minor.patch`: breaking / compatible or reviewed / cosmetic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Version {
     pub major: u32,
     pub minor: u32,
@@ -168,6 +196,40 @@ pub struct Version {
 
 impl Version {
     pub const FIRST: Self = Self { major: 1, minor: 0, patch: 0 };
+}
+
+impl std::str::FromStr for Version {
+    type Err = String;
+
+    /// Three numbers as [`Display`](std::fmt::Display) writes them; nothing else reads as a version.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refused = || format!("{} is not a version such as 1.0.0", name::quoted(text));
+        let mut parts = text.split('.').map(|part| part.parse::<u32>().ok());
+        let (Some(Some(major)), Some(Some(minor)), Some(Some(patch)), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(refused());
+        };
+        let version = Self { major, minor, patch };
+        match version.to_string() == text {
+            true => Ok(version),
+            false => Err(refused()),
+        }
+    }
+}
+
+impl TryFrom<String> for Version {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Version> for String {
+    fn from(version: Version) -> Self {
+        version.to_string()
+    }
 }
 
 impl std::fmt::Display for Version {
@@ -212,6 +274,10 @@ impl Binding {
             }
         }
     }
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 impl Form {

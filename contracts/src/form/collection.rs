@@ -1,5 +1,6 @@
 //! What a contract says about one collection.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::table::{self, Problems, Table};
@@ -22,11 +23,15 @@ pub struct Collection {
     pub(crate) place: String,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Override {
     pub column: String,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<Type>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub nullable: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 

@@ -1,0 +1,89 @@
+//! A compiled contract as JSON: what state and lock files keep, so that a published version is served byte for byte
+//! as it was, also after a restart or by a newer compiler.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::{
+    contract::{Binding, Contract, Tool},
+    name,
+};
+
+impl Contract {
+    /// The whole contract, bindings and recorded shapes included; the order of keys is kept.
+    pub fn to_artifact(&self) -> Value {
+        serde_json::to_value(self).expect("a contract is plain data")
+    }
+
+    /// Reads what [`Contract::to_artifact`] wrote. The error is the first fault: a key or type that is not ours with
+    /// its place, or a part that refers to one that is not there.
+    pub fn from_artifact(artifact: &Value) -> Result<Self, String> {
+        let contract: Self = serde_path_to_error::deserialize(artifact).map_err(|error| {
+            let place = error.path().to_string();
+            let message: String = error.into_inner().to_string().chars().take(300).collect();
+            if place == "." { message } else { format!("{message} at {place}") }
+        })?;
+        contract.check()?;
+        Ok(contract)
+    }
+
+    /// What the compiler promises its readers, asked again of what was kept.
+    fn check(&self) -> Result<(), String> {
+        if !self.name.is_empty() {
+            name::check_contract(&self.name)?;
+        }
+        let mut collections = HashSet::new();
+        for collection in &self.collections {
+            name::check_collection(&collection.name)?;
+            let fault = |message: String| format!("collection {}: {message}", name::quoted(&collection.name));
+            if !collections.insert(collection.name.as_str()) {
+                return Err(fault("it is there twice".to_owned()));
+            }
+            collection.shape.check().map_err(fault)?;
+            let missing = |column: &&String| collection.shape.field(column).is_none();
+            if let Some(column) = collection.published.iter().find(missing) {
+                return Err(fault(format!("it publishes the column {}, which is not there", name::quoted(column))));
+            }
+        }
+        let mut tools = HashSet::new();
+        for tool in &self.tools {
+            name::check_tool(&tool.name)?;
+            if !tools.insert(tool.name.as_str()) {
+                return Err(format!("tool {}: it is there twice", name::quoted(&tool.name)));
+            }
+            self.check_tool(tool).map_err(|message| format!("tool {}: {message}", name::quoted(&tool.name)))?;
+        }
+        Ok(())
+    }
+
+    fn check_tool(&self, tool: &Tool) -> Result<(), String> {
+        crate::validate::validator(&tool.input_schema).map_err(|message| format!("its input schema: {message}"))?;
+        if let Some(schema) = &tool.output_schema {
+            crate::validate::validator(schema).map_err(|message| format!("its output schema: {message}"))?;
+        }
+        match &tool.binding {
+            Some(binding) => self.check_binding(tool, binding),
+            None => Ok(()),
+        }
+    }
+
+    fn check_binding(&self, tool: &Tool, binding: &Binding) -> Result<(), String> {
+        let Some(collection) = self.collection(&binding.collection) else {
+            return Err(format!(
+                "it is bound to the collection {}, which is not there",
+                name::quoted(&binding.collection)
+            ));
+        };
+        if tool.verb.is_none() || tool.output_schema.is_none() {
+            return Err("a bound tool has a verb and an output schema".to_owned());
+        }
+        let operations = &collection.shape.capabilities.operations;
+        if let Some(wanted) = &binding.operation
+            && !operations.iter().any(|operation| operation.name == *wanted)
+        {
+            return Err(format!("it calls the operation {}, which is not there", name::quoted(wanted)));
+        }
+        Ok(())
+    }
+}
