@@ -4,6 +4,7 @@
 
 mod binding;
 mod collection;
+mod fixed;
 mod property;
 mod result;
 mod tool;

@@ -119,6 +119,9 @@ pub struct Binding {
     /// Name of a collection of the same contract.
     pub collection: String,
     pub inputs: Vec<Input>,
+    /// What goes along with every call and no agent can set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bound: Vec<BoundField>,
     /// `name` ascending, `-name` descending; ends with the key, so that it is total.
     pub order: Vec<String>,
     /// The columns asked for and answered.
@@ -143,6 +146,26 @@ pub struct Input {
     pub form: Form,
 }
 
+/// A field of the form that is no argument: it is in no schema, and its value comes from the caller or the contract.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BoundField {
+    pub name: String,
+    pub to: Destination,
+    pub source: BoundSource,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BoundSource {
+    /// The name of the agent that calls.
+    Agent,
+    /// The name of the caller's tenant.
+    Tenant,
+    /// A constant, as the source is given it.
+    Value(Value),
+}
+
 /// The form a source is given a value in, where an agent has more freedom than the value table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -160,6 +183,8 @@ pub enum Form {
 pub enum Destination {
     /// A condition that records must meet (lookup, list; key fields of update and delete).
     Condition { column: String, comparison: String },
+    /// A condition beside the key that the record must meet to be changed (update, delete); only bound fields go there.
+    Guard { column: String, comparison: String },
     /// A value to be written (create, update).
     Column(String),
     /// A parameter the adapter declares.
@@ -261,6 +286,17 @@ impl Collection {
 }
 
 impl Binding {
+    /// What the source is asked with, and where it goes: every argument that is there, then every bound field.
+    pub fn asked<'a>(
+        &'a self,
+        arguments: &'a serde_json::Map<String, Value>,
+        agent: &'a str,
+        tenant: &'a str,
+    ) -> impl Iterator<Item = (&'a Destination, Value)> {
+        let sent = self.inputs.iter().filter_map(|input| Some((&input.to, arguments.get(&input.field)?.clone())));
+        sent.chain(self.bound.iter().map(move |field| (&field.to, field.source.value(agent, tenant))))
+    }
+
     /// Makes checked arguments what the source is asked with: the default of every absent argument is put in, and a
     /// value that has several forms takes the value table's one (a number for a decimal column becomes its digits, a
     /// time with an offset becomes UTC).
@@ -280,8 +316,18 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, 
     Value::deserialize(deserializer).map(Some)
 }
 
+impl BoundSource {
+    pub fn value(&self, agent: &str, tenant: &str) -> Value {
+        match self {
+            Self::Agent => agent.into(),
+            Self::Tenant => tenant.into(),
+            Self::Value(value) => value.clone(),
+        }
+    }
+}
+
 impl Form {
-    fn apply(self, value: &mut Value) {
+    pub(crate) fn apply(self, value: &mut Value) {
         match (self, value) {
             (_, Value::Array(items)) => items.iter_mut().for_each(|item| self.apply(item)),
             (Self::Decimal, value @ Value::Number(_)) => {

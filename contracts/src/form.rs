@@ -3,6 +3,7 @@
 //! What comes out is typed and bounded, and every part knows its place in the file; whether names, types and
 //! bindings make sense is `compile`'s question.
 
+mod bound;
 mod collection;
 mod field;
 mod table;
@@ -13,6 +14,7 @@ use serde_json::Value;
 
 use crate::problem::Problem;
 
+pub use bound::Bound;
 pub use collection::{Collection, Override};
 pub use field::{Choice, Field, Kind};
 pub use tool::{Limits, Tool};

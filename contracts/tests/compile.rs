@@ -133,7 +133,9 @@ fn golden(contract: &Contract) -> Value {
                     binding.limit_max,
                     binding.operation
                 );
-                std::iter::once(head).chain(inputs)
+                let bound = binding.bound.iter();
+                let bound = bound.map(|field| format!("{} → {:?} from {:?}", field.name, field.to, field.source));
+                std::iter::once(head).chain(inputs).chain(bound)
             });
             json!({ tool.name.as_str(): lines.collect::<Vec<_>>() })
         })

@@ -153,13 +153,16 @@ pub struct Change {
     pub key: Map<String, serde_json::Value>,
     /// The values to write (create: all given; update: only what changes).
     pub record: Map<String, serde_json::Value>,
+    /// What the record meant must meet beside the key (update, delete); to the caller one that does not is not there.
+    /// Only sent where the shape's capabilities say `guarded_write`.
+    pub conditions: Vec<Condition>,
     /// `{"operation": "…", "params": {…}}` for a call.
     pub options: Map<String, serde_json::Value>,
 }
 
 impl Change {
     pub fn new(verb: Verb) -> Self {
-        Self { verb, key: Map::new(), record: Map::new(), options: Map::new() }
+        Self { verb, key: Map::new(), record: Map::new(), conditions: Vec::new(), options: Map::new() }
     }
 }
 

@@ -121,12 +121,32 @@ pub fn parse_query(
 }
 
 pub fn parse_change(verb: &str, key: Option<&str>, record: Option<&str>, options: Option<&str>) -> Result<Change> {
+    let mut options = object(options, "options")?;
+    let conditions = options.remove("conditions").map_or_else(|| Ok(Vec::new()), conditions)?;
     Ok(Change {
         verb: Verb::parse(verb)?,
         key: object(key, "key")?,
         record: object(record, "record")?,
-        options: object(options, "options")?,
+        conditions,
+        options,
     })
+}
+
+/// `[{"column", "comparison", "value"}]`; one that cannot be read would let every record pass, so all is refused.
+fn conditions(value: serde_json::Value) -> Result<Vec<Condition>> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Given {
+        column: String,
+        comparison: String,
+        value: serde_json::Value,
+    }
+    let given: Vec<Given> = serde_json::from_value(value)
+        .map_err(|_| Error::invalid("The conditions of the request cannot be read.").field("conditions"))?;
+    let parsed = given.into_iter().map(|Given { column, comparison, value }| {
+        Ok(Condition { column, comparison: Comparison::parse(&comparison)?, value })
+    });
+    parsed.collect()
 }
 
 fn object(json: Option<&str>, what: &str) -> Result<Map<String, serde_json::Value>> {
@@ -223,5 +243,20 @@ mod tests {
         assert_eq!(error.field.as_deref(), Some("id"));
         assert!(parse_change("create", None, Some("[]"), None).unwrap_err().is("invalid"));
         assert!(parse_change("destroy", None, None, None).unwrap_err().is("unsupported"));
+        for conditions in [r#"{"owner": "a"}"#, r#"[{"column": "owner"}]"#, "null"] {
+            let options = format!(r#"{{"conditions": {conditions}}}"#);
+            assert!(parse_change("delete", None, None, Some(&options)).unwrap_err().is("invalid"), "{conditions}");
+        }
+        let options = r#"{"conditions": [{"column": "owner", "comparison": "like", "value": "a"}]}"#;
+        assert!(parse_change("delete", None, None, Some(options)).unwrap_err().is("unsupported"));
+    }
+
+    #[test]
+    fn conditions_of_a_change_are_read() {
+        let options =
+            r#"{"params": {"a": 1}, "conditions": [{"column": "owner", "comparison": "equals", "value": "b"}]}"#;
+        let change = parse_change("delete", Some(r#"{"id": 1}"#), None, Some(options)).unwrap();
+        assert_eq!(change.conditions, [Condition::new("owner", Comparison::Equals, "b")]);
+        assert_eq!(change.options, *json!({ "params": { "a": 1 } }).as_object().unwrap());
     }
 }

@@ -78,6 +78,9 @@ pub struct Capabilities {
     /// Why nothing can be written, for the refusal ("XLSX files are read-only").
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only: Option<String>,
+    /// Whether update and delete hold to [`crate::Change::conditions`], in one step with the change.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub guarded_write: bool,
     /// Column → comparisons it supports; `*` stands for every column not named.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub matches: BTreeMap<String, Vec<String>>,

@@ -7,7 +7,7 @@ use super::{
     property::Slot,
 };
 use crate::{
-    contract::{Collection, Destination, Form, Verb},
+    contract::{BoundField, BoundSource, Collection, Destination, Form, Verb},
     form::{self, Field, Kind},
     name,
     shape::{self, COMPARISONS, Operation, Param, Type},
@@ -45,7 +45,13 @@ impl<'s> Target<'s> {
     }
 
     /// Fields that one key column or parameter needs and the form does not have, and the like.
-    pub(super) fn check_whole(&self, form: &form::Tool, bound: &[Option<Bound<'s>>], problems: &mut Problems) {
+    pub(super) fn check_whole(
+        &self,
+        form: &form::Tool,
+        bound: &[Option<Bound<'s>>],
+        fixed: &[(&form::Bound, Option<BoundField>)],
+        problems: &mut Problems,
+    ) {
         for (index, here) in bound.iter().enumerate() {
             let Some(here) = here else { continue };
             let twice = bound[..index].iter().flatten().any(|other| other.to == here.to);
@@ -54,20 +60,49 @@ impl<'s> Target<'s> {
                 problems.add(form.fields[index].place.clone(), message);
             }
         }
+        self.check_fixed(bound, fixed, problems);
+        let fixed: Vec<&Destination> = fixed.iter().filter_map(|(_, field)| Some(&field.as_ref()?.to)).collect();
         if matches!(self.verb, Verb::Update | Verb::Delete) {
-            self.check_key(form, bound, problems);
+            self.check_key(form, bound, &fixed, problems);
         }
-        if self.verb == Verb::Create && bound.iter().all(Option::is_some) {
-            self.check_needed(form, bound, problems);
+        if self.verb == Verb::Create && bound.iter().all(Option::is_some) && fixed.len() == form.bound.len() {
+            self.check_needed(form, bound, &fixed, problems);
         }
         for param in self.params().iter().filter(|param| param.required) {
-            let given = form.fields.iter().zip(bound).any(|(field, bound)| {
-                field.required && bound.as_ref().is_some_and(|bound| bound.to == Destination::Param(param.name.clone()))
-            });
-            if !given {
+            let to = Destination::Param(param.name.clone());
+            let is_sent = form
+                .fields
+                .iter()
+                .zip(bound)
+                .any(|(field, bound)| field.required && bound.as_ref().is_some_and(|bound| bound.to == to));
+            if !is_sent && !fixed.contains(&&to) {
                 let hint = format!("add a required field with `param: {}`", param.name);
                 let message = format!("the parameter {} is required", name::quoted(&param.name));
                 problems.add_hint(format!("{}/fields", form.place), message, hint);
+            }
+        }
+    }
+
+    /// No agent can take part in what is bound.
+    fn check_fixed(
+        &self,
+        bound: &[Option<Bound<'s>>],
+        fixed: &[(&form::Bound, Option<BoundField>)],
+        problems: &mut Problems,
+    ) {
+        for (index, (entry, here)) in fixed.iter().enumerate() {
+            let Some(here) = here else { continue };
+            let mut others = fixed[..index].iter().filter_map(|(_, other)| Some(&other.as_ref()?.to));
+            let mut sent = bound.iter().flatten().map(|bound| &bound.to);
+            if others.any(|other| *other == here.to) || sent.clone().any(|other| *other == here.to) {
+                let what = if matches!(here.to, Destination::Param(_)) { "parameter" } else { "column" };
+                problems.add(entry.place.clone(), format!("a second field for the same {what}"));
+            }
+            let Destination::Guard { column, .. } = &here.to else { continue };
+            let is_caller = !matches!(here.source, BoundSource::Value(_));
+            if is_caller && sent.any(|other| matches!(other, Destination::Column(written) if written == column)) {
+                let message = format!("a field writes '{column}', so that a record could be given to another caller");
+                problems.add_hint(entry.place.clone(), message, "drop one of the two fields");
             }
         }
     }
@@ -126,7 +161,10 @@ impl<'s> Target<'s> {
         };
         let is_key = shape.key.iter().any(|key| key == wanted);
         match self.verb {
-            Verb::Lookup | Verb::List => self.condition(field, column, problems),
+            Verb::Lookup | Verb::List => {
+                self.check_published(field, column, problems);
+                self.condition(field, column, problems)
+            }
             Verb::Delete if !is_key => {
                 let message = format!("a delete takes the key alone, and {} is no part of it", name::quoted(wanted));
                 problems.add_hint(field.place.clone(), message, format!("key: {}", shape.key.join(", ")));
@@ -159,7 +197,12 @@ impl<'s> Target<'s> {
     }
 
     /// A condition of a lookup or list: a comparison that makes sense for the type and that the source does exactly.
-    fn condition(&self, field: &Field, column: &'s shape::Field, problems: &mut Problems) -> Option<Bound<'s>> {
+    pub(super) fn condition(
+        &self,
+        field: &Field,
+        column: &'s shape::Field,
+        problems: &mut Problems,
+    ) -> Option<Bound<'s>> {
         let comparison = field.comparison.as_deref().unwrap_or("equals");
         let place = match field.comparison.is_some() {
             true => format!("{}/match", field.place),
@@ -180,15 +223,6 @@ impl<'s> Target<'s> {
             return None;
         }
         self.check_source_can(comparison, column, &place, problems);
-        let published =
-            self.collection.published.contains(&column.key) || self.collection.shape.key.contains(&column.key);
-        if !published && !matches!(comparison, "equals" | "one-of") {
-            let message = format!(
-                "'{comparison}' on column '{}', which is not published, would give its values away",
-                column.key
-            );
-            problems.add_hint(place.clone(), message, "use equals or one-of, or publish the column");
-        }
         if field.nullable {
             match comparison {
                 // The gateway asks for a null as is-empty.
@@ -217,6 +251,22 @@ impl<'s> Target<'s> {
         Some(Bound { to, slot, form: form_of(field, column.kind) })
     }
 
+    /// An agent that may compare can find every value out, piece by piece.
+    fn check_published(&self, field: &Field, column: &shape::Field, problems: &mut Problems) {
+        let Some(comparison) = &field.comparison else { return };
+        let is_published =
+            self.collection.published.contains(&column.key) || self.collection.shape.key.contains(&column.key);
+        let would_tell = !matches!(comparison.as_str(), "equals" | "one-of") && makes_sense(comparison, column.kind);
+        if !is_published && would_tell {
+            let message = format!(
+                "'{comparison}' on column '{}', which is not published, would give its values away",
+                column.key
+            );
+            let place = format!("{}/match", field.place);
+            problems.add_hint(place, message, "use equals or one-of, or publish the column");
+        }
+    }
+
     fn check_source_can(&self, comparison: &str, column: &shape::Field, place: &str, problems: &mut Problems) {
         let can = self.collection.shape.capabilities.compares(&column.key);
         if can.iter().any(|known| known == comparison) {
@@ -233,10 +283,16 @@ impl<'s> Target<'s> {
     }
 
     /// A create that lacks a column would fail at the source, whatever the arguments.
-    fn check_needed(&self, form: &form::Tool, bound: &[Option<Bound<'s>>], problems: &mut Problems) {
+    fn check_needed(
+        &self,
+        form: &form::Tool,
+        bound: &[Option<Bound<'s>>],
+        fixed: &[&Destination],
+        problems: &mut Problems,
+    ) {
         let shape = &self.collection.shape;
         let is_given = |column: &shape::Field| {
-            let mut given = bound.iter().flatten().map(|bound| &bound.to);
+            let mut given = bound.iter().flatten().map(|bound| &bound.to).chain(fixed.iter().copied());
             given.any(|to| matches!(to, Destination::Column(bound) if *bound == column.key))
         };
         let needed = shape.fields.iter().filter(|field| shape.needs(field, &self.collection.adapter));
@@ -253,7 +309,14 @@ impl<'s> Target<'s> {
     }
 
     /// Update and delete reach one record: every key column has a required field; an update has something to change.
-    fn check_key(&self, form: &form::Tool, bound: &[Option<Bound<'s>>], problems: &mut Problems) {
+    fn check_key(
+        &self,
+        form: &form::Tool,
+        bound: &[Option<Bound<'s>>],
+        fixed: &[&Destination],
+        problems: &mut Problems,
+    ) {
+        let names = |to: &Destination, key: &str| matches!(to, Destination::Condition { column, .. } if column == key);
         let key = &self.collection.shape.key;
         let place = format!("{}/fields", form.place);
         if key.is_empty() {
@@ -262,12 +325,9 @@ impl<'s> Target<'s> {
             problems.add_hint(format!("{}/collection", form.place), message, "give the collection `key: [column]`");
             return;
         }
-        for column in key {
-            let found = form.fields.iter().zip(bound).find(|(_, bound)| {
-                bound.as_ref().is_some_and(
-                    |bound| matches!(&bound.to, Destination::Condition { column: bound, .. } if bound == column),
-                )
-            });
+        for column in key.iter().filter(|column| !fixed.iter().any(|to| names(to, column))) {
+            let mut fields = form.fields.iter().zip(bound);
+            let found = fields.find(|(_, bound)| bound.as_ref().is_some_and(|bound| names(&bound.to, column)));
             match found {
                 None => {
                     let hint = format!("add a required field for column '{column}'");

@@ -222,7 +222,7 @@ fn constraints(field: &Field, slot: Option<Slot<'_>>, schema: &mut Map<String, V
 }
 
 /// Whether values of the field can be values of the slot at all.
-fn check_agreement(field: &Field, slot: Slot<'_>, problems: &mut Problems) {
+pub(super) fn check_agreement(field: &Field, slot: Slot<'_>, problems: &mut Problems) {
     let agrees = match (&field.kind, slot.kind) {
         (_, Type::Json) => true,
         (Kind::Text { .. }, Type::String | Type::Decimal) => true,

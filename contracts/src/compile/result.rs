@@ -105,7 +105,8 @@ fn record_members(fields: &[Field], columns: &[String]) -> (Map<String, Value>, 
     (properties, required)
 }
 
-fn value(field: &Field) -> Value {
+/// The schema of one column's values.
+pub(super) fn value(field: &Field) -> Value {
     let mut schema = Map::new();
     let word = match field.kind {
         Type::String | Type::Decimal | Type::Date | Type::Datetime => Some("string"),

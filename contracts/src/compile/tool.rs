@@ -11,7 +11,7 @@ use super::{
     property, result,
 };
 use crate::{
-    contract::{Annotations, Binding, Collection, Input, Limits, Tool, Verb},
+    contract::{Annotations, Binding, BoundField, Collection, Destination, Input, Limits, Tool, Verb},
     form::{self, Source},
     name,
     shape::{Effect, Field, Type},
@@ -45,8 +45,12 @@ pub(super) fn compile(
         Some(target) => form.fields.iter().map(|field| target.bind(field, problems)).collect(),
         None => form.fields.iter().map(|_| None).collect(),
     };
+    let fixed: Vec<(&form::Bound, Option<BoundField>)> = match &target {
+        Some(target) => form.bound.iter().map(|field| (field, target.fix(field, problems))).collect(),
+        None => Vec::new(),
+    };
     if let Some(target) = target.as_ref().filter(|_| form.is_whole) {
-        target.check_whole(form, &bound, problems);
+        target.check_whole(form, &bound, &fixed, problems);
     }
     check_verb_rules(form, problems);
     let input_schema = input_schema(form, &bound, target.as_ref(), problems);
@@ -57,6 +61,7 @@ pub(super) fn compile(
     let binding = Binding {
         collection: target.collection.name.clone(),
         inputs: inputs(form, bound),
+        bound: fixed.into_iter().filter_map(|(_, field)| field).collect(),
         order: order(form, &target, problems),
         columns: columns.clone(),
         limit_default: LIMIT_DEFAULT.min(rows_max(form)),
@@ -87,6 +92,13 @@ fn bare(name: String, form: &form::Tool, problems: &mut Problems) -> Tool {
                 "start the file with `contract: NAME` and put the form under `tools:`",
             );
         }
+    }
+    for field in &form.bound {
+        problems.add_hint(
+            field.place.clone(),
+            "a bare form has nothing to bind a field to",
+            "start the file with `contract: NAME` and put the form under `tools:`",
+        );
     }
     let (properties, required) = property::object(&form.fields, None, problems);
     unbound(name, form, root(properties, required, None))
@@ -248,8 +260,9 @@ fn input_schema(
         });
         properties.insert("cursor".into(), cursor);
     }
+    let is_key = |bound: &&Bound<'_>| matches!(bound.to, Destination::Condition { .. });
     let updates = target.filter(|target| target.verb == Verb::Update);
-    root(properties, required, updates.map(|target| target.collection.shape.key.len() + 1))
+    root(properties, required, updates.map(|_| bound.iter().flatten().filter(is_key).count() + 1))
 }
 
 fn root(properties: Map<String, Value>, required: Vec<Value>, properties_min: Option<usize>) -> Value {

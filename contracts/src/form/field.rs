@@ -2,8 +2,11 @@
 
 use serde_json::{Number, Value};
 
-use super::table::{self, Problems, Table};
-use crate::name;
+use super::{
+    bound::{self, Bound},
+    table::{self, Problems, Table},
+};
+use crate::{name, shape::Type};
 
 /// Fields of one form, those inside records and lists included.
 const FIELDS_MAX: usize = 300;
@@ -85,6 +88,65 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// The type alone, as a bound field names it: bounds and choices are for what an agent sends.
+    pub(super) fn plain(word: &str) -> Self {
+        match word {
+            "text" | "multiline" => Self::TEXT,
+            "email" => Self::Email,
+            "url" => Self::Url,
+            "number" => Self::NUMBER,
+            "dropdown" => Self::Dropdown { choices: Vec::new() },
+            "multi-choice" => Self::MultiChoice { choices: Vec::new(), min_items: None, max_items: None },
+            "checkbox" => Self::Checkbox,
+            "date" => Self::Date,
+            "datetime" => Self::Datetime,
+            "file" => Self::File,
+            "record" => Self::Record { fields: Vec::new() },
+            _ => Self::list_of(Self::TEXT),
+        }
+    }
+
+    /// The field type that agrees with a column.
+    pub(crate) fn of(kind: Type) -> Self {
+        match kind {
+            Type::String | Type::Json => Self::TEXT,
+            Type::Integer | Type::Number | Type::Decimal => Self::NUMBER,
+            Type::Boolean => Self::Checkbox,
+            Type::Date => Self::Date,
+            Type::Datetime => Self::Datetime,
+            Type::Record => Self::Record { fields: Vec::new() },
+            Type::List => Self::list_of(Self::TEXT),
+        }
+    }
+
+    pub(crate) fn list_of(kind: Self) -> Self {
+        Self::List { of: Box::new(Field::of_kind(kind)), min_items: None, max_items: None }
+    }
+
+    const TEXT: Self = Self::Text { min_length: None, max_length: None, pattern: None };
+    const NUMBER: Self = Self::Number { min: None, max: None, step: None, decimals: None };
+}
+
+impl Field {
+    /// A field that says nothing but its type.
+    pub(crate) fn of_kind(kind: Kind) -> Self {
+        Self {
+            name: String::new(),
+            kind,
+            required: false,
+            help: None,
+            title: None,
+            default: None,
+            nullable: false,
+            column: None,
+            comparison: None,
+            param: None,
+            place: String::new(),
+        }
+    }
+}
+
 /// Where a field stands decides which keys it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
@@ -94,53 +156,57 @@ enum Position {
     Element,
 }
 
-/// The fields of a form.
-pub(super) fn read_all(values: &[Value], place: &str, problems: &mut Problems) -> Vec<Field> {
-    let mut left = FIELDS_MAX;
-    let fields = read_list(values, place, Position::Form, &mut left, problems);
+/// The fields of a form: what the agent sends, and what is bound.
+pub(super) fn read_all(values: &[Value], place: &str, problems: &mut Problems) -> (Vec<Field>, Vec<Bound>) {
+    let (bound, sent): (Vec<_>, Vec<_>) = values.iter().enumerate().partition(|(_, value)| bound::is_bound(value));
+    let mut left = FIELDS_MAX.saturating_sub(bound.len());
+    let fields = read_list(&sent, place, Position::Form, &mut left, problems);
     if left == 0 {
         problems.add(place, format!("the form has more than {FIELDS_MAX} fields"));
     }
-    fields
+    let mut found: Vec<Bound> = Vec::new();
+    for (index, value) in bound.into_iter().take(FIELDS_MAX) {
+        let place = format!("{place}/{index}");
+        let Some(field) = bound::read(value, place.clone(), problems) else { continue };
+        let mut names = fields.iter().map(|other| &other.name).chain(found.iter().map(|other| &other.name));
+        if names.any(|name| *name == field.name) {
+            twice(&place, &field.name, problems);
+        }
+        found.push(field);
+    }
+    (fields, found)
 }
 
 fn read_list(
-    values: &[Value],
+    values: &[(usize, &Value)],
     place: &str,
     position: Position,
     left: &mut usize,
     problems: &mut Problems,
 ) -> Vec<Field> {
     let mut fields: Vec<Field> = Vec::new();
-    for (index, value) in values.iter().enumerate() {
+    for (index, value) in values {
         if *left == 0 {
             break;
         }
         let place = format!("{place}/{index}");
         let Some(field) = read(value, place.clone(), position, left, problems) else { continue };
         if fields.iter().any(|other| other.name == field.name) {
-            problems.add(format!("{place}/name"), format!("the field name {} occurs twice", name::quoted(&field.name)));
+            twice(&place, &field.name, problems);
         }
         fields.push(field);
     }
     fields
 }
 
+fn twice(place: &str, field: &str, problems: &mut Problems) {
+    problems.add(format!("{place}/name"), format!("the field name {} occurs twice", name::quoted(field)));
+}
+
 fn read(value: &Value, place: String, position: Position, left: &mut usize, problems: &mut Problems) -> Option<Field> {
     *left = left.saturating_sub(1);
     let table = Table::new(value, place.clone(), problems)?;
-    let kind_name = match table.required_text("type", problems) {
-        Some(kind) if TYPES.contains(&kind.as_str()) => Some(kind),
-        Some(kind) => {
-            let hint = match name::nearest(&kind, TYPES.iter().copied()) {
-                Some(near) => format!("did you mean '{near}'? types: {}", TYPES.join(", ")),
-                None => format!("types: {}", TYPES.join(", ")),
-            };
-            problems.add_hint(table.at("type"), format!("unknown field type {}", name::quoted(&kind)), hint);
-            None
-        }
-        None => None,
-    };
+    let kind_name = type_word(&table, problems);
     let field_name = match position {
         Position::Element => String::new(),
         _ => table.required_text("name", problems).unwrap_or_default(),
@@ -177,19 +243,40 @@ fn read(value: &Value, place: String, position: Position, left: &mut usize, prob
     })
 }
 
-fn check_keys(table: &Table<'_>, kind: Option<&str>, position: Position, problems: &mut Problems) {
-    for key in ["from", "value"].into_iter().filter(|key| table.has(key)) {
-        problems.add_hint(
-            table.at(key),
-            format!("'{key}' is not supported yet"),
-            "fields bound to the caller or to a constant come with a later version",
-        );
+/// One of [`TYPES`].
+pub(super) fn type_word(table: &Table<'_>, problems: &mut Problems) -> Option<String> {
+    let word = table.required_text("type", problems)?;
+    if TYPES.contains(&word.as_str()) {
+        return Some(word);
     }
-    let mut known = vec!["type", "help", "title", "nullable", "from", "value"];
+    let hint = match name::nearest(&word, TYPES.iter().copied()) {
+        Some(near) => format!("did you mean '{near}'? types: {}", TYPES.join(", ")),
+        None => format!("types: {}", TYPES.join(", ")),
+    };
+    problems.add_hint(table.at("type"), format!("unknown field type {}", name::quoted(&word)), hint);
+    None
+}
+
+/// The keys that say what an agent may send, of all types.
+pub(super) fn keys_of_agents() -> impl Iterator<Item = &'static str> {
+    const EVERY: [&str; 5] = ["required", "help", "title", "default", "nullable"];
+    EVERY.into_iter().chain(TYPES.iter().flat_map(|kind| own_keys(kind).iter().copied()))
+}
+
+fn check_keys(table: &Table<'_>, kind: Option<&str>, position: Position, problems: &mut Problems) {
+    let mut known = vec!["type", "help", "title", "nullable"];
     match position {
-        Position::Form => known.extend(["name", "required", "default", "column", "match", "param"]),
+        Position::Form => known.extend(["name", "required", "default", "column", "match", "param", "from", "value"]),
         Position::Record => known.extend(["name", "required", "default"]),
         Position::Element => {}
+    }
+    for key in bound::SOURCES.into_iter().filter(|key| position != Position::Form && table.has(key)) {
+        problems.add_hint(
+            table.at(key),
+            format!("'{key}' binds a field of the tool itself, not one inside another"),
+            "bind the outer field",
+        );
+        known.push(key);
     }
     match kind {
         Some(kind) => known.extend(own_keys(kind)),
@@ -243,8 +330,8 @@ fn read_kind(table: &Table<'_>, kind: &str, left: &mut usize, problems: &mut Pro
             if !table.has("fields") {
                 problems.add_hint(table.at("fields"), "a record needs its fields", "add `fields: [...]`");
             }
-            let values = table.list("fields", problems)?;
-            Kind::Record { fields: read_list(values, &table.at("fields"), Position::Record, left, problems) }
+            let values: Vec<_> = table.list("fields", problems)?.iter().enumerate().collect();
+            Kind::Record { fields: read_list(&values, &table.at("fields"), Position::Record, left, problems) }
         }
         _ => {
             let Some(of) = table.get("of") else {

@@ -101,7 +101,7 @@ impl<'v> Table<'v> {
         for key in self.map.keys().filter(|key| !known.contains(&key.as_str())) {
             let hint = match name::nearest(key, known.iter().copied()) {
                 Some(near) => format!("did you mean '{near}'?"),
-                None => format!("known keys: {}", shown(known)),
+                None => format!("known keys: {}", known.join(", ")),
             };
             problems.add_hint(self.at(key), format!("unknown key {}", name::quoted(key)), hint);
         }
@@ -201,13 +201,6 @@ impl<'v> Table<'v> {
         }
         Some(names)
     }
-}
-
-/// Keys in a hint; those that are only known in order to be refused are no help.
-fn shown(known: &[&str]) -> String {
-    let useful: Vec<&str> =
-        known.iter().copied().filter(|key| !["from", "value"].contains(key) || known.len() == 2).collect();
-    useful.join(", ")
 }
 
 pub(super) fn kind(value: &Value) -> &'static str {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{
+    bound::Bound,
     field::{self, Field},
     table::{self, Problems, Table},
 };
@@ -19,7 +20,10 @@ pub struct Tool {
     pub description: Option<String>,
     pub verb: Option<Verb>,
     pub collection: Option<String>,
+    /// What the agent sends.
     pub fields: Vec<Field>,
+    /// What it neither sees nor sets.
+    pub bound: Vec<Bound>,
     pub order: Option<Vec<String>>,
     pub returns: Option<Vec<String>>,
     pub limits: Limits,
@@ -100,13 +104,13 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
 fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
     let before = problems.len();
     let tool = table.required_text("tool", problems).unwrap_or_default();
-    let fields = match table.list("fields", problems) {
+    let (fields, bound) = match table.list("fields", problems) {
         Some(values) => field::read_all(values, &table.at("fields"), problems),
         None => {
             if !table.has("fields") {
                 problems.add_hint(table.at("fields"), "'fields' is missing", "a tool without input says `fields: []`");
             }
-            Vec::new()
+            (Vec::new(), Vec::new())
         }
     };
     Tool {
@@ -116,6 +120,7 @@ fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
         verb: None,
         collection: None,
         fields,
+        bound,
         order: None,
         returns: None,
         limits: Limits::default(),

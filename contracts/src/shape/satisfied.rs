@@ -5,7 +5,7 @@ use crate::name;
 
 impl Shape {
     /// A live shape satisfies the recorded one (`self`) when every recorded field is there with the same or a
-    /// narrower type; further fields do not matter. Otherwise one reason per field.
+    /// narrower type, and writes can be guarded as before; further fields do not matter. Otherwise one reason each.
     pub fn satisfied_by(&self, live: &Shape) -> Result<(), Vec<String>> {
         let mut reasons = Vec::new();
         for field in &self.fields {
@@ -15,6 +15,9 @@ impl Shape {
                 Some(found) => compare(field, found, is_key, &field.key, &mut reasons),
                 None => reasons.push(format!("column {} is gone", name::quoted(&field.key))),
             }
+        }
+        if self.capabilities.guarded_write && !live.capabilities.guarded_write {
+            reasons.push("updates and deletes can no longer be held to conditions beside the key".to_owned());
         }
         match reasons.is_empty() {
             true => Ok(()),

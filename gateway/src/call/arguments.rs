@@ -1,7 +1,7 @@
 //! Arguments: validated against the published schema, then bound to what the source is asked.
 //! What was validated is what is sent: everything below is re-serialised from the checked value.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use weir_contracts::{
     Verb,
     contract::{Binding, Destination},
@@ -39,12 +39,12 @@ pub(super) fn bind(
     };
     binding.inject_defaults(&mut arguments);
     match verb {
-        Verb::Lookup => Ok(Input { ask: Ask::Read(query(binding, &arguments, 2)), bound: None }),
+        Verb::Lookup => Ok(Input { ask: Ask::Read(query(caller, binding, &arguments, 2)), bound: None }),
         Verb::List => list(cursors, caller, tool, binding, arguments),
-        Verb::Create => Ok(write("create", binding, &arguments)),
-        Verb::Update => Ok(write("update", binding, &arguments)),
-        Verb::Delete => Ok(write("delete", binding, &arguments)),
-        Verb::Call => Ok(write("call", binding, &arguments)),
+        Verb::Create => Ok(write("create", caller, binding, &arguments)),
+        Verb::Update => Ok(write("update", caller, binding, &arguments)),
+        Verb::Delete => Ok(write("delete", caller, binding, &arguments)),
+        Verb::Call => Ok(write("call", caller, binding, &arguments)),
     }
 }
 
@@ -58,7 +58,7 @@ fn list(
     let cursor = arguments.shift_remove("cursor");
     let limit = arguments.shift_remove("limit").and_then(|limit| limit.as_u64());
     let limit = limit.map_or(binding.limit_default, |limit| u32::try_from(limit).unwrap_or(binding.limit_max));
-    let mut query = query(binding, &arguments, limit.min(binding.limit_max));
+    let mut query = query(caller, binding, &arguments, limit.min(binding.limit_max));
     let conditions = format!("{:?}{:?}{:?}", query.conditions, query.order, query.options);
     let bound = Bound::new(&tool.name, tool.version.major, &caller.agent, &conditions);
     query.cursor = match cursor {
@@ -71,15 +71,18 @@ fn list(
     Ok(Input { ask: Ask::Read(query), bound: Some(bound) })
 }
 
-fn query(binding: &Binding, arguments: &Map<String, Value>, limit: u32) -> Query {
+fn query(caller: &Caller, binding: &Binding, arguments: &Map<String, Value>, limit: u32) -> Query {
     let mut conditions = Vec::new();
     let mut params = Map::new();
-    for input in &binding.inputs {
-        let Some(value) = arguments.get(&input.field) else { continue };
-        match &input.to {
-            Destination::Condition { column, comparison } => conditions.push(condition(column, comparison, value)),
+    for (to, value) in binding.asked(arguments, &caller.agent, &caller.tenant) {
+        match to {
+            Destination::Condition { column, comparison } | Destination::Guard { column, comparison } => {
+                let (comparison, value) = condition(comparison, value);
+                let (column, comparison) = (column.clone(), comparison.to_owned());
+                conditions.push(Condition { column, comparison, value: value.to_string() });
+            }
             Destination::Param(name) | Destination::Column(name) => {
-                params.insert(name.clone(), value.clone());
+                params.insert(name.clone(), value);
             }
         }
     }
@@ -89,39 +92,48 @@ fn query(binding: &Binding, arguments: &Map<String, Value>, limit: u32) -> Query
         columns: binding.columns.clone(),
         limit,
         cursor: None,
-        options: (!params.is_empty()).then(|| options([("params", Value::Object(params))])),
+        options: (!params.is_empty()).then(|| json!({ "params": params }).to_string()),
     }
 }
 
 /// A null can only come from a nullable field; to equal null is to be empty.
-fn condition(column: &str, comparison: &str, value: &Value) -> Condition {
-    let (comparison, value) = match (comparison, value) {
-        ("equals", Value::Null) => ("is-empty", "true".to_owned()),
-        ("not-equals", Value::Null) => ("is-empty", "false".to_owned()),
-        (comparison, value) => (comparison, value.to_string()),
-    };
-    Condition { column: column.to_owned(), comparison: comparison.to_owned(), value }
+fn condition(comparison: &str, value: Value) -> (&str, Value) {
+    match (comparison, value) {
+        ("equals", Value::Null) => ("is-empty", Value::Bool(true)),
+        ("not-equals", Value::Null) => ("is-empty", Value::Bool(false)),
+        asked => asked,
+    }
 }
 
-fn write(verb: &str, binding: &Binding, arguments: &Map<String, Value>) -> Input {
+fn write(verb: &str, caller: &Caller, binding: &Binding, arguments: &Map<String, Value>) -> Input {
     let mut key = Map::new();
     let mut record = Map::new();
     let mut params = Map::new();
-    for input in &binding.inputs {
-        let Some(value) = arguments.get(&input.field) else { continue };
-        let (target, name) = match &input.to {
+    let mut guards = Vec::new();
+    for (to, value) in binding.asked(arguments, &caller.agent, &caller.tenant) {
+        let (target, name) = match to {
             Destination::Condition { column, .. } => (&mut key, column),
             Destination::Column(column) => (&mut record, column),
             Destination::Param(name) => (&mut params, name),
+            Destination::Guard { column, comparison } => {
+                let (comparison, value) = condition(comparison, value);
+                guards.push(json!({ "column": column, "comparison": comparison, "value": value }));
+                continue;
+            }
         };
-        target.insert(name.clone(), value.clone());
+        target.insert(name.clone(), value);
     }
-    let options = match &binding.operation {
-        Some(operation) => {
-            Some(options([("operation", Value::String(operation.clone())), ("params", Value::Object(params))]))
-        }
-        None => (!params.is_empty()).then(|| options([("params", Value::Object(params))])),
-    };
+    let mut members = Map::new();
+    if let Some(operation) = &binding.operation {
+        members.insert("operation".to_owned(), operation.clone().into());
+    }
+    if binding.operation.is_some() || !params.is_empty() {
+        members.insert("params".to_owned(), Value::Object(params));
+    }
+    if !guards.is_empty() {
+        members.insert("conditions".to_owned(), Value::Array(guards));
+    }
+    let options = (!members.is_empty()).then(|| Value::Object(members).to_string());
     let change = Change {
         verb: verb.to_owned(),
         key: (!key.is_empty()).then(|| Value::Object(key).to_string()),
@@ -129,8 +141,4 @@ fn write(verb: &str, binding: &Binding, arguments: &Map<String, Value>) -> Input
         options,
     };
     Input { ask: Ask::Write(change), bound: None }
-}
-
-fn options<const N: usize>(members: [(&str, Value); N]) -> String {
-    Value::Object(members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()).to_string()
 }

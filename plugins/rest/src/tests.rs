@@ -96,6 +96,18 @@ fn write(rest: &Rest, verb: Verb, key: Value, record: Value) -> Result<Value, Er
     rest.write(&change).map(|json| weir_plugin_sdk::serde_json::from_str(&json).unwrap())
 }
 
+/// Nothing of it is even asked of the service.
+#[test]
+fn changes_cannot_be_held_to_conditions() {
+    service(json!([{"id": 1, "name": "a"}]));
+    assert!(!Rest::describe(POSTS).unwrap().capabilities.guarded_write);
+    let conditions = vec![Condition::new("name", Comparison::Equals, "a")];
+    for verb in [Verb::Update, Verb::Delete] {
+        let change = Change { key: object(json!({"id": 1})), conditions: conditions.clone(), ..Change::new(verb) };
+        assert!(open(POSTS).write(&change).unwrap_err().is("unsupported"));
+    }
+}
+
 #[test]
 fn a_sample_becomes_a_shape() {
     service(json!([

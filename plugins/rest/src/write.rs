@@ -10,6 +10,10 @@ use crate::settings::{Endpoint, Place};
 use crate::{Rest, answer};
 
 pub(crate) fn write(rest: &Rest, change: &Change) -> Result<String, Error> {
+    // A look before the write would leave a gap between the two.
+    if !change.conditions.is_empty() {
+        return Err(Error::unsupported("The web service cannot hold a change to conditions."));
+    }
     match change.verb {
         Verb::Create => create(rest, change),
         Verb::Update => update(rest, change),

@@ -143,6 +143,7 @@ fn capabilities(settings: &Settings, fields: &[Field]) -> Capabilities {
     let mut capabilities = Capabilities { read: true, order: vec!["*".to_owned()], ..Capabilities::default() };
     match settings.format {
         Format::Delimited(_) => {
+            capabilities.guarded_write = true;
             capabilities.write = ["create", "update", "delete"].map(str::to_owned).to_vec();
         }
         Format::Workbook(name) => capabilities.read_only = Some(format!("{name} files are read-only")),

@@ -398,6 +398,37 @@ fn writes_that_cannot_be_are_refused_and_change_nothing() {
     }
 }
 
+/// A record that does not meet them is not there: neither to be changed nor as a second one with the same key.
+#[test]
+fn changes_are_held_to_conditions() {
+    let text = "id,n,owner\n1,5,ann\n2,6,bob\n2,7,ann\n3,8,\n";
+    let guarded = |change: Change, comparison, value: Value| Change {
+        conditions: vec![Condition::new("owner", comparison, value)],
+        ..change
+    };
+    let equals = |change, owner: &str| guarded(change, Comparison::Equals, owner.into());
+    for (change, after, told) in [
+        (equals(update(json!({"id": 1}), json!({"n": 9})), "ann"), text.replace("1,5", "1,9"), Ok(())),
+        (equals(update(json!({"id": 2}), json!({"n": 9})), "ann"), text.replace("2,7", "2,9"), Ok(())),
+        (equals(delete(json!({"id": 2})), "bob"), text.replace("2,6,bob\n", ""), Ok(())),
+        (equals(update(json!({"id": 1}), json!({"n": 9})), "bob"), text.to_owned(), Err("not_found")),
+        (equals(delete(json!({"id": 1})), "Ann"), text.to_owned(), Err("not_found")),
+        (equals(delete(json!({"id": 3})), ""), text.to_owned(), Err("not_found")),
+        (guarded(delete(json!({"id": 3})), Comparison::IsEmpty, json!(true)), text.replace("3,8,\n", ""), Ok(())),
+        (guarded(delete(json!({"id": 1})), Comparison::OneOf, json!([])), text.to_owned(), Err("not_found")),
+        (guarded(delete(json!({"id": 1})), Comparison::OneOf, json!("ann")), text.to_owned(), Err("invalid")),
+    ] {
+        let (sheet, _) = open_with(text, |shape| shape.key = vec!["id".into()]);
+        let done = sheet.write(&change).map(|_| ());
+        assert_eq!(
+            done.as_ref().map_err(|error| error.code.as_str()),
+            told.as_ref().map_err(|code| *code),
+            "{change:?}"
+        );
+        assert_eq!(content(), after, "{change:?}");
+    }
+}
+
 #[test]
 fn two_writers_lose_no_row() {
     let (sheet, _) = open("id,n\n1,a\n");

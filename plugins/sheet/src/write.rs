@@ -4,8 +4,9 @@
 use std::ops::Range;
 
 use weir_plugin_sdk::error::Result;
+use weir_plugin_sdk::matches::Matcher;
 use weir_plugin_sdk::serde_json::{self, Map};
-use weir_plugin_sdk::{Change, Error, Field, Shape, Type, Value, Verb, Zone, files, records};
+use weir_plugin_sdk::{Change, Condition, Error, Field, Shape, Type, Value, Verb, Zone, files, records};
 
 use crate::cache;
 use crate::header::{Columns, names};
@@ -67,6 +68,8 @@ struct Edit<'e> {
     verb: Verb,
     /// The key of the record meant, by index of the field; empty for a create without one.
     key: Vec<(usize, Value<'static>)>,
+    /// What the record meant must meet beside its key, by index of the field.
+    conditions: Vec<(usize, Matcher)>,
     /// What to write, by index of the field.
     values: Vec<(usize, Value<'static>)>,
     /// The key column to be counted up, where a create leaves it out.
@@ -77,7 +80,8 @@ impl<'e> Edit<'e> {
     fn new(shape: &'e Shape, zone: &'e Zone, change: &Change) -> Result<Self> {
         let key_fields = key_fields(shape)?;
         let values = values(&change.record, shape, zone)?;
-        let mut edit = Self { shape, zone, verb: change.verb, key: Vec::new(), values, counted: None };
+        let mut edit =
+            Self { shape, zone, verb: change.verb, key: Vec::new(), conditions: Vec::new(), values, counted: None };
         match change.verb {
             Verb::Create => {
                 for at in key_fields {
@@ -107,6 +111,7 @@ impl<'e> Edit<'e> {
                         None => return Err(missing(&shape.fields[at])),
                     }
                 }
+                edit.conditions = conditions(change, shape, zone)?;
             }
             Verb::Call => return Err(Error::unsupported("A sheet has no operations to call.")),
         }
@@ -130,13 +135,24 @@ fn missing(field: &Field) -> Error {
     Error::invalid(format!("The column {:?} needs a value.", field.key)).field(&field.key)
 }
 
+fn conditions(change: &Change, shape: &Shape, zone: &Zone) -> Result<Vec<(usize, Matcher)>> {
+    let condition = |condition: &Condition| {
+        let at = column(&condition.column, shape)?;
+        Ok((at, Matcher::new(condition, &shape.fields[at], zone)?))
+    };
+    change.conditions.iter().map(condition).collect()
+}
+
+fn column(name: &str, shape: &Shape) -> Result<usize> {
+    let known = shape.fields.iter().position(|field| field.key == name);
+    known.ok_or_else(|| Error::invalid(format!("The collection has no column {name:?}.")).field(name))
+}
+
 /// The values of a record or key, each as its column's type.
 fn values(given: &Map<String, serde_json::Value>, shape: &Shape, zone: &Zone) -> Result<Vec<(usize, Value<'static>)>> {
     let mut values = Vec::with_capacity(given.len());
     for (column, argument) in given {
-        let Some(at) = shape.fields.iter().position(|field| &field.key == column) else {
-            return Err(Error::invalid(format!("The collection has no column {column:?}.")).field(column));
-        };
+        let at = self::column(column, shape)?;
         let field = &shape.fields[at];
         let value = Value::from_argument(argument, field, zone);
         match value {
@@ -181,12 +197,12 @@ impl<'c> Content<'c> {
                 if is_header(settings, number, row) {
                     let columns = Columns::locate(&names(row.cells()), shape);
                     let (found, taken, counter) = (Vec::new(), false, 0);
-                    let positions = edit.positions(&columns)?;
+                    let positions = (edit.positions(&columns)?, edit.guards(&columns)?);
                     content = Some((positions, Self { bytes, layout, columns, found, taken, counter }));
                 }
                 return Ok(Flow::Continue);
             };
-            let (key_positions, content) = content;
+            let ((key_positions, guards), content) = content;
             if row.is_blank() {
                 return Ok(Flow::Continue);
             }
@@ -199,6 +215,10 @@ impl<'c> Content<'c> {
                     })
             };
             if is(&wanted) {
+                // To the caller, a record that does not meet the conditions is not there.
+                if !guards.iter().all(|(at, position, guard)| guard.matches(&value(*at, *position))) {
+                    return Ok(Flow::Continue);
+                }
                 content.found.push((trimmed(bytes, span), row.to_owned()));
             } else if new_key.as_deref().is_some_and(is) {
                 content.taken = true;
@@ -327,6 +347,12 @@ impl Edit<'_> {
     fn positions(&self, columns: &Columns) -> Result<Vec<(usize, usize)>> {
         let fields = self.key.iter().map(|(at, _)| *at).chain(self.counted);
         fields.map(|at| Ok((at, columns.position(at, self.shape)?))).collect()
+    }
+
+    /// Where the conditions' columns stand in the file.
+    fn guards(&self, columns: &Columns) -> Result<Vec<(usize, usize, &Matcher)>> {
+        let conditions = self.conditions.iter();
+        conditions.map(|(at, matcher)| Ok((*at, columns.position(*at, self.shape)?, matcher))).collect()
     }
 }
 

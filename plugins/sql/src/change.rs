@@ -49,16 +49,16 @@ impl Writer<'_> {
             return Err(Error::invalid("Nothing is to be changed."));
         }
         let set: Vec<_> = names.iter().zip(&values).map(|(name, value)| format!("{name} = {value}")).collect();
-        let key = self.key(change, &mut builder)?;
+        let meant = self.meant(change, &mut builder)?;
         builder.text =
-            format!("UPDATE {} SET {} WHERE {key} RETURNING {}", self.table(), set.join(", "), self.returning());
+            format!("UPDATE {} SET {} WHERE {meant} RETURNING {}", self.table(), set.join(", "), self.returning());
         self.run(builder).map_err(|error| self.taken(error, "Another record has this key already."))
     }
 
     fn delete(&self, change: &Change) -> Result<String, Error> {
         let mut builder = Builder::new(self.dialect);
-        let key = self.key(change, &mut builder)?;
-        builder.text = format!("DELETE FROM {} WHERE {key} RETURNING {}", self.table(), self.returning());
+        let meant = self.meant(change, &mut builder)?;
+        builder.text = format!("DELETE FROM {} WHERE {meant} RETURNING {}", self.table(), self.returning());
         self.run(builder)
     }
 
@@ -73,6 +73,17 @@ impl Writer<'_> {
             names.push(column.name());
         }
         Ok((names, values))
+    }
+
+    /// The record with this key, if it meets the conditions.
+    fn meant(&self, change: &Change, builder: &mut Builder) -> Result<String, Error> {
+        let mut meant = self.key(change, builder)?;
+        for condition in &change.conditions {
+            let column = Column::find(&self.collection.shape, self.dialect, &condition.column)?;
+            meant.push_str(" AND ");
+            meant.push_str(&condition::condition(condition, &column, &self.collection.zone, builder)?);
+        }
+        Ok(meant)
     }
 
     /// The whole key and nothing but the key.

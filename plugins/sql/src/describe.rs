@@ -36,6 +36,7 @@ pub(crate) fn describe(settings: &Settings, dialect: Dialect) -> Result<Shape, E
     capabilities.read_only = described.read_only.map(str::to_owned);
     if described.read_only.is_none() {
         let verbs: &[&str] = if shape.key.is_empty() { &["create"] } else { &["create", "update", "delete"] };
+        capabilities.guarded_write = true;
         capabilities.write = verbs.iter().map(|verb| verb.to_string()).collect();
     }
     for field in &shape.fields {

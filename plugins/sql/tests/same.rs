@@ -287,6 +287,7 @@ fn writes(both: &Both) {
     }
     let created = both.same(|| write("pairs", Verb::Create, json!({}), json!({"a": "c", "b": 1})));
     assert_eq!(created.expect("created"), r#"{"a":"c","b":1,"v":"x"}"#);
+    guarded(both);
     // A key the contract made up: it fits two records, so nothing may change.
     let doubled = both.same(|| {
         let mut shape = describe(r#"{"connection":"db","table":"pairs"}"#)?;
@@ -305,6 +306,27 @@ fn writes(both: &Both) {
 }
 
 /// The recorded shape is from before.
+/// A record that does not meet the conditions is not there.
+fn guarded(both: &Both) {
+    let write = |verb, comparison, value: Value, record: Value| {
+        let key = object(json!({"a": "c", "b": 1}));
+        let conditions = vec![Condition::new("v", comparison, value)];
+        let change = Change { key, record: object(record), conditions, ..Change::new(verb) };
+        both.same(|| open("pairs")?.write(&change)).map_err(|error| error.code)
+    };
+    let changed = json!({"v": "y"});
+    for (comparison, value) in [(Comparison::Equals, json!("X")), (Comparison::OneOf, json!(["a"]))] {
+        let refused = write(Verb::Update, comparison, value.clone(), changed.clone());
+        assert_eq!(refused, Err("not_found".to_owned()));
+        assert_eq!(write(Verb::Delete, comparison, value, json!({})), Err("not_found".to_owned()));
+    }
+    let updated = write(Verb::Update, Comparison::Equals, json!("x"), json!({"v": null}));
+    assert_eq!(updated.expect("updated"), r#"{"a":"c","b":1,"v":null}"#);
+    assert_eq!(write(Verb::Update, Comparison::Equals, json!("x"), changed.clone()), Err("not_found".to_owned()));
+    let updated = write(Verb::Update, Comparison::IsEmpty, json!(true), json!({"v": "x"}));
+    assert_eq!(updated.expect("updated"), r#"{"a":"c","b":1,"v":"x"}"#);
+}
+
 fn changes_of_the_source(both: &Both, server: &Server) {
     let shapes = [Which::Sqlite, Which::Postgresql]
         .map(|which| both.on(which, || describe(r#"{"connection":"db","table":"pairs"}"#)));

@@ -1,0 +1,139 @@
+//! Fields bound to the caller or to a constant: where they go, and that what they hold can be there.
+
+use serde_json::Value;
+
+use super::{
+    Problems,
+    binding::{Bound, Target},
+    property::{self, Slot},
+    result,
+};
+use crate::{
+    contract::{BoundField, BoundSource, Destination, Verb},
+    form::{self, Field, Kind},
+    shape, validate,
+};
+
+impl<'s> Target<'s> {
+    pub(super) fn fix(&self, entry: &form::Bound, problems: &mut Problems) -> Option<BoundField> {
+        let is_null = entry.source == BoundSource::Value(Value::Null);
+        if is_null {
+            self.check_null(entry, problems)?;
+        }
+        let field = Field {
+            name: entry.name.clone(),
+            nullable: is_null,
+            column: entry.column.clone(),
+            comparison: entry.comparison.clone(),
+            param: entry.param.clone(),
+            place: entry.place.clone(),
+            ..Field::of_kind(entry.kind.clone().unwrap_or_else(|| self.fitting(entry)))
+        };
+        let bound = match self.column_of(entry) {
+            Some(column) if self.guards(&column.key) => self.guard(&field, column, problems)?,
+            Some(column) if matches!(self.verb, Verb::Lookup | Verb::List) => {
+                self.condition(&field, column, problems)?
+            }
+            _ => self.bind(&field, problems)?,
+        };
+        if entry.kind.is_some() {
+            property::check_agreement(&field, bound.slot, problems);
+        }
+        let source = source(entry, &bound, problems)?;
+        Some(BoundField { name: entry.name.clone(), to: bound.to, source })
+    }
+
+    /// `None` for what goes to a parameter or nowhere.
+    fn column_of(&self, entry: &form::Bound) -> Option<&'s shape::Field> {
+        let is_column = entry.param.is_none() && self.verb != Verb::Call;
+        self.collection.shape.field(entry.column.as_deref().unwrap_or(&entry.name)).filter(|_| is_column)
+    }
+
+    /// The field type that a form would have named.
+    fn fitting(&self, entry: &form::Bound) -> Kind {
+        let column = self.column_of(entry).map_or(shape::Type::String, |column| column.kind);
+        match entry.comparison.as_deref() {
+            Some("is-empty") => Kind::Checkbox,
+            Some("one-of") => Kind::list_of(Kind::of(column)),
+            _ => Kind::of(column),
+        }
+    }
+
+    fn check_null(&self, entry: &form::Bound, problems: &mut Problems) -> Option<()> {
+        let refusal = match (self.column_of(entry), entry.comparison.as_deref().unwrap_or("equals")) {
+            (None, _) => "a parameter is left out rather than null",
+            (Some(column), _) if !column.nullable => "the column is never null",
+            (_, "equals" | "not-equals") => return Some(()),
+            _ => "only equals and not-equals can be asked with null",
+        };
+        problems.add(format!("{}/value", entry.place), refusal);
+        None
+    }
+
+    /// Beside the key of an update or delete, a bound field holds the record to a condition.
+    fn guards(&self, column: &str) -> bool {
+        matches!(self.verb, Verb::Update | Verb::Delete) && !self.collection.shape.key.iter().any(|key| key == column)
+    }
+
+    fn guard(&self, field: &Field, column: &'s shape::Field, problems: &mut Problems) -> Option<Bound<'s>> {
+        if !self.collection.shape.capabilities.guarded_write {
+            let message = format!(
+                "the source cannot hold the record of {} {} to '{}' beside the key",
+                if self.verb == Verb::Update { "an" } else { "a" },
+                self.verb.word(),
+                column.key
+            );
+            problems.add_hint(
+                field.place.clone(),
+                message,
+                "drop the tool, or give it a collection that has such records alone",
+            );
+            return None;
+        }
+        let bound = self.condition(field, column, problems)?;
+        let Destination::Condition { column, comparison } = bound.to else { return Some(bound) };
+        Some(Bound { to: Destination::Guard { column, comparison }, ..bound })
+    }
+}
+
+/// What it holds, as the source is given it.
+fn source(entry: &form::Bound, bound: &Bound<'_>, problems: &mut Problems) -> Option<BoundSource> {
+    let slot = bound.slot;
+    let BoundSource::Value(value) = &entry.source else {
+        if slot.kind != shape::Type::String {
+            let message = format!("a name is text, but {} '{}' takes {}", slot.what, slot.name, taken(slot));
+            problems.add(format!("{}/from", entry.place), message);
+            return None;
+        }
+        return Some(entry.source.clone());
+    };
+    let mut value = value.clone();
+    bound.form.apply(&mut value);
+    if !value.is_null() && !fits(&value, slot) {
+        let message = format!("is no value for {} '{}', which takes {}", slot.what, slot.name, taken(slot));
+        problems.add(format!("{}/value", entry.place), message);
+        return None;
+    }
+    Some(BoundSource::Value(value))
+}
+
+fn taken(slot: Slot<'_>) -> String {
+    match slot.items {
+        Some(items) => format!("a list of {}", items.kind.word()),
+        None => slot.kind.word().to_owned(),
+    }
+}
+
+fn fits(value: &Value, slot: Slot<'_>) -> bool {
+    let field = shape::Field {
+        key: slot.name.to_owned(),
+        kind: slot.kind,
+        nullable: false,
+        description: None,
+        native: None,
+        generated: false,
+        fields: slot.fields.to_vec(),
+        items: slot.items.cloned().map(Box::new),
+    };
+    validate::validator(&result::value(&field)).is_ok_and(|validator| validator.is_valid(value))
+}

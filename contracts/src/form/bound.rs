@@ -1,0 +1,78 @@
+//! A field that the agent neither sees nor sets: bound to the caller or to a constant.
+
+use serde_json::Value;
+
+use super::{
+    field::{self, Kind},
+    table::{self, Problems, Table},
+};
+use crate::{contract::BoundSource, name};
+
+#[derive(Clone, Debug)]
+pub struct Bound {
+    pub name: String,
+    pub source: BoundSource,
+    /// Without it, what the column is.
+    pub kind: Option<Kind>,
+    pub column: Option<String>,
+    pub comparison: Option<String>,
+    pub param: Option<String>,
+    pub(crate) place: String,
+}
+
+/// What makes a field a bound one.
+pub(super) const SOURCES: [&str; 2] = ["from", "value"];
+const KEYS: &[&str] = &["name", "type", "from", "value", "column", "match", "param"];
+
+pub(super) fn is_bound(field: &Value) -> bool {
+    field.as_object().is_some_and(|field| SOURCES.iter().any(|key| field.contains_key(*key)))
+}
+
+pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Option<Bound> {
+    let table = &Table::new(value, place, problems)?;
+    let field_name = table.required_text("name", problems).unwrap_or_default();
+    if table.get("name").is_some_and(Value::is_string)
+        && let Err(message) = name::check_field(&field_name)
+    {
+        problems.add(table.at("name"), message);
+    }
+    let mut known = KEYS.to_vec();
+    for key in field::keys_of_agents().filter(|key| table.has(key)) {
+        let message = format!("'{key}' has no meaning here: the agent neither sees nor sets this field");
+        problems.add_hint(table.at(key), message, format!("drop `{key}`, or drop `from` and `value`"));
+        known.push(key);
+    }
+    table.check_keys(&known, problems);
+    let kind = match table.has("type") {
+        true => Some(Kind::plain(&field::type_word(table, problems)?)),
+        false => None,
+    };
+    Some(Bound {
+        name: field_name,
+        source: source(table, problems)?,
+        kind,
+        column: table.text("column", table::TITLE_MAX, problems),
+        comparison: table.text("match", table::TITLE_MAX, problems),
+        param: table.text("param", table::TITLE_MAX, problems),
+        place: table.place().to_owned(),
+    })
+}
+
+fn source(table: &Table<'_>, problems: &mut Problems) -> Option<BoundSource> {
+    if SOURCES.iter().all(|key| table.has(key)) {
+        problems.add_hint(table.at("value"), "the field has 'from' as well", "keep one of them");
+        return None;
+    }
+    if let Some(value) = table.get("value") {
+        return Some(BoundSource::Value(value.clone()));
+    }
+    match table.text("from", table::TITLE_MAX, problems)?.as_str() {
+        "agent" => Some(BoundSource::Agent),
+        "tenant" => Some(BoundSource::Tenant),
+        other => {
+            let message = format!("nothing comes from {}", name::quoted(other));
+            problems.add_hint(table.at("from"), message, "use agent or tenant; a constant goes under `value:`");
+            None
+        }
+    }
+}
