@@ -15,8 +15,9 @@ use serde_json::Value;
 const CRATES: &[(&str, &[&str])] = &[
     ("weir-contracts", &[]),
     ("weir-connections", &[]),
+    ("weir-audit", &[]),
     ("weir-plugin-host", &["weir-connections", "weir-contracts"]),
-    ("weir", &["weir-connections", "weir-contracts", "weir-plugin-host"]),
+    ("weir", &["weir-audit", "weir-connections", "weir-contracts", "weir-plugin-host"]),
     ("weir-plugin-sdk", &["weir-plugin-sdk-macros"]),
     ("weir-plugin-sdk-macros", &[]),
     ("weir-sheet", &["weir-plugin-sdk"]),
@@ -58,6 +59,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("gateway/src/wire", &["axum", "hyper", "crate::transport", "crate::methods", "crate::call"]),
     ("gateway/src/snapshot", &["axum", "crate::transport", "crate::methods"]),
     ("gateway/plugin-host/src", &["axum", "rusqlite", "sqlx", "reqwest"]),
+    ("gateway/audit/src", &["axum", "tokio", "weir_contracts", "weir_connections", "weir_plugin_host"]),
     ("gateway/connections/src", &["axum", "wasmtime", "weir_plugin_host", "weir_contracts"]),
     ("contracts/src", &["tokio", "std::fs", "std::net", "std::process", "std::thread", "std::env"]),
 ];

@@ -1,0 +1,217 @@
+//! What is recorded. The gateway fills these; bounds and redaction of lengths are here, secrets never get this far.
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::{Map, Value};
+
+/// Names and ids longer than this many characters are cut, and end in `…`.
+const NAME_MAX_CHARS: usize = 256;
+const TEXT_MAX_CHARS: usize = 1024;
+/// A value recorded in clear whose JSON is longer is replaced by a note of its length.
+const CLEAR_VALUE_MAX_BYTES: usize = 1024;
+const CLEAR_FIELDS_MAX: usize = 32;
+
+/// One record, without what the chain adds (`seq`, `time`, `prev`, `hash`).
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Event<'a> {
+    /// A call has ended. Written before its answer leaves.
+    Call(Call<'a>),
+    /// A write is about to run. Written before it does, so that one without a `call` of the same id may have run.
+    Intent(Intent<'a>),
+    /// Something was refused before it became a call.
+    Refused(Refused<'a>),
+    /// Someone changed what the gateway serves or who may use it.
+    Admin(Admin<'a>),
+}
+
+/// Which call, whose, of what, by which way.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct About<'a> {
+    #[serde(serialize_with = "name")]
+    pub call_id: &'a str,
+    #[serde(serialize_with = "name")]
+    pub agent: &'a str,
+    #[serde(serialize_with = "name")]
+    pub tenant: &'a str,
+    /// `None` when no such tool exists for this caller: the name is then the caller's text.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    pub tool: Option<&'a str>,
+    /// `name@version`.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    pub contract: Option<&'a str>,
+    /// From [`ArgumentsKey::digest`](crate::ArgumentsKey::digest).
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    pub arguments_digest: Option<&'a str>,
+    /// The arguments that the contract lists to be recorded in clear, by name.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "values_if_any")]
+    pub clear: Option<&'a Map<String, Value>>,
+    /// W3C `traceparent`.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    pub trace: Option<&'a str>,
+    /// `http`, `stdio`, `cli`.
+    #[serde(serialize_with = "name")]
+    pub transport: &'a str,
+    /// The version of the protocol spoken.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    pub protocol: Option<&'a str>,
+    /// sha256 of the plugin that ran it.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    pub plugin: Option<&'a str>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Call<'a> {
+    #[serde(flatten)]
+    pub about: About<'a>,
+    pub outcome: Outcome,
+    /// The error code of the answer, from the gateway's table.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    pub code: Option<&'a str>,
+    /// From the opening of the record to its end, to the microsecond.
+    pub ms: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Ok,
+    /// It was not run: unknown tool, no access, a limit, invalid arguments.
+    Refused,
+    /// It ran and failed, and had no effect.
+    Failed,
+    /// The caller had gone before it ran to its end; no effect.
+    Cancelled,
+    /// A write of which nobody knows whether it had its effect.
+    Unknown,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Intent<'a> {
+    #[serde(flatten)]
+    pub about: About<'a>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Refused<'a> {
+    pub what: RefusedWhat,
+    /// The endpoint or route, or the method.
+    #[serde(serialize_with = "name")]
+    pub place: &'a str,
+    /// The id told to the caller.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    pub call_id: Option<&'a str>,
+    /// Public id of the key that was shown, when it has one. Never the key.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    pub key_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    pub agent: Option<&'a str>,
+    /// The caller's network address.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    pub address: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text_if_any")]
+    pub reason: Option<&'a str>,
+    /// How many alike this record stands for; 1 for a single one.
+    pub count: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusedWhat {
+    /// Nobody known: no key, a wrong, expired or revoked one.
+    Identity,
+    /// Known, but may not.
+    Access,
+    Rate,
+    Overload,
+    /// Host, origin, size or form of the request.
+    Request,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Admin<'a> {
+    pub act: AdminAct,
+    /// What it was done to: `contract@version`, a key's id, a plugin's name.
+    #[serde(serialize_with = "name")]
+    pub subject: &'a str,
+    /// The exact change that was approved, or the digest of the plugin.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    pub fingerprint: Option<&'a str>,
+    /// Who did it: an approver, an administrator's key id, `cli`, `file`.
+    #[serde(serialize_with = "name")]
+    pub by: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    pub call_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "values_if_any")]
+    pub detail: Option<&'a Map<String, Value>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AdminAct {
+    Publish,
+    Rollback,
+    Retire,
+    Approve,
+    Reject,
+    KeyCreate,
+    KeyChange,
+    KeyRevoke,
+    GrantChange,
+    PluginLoad,
+    PluginRemove,
+    ConfigReload,
+}
+
+fn name<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {
+    cut(name, NAME_MAX_CHARS, to)
+}
+
+fn name_if_any<S: Serializer>(name: &Option<&str>, to: S) -> Result<S::Ok, S::Error> {
+    cut(name.unwrap_or_default(), NAME_MAX_CHARS, to)
+}
+
+fn text_if_any<S: Serializer>(text: &Option<&str>, to: S) -> Result<S::Ok, S::Error> {
+    cut(text.unwrap_or_default(), TEXT_MAX_CHARS, to)
+}
+
+fn cut<S: Serializer>(text: &str, max_chars: usize, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&shortened(text, max_chars))
+}
+
+fn shortened(text: &str, max_chars: usize) -> std::borrow::Cow<'_, str> {
+    // A text has no more characters than bytes.
+    if text.len() <= max_chars {
+        return text.into();
+    }
+    match text.char_indices().nth(max_chars) {
+        Some((at, _)) => format!("{}…", &text[..at]).into(),
+        None => text.into(),
+    }
+}
+
+fn values_if_any<S: Serializer>(values: &Option<&Map<String, Value>>, to: S) -> Result<S::Ok, S::Error> {
+    let Some(values) = values else { return to.serialize_none() };
+    let mut map = to.serialize_map(None)?;
+    for (key, value) in values.iter().take(CLEAR_FIELDS_MAX) {
+        let key = shortened(key, NAME_MAX_CHARS);
+        let bytes = json_bytes(value);
+        if bytes <= CLEAR_VALUE_MAX_BYTES {
+            map.serialize_entry(&key, value)?;
+        } else {
+            map.serialize_entry(&key, &format!("… ({bytes} bytes)"))?;
+        }
+    }
+    if values.len() > CLEAR_FIELDS_MAX {
+        map.serialize_entry("…", &format!("{} more", values.len() - CLEAR_FIELDS_MAX))?;
+    }
+    map.end()
+}
+
+fn json_bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 5,
+        // At most 17 digits, a sign, a point and an exponent.
+        Value::Number(_) => 24,
+        value => serde_json::to_vec(value).map_or(usize::MAX, |json| json.len()),
+    }
+}

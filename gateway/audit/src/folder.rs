@@ -1,0 +1,363 @@
+//! The trail's folder: a folder for each chain, in it the numbered segments and a lock that the chain's process holds.
+//!
+//! Whatever a chain says about other chains stands in the first record of its segments ([`Opening`]), so that a survey
+//! reads one line of each file.
+
+pub(crate) mod repair;
+pub(crate) mod retention;
+
+use std::{
+    fmt,
+    fs::{self, File, OpenOptions},
+    io::{self, ErrorKind, Read, Seek, SeekFrom},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+use crate::{
+    Hash, LINE_MAX_BYTES,
+    line::{Line, Lines, Piece},
+};
+
+const LOCK: &str = "lock";
+const NAME_MAX_BYTES: usize = 64;
+/// Heads that one record names; what is left is named by the next.
+const HEADS_MAX: usize = 256;
+
+/// `<utc>-<pid>-<random>`, as in `20260822T101530Z-4711-9f3c2a01`; also the name of the chain's folder.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChainName(Arc<str>);
+
+#[derive(Debug, thiserror::Error)]
+#[error("a chain is called like 20260822T101530Z-4711-9f3c2a01")]
+pub struct NotAChainName;
+
+impl ChainName {
+    pub(crate) fn new() -> io::Result<Self> {
+        let mut random = [0; 4];
+        getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+        let now = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+        Ok(Self(format!("{now}-{}-{}", std::process::id(), hex::encode(random)).into()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ChainName {
+    type Err = NotAChainName;
+
+    fn from_str(text: &str) -> Result<Self, NotAChainName> {
+        let mut parts = text.split('-');
+        let mut part = || parts.next().unwrap_or_default();
+        let (utc, pid, random) = (part(), part(), part());
+        let time = utc.len() == 16 && utc.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'T' | b'Z'));
+        let pid = !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit());
+        let random = random.len() == 8 && random.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let whole = parts.next().is_none() && text.len() <= NAME_MAX_BYTES;
+        (time && pid && random && whole).then(|| Self(text.into())).ok_or(NotAChainName)
+    }
+}
+
+impl fmt::Display for ChainName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ChainName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl Serialize for ChainName {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for ChainName {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        std::borrow::Cow::<str>::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// What a chain says about itself: the first record of each segment, and its last.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename = "chain")]
+pub(crate) struct Chained<'a> {
+    pub(crate) act: ChainAct,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) process: Option<Process<'a>>,
+    #[serde(flatten)]
+    pub(crate) opening: Option<&'a Opening>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ChainAct {
+    Open,
+    Segment,
+    Close,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Process<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) pid: u32,
+}
+
+/// The first record of a segment: whose it is, and what was found and done in the folder.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Opening {
+    pub(crate) chain: ChainName,
+    pub(crate) segment: u32,
+    /// Heads of other chains that no other record names yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) heads: Vec<Head>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) repaired: Vec<repair::Repaired>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) removed: Vec<retention::Removed>,
+    /// Chains up to this one may have been removed so long ago that no record states it any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) horizon: Option<ChainName>,
+}
+
+impl Opening {
+    /// One that says nothing of other chains.
+    pub(crate) fn new(chain: ChainName, segment: u32) -> Self {
+        Self { chain, segment, heads: Vec::new(), repaired: Vec::new(), removed: Vec::new(), horizon: None }
+    }
+}
+
+/// The last record of a chain when it was seen. An `ended` chain gets no more.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Head {
+    pub(crate) chain: ChainName,
+    pub(crate) seq: u64,
+    pub(crate) hash: Hash,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) ended: bool,
+}
+
+/// All chains of a folder, by name, which is by age.
+pub(crate) struct Survey {
+    pub(crate) chains: Vec<ChainView>,
+}
+
+pub(crate) struct ChainView {
+    pub(crate) name: ChainName,
+    pub(crate) path: PathBuf,
+    /// Its process runs.
+    pub(crate) live: bool,
+    pub(crate) segments: Vec<SegmentView>,
+    pub(crate) last: Option<Last>,
+}
+
+pub(crate) struct SegmentView {
+    pub(crate) number: u32,
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    /// `None` when empty, or not (any more) what a trail writes.
+    pub(crate) first: Option<First>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct First {
+    pub(crate) seq: u64,
+    #[serde(deserialize_with = "crate::line::read_time")]
+    pub(crate) time: Timestamp,
+    pub(crate) prev: Hash,
+    #[serde(flatten)]
+    pub(crate) opening: Opening,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Last {
+    pub(crate) seq: u64,
+    #[serde(deserialize_with = "crate::line::read_time")]
+    pub(crate) time: Timestamp,
+    pub(crate) hash: Hash,
+}
+
+impl First {
+    /// `None` when the line was changed, or opens no segment.
+    pub(crate) fn parse(line: &[u8]) -> Option<Self> {
+        Line::parse(line).filter(Line::is_intact)?;
+        serde_json::from_slice(line).ok()
+    }
+}
+
+impl Survey {
+    pub(crate) fn take(folder: &Path) -> io::Result<Self> {
+        let chains = chains(folder)?.into_iter().map(|(name, path)| ChainView::look(name, path));
+        // A chain that goes away while we look was removed by its age; that is stated elsewhere.
+        let chains = chains.filter(|chain| !matches!(chain, Err(error) if error.kind() == ErrorKind::NotFound));
+        Ok(Self { chains: chains.collect::<io::Result<_>>()? })
+    }
+
+    /// Heads that no opening names yet, oldest chain first. Those named are held by the one that names them, and so on.
+    pub(crate) fn unnamed_heads(&self, own: Option<&ChainName>) -> Vec<Head> {
+        let mut named = std::collections::HashMap::<&ChainName, (u64, bool)>::new();
+        for head in self.openings().flat_map(|opening| &opening.heads) {
+            let known = named.entry(&head.chain).or_default();
+            *known = (*known).max((head.seq, head.ended));
+        }
+        let others = self.chains.iter().filter(|chain| Some(&chain.name) != own);
+        let heads = others.filter_map(|chain| {
+            let last = chain.last?;
+            Some(Head { chain: chain.name.clone(), seq: last.seq, hash: last.hash, ended: !chain.live })
+        });
+        let unnamed = heads.filter(|head| named.get(&head.chain).is_none_or(|known| *known < (head.seq, head.ended)));
+        unnamed.take(HEADS_MAX).collect()
+    }
+
+    pub(crate) fn openings(&self) -> impl Iterator<Item = &Opening> {
+        self.chains
+            .iter()
+            .flat_map(|chain| &chain.segments)
+            .filter_map(|segment| Some(&segment.first.as_ref()?.opening))
+    }
+}
+
+impl ChainView {
+    fn look(name: ChainName, path: PathBuf) -> io::Result<Self> {
+        let live = is_live(&path)?;
+        let mut segments = Vec::new();
+        for (number, path) in segments_of(&path)? {
+            let (bytes, first) = (fs::metadata(&path)?.len(), read_first(&path, &name, number)?);
+            segments.push(SegmentView { number, path, bytes, first });
+        }
+        let last = match segments.iter().rfind(|segment| segment.bytes > 0) {
+            Some(segment) => last_line(&segment.path)?.and_then(|line| serde_json::from_slice(&line).ok()),
+            None => None,
+        };
+        Ok(Self { name, path, live, segments, last })
+    }
+}
+
+/// Folders of chains, by name. Anything else in the folder is nobody's.
+pub(crate) fn chains(folder: &Path) -> io::Result<Vec<(ChainName, PathBuf)>> {
+    let mut chains = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        if let Some(name) = name
+            && entry.file_type()?.is_dir()
+        {
+            chains.push((name, entry.path()));
+        }
+    }
+    chains.sort();
+    Ok(chains)
+}
+
+/// Segments of a chain by number; plain files only, links are not followed.
+pub(crate) fn segments_of(chain: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
+    let mut segments = Vec::new();
+    for entry in fs::read_dir(chain)? {
+        let entry = entry?;
+        if let Some(number) = entry.file_name().to_str().and_then(segment_number)
+            && entry.file_type()?.is_file()
+        {
+            segments.push((number, entry.path()));
+        }
+    }
+    segments.sort();
+    Ok(segments)
+}
+
+pub(crate) fn segment_name(number: u32) -> String {
+    format!("{number:06}.jsonl")
+}
+
+fn segment_number(name: &str) -> Option<u32> {
+    let number = name.strip_suffix(".jsonl")?.parse().ok()?;
+    (segment_name(number) == name).then_some(number)
+}
+
+/// What a trail puts into a chain's folder.
+pub(crate) fn is_part_of_chain(name: &str) -> bool {
+    let torn = || segment_number(&format!("{}.jsonl", name.strip_suffix(".torn")?));
+    name == LOCK || segment_number(name).is_some() || torn().is_some()
+}
+
+/// Makes the folder, readable by its owner alone.
+pub(crate) fn make(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// A new file, its owner's alone, whose writes go to its end.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)
+}
+
+/// The lock that says "the process of this chain lives", in a new chain's folder.
+pub(crate) fn take_lock(chain: &Path) -> io::Result<File> {
+    let file = create(&chain.join(LOCK))?;
+    file.lock()?;
+    Ok(file)
+}
+
+/// The lock of an ended chain, for the one that repairs or removes it; `None` while its process lives.
+pub(crate) fn lock_ended(chain: &Path) -> io::Result<Option<File>> {
+    if is_live(chain)? {
+        return Ok(None);
+    }
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(chain.join(LOCK))?;
+    // An ended process takes its lock no more: whoever else holds it only looks, or repairs.
+    file.lock()?;
+    Ok(Some(file))
+}
+
+/// Whether a process holds the chain. A lock that is missing is held by nobody.
+pub(crate) fn is_live(chain: &Path) -> io::Result<bool> {
+    let file = match File::open(chain.join(LOCK)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(fs::TryLockError::WouldBlock) => Ok(true),
+        Err(fs::TryLockError::Error(error)) => Err(error),
+    }
+}
+
+pub(crate) fn remove_lock(chain: &Path) -> io::Result<()> {
+    fs::remove_file(chain.join(LOCK))
+}
+
+/// Makes what was created or removed in the folder outlive the machine.
+pub(crate) fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// The first record of a segment, when it is what a trail writes there.
+pub(crate) fn read_first(path: &Path, chain: &ChainName, segment: u32) -> io::Result<Option<First>> {
+    let mut lines = Lines::new(File::open(path)?.take(LINE_MAX_BYTES as u64 + 1));
+    let Some(Piece::Line(line)) = lines.next()? else { return Ok(None) };
+    let here = |first: &First| first.opening.chain == *chain && first.opening.segment == segment;
+    Ok(First::parse(line).filter(here))
+}
+
+/// The last complete line of a segment, without its newline.
+fn last_line(segment: &Path) -> io::Result<Option<Vec<u8>>> {
+    let mut file = File::open(segment)?;
+    // The last line may be torn, and the one before as long as any.
+    let from = file.metadata()?.len().saturating_sub(2 * LINE_MAX_BYTES as u64);
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(2 * LINE_MAX_BYTES as u64).read_to_end(&mut bytes)?;
+    let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') else { return Ok(None) };
+    let start = bytes[..end].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    Ok(Some(bytes[start..end].to_vec()))
+}

@@ -1,0 +1,237 @@
+//! Retention: old segments go, oldest first, and a record says which, so that what is left still verifies.
+//!
+//! Only the beginning of a chain goes, and only of ended chains and of the own one. The statement is written before
+//! the files go; killed in between, the next run states and removes them again.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::{ChainName, ChainView, SegmentView, Survey, lock_ended, remove_lock, sync};
+use crate::Hash;
+
+/// Statements that one record holds; at about 200 bytes each they stay below the longest line.
+const STATEMENTS_MAX: usize = 1000;
+/// Segments that one run removes.
+const SEGMENTS_MAX: usize = 500;
+
+/// Everything of a chain up to a record is gone, and was meant to go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Removed {
+    pub(crate) chain: ChainName,
+    /// The last segment that went.
+    pub(crate) segment: u32,
+    /// The last record that went, and its hash: the `prev` of the first that is left.
+    pub(crate) seq: u64,
+    pub(crate) hash: Hash,
+    /// Nothing of the chain is left.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) whole: bool,
+}
+
+/// How long and how much is kept; `None` is without end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keep {
+    pub(crate) age: Option<Duration>,
+    pub(crate) bytes: Option<u64>,
+}
+
+/// What is to go. Holds the locks that keep other processes from doing the same.
+#[derive(Default)]
+pub(crate) struct Removal {
+    /// To be written down first. Holds also what removed chains had stated, where a record still names them.
+    pub(crate) statements: Vec<Removed>,
+    /// To be written down too: up to which chain statements were dropped, now or before.
+    pub(crate) horizon: Option<ChainName>,
+    victims: Vec<Victim>,
+    _locks: Vec<File>,
+}
+
+struct Victim {
+    chain: PathBuf,
+    segments: Vec<PathBuf>,
+    whole: bool,
+}
+
+/// A segment that may go, and what is then to be stated.
+struct Candidate<'a> {
+    ended: Timestamp,
+    chain: &'a ChainView,
+    bytes: u64,
+    removed: Removed,
+}
+
+impl Removal {
+    /// Empty when nothing is due, or another process is at it. `own` is the chain of this process.
+    pub(crate) fn plan(folder: &Path, survey: &Survey, own: Option<&ChainName>, keep: Keep) -> io::Result<Self> {
+        let horizon = survey.openings().filter_map(|opening| opening.horizon.clone()).max();
+        let nothing = Self { horizon, ..Self::default() };
+        let due = due(survey, own, keep, Timestamp::now());
+        if due.is_empty() {
+            return Ok(nothing);
+        }
+        let lock = folder.join(".retention.lock");
+        let lock = OpenOptions::new().append(true).create(true).mode(0o600).open(lock)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Ok(nothing),
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+        let mut locks = vec![lock];
+        let mut last_of = BTreeMap::<&ChainName, (&ChainView, Removed)>::new();
+        for candidate in due {
+            let name = &candidate.chain.name;
+            if !last_of.contains_key(name) && Some(name) != own {
+                match lock_ended(&candidate.chain.path) {
+                    Ok(Some(lock)) => locks.push(lock),
+                    _ => continue,
+                }
+            }
+            last_of.insert(name, (candidate.chain, candidate.removed));
+        }
+        let (statements, dropped) = statements(survey, &last_of);
+        if statements.len() > STATEMENTS_MAX {
+            tracing::warn!("audit retention waits: too many records name what was removed");
+            return Ok(nothing);
+        }
+        let horizon = nothing.horizon.max(dropped);
+        let victims = last_of.into_values().map(|(chain, removed)| Victim::new(chain, &removed)).collect();
+        Ok(Self { statements, horizon, victims, _locks: locks })
+    }
+
+    /// Removes the files. A failure is logged: the next run finds what is left.
+    pub(crate) fn carry_out(self, folder: &Path) {
+        for victim in &self.victims {
+            if let Err(error) = victim.remove() {
+                tracing::warn!(chain = %victim.chain.display(), %error, "old audit records cannot be removed");
+            }
+        }
+        if !self.victims.is_empty()
+            && let Err(error) = sync(folder)
+        {
+            tracing::warn!(%error, "the audit folder cannot be synced");
+        }
+    }
+}
+
+impl Victim {
+    fn new(chain: &ChainView, removed: &Removed) -> Self {
+        let gone = chain.segments.iter().filter(|segment| removed.whole || segment.number <= removed.segment);
+        let segments = gone.map(|segment| segment.path.clone()).collect();
+        Self { chain: chain.path.clone(), segments, whole: removed.whole }
+    }
+
+    /// In order, so that what is left by a kill in between is the end of the chain.
+    fn remove(&self) -> io::Result<()> {
+        for segment in &self.segments {
+            fs::remove_file(segment)?;
+            match fs::remove_file(segment.with_extension("torn")) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        if self.whole {
+            remove_lock(&self.chain)?;
+            fs::remove_dir(&self.chain)?;
+        }
+        Ok(())
+    }
+}
+
+/// What is older than kept, or the oldest of what is more than kept; within a chain in order.
+fn due<'a>(survey: &'a Survey, own: Option<&ChainName>, keep: Keep, now: Timestamp) -> Vec<Candidate<'a>> {
+    let mut candidates: Vec<_> = survey.chains.iter().flat_map(|chain| removable(chain, own)).collect();
+    candidates
+        .sort_by(|a, b| (a.ended, &a.chain.name, a.removed.segment).cmp(&(b.ended, &b.chain.name, b.removed.segment)));
+    let oldest_kept = keep.age.and_then(|age| now.checked_sub(SignedDuration::try_from(age).ok()?).ok());
+    let mut bytes: u64 = survey.chains.iter().flat_map(|chain| &chain.segments).map(|segment| segment.bytes).sum();
+    let mut due = Vec::new();
+    for candidate in candidates.into_iter().take(SEGMENTS_MAX) {
+        let old = oldest_kept.is_some_and(|oldest| candidate.ended < oldest);
+        let much = keep.bytes.is_some_and(|kept| bytes > kept);
+        if !old && !much {
+            break;
+        }
+        bytes -= candidate.bytes;
+        due.push(candidate);
+    }
+    due
+}
+
+/// The segments of a chain that may go: from its beginning up to one that cannot be read.
+fn removable<'a>(chain: &'a ChainView, own: Option<&ChainName>) -> Vec<Candidate<'a>> {
+    let is_own = Some(&chain.name) == own;
+    if chain.live && !is_own {
+        return Vec::new();
+    }
+    let filled: Vec<&SegmentView> = chain.segments.iter().filter(|segment| segment.bytes > 0).collect();
+    let mut candidates = Vec::new();
+    let mut ended = Timestamp::MIN;
+    for (index, segment) in filled.iter().enumerate() {
+        if segment.first.is_none() {
+            break;
+        }
+        // A segment ends where the next one begins; the last one with the chain.
+        let end = match filled.get(index + 1) {
+            Some(next) => next.first.as_ref().map(|first| (first.time, first.seq.saturating_sub(1), first.prev, false)),
+            None if is_own => None,
+            None => chain.last.map(|last| (last.time, last.seq, last.hash, true)),
+        };
+        let Some((time, seq, hash, whole)) = end else { break };
+        ended = ended.max(time);
+        let removed = Removed { chain: chain.name.clone(), segment: segment.number, seq, hash, whole };
+        candidates.push(Candidate { ended, chain, bytes: segment.bytes, removed });
+    }
+    candidates
+}
+
+/// The new statements, and those that go with the segments that hold them although a record left still needs them.
+/// Beside them the youngest chain of which the statement goes for good.
+fn statements(
+    survey: &Survey,
+    last_of: &BTreeMap<&ChainName, (&ChainView, Removed)>,
+) -> (Vec<Removed>, Option<ChainName>) {
+    let goes = |chain: &ChainView, segment: &SegmentView| {
+        last_of.get(&chain.name).is_some_and(|(_, removed)| removed.whole || segment.number <= removed.segment)
+    };
+    let mut named = BTreeSet::new();
+    let mut kept = BTreeMap::<&ChainName, u64>::new();
+    let mut going = BTreeMap::<&ChainName, &Removed>::new();
+    for chain in &survey.chains {
+        named.insert(&chain.name);
+        for segment in &chain.segments {
+            let Some(first) = &segment.first else { continue };
+            if goes(chain, segment) {
+                for removed in &first.opening.removed {
+                    let known = going.entry(&removed.chain).or_insert(removed);
+                    if removed.seq > known.seq {
+                        *known = removed;
+                    }
+                }
+                continue;
+            }
+            named.extend(first.opening.heads.iter().map(|head| &head.chain));
+            for removed in &first.opening.removed {
+                let seq = kept.entry(&removed.chain).or_default();
+                *seq = (*seq).max(removed.seq);
+            }
+        }
+    }
+    let going = going.into_values().filter(|removed| {
+        let newer = last_of.contains_key(&removed.chain);
+        let stated = kept.get(&removed.chain).is_some_and(|seq| *seq >= removed.seq);
+        !newer && !stated
+    });
+    let (carried, dropped): (Vec<_>, Vec<_>) = going.partition(|removed| named.contains(&removed.chain));
+    let new = last_of.values().map(|(_, removed)| removed);
+    let dropped = dropped.into_iter().map(|removed| removed.chain.clone()).max();
+    (new.chain(carried).cloned().collect(), dropped)
+}

@@ -1,0 +1,22 @@
+//! The audit trail: what was asked, refused, answered and administered, in chains that show every later change.
+//!
+//! A process appends to a chain of its own ([`Trail`]) and gets a [`Receipt`] for each record. [`verify`] needs only
+//! the folder: it walks all chains and finds changed, deleted, moved and cut records. The format is in `docs/audit.md`.
+
+mod arguments;
+mod event;
+mod trail;
+
+mod folder;
+mod line;
+mod receipt;
+
+mod verify;
+
+pub use arguments::ArgumentsKey;
+pub use event::{About, Admin, AdminAct, Call, Event, Intent, Outcome, Refused, RefusedWhat};
+pub use folder::ChainName;
+pub use line::{Hash, LINE_MAX_BYTES};
+pub use receipt::Receipt;
+pub use trail::{AuditError, Fsync, Health, Settings, Trail};
+pub use verify::{Finding, Problem, ReceiptCheck, ReceiptStatus, Report, Warning, verify};

@@ -1,0 +1,293 @@
+//! One record as one line: how it is sealed into its chain, and how it is read back.
+//!
+//! `{"seq":N,"time":"…","kind":"…",…,"prev":"(64 hex)","hash":"(64 hex)"}`. `hash` is the SHA-256 of the line's
+//! bytes before `,"hash":`; `prev` is the hash of the record before, 64 zeros for the first.
+
+use std::{
+    fmt,
+    io::{self, BufRead, BufReader, Read, Write as _},
+    str::FromStr,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use sha2::{Digest as _, Sha256};
+
+/// No record is longer; a longer line was not written by a trail.
+pub const LINE_MAX_BYTES: usize = 256 << 10;
+
+/// Numbers that JSON readers hold exactly; beyond it nothing was written by a trail.
+const SEQ_MAX: u64 = 1 << 53;
+
+const PREV: &[u8] = b",\"prev\":\"";
+const HASH: &[u8] = b"\",\"hash\":\"";
+const END: &[u8] = b"\"}";
+const HEX: usize = 64;
+
+/// SHA-256; as text 64 lower-case hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hash([u8; 32]);
+
+impl Hash {
+    /// What the first record of a chain names as the one before.
+    pub(crate) const NONE: Self = Self([0; 32]);
+
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    fn digits(&self) -> [u8; HEX] {
+        let mut digits = [0; HEX];
+        hex::encode_to_slice(self.0, &mut digits).expect("64 digits hold 32 bytes");
+        digits
+    }
+
+    /// Only as it was written: upper-case digits would be another line with the same meaning.
+    fn read(digits: &[u8]) -> Option<Self> {
+        let mut hash = [0; 32];
+        let lower = !digits.iter().any(u8::is_ascii_uppercase);
+        (lower && hex::decode_to_slice(digits, &mut hash).is_ok()).then_some(Self(hash))
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.digits().iter().try_for_each(|digit| fmt::Write::write_char(formatter, char::from(*digit)))
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("a hash is 64 lower-case hex digits")]
+pub struct NotAHash;
+
+impl FromStr for Hash {
+    type Err = NotAHash;
+
+    fn from_str(text: &str) -> Result<Self, NotAHash> {
+        Self::read(text.as_bytes()).ok_or(NotAHash)
+    }
+}
+
+impl Serialize for Hash {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Hash {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        std::borrow::Cow::<str>::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// What is between the chain's own members: the members of `event`'s object.
+pub(crate) fn body(event: &impl Serialize) -> Option<Vec<u8>> {
+    let mut json = Vec::with_capacity(768);
+    serde_json::to_writer(&mut json, event).expect("events have text keys and are written to memory");
+    json.pop();
+    json.remove(0);
+    // Room for the chain's members.
+    (json.len() <= LINE_MAX_BYTES - 512).then_some(json)
+}
+
+/// Writes the whole line, newline included, into `line`.
+pub(crate) fn seal(line: &mut Vec<u8>, seq: u64, time: &Time<'_>, body: &[u8], prev: &Hash) -> Hash {
+    line.clear();
+    line.extend_from_slice(b"{\"seq\":");
+    write!(line, "{seq}").expect("memory can be written");
+    line.extend_from_slice(b",\"time\":\"");
+    line.extend_from_slice(time.text);
+    line.extend_from_slice(b"\",");
+    line.extend_from_slice(body);
+    if let Some(back) = time.back {
+        write!(line, ",\"clock_back_us\":{}", back.as_micros()).expect("memory can be written");
+    }
+    line.extend_from_slice(PREV);
+    line.extend_from_slice(&prev.digits());
+    line.push(b'"');
+    let hash = Hash::of(line);
+    line.extend_from_slice(&HASH[1..]);
+    line.extend_from_slice(&hash.digits());
+    line.extend_from_slice(END);
+    line.push(b'\n');
+    hash
+}
+
+/// What a line says about its place in the chain. Nothing is proved yet: see [`Self::is_intact`].
+#[derive(Clone, Copy)]
+pub(crate) struct Line<'a> {
+    pub(crate) seq: u64,
+    pub(crate) prev: Hash,
+    pub(crate) hash: Hash,
+    hashed: &'a [u8],
+}
+
+impl<'a> Line<'a> {
+    /// `None` when it has not the form of a record. `bytes` without the newline.
+    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let rest = bytes.strip_suffix(END)?;
+        let (rest, hash) = rest.split_at_checked(rest.len().checked_sub(HEX)?)?;
+        let hashed = &bytes[..rest.strip_suffix(HASH)?.len() + 1];
+        let rest = rest.strip_suffix(HASH)?;
+        let (rest, prev) = rest.split_at_checked(rest.len().checked_sub(HEX)?)?;
+        let rest = rest.strip_suffix(PREV)?.strip_prefix(b"{\"seq\":")?;
+        let digits = &rest[..rest.iter().position(|byte| *byte == b',')?];
+        let seq = std::str::from_utf8(digits).ok()?.parse().ok().filter(|seq| *seq <= SEQ_MAX)?;
+        Some(Self { seq, prev: Hash::read(prev)?, hash: Hash::read(hash)?, hashed })
+    }
+
+    /// True when no byte was changed since the line was sealed, or whoever changed it sealed it anew.
+    pub(crate) fn is_intact(&self) -> bool {
+        Hash::of(self.hashed) == self.hash
+    }
+}
+
+pub(crate) fn read_time<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
+    std::borrow::Cow::<str>::deserialize(from)?.parse().map_err(D::Error::custom)
+}
+
+/// Lines of a file that may hold anything: a line is never longer in memory than [`LINE_MAX_BYTES`].
+pub(crate) struct Lines<R> {
+    reader: BufReader<R>,
+    buffer: Vec<u8>,
+    /// Bytes of the pieces read so far.
+    pub(crate) offset: u64,
+}
+
+pub(crate) enum Piece<'a> {
+    /// Without its newline.
+    Line(&'a [u8]),
+    TooLong,
+    /// The file ends here without a newline.
+    Torn {
+        bytes: u64,
+    },
+}
+
+impl<R: Read> Lines<R> {
+    pub(crate) fn new(file: R) -> Self {
+        Self { reader: BufReader::with_capacity(64 << 10, file), buffer: Vec::new(), offset: 0 }
+    }
+
+    pub(crate) fn next(&mut self) -> io::Result<Option<Piece<'_>>> {
+        self.buffer.clear();
+        let limit = LINE_MAX_BYTES as u64 + 1;
+        let mut bytes = self.reader.by_ref().take(limit).read_until(b'\n', &mut self.buffer)? as u64;
+        let too_long = bytes == limit && self.buffer.last() != Some(&b'\n');
+        let mut complete = self.buffer.last() == Some(&b'\n');
+        if too_long {
+            let (skipped, ended) = skip_line(&mut self.reader)?;
+            bytes += skipped;
+            complete = ended;
+        }
+        self.offset += bytes;
+        Ok(match (bytes, complete, too_long) {
+            (0, ..) => None,
+            (_, false, _) => Some(Piece::Torn { bytes }),
+            (_, true, true) => Some(Piece::TooLong),
+            (_, true, false) => Some(Piece::Line(&self.buffer[..self.buffer.len() - 1])),
+        })
+    }
+}
+
+/// Bytes up to and including the newline, and whether there was one.
+fn skip_line(reader: &mut impl BufRead) -> io::Result<(u64, bool)> {
+    let mut skipped = 0;
+    loop {
+        let bytes = reader.fill_buf()?;
+        let (used, ended) = match bytes.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (at + 1, true),
+            None => (bytes.len(), bytes.is_empty()),
+        };
+        let at_end = bytes.is_empty();
+        reader.consume(used);
+        skipped += used as u64;
+        if ended {
+            return Ok((skipped, !at_end));
+        }
+    }
+}
+
+/// The wall clock as text. `seq` orders records; a clock that was set back is said so in the next one.
+pub(crate) struct Clock {
+    last: Duration,
+    second: u64,
+    text: [u8; TIME_BYTES],
+}
+
+pub(crate) struct Time<'a> {
+    /// RFC 3339 in UTC with microseconds.
+    text: &'a [u8],
+    /// How far before the last record's.
+    back: Option<Duration>,
+}
+
+const TIME_BYTES: usize = "2026-08-22T10:15:30.123456Z".len();
+
+impl Clock {
+    pub(crate) fn new() -> Self {
+        Self { last: Duration::ZERO, second: u64::MAX, text: *b"1970-01-01T00:00:00.000000Z" }
+    }
+
+    pub(crate) fn now(&mut self) -> Time<'_> {
+        self.at(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    }
+
+    fn at(&mut self, now: Duration) -> Time<'_> {
+        let now = Duration::from_micros(now.as_micros() as u64);
+        if now.as_secs() != self.second {
+            self.second = now.as_secs();
+            let second = Timestamp::from_second(self.second as i64).unwrap_or(Timestamp::MAX);
+            self.text[..19].copy_from_slice(&second.to_string().as_bytes()[..19]);
+        }
+        let mut micros = now.subsec_micros();
+        for digit in self.text[20..26].iter_mut().rev() {
+            *digit = b'0' + (micros % 10) as u8;
+            micros /= 10;
+        }
+        let back = self.last.checked_sub(now).filter(|back| !back.is_zero());
+        self.last = now;
+        Time { text: &self.text, back }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_set_back_is_said_once() {
+        let mut clock = Clock::new();
+        let at = |clock: &mut Clock, micros| {
+            let time = clock.at(Duration::from_micros(micros));
+            (String::from_utf8(time.text.to_vec()).unwrap(), time.back.map(|back| back.as_micros()))
+        };
+        assert_eq!(at(&mut clock, 1_787_393_730_000_007), ("2026-08-22T10:15:30.000007Z".into(), None));
+        assert_eq!(at(&mut clock, 1_787_393_729_999_999), ("2026-08-22T10:15:29.999999Z".into(), Some(8)));
+        assert_eq!(at(&mut clock, 1_787_393_729_999_999), ("2026-08-22T10:15:29.999999Z".into(), None));
+    }
+
+    #[test]
+    fn lines_of_any_length_take_bounded_memory() {
+        let mut text = b"one\n".to_vec();
+        text.extend(vec![b'x'; LINE_MAX_BYTES + 1]);
+        text.extend(b"\ntwo\n");
+        text.extend(vec![b'y'; LINE_MAX_BYTES]);
+        text.extend(b"\ntorn");
+        let mut lines = Lines::new(&text[..]);
+        assert!(matches!(lines.next().unwrap(), Some(Piece::Line(b"one"))));
+        assert!(matches!(lines.next().unwrap(), Some(Piece::TooLong)));
+        assert!(matches!(lines.next().unwrap(), Some(Piece::Line(b"two"))));
+        assert!(matches!(lines.next().unwrap(), Some(Piece::Line(line)) if line.len() == LINE_MAX_BYTES));
+        assert!(matches!(lines.next().unwrap(), Some(Piece::Torn { bytes: 4 })));
+        assert!(lines.next().unwrap().is_none());
+        assert_eq!(lines.offset, text.len() as u64);
+    }
+}

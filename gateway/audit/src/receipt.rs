@@ -1,0 +1,45 @@
+//! Proof that a record was written: kept by whoever asked, checked with the trail alone.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Serialize, Serializer};
+
+use crate::{ChainName, Hash};
+
+/// Names one record and its content. As text `chain:seq:hash`, about 105 characters.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Receipt {
+    pub chain: ChainName,
+    pub seq: u64,
+    pub hash: Hash,
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a receipt is `chain:seq:hash`, as in 20260822T101530Z-4711-9f3c2a01:17:(64 hex digits)")]
+pub struct NotAReceipt;
+
+impl fmt::Display for Receipt {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}:{}", self.chain, self.seq, self.hash)
+    }
+}
+
+impl FromStr for Receipt {
+    type Err = NotAReceipt;
+
+    fn from_str(text: &str) -> Result<Self, NotAReceipt> {
+        let mut parts = text.trim().splitn(3, ':');
+        let mut part = || parts.next().ok_or(NotAReceipt);
+        Ok(Self {
+            chain: part()?.parse().map_err(|_| NotAReceipt)?,
+            seq: part()?.parse().map_err(|_| NotAReceipt)?,
+            hash: part()?.parse().map_err(|_| NotAReceipt)?,
+        })
+    }
+}
+
+impl Serialize for Receipt {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}

@@ -1,0 +1,324 @@
+//! The trail of one process: a chain of its own, appended to by every call, refusal and admin act.
+
+mod keeper;
+mod writer;
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use self::{keeper::Keeper, writer::Writer};
+use crate::{
+    ChainName, Event, LINE_MAX_BYTES, Receipt,
+    folder::{
+        self, ChainAct, Chained, Opening, Process, Survey,
+        repair::repair,
+        retention::{Keep, Removal},
+    },
+    line,
+};
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What the process does, for whoever reads the trail: `serve`, `stdio`, `call`.
+    pub process: String,
+    pub fsync: Fsync,
+    /// A new segment is begun after this many bytes …
+    pub segment_max_bytes: u64,
+    /// … or after this time, when there is something to say in it.
+    pub segment_max_age: Duration,
+    /// Segments that ended longer ago are removed. `None` keeps them.
+    pub keep_age: Option<Duration>,
+    /// The oldest segments are removed when all chains hold more. `None` keeps them.
+    pub keep_bytes: Option<u64>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            process: "weir".into(),
+            fsync: Fsync::default(),
+            segment_max_bytes: 64 << 20,
+            segment_max_age: Duration::from_secs(3600),
+            keep_age: Some(Duration::from_secs(90 * 24 * 3600)),
+            keep_bytes: Some(8 << 30),
+        }
+    }
+}
+
+/// When records are made to outlive the machine. They outlive the process as soon as they are appended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fsync {
+    /// At the latest this long after they were appended.
+    Interval(Duration),
+    /// Before `append` returns; appends at the same time share one.
+    Each,
+    /// When the system does it by itself.
+    Off,
+}
+
+impl Default for Fsync {
+    fn default() -> Self {
+        Self::Interval(Duration::from_millis(200))
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    #[error("the audit trail in {folder} cannot be {what}: {source}")]
+    Folder { what: &'static str, folder: PathBuf, source: io::Error },
+    /// Nothing was recorded.
+    #[error("the audit trail cannot be written: {0}")]
+    Write(#[source] io::Error),
+    /// The record is written, but may not outlive the machine.
+    #[error("the audit trail cannot be synced: {0}")]
+    Sync(#[source] io::Error),
+    #[error("an audit record would be longer than {LINE_MAX_BYTES} bytes")]
+    TooLong,
+}
+
+/// What metrics and the alert are made of.
+#[derive(Clone, Debug)]
+pub struct Health {
+    /// True from a failed append or sync until one succeeds.
+    pub failing: bool,
+    /// Of the last failure, also when it is over.
+    pub last_error: Option<String>,
+    /// Failed appends and syncs since the start.
+    pub failures: u64,
+    pub chain: ChainName,
+    pub segment: u32,
+    /// Records appended since the start, those of the chain itself included.
+    pub records: u64,
+    /// Bytes of those records.
+    pub bytes: u64,
+    /// Records that may not outlive the machine yet; none counts with [`Fsync::Off`].
+    pub unsynced: u64,
+}
+
+/// An open trail. Dropping it ends the chain with a record that says so.
+pub struct Trail {
+    shared: Arc<Shared>,
+    keeper: Option<Keeper>,
+}
+
+struct Shared {
+    folder: PathBuf,
+    chain: ChainName,
+    settings: Settings,
+    writer: Mutex<Writer>,
+    /// Held while syncing, so that one sync serves all who wait.
+    syncing: Mutex<()>,
+    synced_seq: AtomicU64,
+    /// Set by the first record after a sync.
+    dirty: AtomicBool,
+    /// The segment has its length.
+    full: AtomicBool,
+    /// Held as long as the process lives; closing the file releases it.
+    _lock: File,
+}
+
+impl Trail {
+    /// Repairs what killed processes left behind, then begins a chain in `folder`, which is made if need be. The
+    /// chain appears with its first record, which names the heads of the other chains.
+    pub fn open(folder: &Path, settings: Settings) -> Result<Self, AuditError> {
+        let error = |source| AuditError::Folder { what: "opened", folder: folder.to_owned(), source };
+        let shared = Arc::new(Shared::open(folder, settings).map_err(error)?);
+        let keeper = Keeper::start(shared.clone()).map_err(error)?;
+        Ok(Self { shared, keeper: Some(keeper) })
+    }
+
+    /// Records one event. When this returns a receipt, the record outlives the process; see [`Fsync`] for the machine.
+    pub fn append(&self, event: &Event<'_>) -> Result<Receipt, AuditError> {
+        let body = line::body(event).ok_or(AuditError::TooLong)?;
+        let shared = &self.shared;
+        let (appended, full) = {
+            let mut writer = shared.writer();
+            (writer.append(&body), writer.bytes_in_segment() >= shared.settings.segment_max_bytes)
+        };
+        let (seq, hash) = appended.map_err(AuditError::Write)?;
+        let keeper = self.keeper.as_ref().expect("the keeper runs until the drop");
+        match shared.settings.fsync {
+            Fsync::Each => shared.sync_up_to(seq).map_err(AuditError::Sync)?,
+            Fsync::Interval(_) if !shared.dirty.swap(true, Ordering::Relaxed) => keeper.wake(),
+            Fsync::Interval(_) | Fsync::Off => {}
+        }
+        if full && !shared.full.swap(true, Ordering::Relaxed) {
+            keeper.wake();
+        }
+        Ok(Receipt { chain: shared.chain.clone(), seq, hash })
+    }
+
+    /// The last record, for whoever keeps the head of the chain elsewhere.
+    pub fn head(&self) -> Receipt {
+        let (seq, hash) = self.shared.writer().head();
+        Receipt { chain: self.shared.chain.clone(), seq, hash }
+    }
+
+    pub fn health(&self) -> Health {
+        let synced = self.shared.synced_seq.load(Ordering::Relaxed);
+        let writer = self.shared.writer();
+        let (seq, _) = writer.head();
+        Health {
+            failing: writer.failing(),
+            last_error: writer.last_error().map(str::to_owned),
+            failures: writer.failures(),
+            chain: self.shared.chain.clone(),
+            segment: writer.segment(),
+            records: seq,
+            bytes: writer.bytes(),
+            unsynced: if self.shared.settings.fsync == Fsync::Off { 0 } else { seq.saturating_sub(synced) },
+        }
+    }
+
+    /// Everything appended so far outlives the machine when this returns.
+    pub fn sync(&self) -> Result<(), AuditError> {
+        let (seq, _) = self.shared.writer().head();
+        self.shared.sync_up_to(seq).map_err(AuditError::Sync)
+    }
+
+    /// Begins a new segment and removes what is no longer kept, as the trail does by itself when one is due.
+    pub fn rotate(&self) -> Result<(), AuditError> {
+        let shared = &self.shared;
+        let error = |source| AuditError::Folder { what: "rotated", folder: shared.folder.clone(), source };
+        shared.rotate(true).map_err(error)
+    }
+}
+
+impl Drop for Trail {
+    fn drop(&mut self) {
+        self.keeper.take();
+        let close = Chained { act: ChainAct::Close, process: None, opening: None };
+        let body = line::body(&close).expect("a short record");
+        if let Err(error) = self.shared.writer().append(&body) {
+            tracing::warn!(%error, "the end of the audit chain is not recorded");
+        } else if self.shared.settings.fsync != Fsync::Off {
+            // A failure is logged where it happens.
+            let _ = self.sync();
+        }
+    }
+}
+
+impl Shared {
+    fn open(folder: &Path, settings: Settings) -> io::Result<Self> {
+        folder::make(folder)?;
+        let repaired = repair(folder)?;
+        let survey = Survey::take(folder)?;
+        let removal = Removal::plan(folder, &survey, None, settings.keep())?;
+        let chain = ChainName::new()?;
+        let opening = Opening {
+            chain: chain.clone(),
+            segment: 1,
+            heads: survey.unnamed_heads(None),
+            repaired,
+            removed: removal.statements.clone(),
+            horizon: removal.horizon.clone(),
+        };
+        let process = Process { name: &settings.process, pid: std::process::id() };
+        let opening = Chained { act: ChainAct::Open, process: Some(process), opening: Some(&opening) };
+        let (writer, lock) = begin(folder, &chain, &opening)?;
+        removal.carry_out(folder);
+        Ok(Self {
+            folder: folder.to_owned(),
+            chain,
+            settings,
+            writer: Mutex::new(writer),
+            syncing: Mutex::new(()),
+            synced_seq: AtomicU64::new(0),
+            dirty: AtomicBool::new(true),
+            full: AtomicBool::new(false),
+            _lock: lock,
+        })
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        // Nothing panics while the lock is held between writing a record and taking note of it.
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns at once when another thread has synced beyond `seq` meanwhile.
+    fn sync_up_to(&self, seq: u64) -> io::Result<()> {
+        let _syncing = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.synced_seq.load(Ordering::Relaxed) >= seq {
+            return Ok(());
+        }
+        let (files, (last, _)) = {
+            let mut writer = self.writer();
+            (writer.unsynced_files(), writer.head())
+        };
+        let synced = files.iter().try_for_each(|file| file.sync_data());
+        self.writer().synced(files, &synced);
+        if synced.is_ok() {
+            self.synced_seq.store(last, Ordering::Relaxed);
+        }
+        synced
+    }
+
+    /// A new segment: surveyed and created here, switched to under the lock by one write. `asked` begins one also when
+    /// there is nothing to say.
+    fn rotate(&self, asked: bool) -> io::Result<()> {
+        let survey = Survey::take(&self.folder)?;
+        let removal = Removal::plan(&self.folder, &survey, Some(&self.chain), self.settings.keep())?;
+        let heads = survey.unnamed_heads(Some(&self.chain));
+        let (number, worth) = {
+            let writer = self.writer();
+            (writer.next_segment(), writer.has_records())
+        };
+        if !asked && !worth && heads.is_empty() && removal.statements.is_empty() {
+            return Ok(());
+        }
+        let (removed, horizon) = (removal.statements.clone(), removal.horizon.clone());
+        let opening = Opening { heads, removed, horizon, ..Opening::new(self.chain.clone(), number) };
+        let body = line::body(&Chained { act: ChainAct::Segment, process: None, opening: Some(&opening) });
+        let body = body.ok_or_else(|| io::Error::other(AuditError::TooLong))?;
+        let path = self.folder.join(self.chain.as_str()).join(folder::segment_name(number));
+        let file = folder::create(&path)?;
+        let switched = self.writer().switch(number, file, &body);
+        if let Err(error) = switched {
+            // Another segment of this number must be possible.
+            fs::remove_file(&path)?;
+            return Err(error);
+        }
+        self.full.store(false, Ordering::Relaxed);
+        self.dirty.store(true, Ordering::Relaxed);
+        if self.settings.fsync != Fsync::Off {
+            folder::sync(&self.folder.join(self.chain.as_str()))?;
+        }
+        removal.carry_out(&self.folder);
+        Ok(())
+    }
+}
+
+impl Settings {
+    fn keep(&self) -> Keep {
+        Keep { age: self.keep_age, bytes: self.keep_bytes }
+    }
+}
+
+/// Made beside its place and moved there whole: a chain that others see has a first record and a held lock.
+fn begin(folder: &Path, chain: &ChainName, opening: &Chained<'_>) -> io::Result<(Writer, File)> {
+    let body = line::body(opening).ok_or_else(|| io::Error::other(AuditError::TooLong))?;
+    let fresh = folder.join(format!(".new-{chain}"));
+    let place = folder.join(chain.as_str());
+    folder::make(&fresh)?;
+    let begun = (|| {
+        let lock = folder::take_lock(&fresh)?;
+        let file = folder::create(&fresh.join(folder::segment_name(1)))?;
+        let writer = Writer::begin(place.clone(), file, &body)?;
+        fs::rename(&fresh, &place)?;
+        folder::sync(folder)?;
+        Ok((writer, lock))
+    })();
+    if begun.is_err() {
+        // What cannot be removed either is not seen as a chain.
+        let _ = fs::remove_dir_all(&fresh);
+    }
+    begun
+}

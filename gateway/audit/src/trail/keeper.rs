@@ -1,0 +1,95 @@
+//! The thread beside a trail: syncs, begins segments and removes old ones, so that no append waits for that.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use super::{Fsync, Shared};
+
+/// How often the place of the file and the age of the segment are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+/// After a failed rotation, the next try.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// Stops its thread when dropped.
+pub(super) struct Keeper {
+    thread: Option<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Keeper {
+    pub(super) fn start(shared: Arc<Shared>) -> io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = thread::Builder::new().name("weir-audit".into()).spawn(move || run(&shared, &stopped))?;
+        Ok(Self { thread: Some(thread), stop })
+    }
+
+    pub(super) fn wake(&self) {
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            if thread.join().is_err() {
+                tracing::error!("the thread that keeps the audit trail has panicked");
+            }
+        }
+    }
+}
+
+fn run(shared: &Shared, stop: &AtomicBool) {
+    let mut sync_at = None;
+    let mut look_at = Instant::now();
+    // Before this a full segment waits; at this its age is reached.
+    let mut retry_at = Instant::now();
+    let mut aged_at = Instant::now() + shared.settings.segment_max_age;
+    while !stop.load(Ordering::Relaxed) {
+        let now = Instant::now();
+        if let Fsync::Interval(interval) = shared.settings.fsync {
+            if shared.dirty.load(Ordering::Relaxed) {
+                sync_at.get_or_insert(now + interval);
+            }
+            if sync_at.is_some_and(|at| at <= now) {
+                sync_at = None;
+                sync(shared);
+            }
+        }
+        if look_at <= now {
+            look_at = now + LOOK;
+            shared.writer().check_place();
+        }
+        if retry_at <= now && (aged_at <= now || shared.full.load(Ordering::Relaxed)) {
+            aged_at = now + shared.settings.segment_max_age;
+            if let Err(error) = shared.rotate(false) {
+                tracing::warn!(%error, "the audit trail cannot begin a new segment; it goes on in the old one");
+                retry_at = now + RETRY;
+                aged_at = retry_at;
+            }
+        }
+        let next = sync_at.map_or(look_at, |at| at.min(look_at));
+        thread::park_timeout(next.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// `dirty` is cleared before the records are looked at, so that one appended meanwhile sets it again.
+fn sync(shared: &Shared) {
+    shared.dirty.store(false, Ordering::SeqCst);
+    let (seq, _) = shared.writer().head();
+    if shared.sync_up_to(seq).is_err() {
+        // Logged where it happens; tried again.
+        shared.dirty.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,176 @@
+//! Verification: walks every chain and compares it with itself, with what other chains say of it, and with receipts.
+//!
+//! Reads line by line; memory grows with the number of segments and receipts, not with records. Runs beside live
+//! processes: what is named is gathered first, so that it must be there when its chain is walked afterwards.
+
+mod report;
+mod walk;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::Path,
+};
+
+pub use self::report::{Finding, Problem, ReceiptCheck, ReceiptStatus, Report, Warning};
+use self::walk::Walk;
+use crate::{
+    AuditError, ChainName, Hash, Receipt,
+    folder::{self, retention::Removed},
+};
+
+/// Walks all chains of `folder`. Fails only when the folder itself cannot be read.
+pub fn verify(folder: &Path, receipts: &[Receipt]) -> Result<Report, AuditError> {
+    let error = |source| AuditError::Folder { what: "read", folder: folder.to_owned(), source };
+    let mut named = Named::gather(folder).map_err(error)?;
+    for (index, receipt) in receipts.iter().enumerate() {
+        named.expect(
+            &receipt.chain,
+            Expected { seq: receipt.seq, hash: receipt.hash, by: By::Receipt(index), ended: false },
+        );
+    }
+    let mut report = Report::new(receipts);
+    warn_of_strangers(folder, &mut report).map_err(error)?;
+    let mut demands = Vec::new();
+    let mut walked = BTreeSet::new();
+    for (chain, path) in folder::chains(folder).map_err(error)? {
+        let expected = named.expected.get(&chain).map(Vec::as_slice).unwrap_or_default();
+        match Walk::new(&chain, &path, expected, &mut report).run() {
+            Ok(chain_demands) => demands.extend(chain_demands),
+            // Removed under our eyes: its demands are those of any missing chain.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => report.find(Problem::Unreadable, &chain, error.to_string()),
+        }
+        walked.insert(chain);
+    }
+    for (chain, expected) in named.expected.iter().filter(|(chain, _)| !walked.contains(*chain)) {
+        demands.extend(expected.iter().map(|expected| Demand::missing_chain(chain, expected)));
+    }
+    if !demands.is_empty() {
+        // Retention may have run meanwhile.
+        named = Named::gather(folder).map_err(error)?;
+        settle(demands, &named, &mut report);
+    }
+    Ok(report)
+}
+
+/// What records and receipts say about chains.
+struct Named {
+    expected: BTreeMap<ChainName, Vec<Expected>>,
+    /// The furthest removal stated for each chain.
+    removed: BTreeMap<ChainName, Removed>,
+    horizon: Option<ChainName>,
+}
+
+/// A record that must be there.
+#[derive(Clone, Debug)]
+struct Expected {
+    seq: u64,
+    hash: Hash,
+    by: By,
+    /// It must be the last one.
+    ended: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum By {
+    /// Index of the receipt asked about.
+    Receipt(usize),
+    Chain(ChainName),
+}
+
+/// Records that are not there. Fine when their removal is stated.
+struct Demand {
+    chain: ChainName,
+    seq: u64,
+    /// The hash of record `seq`, where it is known.
+    hash: Option<Hash>,
+    by: Option<By>,
+    /// What it is otherwise.
+    finding: Finding,
+}
+
+impl Named {
+    fn gather(folder: &Path) -> io::Result<Self> {
+        let mut named = Self { expected: BTreeMap::new(), removed: BTreeMap::new(), horizon: None };
+        for (chain, path) in folder::chains(folder)? {
+            // What cannot be read is found when the chain is walked.
+            for (number, segment) in folder::segments_of(&path).unwrap_or_default() {
+                let Ok(Some(first)) = folder::read_first(&segment, &chain, number) else { continue };
+                named.horizon = named.horizon.max(first.opening.horizon);
+                for head in first.opening.heads {
+                    let by = By::Chain(chain.clone());
+                    named.expect(&head.chain, Expected { seq: head.seq, hash: head.hash, by, ended: head.ended });
+                }
+                for removed in first.opening.removed {
+                    match named.removed.get(&removed.chain) {
+                        Some(known) if known.seq >= removed.seq => {}
+                        _ => drop(named.removed.insert(removed.chain.clone(), removed)),
+                    }
+                }
+            }
+        }
+        Ok(named)
+    }
+
+    fn states_removal(&self, demand: &Demand) -> bool {
+        if let Some(removed) = self.removed.get(&demand.chain) {
+            // Where the statement is about this very record, it must know its hash.
+            let same = removed.seq == demand.seq && demand.hash.is_none_or(|hash| removed.hash == hash);
+            return removed.seq > demand.seq || same;
+        }
+        // Of a chain that nobody but a receipt knows, the statement may be forgotten as well.
+        let only_receipts = matches!(demand.by, Some(By::Receipt(_))) && demand.finding.what == Problem::Missing;
+        only_receipts && self.horizon.as_ref().is_some_and(|horizon| demand.chain <= *horizon)
+    }
+
+    fn expect(&mut self, chain: &ChainName, expected: Expected) {
+        self.expected.entry(chain.clone()).or_default().push(expected);
+    }
+}
+
+impl Demand {
+    fn missing_chain(chain: &ChainName, expected: &Expected) -> Self {
+        let detail = format!("the chain is missing; {} names its record {}", expected.by, expected.seq);
+        let finding = Finding::new(Problem::Missing, chain, detail);
+        let (hash, by) = (Some(expected.hash), Some(expected.by.clone()));
+        Self { chain: chain.clone(), seq: expected.seq, hash, by, finding }
+    }
+}
+
+impl std::fmt::Display for By {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Receipt(_) => formatter.write_str("a receipt"),
+            Self::Chain(chain) => write!(formatter, "chain {chain}"),
+        }
+    }
+}
+
+fn settle(demands: Vec<Demand>, named: &Named, report: &mut Report) {
+    let mut told = BTreeSet::new();
+    for demand in demands {
+        let removed = named.states_removal(&demand);
+        if let Some(By::Receipt(index)) = demand.by {
+            report.receipts[index].status = if removed { ReceiptStatus::Removed } else { ReceiptStatus::Missing };
+        }
+        // A missing chain is one finding, however many name it.
+        if !removed && (demand.finding.what != Problem::Missing || told.insert(demand.chain)) {
+            report.add(demand.finding);
+        }
+    }
+}
+
+/// What lies in the folder and belongs to no chain: left alone, but told.
+fn warn_of_strangers(folder: &Path, report: &mut Report) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let ours = name.starts_with('.') || (name.parse::<ChainName>().is_ok() && entry.file_type()?.is_dir());
+        if !ours {
+            report.warn(None, None, format!("`{}` is not part of the trail", name.escape_debug()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! What verification found: for people as text, for machines as JSON.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::{ChainName, Receipt};
+
+/// Findings and warnings beyond this many are only counted.
+const LISTED_MAX: usize = 1000;
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    pub chains: u64,
+    pub segments: u64,
+    pub records: u64,
+    pub bytes: u64,
+    pub findings_count: u64,
+    pub findings: Vec<Finding>,
+    pub warnings_count: u64,
+    pub warnings: Vec<Warning>,
+    pub receipts: Vec<ReceiptCheck>,
+    /// The last record of each chain: kept elsewhere, they prove a later cut.
+    pub heads: Vec<Receipt>,
+}
+
+/// Evidence that the trail is not as it was written.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    pub what: Problem,
+    pub chain: ChainName,
+    /// File name within the chain's folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// From 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    pub detail: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Problem {
+    /// A line's bytes do not give its hash, or it has not the form of a record.
+    Changed,
+    /// Records between two others, or before the first, are not there.
+    Deleted,
+    /// A record stands after a later one.
+    OutOfOrder,
+    /// A record stands where none was: a second time, or after the chain had ended.
+    Inserted,
+    /// The end of a chain is not there.
+    Cut,
+    /// A whole chain is not there.
+    Missing,
+    /// A record is whole but is not the one that its successor, another chain or a receipt knows.
+    Replaced,
+    /// A file of another chain or segment.
+    Foreign,
+    /// The system refused to read it.
+    Unreadable,
+}
+
+/// Worth a look, and possible without anybody's doing.
+#[derive(Clone, Debug, Serialize)]
+pub struct Warning {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chain: Option<ChainName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    pub detail: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ReceiptCheck {
+    pub receipt: Receipt,
+    pub status: ReceiptStatus,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReceiptStatus {
+    /// Exactly this record is there.
+    Present,
+    /// It was there, and was removed by retention, which stated so.
+    Removed,
+    /// It is not there.
+    Missing,
+    /// Another record has its number.
+    Replaced,
+}
+
+impl Report {
+    pub(super) fn new(receipts: &[Receipt]) -> Self {
+        let check = |receipt: &Receipt| ReceiptCheck { receipt: receipt.clone(), status: ReceiptStatus::Missing };
+        Self {
+            chains: 0,
+            segments: 0,
+            records: 0,
+            bytes: 0,
+            findings_count: 0,
+            findings: Vec::new(),
+            warnings_count: 0,
+            warnings: Vec::new(),
+            receipts: receipts.iter().map(check).collect(),
+            heads: Vec::new(),
+        }
+    }
+
+    /// Nothing was found, and every receipt is honoured or was removed as stated.
+    pub fn is_ok(&self) -> bool {
+        let kept = |check: &ReceiptCheck| matches!(check.status, ReceiptStatus::Present | ReceiptStatus::Removed);
+        self.findings_count == 0 && self.receipts.iter().all(kept)
+    }
+
+    pub(super) fn add(&mut self, finding: Finding) {
+        self.findings_count += 1;
+        if self.findings.len() < LISTED_MAX {
+            self.findings.push(finding);
+        }
+    }
+
+    pub(super) fn find(&mut self, what: Problem, chain: &ChainName, detail: String) {
+        self.add(Finding::new(what, chain, detail));
+    }
+
+    pub(super) fn warn(&mut self, chain: Option<&ChainName>, file: Option<&str>, detail: String) {
+        self.warnings_count += 1;
+        if self.warnings.len() < LISTED_MAX {
+            self.warnings.push(Warning { chain: chain.cloned(), file: file.map(str::to_owned), detail });
+        }
+    }
+}
+
+impl Finding {
+    pub(super) fn new(what: Problem, chain: &ChainName, detail: String) -> Self {
+        Self { what, chain: chain.clone(), file: None, line: None, detail }
+    }
+
+    pub(super) fn at(self, file: &str, line: u64) -> Self {
+        Self { file: Some(file.to_owned()), line: Some(line), ..self }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in &self.findings {
+            writeln!(to, "{finding}")?;
+        }
+        let unlisted = self.findings_count - self.findings.len() as u64;
+        if unlisted > 0 {
+            writeln!(to, "… and {unlisted} findings more")?;
+        }
+        for warning in &self.warnings {
+            writeln!(to, "{warning}")?;
+        }
+        for check in &self.receipts {
+            writeln!(to, "receipt {}: {}", check.receipt, check.status.text())?;
+        }
+        let verdict = if self.is_ok() { "the trail is whole" } else { "THE TRAIL IS NOT WHOLE" };
+        writeln!(to, "{verdict}: {} records in {} chains, {} findings", self.records, self.chains, self.findings_count)
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{}: {}", self.what.text(), self.chain)?;
+        if let Some(file) = &self.file {
+            write!(to, "/{file}")?;
+        }
+        if let Some(line) = self.line {
+            write!(to, " line {line}")?;
+        }
+        write!(to, ": {}", self.detail)
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = match (&self.chain, &self.file) {
+            (Some(chain), Some(file)) => format!("{chain}/{file}: "),
+            (Some(chain), None) => format!("{chain}: "),
+            (None, _) => String::new(),
+        };
+        write!(to, "warning: {place}{}", self.detail)
+    }
+}
+
+impl Problem {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Deleted => "deleted",
+            Self::OutOfOrder => "out of order",
+            Self::Inserted => "inserted",
+            Self::Cut => "cut",
+            Self::Missing => "missing",
+            Self::Replaced => "replaced",
+            Self::Foreign => "foreign",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
+impl ReceiptStatus {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Present => "present",
+            Self::Removed => "removed by retention",
+            Self::Missing => "MISSING",
+            Self::Replaced => "REPLACED",
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! One chain from its first line to its last.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    io,
+    ops::RangeInclusive,
+    path::Path,
+};
+
+use serde::de::IgnoredAny;
+
+use super::{
+    By, Demand, Expected,
+    report::{Finding, Problem, ReceiptStatus, Report},
+};
+use crate::{
+    ChainName, Hash, LINE_MAX_BYTES, Receipt,
+    folder::{self, First},
+    line::{Line, Lines, Piece},
+};
+
+/// Gaps that may still be filled by records that stand too late; further ones are taken for deletions at once.
+const GAPS_MAX: usize = 1024;
+
+pub(super) struct Walk<'a> {
+    chain: &'a ChainName,
+    path: &'a Path,
+    report: &'a mut Report,
+    /// By number: what other chains and receipts know of this one.
+    expected: BTreeMap<u64, Vec<&'a Expected>>,
+    demands: Vec<Demand>,
+    /// The sound record with the highest number.
+    last: Option<(u64, Hash)>,
+    /// Lines since then that are no sound records.
+    damaged: u64,
+    gaps: Vec<Gap>,
+    /// The record that others saw as the last one, when its process had ended.
+    ended: Option<u64>,
+    place: Place,
+}
+
+/// Numbers that were jumped over.
+struct Gap {
+    missing: RangeInclusive<u64>,
+    before: Place,
+}
+
+#[derive(Clone, Default)]
+struct Place {
+    file: String,
+    line: u64,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(chain: &'a ChainName, path: &'a Path, expected: &'a [Expected], report: &'a mut Report) -> Self {
+        let mut by_seq = BTreeMap::<u64, Vec<&Expected>>::new();
+        for expected in expected {
+            by_seq.entry(expected.seq).or_default().push(expected);
+        }
+        Self {
+            chain,
+            path,
+            report,
+            expected: by_seq,
+            demands: Vec::new(),
+            last: None,
+            damaged: 0,
+            gaps: Vec::new(),
+            ended: None,
+            place: Place::default(),
+        }
+    }
+
+    pub(super) fn run(mut self) -> io::Result<Vec<Demand>> {
+        self.warn_of_strangers()?;
+        let segments = folder::segments_of(self.path)?;
+        let first = segments.first().map(|(number, _)| *number);
+        for (number, path) in &segments {
+            self.report.segments += 1;
+            self.place = Place { file: folder::segment_name(*number), line: 0 };
+            match self.segment(*number, path) {
+                Ok(()) => {}
+                // The chain's first segments may go while we read; the next one then demands a statement.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && Some(*number) == first => {}
+                Err(error) => self.find(Problem::Unreadable, error.to_string()),
+            }
+        }
+        self.report.chains += 1;
+        self.finish();
+        Ok(self.demands)
+    }
+
+    fn segment(&mut self, number: u32, path: &Path) -> io::Result<()> {
+        let mut lines = Lines::new(File::open(path)?);
+        let mut torn = None;
+        while let Some(piece) = lines.next()? {
+            self.place.line += 1;
+            match piece {
+                Piece::Line(line) => {
+                    if self.place.line == 1 && self.is_foreign(number, line) {
+                        return Ok(());
+                    }
+                    self.line(line);
+                }
+                Piece::TooLong => self.damage(format!("the line is longer than {LINE_MAX_BYTES} bytes")),
+                Piece::Torn { bytes } => torn = Some(bytes),
+            }
+        }
+        self.report.bytes += lines.offset;
+        if let Some(bytes) = torn {
+            let live = folder::is_live(self.path).unwrap_or_default();
+            let why = if live { "its process is writing" } else { "its process was killed; the next one repairs it" };
+            let detail = format!("{bytes} bytes after the last whole line: {why}");
+            self.report.warn(Some(self.chain), Some(&self.place.file), detail);
+        }
+        Ok(())
+    }
+
+    /// A segment of another chain, or another segment of this one, tells nothing about the records that belong here.
+    fn is_foreign(&mut self, number: u32, line: &[u8]) -> bool {
+        let Some(first) = First::parse(line) else { return false };
+        let (chain, segment) = (&first.opening.chain, first.opening.segment);
+        let foreign = chain != self.chain || segment != number;
+        if foreign {
+            self.find(Problem::Foreign, format!("this is segment {segment} of chain {chain}"));
+        }
+        foreign
+    }
+
+    fn line(&mut self, bytes: &[u8]) {
+        let Some(line) = Line::parse(bytes) else {
+            return self.damage("the line has not the form of a record".into());
+        };
+        if !line.is_intact() {
+            return self.damage(format!("the line says it is record {}, and its bytes do not give its hash", line.seq));
+        }
+        if serde_json::from_slice::<IgnoredAny>(bytes).is_err() {
+            return self.damage("the line is not JSON".into());
+        }
+        self.record(&line);
+    }
+
+    fn damage(&mut self, detail: String) {
+        self.find(Problem::Changed, detail);
+        self.damaged += 1;
+    }
+
+    fn record(&mut self, line: &Line<'_>) {
+        self.report.records += 1;
+        self.meet_expectations(line);
+        let (next, prev) = match self.last {
+            Some((seq, hash)) => (seq + 1, hash),
+            None => return self.first_record(line),
+        };
+        if line.seq < next {
+            return self.late(line.seq);
+        }
+        // A damaged line is one record as a rule; a newline put in or taken out makes it two, or half a one.
+        let skipped = line.seq - next;
+        if skipped > self.damaged {
+            self.gap(next..=line.seq - 1);
+        } else if skipped == 0 && line.prev != prev {
+            let detail = format!("record {} follows another record than the one before it", line.seq);
+            self.find(Problem::Replaced, detail);
+        }
+        self.last = Some((line.seq, line.hash));
+        self.damaged = 0;
+    }
+
+    /// The first is number 1, or what is before it was removed and is stated so.
+    fn first_record(&mut self, line: &Line<'_>) {
+        let before = line.seq.saturating_sub(1);
+        let damaged = std::mem::take(&mut self.damaged);
+        self.last = Some((line.seq, line.hash));
+        if before == 0 {
+            if line.seq == 0 || line.prev != Hash::NONE {
+                self.find(Problem::Replaced, "the first record names one before it".into());
+            }
+        } else if before > damaged {
+            let detail = format!("the records up to {before} are missing, and no record states their removal");
+            let finding = self.finding(Problem::Deleted, detail);
+            let chain = self.chain.clone();
+            self.demands.push(Demand { chain, seq: before, hash: Some(line.prev), by: None, finding });
+        }
+    }
+
+    fn gap(&mut self, missing: RangeInclusive<u64>) {
+        let gap = Gap { missing, before: self.place.clone() };
+        if self.gaps.len() < GAPS_MAX { self.gaps.push(gap) } else { self.deleted(&gap) }
+    }
+
+    /// A number that was passed already: it fills a gap, or was there before.
+    fn late(&mut self, seq: u64) {
+        let Some(at) = self.gaps.iter().position(|gap| gap.missing.contains(&seq)) else {
+            return self.find(Problem::Inserted, format!("record {seq} stands here although its place is earlier"));
+        };
+        let gap = self.gaps.swap_remove(at);
+        let (start, end) = gap.missing.into_inner();
+        let left = [start..=seq - 1, seq + 1..=end].into_iter().filter(|range| !range.is_empty());
+        self.gaps.extend(left.map(|missing| Gap { missing, before: gap.before.clone() }));
+        self.find(Problem::OutOfOrder, format!("record {seq} stands after later ones"));
+    }
+
+    fn deleted(&mut self, gap: &Gap) {
+        let (start, end) = (gap.missing.start(), gap.missing.end());
+        let detail = match start == end {
+            true => format!("record {start} is missing before this line"),
+            false => format!("the records {start} to {end} are missing before this line"),
+        };
+        let finding = Finding::new(Problem::Deleted, self.chain, detail).at(&gap.before.file, gap.before.line);
+        self.report.add(finding);
+    }
+
+    fn meet_expectations(&mut self, line: &Line<'_>) {
+        // A second record of this number meets nothing any more.
+        let Some(expected) = self.expected.remove(&line.seq) else { return };
+        let mut told = false;
+        for expected in expected {
+            let met = expected.hash == line.hash;
+            if met && expected.ended {
+                self.ended = Some(line.seq);
+            }
+            if let By::Receipt(index) = expected.by {
+                let status = if met { ReceiptStatus::Present } else { ReceiptStatus::Replaced };
+                self.report.receipts[index].status = status;
+            }
+            if !met && !std::mem::replace(&mut told, true) {
+                let detail = format!("record {} is not the one that {} names", line.seq, expected.by);
+                self.find(Problem::Replaced, detail);
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        for gap in std::mem::take(&mut self.gaps) {
+            self.deleted(&gap);
+        }
+        let last = self.last.map_or(0, |(seq, _)| seq);
+        match self.last {
+            Some((seq, hash)) => self.report.heads.push(Receipt { chain: self.chain.clone(), seq, hash }),
+            // A chain appears with its first record: even when nobody names it, one was here.
+            None => self.demand(Problem::Deleted, 1, None, None, "the chain has no record at all".into()),
+        }
+        if let Some(ended) = self.ended.filter(|ended| *ended < last) {
+            let detail = format!("the chain had ended with record {ended}, and goes on to record {last}");
+            self.report.find(Problem::Inserted, self.chain, detail);
+        }
+        let mut told = BTreeSet::new();
+        for expected in std::mem::take(&mut self.expected).into_values().flatten() {
+            let (by, seq) = (&expected.by, expected.seq);
+            let (what, detail) = if seq <= last {
+                (Problem::Deleted, format!("record {seq} is not there, and {by} names it"))
+            } else if told.insert(by) {
+                (Problem::Cut, format!("the chain ends with record {last}, and {by} names record {seq}"))
+            } else {
+                continue;
+            };
+            self.demand(what, seq, Some(expected.hash), Some(by.clone()), detail);
+        }
+    }
+
+    /// What is found when no record states that this one was removed.
+    fn demand(&mut self, what: Problem, seq: u64, hash: Option<Hash>, by: Option<By>, detail: String) {
+        let finding = Finding::new(what, self.chain, detail);
+        self.demands.push(Demand { chain: self.chain.clone(), seq, hash, by, finding });
+    }
+
+    fn find(&mut self, what: Problem, detail: String) {
+        let finding = self.finding(what, detail);
+        self.report.add(finding);
+    }
+
+    /// At the line that is read.
+    fn finding(&self, what: Problem, detail: String) -> Finding {
+        let finding = Finding::new(what, self.chain, detail);
+        if self.place.line > 0 { finding.at(&self.place.file, self.place.line) } else { finding }
+    }
+
+    fn warn_of_strangers(&mut self) -> io::Result<()> {
+        for entry in fs::read_dir(self.path)? {
+            let name = entry?.file_name();
+            let name = name.to_string_lossy();
+            if !folder::is_part_of_chain(&name) {
+                let detail = format!("`{}` is not part of the trail", name.escape_debug());
+                self.report.warn(Some(self.chain), None, detail);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! Processes that are killed while they write, and several of them in one folder.
+
+use std::{
+    io::{Read as _, Write as _},
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use weir_audit::{Event, Fsync, Receipt, Settings, Trail};
+
+use crate::{append, call, check_whole, open, settings};
+
+const FOLDER: &str = "WEIR_AUDIT_TEST_FOLDER";
+
+/// Runs in a process of its own, as fast as it can, until it is killed. A receipt is printed once it is given.
+#[test]
+#[ignore = "started by the tests of this file, to be killed"]
+fn writer() {
+    let folder = std::env::var(FOLDER).expect("the folder is given");
+    let small = Settings { segment_max_bytes: 32 << 10, fsync: Fsync::Off, ..settings() };
+    let trail = Trail::open(Path::new(&folder), small).unwrap();
+    let note = "x".repeat(900);
+    let clear = serde_json::json!({ "note": note }).as_object().unwrap().clone();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let Event::Call(mut event) = call("c_00") else { unreachable!() };
+                    event.about.clear = Some(&clear);
+                    let receipt = trail.append(&Event::Call(event)).unwrap();
+                    std::io::stdout().write_all(format!("receipt {receipt}\n").as_bytes()).unwrap();
+                }
+            });
+        }
+    });
+}
+
+fn start(folder: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["crash::writer", "--exact", "--ignored", "--nocapture"])
+        .env(FOLDER, folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// What a killed process had answered: its complete lines.
+fn answered(mut child: Child, lived: Duration) -> Vec<Receipt> {
+    let mut stdout = child.stdout.take().unwrap();
+    let reader = thread::spawn(move || {
+        let mut text = Vec::new();
+        stdout.read_to_end(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    });
+    thread::sleep(lived);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let text = reader.join().unwrap();
+    let complete = &text[..text.rfind('\n').map_or(0, |at| at + 1)];
+    complete.lines().filter_map(|line| line.strip_prefix("receipt ")).map(|line| line.parse().unwrap()).collect()
+}
+
+/// Answered means recorded: fifty kills, each beside a process that lives on.
+#[test]
+fn nothing_answered_is_lost_by_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let living = open(folder.path());
+    let mut receipts = Vec::new();
+    for round in 0..50_u64 {
+        // From within the start of the process to well into its work.
+        let lived = Duration::from_micros(3_000 + round * 1_700 % 50_000);
+        receipts.extend(answered(start(folder.path()), lived));
+        receipts.extend(append(&living, 3));
+    }
+    assert!(receipts.len() > 1000, "the processes had time to write: {}", receipts.len());
+    check_whole(folder.path(), &receipts);
+    // The next process repairs what is torn; then nothing is left to warn of.
+    drop(open(folder.path()));
+    let report = check_whole(folder.path(), &receipts);
+    assert_eq!(report.warnings_count, 0, "{report}");
+}
+
+#[test]
+fn two_processes_write_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, two) = (start(folder.path()), start(folder.path()));
+    let two = thread::spawn(move || answered(two, Duration::from_millis(300)));
+    let one = answered(one, Duration::from_millis(200));
+    let two = two.join().unwrap();
+    assert!(!one.is_empty() && !two.is_empty());
+    assert_ne!(one[0].chain, two[0].chain);
+    check_whole(folder.path(), &[one, two].concat());
+}
+
+/// Verification beside processes that write, rotate and begin chains finds nothing that is not there.
+#[test]
+fn a_living_trail_verifies() {
+    let folder = tempfile::tempdir().unwrap();
+    let child = start(folder.path());
+    let reader = thread::spawn(move || answered(child, Duration::from_millis(600)));
+    while !reader.is_finished() {
+        check_whole(folder.path(), &append(&open(folder.path()), 3));
+    }
+    check_whole(folder.path(), &reader.join().unwrap());
+}
