@@ -2,11 +2,13 @@
 //!
 //! Pure functions: no I/O, no async, no clock. A form file is read ([`form`]), joined with the recorded shapes of
 //! its collections ([`shape`]) and compiled ([`compile`]) into a [`Contract`]: the tools an agent sees, and the
-//! bindings the gateway follows. A published one is kept as its [`artifact`]. [`validate`] is the gate in front of a source, [`output`] the one behind it.
+//! bindings the gateway follows. A published one is kept as its [`artifact`], and [`diff`] says what the next one
+//! breaks. [`validate`] is the gate in front of a source, [`output`] the one behind it.
 
 pub mod artifact;
 pub mod compile;
 pub mod contract;
+pub mod diff;
 pub mod draft;
 pub mod form;
 pub mod json;

@@ -265,6 +265,11 @@ pub(crate) fn validator(schema: &Value) -> Result<jsonschema::Validator, String>
         })
 }
 
+/// A valid value, built from the schema alone; `None` where none can be made.
+pub(crate) fn example(schema: &Value) -> Option<Value> {
+    example::build(schema, schema)
+}
+
 /// A value of the schema in a sentence.
 fn plain(value: &Value) -> String {
     match value {

@@ -1,0 +1,281 @@
+//! What a change of a contract does to its callers: every difference by its rule, and the worst of them.
+//!
+//! An input breaks when arguments that were valid are so no longer, an output when a result may come that was not
+//! valid before. Where that can be shown, the item has a witness: whole arguments or a whole result, checked against
+//! both schemas. What no rule decides is `undecided` and counts as breaking. `docs/contract-changes.md` lists the rules.
+
+mod binding;
+mod normal;
+mod number;
+mod rule;
+mod schema;
+mod tool;
+mod witness;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    compile::DIALECT,
+    contract::{Contract, Version},
+    validate,
+};
+
+pub use rule::{Class, Side, page};
+use rule::{SchemaRule, ToolRule};
+
+/// Values in a report are told in full up to this many bytes of JSON.
+const VALUE_BYTES_MAX: usize = 4_096;
+/// Witnesses that are looked for in one diff.
+const WITNESSES_MAX: usize = 200;
+
+/// Every difference between two versions, as bad as the worst.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Diff {
+    pub class: Class,
+    /// True for breaking and undecided.
+    pub breaking: bool,
+    /// SHA-256 in hexadecimal over both sides and the items: what an approval binds to. The wording of reasons and the
+    /// witnesses are not part of it.
+    pub fingerprint: String,
+    pub items: Vec<Item>,
+}
+
+/// One difference.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Item {
+    /// Stable name of the rule.
+    pub rule: String,
+    /// JSON Pointer: into the schema of that side with its references inlined (of an output, its result arm); without a
+    /// side into the tool; without a tool into the contract. Of what went it points into the old one.
+    pub path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<Side>,
+    /// The tool's old name, or its only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    pub class: Class,
+    /// What was and what is there; null for nothing.
+    pub old: Value,
+    pub new: Value,
+    /// One sentence without a final stop.
+    pub reason: String,
+    /// Arguments that were valid and are not, or a result that is valid and was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub witness: Option<Value>,
+}
+
+/// Compares two versions of a contract: schemas, texts, annotations, bindings, collections and limits. The versions'
+/// numbers are not compared.
+pub fn diff(old: &Contract, new: &Contract) -> Diff {
+    let mut report = Report::default();
+    binding::contracts(old, new, &mut report);
+    tool::compare(&tool::of_contract(old), &tool::of_contract(new), &mut report);
+    binding::tools(old, new, &mut report);
+    let unversioned = |contract: &Contract| {
+        let mut artifact = contract.to_artifact();
+        artifact["version"] = Value::Null;
+        digest(&artifact)
+    };
+    report.finish(unversioned(old), unversioned(new))
+}
+
+/// Compares what clients see: `{tools: [{name, title?, description?, inputSchema, outputSchema?, annotations?}, …]}`, as
+/// `weir compile` prints it or any server's tools/list answers. The error says what is no such document.
+pub fn diff_documents(old: &Value, new: &Value) -> Result<Diff, String> {
+    let mut report = Report::default();
+    let read = |which: &str, document| {
+        tool::of_document(document).map_err(|message| format!("the {which} document: {message}"))
+    };
+    let (was, is) = (read("old", old)?, read("new", new)?);
+    let contract = |document: &Value| document.get("contract").cloned().unwrap_or_default();
+    if contract(old) != contract(new) {
+        let reason = "another contract".to_owned();
+        report.note(ToolRule::ContractRenamed, None, "/contract", (contract(old), contract(new)), reason);
+    }
+    tool::compare(&was, &is, &mut report);
+    let tools = |document: &Value| digest(&json!([document.get("contract"), document.get("tools")]));
+    Ok(report.finish(tools(old), tools(new)))
+}
+
+/// Compares two bare schemas, any JSON Schema 2020-12.
+pub fn diff_schemas(old: &Value, new: &Value, side: Side) -> Diff {
+    let mut report = Report::default();
+    report.schemas(old, new, side, None);
+    report.finish(digest(old), digest(new))
+}
+
+impl Diff {
+    /// The version that follows the live one: breaking or undecided a major, compatible or review a minor, cosmetic a
+    /// patch, identical the same.
+    pub fn next_version(&self, live: Version) -> Version {
+        let Version { major, minor, patch } = live;
+        match self.class {
+            Class::Breaking | Class::Undecided => Version { major: major.saturating_add(1), minor: 0, patch: 0 },
+            Class::Review | Class::Compatible => Version { major, minor: minor.saturating_add(1), patch: 0 },
+            Class::Cosmetic => Version { major, minor, patch: patch.saturating_add(1) },
+            Class::Identical => live,
+        }
+    }
+}
+
+/// The items as they are found.
+struct Report {
+    items: Vec<Item>,
+    witnesses_left: usize,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self { items: Vec::new(), witnesses_left: WITNESSES_MAX }
+    }
+}
+
+impl Report {
+    fn note(
+        &mut self,
+        rule: ToolRule,
+        tool: Option<&str>,
+        path: impl Into<String>,
+        (old, new): (Value, Value),
+        reason: String,
+    ) {
+        self.items.push(Item {
+            rule: rule.id().to_owned(),
+            path: path.into(),
+            side: None,
+            tool: tool.map(str::to_owned),
+            class: rule.class(),
+            old: clipped(old),
+            new: clipped(new),
+            reason,
+            witness: None,
+        });
+    }
+
+    fn schemas(&mut self, old: &Value, new: &Value, side: Side, tool: Option<&str>) {
+        let mut push = |rule: SchemaRule, reason: String| {
+            self.items.push(Item {
+                rule: rule.id(side),
+                path: String::new(),
+                side: Some(side),
+                tool: tool.map(str::to_owned),
+                class: rule.class(side),
+                old: Value::Null,
+                new: Value::Null,
+                reason,
+                witness: None,
+            });
+        };
+        if old == new {
+            // Objects are equal in any order, bytes are not.
+            let bytes = |schema: &Value| schema.to_string();
+            if bytes(old) != bytes(new) {
+                push(SchemaRule::OrderChanged, "only the order changed".to_owned());
+            }
+            return;
+        }
+        let dialect = |schema: &Value| schema.get("$schema").cloned().unwrap_or_else(|| DIALECT.into());
+        if dialect(old) != dialect(new) {
+            push(SchemaRule::UndecidedSchema, "the schema is in another dialect".to_owned());
+        }
+        let checked = |schema: &Value| validate::validator(&without_dialect(schema));
+        for (which, schema) in [("old", old), ("new", new)] {
+            if let Err(message) = checked(schema) {
+                push(SchemaRule::UndecidedSchema, format!("the {which} schema cannot be checked with: {message}"));
+            }
+        }
+        match (normal::normal(old), normal::normal(new)) {
+            (Ok(was), Ok(is)) => {
+                let findings = schema::compare(&was, &is);
+                if findings.is_empty() {
+                    push(SchemaRule::OrderChanged, "only order or spelling changed".to_owned());
+                }
+                self.findings((old, new), findings, side, tool);
+            }
+            (Err(message), _) | (_, Err(message)) => push(SchemaRule::UndecidedSchema, message),
+        }
+    }
+
+    fn findings(
+        &mut self,
+        roots: (&Value, &Value),
+        findings: Vec<schema::Finding<'_>>,
+        side: Side,
+        tool: Option<&str>,
+    ) {
+        let mut prover = None;
+        for finding in findings {
+            let mut class = finding.rule.class(side);
+            let mut witness = None;
+            if class.is_breaking() && self.witnesses_left > 0 {
+                self.witnesses_left -= 1;
+                let prover = prover.get_or_insert_with(|| witness::Prover::new(roots.0, roots.1, side));
+                witness = prover.as_ref().and_then(|prover| prover.prove(&finding));
+            }
+            // What is shown is no longer open.
+            if witness.is_some() {
+                class = Class::Breaking;
+            }
+            self.items.push(Item {
+                rule: finding.rule.id(side),
+                path: finding.path,
+                side: Some(side),
+                tool: tool.map(str::to_owned),
+                class,
+                old: clipped(finding.old),
+                new: clipped(finding.new),
+                reason: finding.reason,
+                witness,
+            });
+        }
+    }
+
+    fn finish(self, old: String, new: String) -> Diff {
+        let class = self.items.iter().map(|item| item.class).max().unwrap_or(Class::Identical);
+        let meant = self
+            .items
+            .iter()
+            .map(|item| json!([item.rule, item.path, item.side, item.tool, item.class, item.old, item.new]));
+        let fingerprint = digest(&json!([old, new, meant.collect::<Vec<Value>>()]));
+        Diff { class, breaking: class.is_breaking(), fingerprint, items: self.items }
+    }
+}
+
+fn without_dialect(schema: &Value) -> Value {
+    match schema {
+        Value::Object(map) => Value::Object(
+            map.iter().filter(|(key, _)| *key != "$schema").map(|(key, value)| (key.clone(), value.clone())).collect(),
+        ),
+        other => other.clone(),
+    }
+}
+
+fn clipped(value: Value) -> Value {
+    let bytes = value.to_string().len();
+    match bytes > VALUE_BYTES_MAX {
+        true => format!("… {bytes} bytes of JSON").into(),
+        false => value,
+    }
+}
+
+/// SHA-256 in hexadecimal of a value, whatever the order of its keys.
+fn digest(value: &Value) -> String {
+    let digest = Sha256::digest(sorted(value).to_string());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<(&String, &Value)> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            Value::Object(entries.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect::<Map<_, _>>())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
+        other => other.clone(),
+    }
+}

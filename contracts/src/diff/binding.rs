@@ -1,0 +1,270 @@
+//! What stands behind the schemas: collections, destinations of arguments, limits. Schemas may be equal and the answers
+//! not.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Report, rule::ToolRule};
+use crate::{
+    contract::{Binding, BoundField, Collection, Contract, Destination, Input, Limits, Tool},
+    name,
+};
+
+/// The contract itself and its collections.
+pub(super) fn contracts(old: &Contract, new: &Contract, report: &mut Report) {
+    if old.name != new.name {
+        let reason = format!("{} is now {}", name::quoted(&old.name), name::quoted(&new.name));
+        report.note(ToolRule::ContractRenamed, None, "/name", (json!(old.name), json!(new.name)), reason);
+    }
+    for (key, was, is) in [
+        ("title", &old.title, &new.title),
+        ("description", &old.description, &new.description),
+        ("instructions", &old.instructions, &new.instructions),
+    ] {
+        if was != is {
+            let reason = format!("the contract's {key} changed");
+            report.note(ToolRule::ContractTextChanged, None, format!("/{key}"), (json!(was), json!(is)), reason);
+        }
+    }
+    for (index, now) in new.collections.iter().enumerate() {
+        if let Some(was) = old.collection(&now.name) {
+            collections(was, now, None, &format!("/collections/{index}"), report);
+        }
+    }
+}
+
+/// What every tool of both versions is bound to.
+pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
+    let now: BTreeMap<&str, &Tool> = new.tools.iter().map(|tool| (tool.name.as_str(), tool)).collect();
+    for was in &old.tools {
+        let Some(is) = now.get(was.name.as_str()) else { continue };
+        let tool = Some(was.name.as_str());
+        if was.verb != is.verb {
+            let word = |tool: &Tool| tool.verb.map_or("no verb", |verb| verb.word());
+            let reason = format!("{} → {}", word(was), word(is));
+            report.note(ToolRule::VerbChanged, tool, "/verb", (json!(was.verb), json!(is.verb)), reason);
+        }
+        if was.text != is.text {
+            let reason = "the text block holds something else".to_owned();
+            report.note(ToolRule::TextModeChanged, tool, "/text", (json!(was.text), json!(is.text)), reason);
+        }
+        limits(was, is, report);
+        match (&was.binding, &is.binding) {
+            (None, None) => {}
+            (None, Some(_)) => {
+                let reason = "the tool can now be called".to_owned();
+                report.note(ToolRule::BindingAdded, tool, "/binding", (Value::Null, Value::Null), reason);
+            }
+            (Some(_), None) => {
+                let reason = "the tool can no longer be called".to_owned();
+                report.note(ToolRule::BindingRemoved, tool, "/binding", (Value::Null, Value::Null), reason);
+            }
+            (Some(before), Some(after)) => {
+                source((old, before), (new, after), &was.name, report);
+                bindings(before, after, &was.name, report);
+            }
+        }
+    }
+}
+
+/// A tool bound to a collection of another name, which may be the same source.
+fn source(old: (&Contract, &Binding), new: (&Contract, &Binding), tool: &str, report: &mut Report) {
+    let (was, is) = (&old.1.collection, &new.1.collection);
+    if was == is {
+        return;
+    }
+    let (Some(before), Some(after)) = (old.0.collection(was), new.0.collection(is)) else { return };
+    let reason = format!("was bound to {}, is to {}", name::quoted(was), name::quoted(is));
+    let same_source = before.adapter == after.adapter && before.settings == after.settings;
+    if !same_source {
+        report.note(ToolRule::CollectionChanged, Some(tool), "/binding/collection", (json!(was), json!(is)), reason);
+    }
+    collections(before, after, Some(tool), "/binding/collection", report);
+}
+
+fn collections(old: &Collection, new: &Collection, tool: Option<&str>, path: &str, report: &mut Report) {
+    let shown = name::quoted(&old.name);
+    let mut changed = |rule: ToolRule, key: &str, was: Value, is: Value, what: &str| {
+        if was != is {
+            report.note(rule, tool, format!("{path}/{key}"), (was, is), format!("collection {shown}: {what}"));
+        }
+    };
+    changed(ToolRule::AdapterChanged, "adapter", json!(old.adapter), json!(new.adapter), "another adapter answers");
+    changed(
+        ToolRule::SettingsChanged,
+        "settings",
+        old.settings.clone(),
+        new.settings.clone(),
+        "the source is another or read otherwise",
+    );
+    changed(
+        ToolRule::KeyChanged,
+        "shape/key",
+        json!(old.shape.key),
+        json!(new.shape.key),
+        "other columns tell records apart",
+    );
+    let zones = (json!(old.shape.timezone), json!(new.shape.timezone));
+    changed(ToolRule::TimezoneChanged, "shape/timezone", zones.0, zones.1, "zoneless times are read in another zone");
+    let (rule, what) = match new.write {
+        true => (ToolRule::WriteAllowed, "it may be written"),
+        false => (ToolRule::WriteForbidden, "it may no longer be written"),
+    };
+    changed(rule, "write", json!(old.write), json!(new.write), what);
+    let without = |columns: &[String], others: &[String]| -> Vec<String> {
+        columns.iter().filter(|column| !others.contains(column)).cloned().collect()
+    };
+    let (came, went) = (without(&new.published, &old.published), without(&old.published, &new.published));
+    if !came.is_empty() {
+        let what = format!("further columns may leave the source: {}", came.join(", "));
+        changed(ToolRule::PublishedWidened, "published", Value::Null, json!(came), &what);
+    }
+    if !went.is_empty() {
+        let what = format!("columns no longer leave the source: {}", went.join(", "));
+        changed(ToolRule::PublishedNarrowed, "published", json!(went), Value::Null, &what);
+    }
+    let mut recorded = old.shape.clone();
+    recorded.key.clone_from(&new.shape.key);
+    recorded.timezone.clone_from(&new.shape.timezone);
+    if recorded != new.shape || old.overrides != new.overrides {
+        changed(
+            ToolRule::ShapeRecorded,
+            "shape",
+            json!(old.shape.fields),
+            json!(new.shape.fields),
+            "the source describes itself otherwise",
+        );
+    }
+}
+
+fn bindings(old: &Binding, new: &Binding, tool: &str, report: &mut Report) {
+    let mut changed = |rule: ToolRule, path: String, was: Value, is: Value, reason: String| {
+        if was != is {
+            report.note(rule, Some(tool), path, (was, is), reason);
+        }
+    };
+    let operations = (json!(old.operation), json!(new.operation));
+    changed(
+        ToolRule::OperationChanged,
+        "/binding/operation".to_owned(),
+        operations.0,
+        operations.1,
+        "another operation is called".to_owned(),
+    );
+    let orders = (json!(old.order), json!(new.order));
+    changed(
+        ToolRule::OrderByChanged,
+        "/binding/order".to_owned(),
+        orders.0,
+        orders.1,
+        "records come in another order".to_owned(),
+    );
+    let rule = if new.limit_max < old.limit_max { ToolRule::RowCapLowered } else { ToolRule::RowCapRaised };
+    let reason = format!("at most {} records in one answer, were {}", new.limit_max, old.limit_max);
+    changed(rule, "/binding/limit_max".to_owned(), json!(old.limit_max), json!(new.limit_max), reason);
+    for (index, now) in new.inputs.iter().enumerate() {
+        let Some(was) = old.inputs.iter().find(|input| input.field == now.field) else { continue };
+        let shown = name::quoted(&now.field);
+        if was.form != now.form {
+            let path = format!("/binding/inputs/{index}/form");
+            changed(
+                ToolRule::FormChanged,
+                path,
+                json!(was.form),
+                json!(now.form),
+                format!("{shown} is given in another form"),
+            );
+        }
+        if let Some((rule, what)) = destination(was, now) {
+            let path = format!("/binding/inputs/{index}/to");
+            changed(rule, path, json!(was.to), json!(now.to), format!("{shown} {what}"));
+        }
+    }
+    bound_fields(old, new, tool, report);
+}
+
+fn destination(old: &Input, new: &Input) -> Option<(ToolRule, &'static str)> {
+    if old.to == new.to {
+        return None;
+    }
+    Some(match (&old.to, &new.to) {
+        (Destination::Condition { column: was, .. }, Destination::Condition { column: is, .. })
+        | (Destination::Column(was), Destination::Column(is))
+            if was != is =>
+        {
+            (ToolRule::ColumnChanged, "goes to another column")
+        }
+        (Destination::Condition { .. }, Destination::Condition { .. }) => {
+            (ToolRule::MatchChanged, "is compared in another way")
+        }
+        (Destination::Param(_), Destination::Param(_)) => (ToolRule::ParamChanged, "goes to another parameter"),
+        _ => (ToolRule::DestinationChanged, "is used for something else"),
+    })
+}
+
+/// Names of bound fields are the author's own; what counts is where the value comes from and goes.
+fn bound_fields(old: &Binding, new: &Binding, tool: &str, report: &mut Report) {
+    let told = |field: &BoundField| json!({ "to": field.to, "source": field.source });
+    let is_kept = |field: &BoundField, others: &[BoundField]| {
+        others.iter().any(|other| other.to == field.to && other.source == field.source)
+    };
+    let mut explained = Vec::new();
+    for (index, was) in old.bound.iter().enumerate().filter(|(_, field)| !is_kept(field, &new.bound)) {
+        let shown = name::quoted(&was.name);
+        let path = format!("/binding/bound/{index}");
+        let now = new.bound.iter().find(|now| !is_kept(now, &old.bound) && (now.name == was.name || now.to == was.to));
+        match now {
+            Some(now) => {
+                explained.push(now);
+                let reason = format!("{shown} is bound otherwise, so that other rows are reached");
+                report.note(ToolRule::BoundFieldChanged, Some(tool), path, (told(was), told(now)), reason);
+            }
+            None => {
+                let reason = format!("{shown} is no longer bound, so that more rows are reached");
+                report.note(ToolRule::BoundFieldRemoved, Some(tool), path, (told(was), Value::Null), reason);
+            }
+        }
+    }
+    for (index, now) in new.bound.iter().enumerate().filter(|(_, field)| !is_kept(field, &old.bound)) {
+        if !explained.contains(&now) {
+            let reason = format!("{} is now bound, so that other rows are reached", name::quoted(&now.name));
+            let path = format!("/binding/bound/{index}");
+            report.note(ToolRule::BoundFieldAdded, Some(tool), path, (Value::Null, told(now)), reason);
+        }
+    }
+}
+
+fn limits(old: &Tool, new: &Tool, report: &mut Report) {
+    let (Limits { rate: was, timeout_ms: before }, Limits { rate: is, timeout_ms: after }) = (&old.limits, &new.limits);
+    if was != is {
+        let lowered = match (was, is) {
+            (_, None) => false,
+            (None, Some(_)) => true,
+            // Calls per second are lowered, or fewer come at once.
+            (Some(was), Some(is)) => {
+                u64::from(is.0) * u64::from(was.1) < u64::from(was.0) * u64::from(is.1) || is.0 < was.0
+            }
+        };
+        let rule = if lowered { ToolRule::RateLowered } else { ToolRule::RateRaised };
+        let shown = |rate: &Option<(u32, u32)>| {
+            rate.map_or_else(|| "no limit".to_owned(), |(calls, seconds)| format!("{calls} in {seconds} s"))
+        };
+        note(report, rule, old, "/limits/rate", (was, is), format!("{} → {}", shown(was), shown(is)));
+    }
+    if before != after {
+        note(
+            report,
+            ToolRule::TimeoutChanged,
+            old,
+            "/limits/timeout_ms",
+            (before, after),
+            "another timeout".to_owned(),
+        );
+    }
+}
+
+fn note<T: Serialize>(report: &mut Report, rule: ToolRule, tool: &Tool, path: &str, change: (&T, &T), reason: String) {
+    report.note(rule, Some(&tool.name), path, (json!(change.0), json!(change.1)), reason);
+}

@@ -1,0 +1,337 @@
+//! One spelling for each schema: local references inlined, booleans and trivial unions written out.
+//!
+//! What cannot be inlined (a recursion, another document, a schema with its own base) stays a `$ref`, together with a
+//! digest of everything it leads to: two such places are the same only if all of that is.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::digest;
+
+/// Schemas one side may have after inlining; a doubling chain of references would go on for ever.
+const NODES_MAX: usize = 50_000;
+const DEPTH_MAX: usize = 64;
+
+/// Keywords that hold no rule at all.
+pub(super) const TEXTS: &[&str] = &["title", "description", "examples", "help", "$comment", "deprecated", ARM_TEXTS];
+/// Texts of alternatives that were folded into one schema.
+const ARM_TEXTS: &str = "$texts";
+/// Where an inlined schema says what its reference leads to.
+const LEADS_TO: &str = "$leads-to";
+/// Keywords of a document rather than of a value.
+const DOCUMENT: &[&str] = &["$schema", "$id", "$anchor", "$defs", "definitions", "$vocabulary"];
+const SCHEMA_KEYS: &[&str] = &[
+    "items",
+    "additionalProperties",
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "additionalItems",
+];
+const SCHEMA_LIST_KEYS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems"];
+const SCHEMA_MAP_KEYS: &[&str] = &["properties", "patternProperties", "dependentSchemas"];
+/// Keywords that speak about values of one type only, and may therefore stand beside those of another.
+const TYPED_KEYS: &[&str] = &[
+    "type",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "format",
+    "items",
+    "prefixItems",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "properties",
+    "required",
+    "additionalProperties",
+    "minProperties",
+    "maxProperties",
+];
+
+/// The schema in its one spelling, or why it has none.
+pub(super) fn normal(schema: &Value) -> Result<Value, String> {
+    let has_bases = match schema {
+        Value::Object(map) => map.values().any(has_base),
+        _ => false,
+    };
+    let mut inliner = Inliner { root: schema, has_bases, open: Vec::new(), left: NODES_MAX };
+    inliner.schema(schema, 0)
+}
+
+/// The same without texts and with lists that are sets in order: equal exactly where two schemas say the same in the
+/// same words.
+pub(super) fn canonical(schema: &Value) -> Value {
+    let Value::Object(map) = schema else { return schema.clone() };
+    let mut out = Map::new();
+    for (key, value) in map.iter().filter(|(key, _)| !TEXTS.contains(&key.as_str())) {
+        let value = match (key.as_str(), value) {
+            ("required" | "enum" | "type", Value::Array(items)) => {
+                let mut items = items.clone();
+                items.sort_by_cached_key(Value::to_string);
+                Value::Array(items)
+            }
+            (key, value) => {
+                each_schema(key, value, &mut |schema| Ok(canonical(schema))).unwrap_or_else(|()| value.clone())
+            }
+        };
+        out.insert(key.clone(), value);
+    }
+    Value::Object(out)
+}
+
+/// Whether one keyword says the same in both, texts aside.
+pub(super) fn same_rules(key: &str, old: &Value, new: &Value) -> bool {
+    let only = |schema: &Value| canonical(&json!({ key: schema.get(key) }));
+    only(old) == only(new)
+}
+
+/// `false` in its one spelling.
+pub(super) fn is_false(schema: &Value) -> bool {
+    schema.get("not").is_some_and(|inner| inner.as_object().is_some_and(Map::is_empty))
+}
+
+/// A place that could not be inlined.
+pub(super) fn is_reference(schema: &Value) -> bool {
+    schema.get(LEADS_TO).is_some()
+}
+
+struct Inliner<'s> {
+    root: &'s Value,
+    /// With a second `$id` a reference may mean something else than it says.
+    has_bases: bool,
+    open: Vec<&'s str>,
+    left: usize,
+}
+
+impl<'s> Inliner<'s> {
+    fn schema(&mut self, schema: &'s Value, depth: usize) -> Result<Value, String> {
+        self.left = self.left.checked_sub(1).ok_or("the schema is too large with its references inlined")?;
+        if depth > DEPTH_MAX {
+            return Err(format!("the schema is nested deeper than {DEPTH_MAX} levels"));
+        }
+        let map = match schema {
+            Value::Bool(true) => return Ok(json!({})),
+            Value::Bool(false) => return Ok(json!({ "not": {} })),
+            Value::Object(map) => map,
+            _ => return Err("a schema is neither an object nor a boolean".to_owned()),
+        };
+        let mut out = Map::new();
+        for (key, value) in map {
+            if DOCUMENT.contains(&key.as_str()) || key == "$ref" {
+                continue;
+            }
+            let value = each_schema(key, value, &mut |inner| self.schema(inner, depth + 1))?;
+            out.insert(key.clone(), value);
+        }
+        if let Some(Value::Array(all)) = out.shift_remove("allOf") {
+            for part in all {
+                match part {
+                    Value::Object(part) => join(&mut out, part),
+                    _ => return Err("an allOf holds something that is no schema".to_owned()),
+                }
+            }
+        }
+        if let Some(folded) = fold_union(&out) {
+            out = folded;
+        }
+        for key in ["$ref", "$dynamicRef", "$recursiveRef"] {
+            match map.get(key) {
+                Some(Value::String(reference)) => self.reference(key, reference, &mut out, depth)?,
+                Some(_) => return Err(format!("a {key} is not a text")),
+                None => {}
+            }
+        }
+        Ok(Value::Object(out))
+    }
+
+    /// Puts what `reference` says beside what stands beside it.
+    fn reference(
+        &mut self,
+        key: &str,
+        reference: &'s str,
+        beside: &mut Map<String, Value>,
+        depth: usize,
+    ) -> Result<(), String> {
+        let root = self.root;
+        let target = match key == "$ref" && !self.has_bases && !self.open.contains(&reference) {
+            true => target(root, reference),
+            false => None,
+        };
+        let Some(target) = target else {
+            beside.insert(key.to_owned(), reference.into());
+            beside.insert(LEADS_TO.to_owned(), self.leads_to(reference).into());
+            return Ok(());
+        };
+        self.open.push(reference);
+        let target = self.schema(target, depth + 1);
+        self.open.pop();
+        if let Value::Object(target) = target? {
+            join(beside, target);
+        }
+        Ok(())
+    }
+
+    /// A digest of all that is reached from here.
+    fn leads_to(&self, reference: &str) -> String {
+        if self.has_bases {
+            return digest(self.root);
+        }
+        let mut reached: BTreeMap<String, Value> = BTreeMap::new();
+        let mut open = vec![reference.to_owned()];
+        while let Some(reference) = open.pop() {
+            if reached.contains_key(&reference) {
+                continue;
+            }
+            let found = target(self.root, &reference).cloned().unwrap_or_default();
+            references(&found, &mut open);
+            reached.insert(reference, found);
+        }
+        digest(&json!(reached))
+    }
+}
+
+/// Makes two schemas for the same value one, where no keyword of one looks at keywords of the other; else the second
+/// stays in `allOf`.
+fn join(schema: &mut Map<String, Value>, other: Map<String, Value>) {
+    let holds_a_rule = |name: &&String| !TEXTS.contains(&name.as_str()) && *name != "default";
+    let apart = other
+        .keys()
+        .filter(holds_a_rule)
+        .all(|name| schema.keys().filter(holds_a_rule).all(|beside| beside != name && group(beside) != group(name)));
+    if apart {
+        for (name, value) in other {
+            schema.entry(name).or_insert(value);
+        }
+        return;
+    }
+    let all = schema.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
+    if let Value::Array(all) = all {
+        all.push(Value::Object(other));
+    }
+}
+
+/// Keywords that look at each other; the others stand alone.
+fn group(keyword: &str) -> &str {
+    match keyword {
+        "properties" | "patternProperties" | "additionalProperties" => "properties",
+        "prefixItems" | "items" | "additionalItems" => "items",
+        "contains" | "minContains" | "maxContains" => "contains",
+        "if" | "then" | "else" => "if",
+        other => other,
+    }
+}
+
+/// A union of alternatives of different types is one schema with several types, where its keywords allow it:
+/// `anyOf: [{type: string, minLength: 1}, {type: null}]` is `type: [string, null], minLength: 1`.
+fn fold_union(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let key = ["anyOf", "oneOf"].into_iter().find(|key| schema.contains_key(*key))?;
+    let beside_it = |name: &String| name == key || name == "default" || TEXTS.contains(&name.as_str());
+    if !schema.keys().all(beside_it) {
+        return None;
+    }
+    let mut types: Vec<Value> = Vec::new();
+    let mut texts = Vec::new();
+    let mut folded = Map::new();
+    for arm in schema.get(key)?.as_array()? {
+        for (name, value) in arm.as_object()? {
+            match name.as_str() {
+                "type" => {}
+                name if TEXTS.contains(&name) => texts.push(value.clone()),
+                name if TYPED_KEYS.contains(&name) && speaks_of_its_type(arm, name) => {
+                    folded.insert(name.to_owned(), value.clone()).is_none().then_some(())?;
+                }
+                _ => return None,
+            }
+        }
+        let word = arm.get("type")?.as_str()?;
+        let clashes = |known: &Value| known == word || (is_number(known) && matches!(word, "integer" | "number"));
+        if types.iter().any(clashes) {
+            return None;
+        }
+        types.push(word.into());
+    }
+    folded.insert("type".to_owned(), Value::Array(types));
+    if !texts.is_empty() {
+        folded.insert(ARM_TEXTS.to_owned(), Value::Array(texts));
+    }
+    folded.extend(schema.iter().filter(|(name, _)| *name != key).map(|(name, value)| (name.clone(), value.clone())));
+    Some(folded)
+}
+
+fn is_number(word: &Value) -> bool {
+    word == "integer" || word == "number"
+}
+
+/// A keyword of another type than the alternative's says nothing there, but would say something in the folded one.
+fn speaks_of_its_type(arm: &Value, keyword: &str) -> bool {
+    let of: &[&str] = match keyword {
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => &["integer", "number"],
+        "minLength" | "maxLength" | "pattern" | "format" => &["string"],
+        "items" | "prefixItems" | "minItems" | "maxItems" | "uniqueItems" => &["array"],
+        _ => &["object"],
+    };
+    arm.get("type").and_then(Value::as_str).is_some_and(|word| of.contains(&word))
+}
+
+/// Rewrites every schema directly inside a keyword's value.
+fn each_schema<'s, E>(
+    key: &str,
+    value: &'s Value,
+    rewrite: &mut impl FnMut(&'s Value) -> Result<Value, E>,
+) -> Result<Value, E> {
+    Ok(match value {
+        Value::Array(items) if SCHEMA_LIST_KEYS.contains(&key) => {
+            Value::Array(items.iter().map(rewrite).collect::<Result<_, E>>()?)
+        }
+        Value::Object(map) if SCHEMA_MAP_KEYS.contains(&key) => {
+            let mut out = Map::new();
+            for (name, inner) in map {
+                out.insert(name.clone(), rewrite(inner)?);
+            }
+            Value::Object(out)
+        }
+        Value::Object(_) | Value::Bool(_) if SCHEMA_KEYS.contains(&key) => rewrite(value)?,
+        other => other.clone(),
+    })
+}
+
+fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
+    let fragment = reference.strip_prefix('#')?;
+    match fragment.contains('%') {
+        true => None,
+        false => root.pointer(fragment),
+    }
+}
+
+fn has_base(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => map.get("$id").is_some_and(Value::is_string) || map.values().any(has_base),
+        Value::Array(items) => items.iter().any(has_base),
+        _ => false,
+    }
+}
+
+fn references(schema: &Value, found: &mut Vec<String>) {
+    match schema {
+        Value::Object(map) => {
+            for key in ["$ref", "$dynamicRef", "$recursiveRef"] {
+                found.extend(map.get(key).and_then(Value::as_str).map(str::to_owned));
+            }
+            map.values().for_each(|inner| references(inner, found));
+        }
+        Value::Array(items) => items.iter().for_each(|inner| references(inner, found)),
+        _ => {}
+    }
+}

@@ -1,0 +1,140 @@
+//! Numbers of a schema, compared exactly.
+
+use std::cmp::Ordering;
+
+use serde_json::{Number, Value};
+
+/// Whole numbers beyond this are left to doubles.
+const WHOLE_MAX: f64 = 1e30;
+
+/// A bound as a number: whole where it is, else a double.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Exact {
+    Whole(i128),
+    Fraction(f64),
+}
+
+impl Exact {
+    pub(super) fn of(value: &Value) -> Option<Self> {
+        let Value::Number(number) = value else { return None };
+        if let Some(whole) = whole(number) {
+            return Some(Self::Whole(whole));
+        }
+        number.as_f64().map(Self::Fraction)
+    }
+
+    fn as_f64(self) -> f64 {
+        match self {
+            Self::Whole(whole) => whole as f64,
+            Self::Fraction(fraction) => fraction,
+        }
+    }
+
+    pub(super) fn compare(self, other: Self) -> Ordering {
+        match (self, other) {
+            (Self::Whole(one), Self::Whole(two)) => one.cmp(&two),
+            _ => self.as_f64().total_cmp(&other.as_f64()),
+        }
+    }
+}
+
+/// One end of a range.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bound {
+    pub at: Exact,
+    pub exclusive: bool,
+}
+
+impl Bound {
+    /// The first whole number inside: for integers 0 exclusive and 1 are the same least.
+    pub(super) fn inside(self, upwards: bool) -> Self {
+        let at = match (self.at, self.exclusive) {
+            (Exact::Whole(whole), true) if upwards => Exact::Whole(whole + 1),
+            (Exact::Whole(whole), true) => Exact::Whole(whole - 1),
+            (Exact::Whole(whole), false) => Exact::Whole(whole),
+            (Exact::Fraction(fraction), _) if fraction.abs() < WHOLE_MAX => {
+                Exact::Whole(if upwards { fraction.ceil() } else { fraction.floor() } as i128)
+            }
+            (fraction, _) => return Self { at: fraction, ..self },
+        };
+        Self { at, exclusive: false }
+    }
+
+    /// How much is left inside, compared with another bound of the same end.
+    pub(super) fn compare(self, other: Self, upwards: bool) -> Ordering {
+        let by_place = self.at.compare(other.at);
+        let by_place = if upwards { by_place } else { by_place.reverse() };
+        by_place.then(self.exclusive.cmp(&other.exclusive))
+    }
+}
+
+/// A positive decimal, as digits and places behind the point.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    digits: i128,
+    places: u32,
+}
+
+impl Step {
+    pub(super) const ONE: Self = Self { digits: 1, places: 0 };
+
+    /// `None` for what is no positive number, or has more digits than can be counted with.
+    pub(super) fn of(value: &Value) -> Option<Self> {
+        let Value::Number(number) = value else { return None };
+        if let Some(digits) = whole(number) {
+            return (digits > 0 && digits < 1 << 53).then_some(Self { digits, places: 0 });
+        }
+        let text = number.to_string();
+        let (front, behind) = text.split_once('.')?;
+        if behind.contains(['e', 'E']) || behind.len() > 15 || front.len() > 12 {
+            return None;
+        }
+        let digits: i128 = format!("{front}{behind}").parse().ok()?;
+        (digits > 0).then_some(Self { digits, places: u32::try_from(behind.len()).ok()? })
+    }
+
+    pub(super) fn is_whole(self) -> bool {
+        self.is_multiple_of(Self::ONE)
+    }
+
+    pub(super) fn is_multiple_of(self, other: Self) -> bool {
+        let (one, two) = self.scaled(other);
+        one % two == 0
+    }
+
+    /// The least common multiple.
+    pub(super) fn common(self, other: Self) -> Self {
+        let places = self.places.max(other.places);
+        let (one, two) = self.scaled(other);
+        Self { digits: one / greatest_common_divisor(one, two) * two, places }
+    }
+
+    fn scaled(self, other: Self) -> (i128, i128) {
+        let places = self.places.max(other.places);
+        let scale = |step: Self| step.digits * 10_i128.pow(places - step.places);
+        (scale(self), scale(other))
+    }
+}
+
+/// A count, such as `minLength` has it.
+pub(super) fn count(value: &Value) -> Option<u64> {
+    match Exact::of(value)? {
+        Exact::Whole(count) => u64::try_from(count).ok(),
+        Exact::Fraction(_) => None,
+    }
+}
+
+fn whole(number: &Number) -> Option<i128> {
+    if let Some(whole) = number.as_i64() {
+        return Some(whole.into());
+    }
+    if let Some(whole) = number.as_u64() {
+        return Some(whole.into());
+    }
+    let double = number.as_f64()?;
+    (double.fract() == 0.0 && double.abs() < WHOLE_MAX).then_some(double as i128)
+}
+
+fn greatest_common_divisor(one: i128, two: i128) -> i128 {
+    if two == 0 { one } else { greatest_common_divisor(two, one % two) }
+}

@@ -1,0 +1,288 @@
+//! Two schemas, keyword by keyword: what changed, and whether values may have been lost or gained by it.
+//!
+//! A schema is a conjunction of its keywords. Where each of them allows the same or more, the whole does; so every
+//! change is judged by itself, and what looks at other keywords (`properties` and `additionalProperties`) as one.
+
+mod object;
+mod union;
+mod value;
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use super::{
+    normal::{self, canonical},
+    rule::SchemaRule,
+};
+
+/// Pairs of schemas that are looked at; more are left undecided.
+const PAIRS_MAX: usize = 20_000;
+
+/// What a keyword that is not there says.
+static ANYTHING: LazyLock<Value> = LazyLock::new(|| json!({}));
+
+/// One change at one place.
+#[derive(Clone, Debug)]
+pub(super) struct Finding<'s> {
+    pub rule: SchemaRule,
+    /// JSON Pointer into the schema.
+    pub path: String,
+    pub old: Value,
+    pub new: Value,
+    pub reason: String,
+    /// The schemas around the place, outermost first, and the pair that differs.
+    pub frames: Vec<Frame<'s>>,
+    pub pair: (&'s Value, &'s Value),
+}
+
+/// A schema that holds the next one, and where.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame<'s> {
+    pub old: &'s Value,
+    pub new: &'s Value,
+    pub step: Step<'s>,
+}
+
+/// From a value to one inside it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step<'s> {
+    Property(&'s str),
+    /// A member that no property names.
+    Further,
+    /// A member's name.
+    Name,
+    Item(usize),
+    /// The same value, seen by an alternative.
+    Same,
+}
+
+/// All changes between two schemas in their one spelling.
+pub(super) fn compare<'s>(old: &'s Value, new: &'s Value) -> Vec<Finding<'s>> {
+    let mut comparison = Comparison::new(PAIRS_MAX);
+    comparison.schema(old, new);
+    comparison.findings
+}
+
+struct Comparison<'s> {
+    findings: Vec<Finding<'s>>,
+    frames: Vec<Frame<'s>>,
+    path: String,
+    left: usize,
+}
+
+/// What a change as a whole does to the set of values.
+#[derive(Clone, Copy, Debug, Default)]
+struct Effect {
+    narrows: bool,
+    widens: bool,
+}
+
+impl<'s> Comparison<'s> {
+    fn new(left: usize) -> Self {
+        Self { findings: Vec::new(), frames: Vec::new(), path: String::new(), left }
+    }
+
+    fn schema(&mut self, old: &'s Value, new: &'s Value) {
+        if old == new {
+            return;
+        }
+        if self.left == 0 {
+            return;
+        }
+        self.left -= 1;
+        if self.left == 0 {
+            let reason = "the schemas are too large to be compared".to_owned();
+            self.find(SchemaRule::UndecidedSchema, (old, new), "", Value::Null, Value::Null, reason);
+            return;
+        }
+        self.annotations(old, new);
+        if normal::is_reference(old) || normal::is_reference(new) {
+            if canonical(old) == canonical(new) {
+                return;
+            }
+            let reason = "a recursive or remote reference cannot be followed".to_owned();
+            self.find(SchemaRule::UndecidedReference, (old, new), "", old.clone(), new.clone(), reason);
+            return;
+        }
+        match (normal::is_false(old), normal::is_false(new)) {
+            (true, true) => return,
+            (true, false) => {
+                let reason = "values are allowed where none was".to_owned();
+                return self.find(SchemaRule::TypeWidened, (old, new), "", json!(false), new.clone(), reason);
+            }
+            (false, true) => {
+                let reason = "no value is allowed any more".to_owned();
+                return self.find(SchemaRule::TypeNarrowed, (old, new), "", old.clone(), json!(false), reason);
+            }
+            (false, false) => {}
+        }
+        if self.enumerations(old, new) || self.unions(old, new) {
+            return;
+        }
+        self.keywords(old, new);
+    }
+
+    /// Everything that is neither a list of values nor a union of schemas.
+    fn keywords(&mut self, old: &'s Value, new: &'s Value) {
+        // These look at all keywords beside them, those inside a union included.
+        let unseen = ["unevaluatedProperties", "unevaluatedItems"];
+        if let Some(key) = unseen.iter().find(|key| old.get(**key).is_some() || new.get(**key).is_some())
+            && canonical(old) != canonical(new)
+        {
+            let reason = format!("no rule says what {key} makes of a change beside it");
+            return self.find_at(SchemaRule::UndecidedKeyword, (old, new), key, reason);
+        }
+        let Some(both) = self.types(old, new) else { return };
+        if both & (value::INTEGER | value::FRACTION) != 0 {
+            self.numbers(old, new, both & value::FRACTION == 0);
+        }
+        if both & value::STRING != 0 {
+            self.texts(old, new);
+        }
+        if both & value::ARRAY != 0 {
+            self.lists(old, new);
+        }
+        if both & value::OBJECT != 0 {
+            self.objects(old, new);
+        }
+        self.others(old, new);
+    }
+
+    /// Keywords that hold no rule for a value.
+    fn annotations(&mut self, old: &'s Value, new: &'s Value) {
+        for key in names(old, new) {
+            let (was, is) = (old.get(key), new.get(key));
+            if was == is {
+                continue;
+            }
+            let (rule, reason) = match key {
+                key if normal::TEXTS.contains(&key) => (SchemaRule::TextChanged, format!("the {key} changed")),
+                "default" => (SchemaRule::DefaultChanged, default_reason(was, is)),
+                "readOnly" | "writeOnly" | "contentEncoding" | "contentMediaType" | "contentSchema" => {
+                    (SchemaRule::AnnotationChanged, format!("{key} changed"))
+                }
+                key if key.starts_with("x-") => (SchemaRule::AnnotationChanged, format!("{key} changed")),
+                _ => continue,
+            };
+            self.find_at(rule, (old, new), key, reason);
+        }
+    }
+
+    /// Keywords that no rule can decide: they are the same, or they are not.
+    fn others(&mut self, old: &'s Value, new: &'s Value) {
+        for key in names(old, new) {
+            if !DECIDED.contains(&key) && !normal::TEXTS.contains(&key) && !key.starts_with("x-") {
+                self.undecided(key, old, new);
+            }
+        }
+    }
+
+    fn undecided(&mut self, key: &str, old: &'s Value, new: &'s Value) {
+        if !normal::same_rules(key, old, new) {
+            let reason = format!("no rule says what a change of {key} does");
+            self.find_at(SchemaRule::UndecidedKeyword, (old, new), key, reason);
+        } else if old.get(key) != new.get(key) {
+            self.find_at(SchemaRule::TextChanged, (old, new), key, format!("texts or order inside {key} changed"));
+        }
+    }
+
+    fn find_at(&mut self, rule: SchemaRule, pair: (&'s Value, &'s Value), key: &str, reason: String) {
+        let of = |schema: &Value| schema.get(key).cloned().unwrap_or_default();
+        self.find(rule, pair, key, of(pair.0), of(pair.1), reason);
+    }
+
+    /// `key` is the keyword at the place, empty for the place itself.
+    fn find(
+        &mut self,
+        rule: SchemaRule,
+        pair: (&'s Value, &'s Value),
+        key: &str,
+        old: Value,
+        new: Value,
+        reason: String,
+    ) {
+        let mut path = self.path.clone();
+        if !key.is_empty() {
+            crate::json::push_pointer(&mut path, key);
+        }
+        self.findings.push(Finding { rule, path, old, new, reason, frames: self.frames.clone(), pair });
+    }
+
+    /// Compares a pair one step further in.
+    fn inside(&mut self, around: (&'s Value, &'s Value), step: Step<'s>, keys: &[&str], pair: (&'s Value, &'s Value)) {
+        let length = self.path.len();
+        keys.iter().for_each(|key| crate::json::push_pointer(&mut self.path, key));
+        self.frames.push(Frame { old: around.0, new: around.1, step });
+        self.schema(pair.0, pair.1);
+        self.frames.pop();
+        self.path.truncate(length);
+    }
+
+    /// What a change would do, without noting it.
+    fn effect(&mut self, old: &'s Value, new: &'s Value) -> Effect {
+        let mut trial = Comparison::new(self.left);
+        trial.schema(old, new);
+        self.left = trial.left;
+        Effect {
+            narrows: trial.findings.iter().any(|finding| finding.rule.narrows()),
+            widens: trial.findings.iter().any(|finding| finding.rule.widens()),
+        }
+    }
+}
+
+/// Keywords that have rules of their own.
+const DECIDED: &[&str] = &[
+    "type",
+    "enum",
+    "const",
+    "default",
+    "readOnly",
+    "writeOnly",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "format",
+    "items",
+    "prefixItems",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "properties",
+    "required",
+    "additionalProperties",
+    "patternProperties",
+    "propertyNames",
+    "minProperties",
+    "maxProperties",
+    "anyOf",
+    "oneOf",
+];
+
+/// The keywords of both, the old ones first.
+fn names<'s>(old: &'s Value, new: &'s Value) -> Vec<&'s str> {
+    let keys = |schema: &'s Value| schema.as_object().into_iter().flat_map(|map| map.keys().map(String::as_str));
+    let mut names: Vec<&str> = keys(old).collect();
+    names.extend(keys(new).filter(|key| old.get(key).is_none()));
+    names
+}
+
+fn part<'s>(schema: &'s Value, key: &str) -> &'s Value {
+    schema.get(key).unwrap_or(&ANYTHING)
+}
+
+fn default_reason(old: Option<&Value>, new: Option<&Value>) -> String {
+    match (old, new) {
+        (None, _) => "a default was added".to_owned(),
+        (_, None) => "the default was removed".to_owned(),
+        _ => "the default changed".to_owned(),
+    }
+}

@@ -1,0 +1,206 @@
+//! Unions: the alternatives of one side find theirs on the other.
+
+use serde_json::Value;
+
+use super::{
+    super::normal::{TEXTS, canonical},
+    Comparison, SchemaRule, Step,
+    value::types,
+};
+
+/// Alternatives that are paired; a larger union is compared as a whole.
+const ARMS_MAX: usize = 64;
+
+/// An alternative and where it stands; a schema without a union is its own only one.
+#[derive(Clone, Copy)]
+struct Arm<'s> {
+    schema: &'s Value,
+    place: Option<(&'static str, usize)>,
+}
+
+impl<'s> Comparison<'s> {
+    /// Compares two sides as unions; false where neither side is one, or where one says more beside its union.
+    pub(super) fn unions(&mut self, old: &'s Value, new: &'s Value) -> bool {
+        let is_union = |schema: &Value| schema.get("anyOf").is_some() || schema.get("oneOf").is_some();
+        match (is_union(old), is_union(new)) {
+            (false, false) => return false,
+            (true, true) => {}
+            // One has keywords beside its union: each is judged by itself.
+            (true, false) if !is_alone(old) => return self.beside(old, new),
+            (false, true) if !is_alone(new) => return self.beside(old, new),
+            _ => {}
+        }
+        if is_union(old) && is_union(new) && !(is_alone(old) && is_alone(new)) {
+            return self.beside(old, new);
+        }
+        let (Some(was), Some(is)) = (arms(old), arms(new)) else {
+            self.undecided("oneOf", old, new);
+            self.undecided("anyOf", old, new);
+            return true;
+        };
+        self.arms((old, new), &was, &is);
+        true
+    }
+
+    /// Unions with other keywords beside them; the caller goes on with those.
+    fn beside(&mut self, old: &'s Value, new: &'s Value) -> bool {
+        for key in ["anyOf", "oneOf"] {
+            match (old.get(key), new.get(key)) {
+                (None, Some(_)) => {
+                    self.find_at(SchemaRule::UnionAdded, (old, new), key, format!("{key} must be met as well"));
+                }
+                (Some(_), None) => {
+                    self.find_at(SchemaRule::UnionRemoved, (old, new), key, format!("{key} need not be met any more"));
+                }
+                (Some(was), Some(is)) if was != is => match (arms_of(key, was), arms_of(key, is)) {
+                    (Some(was), Some(is)) => self.arms((old, new), &was, &is),
+                    _ => self.undecided(key, old, new),
+                },
+                _ => {}
+            }
+        }
+        false
+    }
+
+    fn arms(&mut self, around: (&'s Value, &'s Value), was: &[Arm<'s>], is: &[Arm<'s>]) {
+        let mut partner: Vec<Option<usize>> = vec![None; was.len()];
+        let mut taken = vec![false; is.len()];
+        // The same first, so that an inserted alternative pairs with none; then the most alike.
+        for least in [SAME, 1] {
+            for (index, arm) in
+                was.iter().enumerate().filter(|(index, _)| partner[*index].is_none()).collect::<Vec<_>>()
+            {
+                let free = is.iter().enumerate().filter(|(other, _)| !taken[*other]);
+                let scored = free.map(|(other, candidate)| (likeness(arm.schema, candidate.schema), other));
+                // Of equals the first.
+                let best = scored
+                    .filter(|(score, _)| *score >= least)
+                    .max_by_key(|(score, other)| (*score, usize::MAX - other));
+                if let Some((_, other)) = best {
+                    partner[index] = Some(other);
+                    taken[other] = true;
+                }
+            }
+        }
+        for (index, arm) in was.iter().enumerate() {
+            match partner[index] {
+                Some(other) => {
+                    let place = arm.place.or(is[other].place).map(|(key, index)| [key.to_owned(), index.to_string()]);
+                    let keys: Vec<&str> = place.iter().flatten().map(String::as_str).collect();
+                    self.inside((arm.schema, is[other].schema), Step::Same, &keys, (arm.schema, is[other].schema));
+                }
+                None if is.iter().any(|other| !self.effect(arm.schema, other.schema).narrows) => {}
+                None => {
+                    let reason = "values of this alternative are no longer allowed".to_owned();
+                    self.arm(SchemaRule::ArmRemoved, around, *arm, arm.schema.clone(), Value::Null, reason);
+                }
+            }
+        }
+        for (index, arm) in is.iter().enumerate().filter(|(index, _)| !taken[*index]) {
+            debug_assert!(!taken[index]);
+            if was.iter().any(|other| !self.effect(other.schema, arm.schema).widens) {
+                continue;
+            }
+            let reason = "values of a further alternative are allowed".to_owned();
+            self.arm(SchemaRule::ArmAdded, around, *arm, Value::Null, arm.schema.clone(), reason);
+        }
+    }
+
+    fn arm(
+        &mut self,
+        rule: SchemaRule,
+        pair: (&'s Value, &'s Value),
+        arm: Arm<'s>,
+        old: Value,
+        new: Value,
+        reason: String,
+    ) {
+        let length = self.path.len();
+        if let Some((key, index)) = arm.place {
+            self.path.push_str(&format!("/{key}/{index}"));
+        }
+        self.find(rule, pair, "", old, new, reason);
+        self.path.truncate(length);
+    }
+}
+
+/// A union with nothing but texts and a default beside it.
+fn is_alone(schema: &Value) -> bool {
+    let beside = |key: &String| TEXTS.contains(&key.as_str()) || key == "default" || key.starts_with("x-");
+    let unions = ["anyOf", "oneOf"].into_iter().filter(|key| schema.get(key).is_some()).count();
+    unions == 1
+        && schema.as_object().is_some_and(|map| map.keys().all(|key| key == "anyOf" || key == "oneOf" || beside(key)))
+}
+
+/// The alternatives of a schema; `None` where they cannot be told apart one by one.
+fn arms(schema: &Value) -> Option<Vec<Arm<'_>>> {
+    for key in ["anyOf", "oneOf"] {
+        if let Some(union) = schema.get(key) {
+            return arms_of(key, union);
+        }
+    }
+    Some(vec![Arm { schema, place: None }])
+}
+
+fn arms_of<'s>(key: &str, union: &'s Value) -> Option<Vec<Arm<'s>>> {
+    let key = if key == "anyOf" { "anyOf" } else { "oneOf" };
+    let schemas = union.as_array().filter(|schemas| schemas.len() <= ARMS_MAX)?;
+    // A value in two alternatives is refused by oneOf, so that more in one of them may be less in all.
+    if key == "oneOf" {
+        let pairs =
+            schemas.iter().enumerate().flat_map(|(index, one)| schemas[..index].iter().map(move |two| (one, two)));
+        if !pairs.into_iter().all(|(one, two)| are_apart(one, two)) {
+            return None;
+        }
+    }
+    Some(schemas.iter().enumerate().map(|(index, schema)| Arm { schema, place: Some((key, index)) }).collect())
+}
+
+/// Whether no value can meet both: other types, or a required member that is another constant.
+fn are_apart(one: &Value, two: &Value) -> bool {
+    let (Some(types_one), Some(types_two)) = (types(one), types(two)) else { return false };
+    if types_one & types_two == 0 {
+        return true;
+    }
+    if types_one != super::value::OBJECT || types_two != super::value::OBJECT {
+        return false;
+    }
+    required_constants(one).any(|(name, constants)| {
+        required_constants(two).any(|(other, others)| {
+            name == other && constants.iter().all(|constant| others.iter().all(|other| is_other_text(constant, other)))
+        })
+    })
+}
+
+/// Texts only: numbers may be equal in other digits.
+fn is_other_text(one: &Value, two: &Value) -> bool {
+    one.is_string() && two.is_string() && one != two
+}
+
+fn required_constants(schema: &Value) -> impl Iterator<Item = (&str, Vec<&Value>)> {
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    required.filter_map(|name| {
+        let property = schema.get("properties")?.get(name)?;
+        match (property.get("const"), property.get("enum").and_then(Value::as_array)) {
+            (Some(constant), _) => Some((name, vec![constant])),
+            (None, Some(constants)) => Some((name, constants.iter().collect())),
+            (None, None) => None,
+        }
+    })
+}
+
+const SAME: u32 = 100;
+
+/// 0: no value of one is like a value of the other.
+fn likeness(one: &Value, two: &Value) -> u32 {
+    if canonical(one) == canonical(two) {
+        return SAME;
+    }
+    let (Some(types_one), Some(types_two)) = (types(one), types(two)) else { return 0 };
+    if types_one & types_two == 0 || are_apart(one, two) {
+        return 0;
+    }
+    let constants = required_constants(one).any(|found| required_constants(two).any(|other| found == other));
+    let titles = one.get("title").is_some() && one.get("title") == two.get("title");
+    1 + u32::from(types_one == types_two) + 4 * u32::from(constants) + 2 * u32::from(titles)
+}

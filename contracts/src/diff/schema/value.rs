@@ -1,0 +1,355 @@
+//! Types, lists of values, and the bounds of numbers and texts.
+
+use std::cmp::Ordering;
+
+use serde_json::{Value, json};
+
+use super::{
+    super::{
+        normal,
+        number::{self, Bound, Exact, Step as Multiple},
+    },
+    Comparison, SchemaRule,
+};
+use crate::{name, validate};
+
+pub(super) const NULL: u8 = 1;
+pub(super) const BOOLEAN: u8 = 2;
+pub(super) const INTEGER: u8 = 4;
+/// A number that is no integer.
+pub(super) const FRACTION: u8 = 8;
+pub(super) const STRING: u8 = 16;
+pub(super) const ARRAY: u8 = 32;
+pub(super) const OBJECT: u8 = 64;
+const ALL: u8 = 127;
+
+/// Values that came, among which a new name is looked for.
+const LIKELY_MAX: usize = 100;
+
+/// The types that values of a schema may have; `None` where `type` says something unknown.
+pub(super) fn types(schema: &Value) -> Option<u8> {
+    let of = |word: &Value| {
+        Some(match word.as_str()? {
+            "null" => NULL,
+            "boolean" => BOOLEAN,
+            "integer" => INTEGER,
+            "number" => INTEGER | FRACTION,
+            "string" => STRING,
+            "array" => ARRAY,
+            "object" => OBJECT,
+            _ => return None,
+        })
+    };
+    let mut types = match schema.get("type") {
+        None => ALL,
+        Some(Value::Array(words)) => words.iter().try_fold(0, |types, word| Some(types | of(word)?))?,
+        Some(word) => of(word)?,
+    };
+    // Multiples of a whole number are whole.
+    if schema.get("multipleOf").and_then(Multiple::of).is_some_and(Multiple::is_whole) {
+        types &= !FRACTION;
+    }
+    Some(types)
+}
+
+fn type_of(value: &Value) -> u8 {
+    match value {
+        Value::Null => NULL,
+        Value::Bool(_) => BOOLEAN,
+        Value::Number(_) if matches!(Exact::of(value), Some(Exact::Whole(_))) => INTEGER,
+        Value::Number(_) => FRACTION,
+        Value::String(_) => STRING,
+        Value::Array(_) => ARRAY,
+        Value::Object(_) => OBJECT,
+    }
+}
+
+/// `string or null`.
+fn words(types: u8) -> String {
+    let number = INTEGER | FRACTION;
+    let mut words = Vec::new();
+    if types & number == number {
+        words.push("number");
+    }
+    let others = [
+        (BOOLEAN, "boolean"),
+        (if types & number == number { 0 } else { INTEGER }, "integer"),
+        (if types & number == number { 0 } else { FRACTION }, "number with a fraction"),
+        (STRING, "string"),
+        (ARRAY, "array"),
+        (OBJECT, "object"),
+        (NULL, "null"),
+    ];
+    words.extend(others.iter().filter(|(bit, _)| types & bit != 0).map(|(_, word)| *word));
+    words.join(" or ")
+}
+
+impl<'s> Comparison<'s> {
+    /// The types both allow; `None` where nothing further is to be compared.
+    pub(super) fn types(&mut self, old: &'s Value, new: &'s Value) -> Option<u8> {
+        let (Some(was), Some(is)) = (types(old), types(new)) else {
+            self.undecided("type", old, new);
+            return None;
+        };
+        let (lost, gained, both) = (was & !is, is & !was, was & is);
+        let key = if old.get("type") == new.get("type") { "multipleOf" } else { "type" };
+        match (lost, gained) {
+            (0, 0) => {}
+            (0, gained) => {
+                let reason = format!("{} is allowed as well", words(gained));
+                self.find_at(SchemaRule::TypeWidened, (old, new), key, reason);
+            }
+            (lost, 0) => {
+                let reason = format!("{} is no longer allowed", words(lost));
+                self.find_at(SchemaRule::TypeNarrowed, (old, new), key, reason);
+            }
+            (lost, gained) => {
+                let reason = format!("was {}, is {}", words(lost), words(gained));
+                self.find_at(SchemaRule::TypeChanged, (old, new), key, reason);
+            }
+        }
+        Some(both)
+    }
+
+    /// Where one side lists its values, each of them is asked: true when that was all there is to compare.
+    pub(super) fn enumerations(&mut self, old: &'s Value, new: &'s Value) -> bool {
+        let is_listed = |schema: &Value| listed(schema).is_some();
+        if !is_listed(old) && !is_listed(new) {
+            return false;
+        }
+        let (Ok(was_valid), Ok(is_valid)) = (validate::validator(old), validate::validator(new)) else {
+            let reason = "the values cannot be checked".to_owned();
+            self.find(SchemaRule::UndecidedSchema, (old, new), "", old.clone(), new.clone(), reason);
+            return true;
+        };
+        let values = |schema: &Value, valid: &jsonschema::Validator| {
+            let listed = listed(schema).or_else(|| few(schema))?;
+            Some(listed.into_iter().filter(|value| valid.is_valid(value)).collect::<Vec<Value>>())
+        };
+        let (was, is) = (values(old, &was_valid), values(new, &is_valid));
+        let lost = was.iter().flatten().filter(|value| !is_valid.is_valid(value)).cloned().collect();
+        let gained = is.iter().flatten().filter(|value| !was_valid.is_valid(value)).cloned().collect();
+        let key = ["enum", "const", "anyOf", "oneOf"].into_iter().find(|key| {
+            let here = |schema: &Value| schema.get(key).is_some();
+            here(old) || here(new)
+        });
+        let key = key.unwrap_or_default();
+        self.values(old, new, key, lost, gained);
+        match (was.is_some(), is.is_some()) {
+            (true, false) => {
+                self.find_at(SchemaRule::EnumRemoved, (old, new), key, "any value of the type is allowed".to_owned());
+            }
+            (false, true) => {
+                self.find_at(SchemaRule::EnumAdded, (old, new), key, "only the listed values are allowed".to_owned());
+            }
+            _ => {}
+        }
+        for key in ["anyOf", "oneOf"] {
+            if old.get(key) != new.get(key) && normal::same_rules(key, old, new) {
+                self.find_at(SchemaRule::TextChanged, (old, new), key, format!("texts or order inside {key} changed"));
+            }
+        }
+        true
+    }
+
+    fn values(&mut self, old: &'s Value, new: &'s Value, key: &str, mut lost: Vec<Value>, mut gained: Vec<Value>) {
+        let pair = (old, new);
+        let kinds = |values: &[Value]| values.iter().fold(0, |types, value| types | type_of(value));
+        if !lost.is_empty() && !gained.is_empty() && kinds(&lost) & kinds(&gained) == 0 {
+            let reason = format!("was {}, is {}", words(kinds(&lost)), words(kinds(&gained)));
+            return self.find(SchemaRule::TypeChanged, pair, key, lost.into(), gained.into(), reason);
+        }
+        lost.retain(|value| {
+            if gained.len() > LIKELY_MAX {
+                return true;
+            }
+            let Some(near) = likely(value, &gained) else { return true };
+            let reason = format!("{value} went, {near} looks like its new name");
+            self.find(SchemaRule::ValueRenamed, pair, key, value.clone(), near.clone(), reason);
+            gained.retain(|value| *value != near);
+            false
+        });
+        if !lost.is_empty() {
+            let reason = format!("no longer one of the values: {}", listing(&lost));
+            self.find(SchemaRule::ValueRemoved, pair, key, lost.into(), Value::Null, reason);
+        }
+        if !gained.is_empty() {
+            let reason = format!("also one of the values: {}", listing(&gained));
+            self.find(SchemaRule::ValueAdded, pair, key, Value::Null, gained.into(), reason);
+        }
+    }
+
+    /// Bounds and steps of numbers; `whole` where neither side allows a fraction.
+    pub(super) fn numbers(&mut self, old: &'s Value, new: &'s Value, whole: bool) {
+        for (key, exclusive, upwards) in [("minimum", "exclusiveMinimum", true), ("maximum", "exclusiveMaximum", false)]
+        {
+            let (Ok(was), Ok(is)) = (bound(old, key, exclusive, upwards), bound(new, key, exclusive, upwards)) else {
+                self.undecided(key, old, new);
+                self.undecided(exclusive, old, new);
+                continue;
+            };
+            let inside = |bound: Option<Bound>| if whole { bound.map(|bound| bound.inside(upwards)) } else { bound };
+            let order = match (inside(was), inside(is)) {
+                (None, None) => Ordering::Equal,
+                (None, Some(_)) => Ordering::Less,
+                (Some(_), None) => Ordering::Greater,
+                (Some(was), Some(is)) => was.compare(is, upwards),
+            };
+            let is_here = |schema: &Value, key: &str| schema.get(key).is_some();
+            let key =
+                if is_here(new, key) || (is_here(old, key) && !is_here(new, exclusive)) { key } else { exclusive };
+            let end = |bound: Option<Bound>| bound.map_or_else(|| "none".to_owned(), |bound| end(bound, upwards));
+            self.bound(old, new, key, order, &format!("{} → {}", end(was), end(is)));
+        }
+        self.steps(old, new, whole);
+    }
+
+    fn steps(&mut self, old: &'s Value, new: &'s Value, whole: bool) {
+        let key = "multipleOf";
+        let (was, is) = (old.get(key), new.get(key));
+        let step = |value: Option<&Value>| match value {
+            None => Some(None),
+            Some(value) => Multiple::of(value).map(Some),
+        };
+        let (Some(before), Some(after)) = (step(was), step(is)) else {
+            if was != is {
+                self.find_at(
+                    SchemaRule::UndecidedKeyword,
+                    (old, new),
+                    key,
+                    format!("no rule says what a change of {key} does"),
+                );
+            }
+            return;
+        };
+        let effective = |step: Option<Multiple>| match (step, whole) {
+            (Some(step), true) => Some(step.common(Multiple::ONE)),
+            (None, true) => Some(Multiple::ONE),
+            (step, false) => step,
+        };
+        let order = match (effective(before), effective(after)) {
+            (None, None) => Ordering::Equal,
+            (None, Some(_)) => Ordering::Less,
+            (Some(_), None) => Ordering::Greater,
+            (Some(before), Some(after)) => match (before.is_multiple_of(after), after.is_multiple_of(before)) {
+                (true, true) => Ordering::Equal,
+                (false, true) => Ordering::Less,
+                (true, false) => Ordering::Greater,
+                (false, false) => {
+                    let reason = "multiples of one are not multiples of the other".to_owned();
+                    return self.find_at(SchemaRule::StepChanged, (old, new), key, reason);
+                }
+            },
+        };
+        let shown = |step: Option<&Value>| step.map_or_else(|| "any".to_owned(), |step| format!("multiples of {step}"));
+        self.bound(old, new, key, order, &format!("{} → {}", shown(was), shown(is)));
+    }
+
+    pub(super) fn texts(&mut self, old: &'s Value, new: &'s Value) {
+        self.count(old, new, "minLength", true);
+        self.count(old, new, "maxLength", false);
+        for (key, added, removed, changed) in [
+            ("pattern", SchemaRule::PatternAdded, SchemaRule::PatternRemoved, SchemaRule::PatternChanged),
+            ("format", SchemaRule::FormatAdded, SchemaRule::FormatRemoved, SchemaRule::FormatChanged),
+        ] {
+            let shown = |value: &Value| value.to_string();
+            match (old.get(key), new.get(key)) {
+                (None, Some(new_value)) => {
+                    let reason = format!("texts must meet the {key} {}", shown(new_value));
+                    self.find_at(added, (old, new), key, reason);
+                }
+                (Some(old_value), None) => {
+                    let reason = format!("texts need not meet the {key} {} any more", shown(old_value));
+                    self.find_at(removed, (old, new), key, reason);
+                }
+                (Some(was), Some(is)) if was != is => {
+                    let reason = format!("no rule says whether texts of the {key} {} are of {}", shown(was), shown(is));
+                    self.find_at(changed, (old, new), key, reason);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A least or greatest count.
+    pub(super) fn count(&mut self, old: &'s Value, new: &'s Value, key: &str, least: bool) {
+        let of = |schema: &Value| match schema.get(key) {
+            None => Some(if least { 0 } else { u64::MAX }),
+            Some(value) => number::count(value),
+        };
+        let (Some(was), Some(is)) = (of(old), of(new)) else { return self.undecided(key, old, new) };
+        let order = if least { was.cmp(&is) } else { is.cmp(&was) };
+        let shown = |schema: &Value| schema.get(key).map_or_else(|| "none".to_owned(), Value::to_string);
+        self.bound(old, new, key, order, &format!("{} → {}", shown(old), shown(new)));
+    }
+
+    /// `Less`: what was allowed is more than what is.
+    pub(super) fn bound(&mut self, old: &'s Value, new: &'s Value, key: &str, order: Ordering, change: &str) {
+        let rule = match order {
+            Ordering::Equal => return,
+            Ordering::Less => SchemaRule::Tightened,
+            Ordering::Greater => SchemaRule::Relaxed,
+        };
+        self.find_at(rule, (old, new), key, format!("{key}: {change}"));
+    }
+}
+
+/// The values a schema lists, whatever else it says about them.
+fn listed(schema: &Value) -> Option<Vec<Value>> {
+    if let Some(value) = schema.get("const") {
+        return Some(vec![value.clone()]);
+    }
+    if let Some(Value::Array(values)) = schema.get("enum") {
+        return Some(values.clone());
+    }
+    let arms = ["anyOf", "oneOf"].into_iter().find_map(|key| schema.get(key)?.as_array())?;
+    let listed = arms.iter().map(|arm| listed(arm).or_else(|| few(arm)));
+    Some(listed.collect::<Option<Vec<Vec<Value>>>>()?.concat())
+}
+
+/// The values of types that have few.
+fn few(schema: &Value) -> Option<Vec<Value>> {
+    let types = types(schema)?;
+    if types & !(NULL | BOOLEAN) != 0 {
+        return None;
+    }
+    let all = [(NULL, Value::Null), (BOOLEAN, json!(false)), (BOOLEAN, json!(true))];
+    Some(all.into_iter().filter(|(bit, _)| types & bit != 0).map(|(_, value)| value).collect())
+}
+
+fn likely(value: &Value, gained: &[Value]) -> Option<Value> {
+    let text = value.as_str()?;
+    let near = name::nearest(text, gained.iter().filter_map(Value::as_str))?;
+    Some(near.into())
+}
+
+fn listing(values: &[Value]) -> String {
+    let shown: Vec<String> = values.iter().take(10).map(Value::to_string).collect();
+    let more = if values.len() > 10 { format!(" and {} more", values.len() - 10) } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// The tighter of the two keywords of one end; the error where one is no number.
+fn bound(schema: &Value, key: &str, exclusive: &str, upwards: bool) -> Result<Option<Bound>, ()> {
+    let mut tightest: Option<Bound> = None;
+    for (key, exclusive) in [(key, false), (exclusive, true)] {
+        let Some(value) = schema.get(key) else { continue };
+        let bound = Bound { at: Exact::of(value).ok_or(())?, exclusive };
+        if tightest.is_none_or(|found| found.compare(bound, upwards) == Ordering::Less) {
+            tightest = Some(bound);
+        }
+    }
+    Ok(tightest)
+}
+
+fn end(bound: Bound, upwards: bool) -> String {
+    let at = match bound.at {
+        Exact::Whole(whole) => whole.to_string(),
+        Exact::Fraction(fraction) => fraction.to_string(),
+    };
+    match (bound.exclusive, upwards) {
+        (false, _) => at,
+        (true, true) => format!("above {at}"),
+        (true, false) => format!("below {at}"),
+    }
+}

@@ -1,0 +1,204 @@
+//! Tools as clients see them: which came and went, their texts, annotations and schemas.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::{
+    Report,
+    rule::{Side, ToolRule},
+};
+use crate::{
+    compile::{error_arm, result_arm},
+    contract::{Annotations, Contract, Tool},
+    name,
+};
+
+/// Tools of one document.
+const TOOLS_MAX: usize = 20_000;
+/// Tools that came, among which a new name is looked for.
+const LIKELY_MAX: usize = 200;
+
+pub(super) struct View<'d> {
+    name: &'d str,
+    title: Option<&'d str>,
+    description: Option<&'d str>,
+    say: Option<&'d str>,
+    input: &'d Value,
+    output: Option<&'d Value>,
+    /// In the order of [`HINTS`].
+    hints: [bool; 4],
+}
+
+/// Annotations with what the protocol takes where they are absent, and the value that clients are careful about.
+const HINTS: [(&str, bool, bool); 4] = [
+    ("readOnlyHint", false, false),
+    ("destructiveHint", true, true),
+    ("idempotentHint", false, false),
+    ("openWorldHint", true, true),
+];
+
+pub(super) fn of_contract(contract: &Contract) -> Vec<View<'_>> {
+    contract.tools.iter().map(of_tool).collect()
+}
+
+fn of_tool(tool: &Tool) -> View<'_> {
+    let Annotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint } = tool.annotations;
+    View {
+        name: &tool.name,
+        title: tool.title.as_deref(),
+        description: Some(&tool.description),
+        say: tool.say.as_deref(),
+        input: &tool.input_schema,
+        output: tool.output_schema.as_ref(),
+        hints: [read_only_hint, destructive_hint, idempotent_hint, open_world_hint],
+    }
+}
+
+/// The tools of a document; the error says which one cannot be read and why.
+pub(super) fn of_document(document: &Value) -> Result<Vec<View<'_>>, String> {
+    let Some(Value::Array(tools)) = document.get("tools") else { return Err("it has no list of tools".to_owned()) };
+    if tools.len() > TOOLS_MAX {
+        return Err(format!("it has more than {TOOLS_MAX} tools"));
+    }
+    let mut views: Vec<View<'_>> = Vec::new();
+    let mut names = std::collections::HashSet::new();
+    for (index, tool) in tools.iter().enumerate() {
+        let fault = |message: &str| format!("tools[{index}]: {message}");
+        let name = tool.get("name").and_then(Value::as_str).ok_or_else(|| fault("it has no name"))?;
+        if !names.insert(name) {
+            return Err(fault(&format!("the name {} is there twice", name::quoted(name))));
+        }
+        let text = |key: &str| match tool.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.as_str())),
+            Some(_) => Err(fault(&format!("its {key} is no text"))),
+        };
+        let input = tool.get("inputSchema").ok_or_else(|| fault("it has no inputSchema"))?;
+        let annotations = tool.get("annotations").unwrap_or(&Value::Null);
+        let hints = HINTS.map(|(hint, absent, _)| annotations.get(hint).and_then(Value::as_bool).unwrap_or(absent));
+        let output = tool.get("outputSchema").filter(|schema| !schema.is_null());
+        views.push(View {
+            name,
+            title: text("title")?,
+            description: text("description")?,
+            say: None,
+            input,
+            output,
+            hints,
+        });
+    }
+    Ok(views)
+}
+
+pub(super) fn compare(old: &[View<'_>], new: &[View<'_>], report: &mut Report) {
+    let by_name: HashMap<&str, &View<'_>> = new.iter().map(|tool| (tool.name, tool)).collect();
+    let known: HashMap<&str, &View<'_>> = old.iter().map(|tool| (tool.name, tool)).collect();
+    let mut came: Vec<&View<'_>> = new.iter().filter(|tool| !known.contains_key(tool.name)).collect();
+    for tool in old {
+        match by_name.get(tool.name) {
+            Some(now) => one(tool, now, report),
+            None => match new_name(tool, &came) {
+                Some(index) => {
+                    let now = came.remove(index);
+                    let reason =
+                        format!("{} went, {} looks like its new name", name::quoted(tool.name), name::quoted(now.name));
+                    report.note(
+                        ToolRule::ToolRenamed,
+                        Some(tool.name),
+                        "/name",
+                        (tool.name.into(), now.name.into()),
+                        reason,
+                    );
+                }
+                None => {
+                    let reason = format!("{} went", name::quoted(tool.name));
+                    report.note(ToolRule::ToolRemoved, Some(tool.name), "", (tool.name.into(), Value::Null), reason);
+                }
+            },
+        }
+    }
+    for tool in came {
+        let reason = format!("{} came", name::quoted(tool.name));
+        report.note(ToolRule::ToolAdded, Some(tool.name), "", (Value::Null, tool.name.into()), reason);
+    }
+}
+
+fn new_name(tool: &View<'_>, came: &[&View<'_>]) -> Option<usize> {
+    let came = &came[..came.len().min(LIKELY_MAX)];
+    let is_same =
+        |now: &&View<'_>| now.input == tool.input && now.output == tool.output && now.description == tool.description;
+    came.iter().position(is_same).or_else(|| {
+        let near = name::nearest(tool.name, came.iter().map(|now| now.name))?;
+        came.iter().position(|now| now.name == near)
+    })
+}
+
+fn one(old: &View<'_>, new: &View<'_>, report: &mut Report) {
+    for (path, was, is) in [
+        ("/title", old.title, new.title),
+        ("/description", old.description, new.description),
+        ("/say", old.say, new.say),
+    ] {
+        if was != is {
+            let reason = format!("the {} changed", &path[1..]);
+            report.note(ToolRule::ToolTextChanged, Some(old.name), path, (json!(was), json!(is)), reason);
+        }
+    }
+    for ((hint, _, careful), (was, is)) in HINTS.iter().zip(old.hints.iter().zip(new.hints)) {
+        if *was == is {
+            continue;
+        }
+        let rule = match (*hint, is == *careful) {
+            ("openWorldHint", _) => ToolRule::OpenWorldChanged,
+            (_, true) => ToolRule::AnnotationRiskier,
+            (_, false) => ToolRule::AnnotationSafer,
+        };
+        let reason = format!("{hint}: {was} → {is}");
+        report.note(rule, Some(old.name), format!("/annotations/{hint}"), (json!(was), json!(is)), reason);
+    }
+    report.schemas(old.input, new.input, Side::Input, Some(old.name));
+    match (old.output, new.output) {
+        (None, None) => {}
+        (None, Some(schema)) => {
+            let reason = "results are described now".to_owned();
+            report.note(
+                ToolRule::OutputSchemaAdded,
+                Some(old.name),
+                "/outputSchema",
+                (Value::Null, schema.clone()),
+                reason,
+            );
+        }
+        (Some(schema), None) => {
+            let reason = "results are no longer described".to_owned();
+            report.note(
+                ToolRule::OutputSchemaRemoved,
+                Some(old.name),
+                "/outputSchema",
+                (schema.clone(), Value::Null),
+                reason,
+            );
+        }
+        (Some(was), Some(is)) if was == is => report.schemas(was, is, Side::Output, Some(old.name)),
+        (Some(was), Some(is)) => report.schemas(&result(was), &result(is), Side::Output, Some(old.name)),
+    }
+}
+
+/// The result arm of an output schema of ours; one from elsewhere as it is.
+fn result(schema: &Value) -> Value {
+    let arms = schema.get("anyOf").and_then(Value::as_array).map(Vec::as_slice);
+    let Some([arm, error]) = arms else { return schema.clone() };
+    let frozen = error_arm();
+    let has_only = |schema: &Value, keys: &[&str]| {
+        schema.as_object().is_some_and(|map| map.keys().all(|key| keys.contains(&key.as_str())))
+    };
+    let is_ours = ["properties", "required"].iter().all(|key| error.get(key) == frozen.get(key))
+        && has_only(error, &["properties", "required"])
+        && has_only(arm, &["properties", "required"])
+        && has_only(schema, &["type", "properties", "anyOf"]);
+    match is_ours {
+        true => result_arm(schema),
+        false => schema.clone(),
+    }
+}

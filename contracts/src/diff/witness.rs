@@ -1,0 +1,318 @@
+//! A value that shows what a change breaks: valid before and not after, or, of a result, after and not before.
+//!
+//! Guessed from the two schemas at the place that changed, put into whole arguments or a whole result around it, and
+//! told only when the validator agrees on both sides.
+
+use jsonschema::Validator;
+use serde_json::{Map, Value, json};
+
+use super::{
+    number::{Exact, count},
+    rule::{SchemaRule, Side},
+    schema::{Finding, Frame, Step},
+};
+use crate::{json::pointer_tokens, validate};
+
+/// Texts and lists are made up to this length.
+const LENGTH_MAX: u64 = 2_000;
+/// Values tried at one place.
+const TRIES_MAX: usize = 400;
+
+/// Both whole schemas, compiled.
+pub(super) struct Prover {
+    side: Side,
+    source: Validator,
+    target: Validator,
+}
+
+impl Prover {
+    /// `None` where a schema cannot be compiled: then nothing can be shown.
+    pub(super) fn new(old: &Value, new: &Value, side: Side) -> Option<Self> {
+        let (source, target) = of_side(side, (old, new));
+        Some(Self { side, source: validate::validator(source).ok()?, target: validate::validator(target).ok()? })
+    }
+
+    pub(super) fn prove(&self, finding: &Finding<'_>) -> Option<Value> {
+        let (source, target) = of_side(self.side, finding.pair);
+        let blame = blame(finding, target);
+        let valid = validate::validator(source).ok()?;
+        let blamed = validate::validator(blame.as_ref().unwrap_or(target)).ok()?;
+        let around: Vec<(Step<'_>, Value)> = finding.frames.iter().map(|frame| self.surroundings(frame)).collect();
+        let candidates = candidates(source, target).into_iter().take(TRIES_MAX);
+        candidates
+            .filter(|value| valid.is_valid(value) && !blamed.is_valid(value))
+            .filter_map(|value| {
+                around.iter().rev().try_fold(value, |value, (step, around)| put(*step, around.clone(), value))
+            })
+            .find(|whole| self.source.is_valid(whole) && !self.target.is_valid(whole))
+    }
+
+    /// An example of what holds the place.
+    fn surroundings<'s>(&self, frame: &Frame<'s>) -> (Step<'s>, Value) {
+        let (source, _) = of_side(self.side, (frame.old, frame.new));
+        let around = match frame.step {
+            Step::Same => Value::Null,
+            Step::Property(_) | Step::Further | Step::Name => {
+                example(source).filter(Value::is_object).unwrap_or_else(|| json!({}))
+            }
+            Step::Item(_) => example(source).filter(Value::is_array).unwrap_or_else(|| json!([])),
+        };
+        (frame.step, around)
+    }
+}
+
+/// An input must go on to take what it took, an output must give no more than it gave.
+fn of_side<T>(side: Side, (old, new): (T, T)) -> (T, T) {
+    match side {
+        Side::Input => (old, new),
+        Side::Output => (new, old),
+    }
+}
+
+/// The part of the schema that must refuse the witness, so that it shows this change and not another beside it.
+fn blame(finding: &Finding<'_>, target: &Value) -> Option<Value> {
+    let key = pointer_tokens(&finding.path).pop()?;
+    Some(match finding.rule {
+        SchemaRule::Tightened
+        | SchemaRule::Relaxed
+        | SchemaRule::PatternAdded
+        | SchemaRule::PatternRemoved
+        | SchemaRule::PatternChanged
+        | SchemaRule::FormatAdded
+        | SchemaRule::FormatRemoved
+        | SchemaRule::FormatChanged
+        | SchemaRule::StepChanged
+        | SchemaRule::TypeNarrowed
+        | SchemaRule::TypeWidened => {
+            let value = target.get(&key)?;
+            json!({ key: value })
+        }
+        SchemaRule::RequiredAddedOpen | SchemaRule::BecameRequired | SchemaRule::BecameOptional => {
+            json!({ "required": [key] })
+        }
+        SchemaRule::PropertyRemoved | SchemaRule::PropertyAdded if target.get("additionalProperties").is_some() => {
+            json!({ "properties": { key: false } })
+        }
+        _ => return None,
+    })
+}
+
+fn example(schema: &Value) -> Option<Value> {
+    validate::example(schema)
+}
+
+/// The example of a schema with one more keyword.
+fn example_with(schema: &Value, keywords: &[(&str, Value)]) -> Option<Value> {
+    let mut map = schema.as_object()?.clone();
+    map.extend(keywords.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
+    map.shift_remove("default");
+    map.shift_remove("examples");
+    example(&Value::Object(map))
+}
+
+fn put(step: Step<'_>, around: Value, value: Value) -> Option<Value> {
+    match (step, around) {
+        (Step::Same, _) => Some(value),
+        (Step::Property(name), Value::Object(mut map)) => {
+            map.insert(name.to_owned(), value);
+            Some(Value::Object(map))
+        }
+        (Step::Further, Value::Object(mut map)) => {
+            map.insert(fresh(&map), value);
+            Some(Value::Object(map))
+        }
+        (Step::Name, Value::Object(mut map)) => {
+            map.insert(value.as_str()?.to_owned(), Value::Null);
+            Some(Value::Object(map))
+        }
+        (Step::Item(index), Value::Array(mut items)) => {
+            match items.get_mut(index) {
+                Some(item) => *item = value,
+                None => items.push(value),
+            }
+            Some(Value::Array(items))
+        }
+        _ => None,
+    }
+}
+
+fn fresh(map: &Map<String, Value>) -> String {
+    (1..).map(|index| format!("another{index}")).find(|name| !map.contains_key(name)).expect("some name is free")
+}
+
+/// Values near every limit that either schema sets.
+fn candidates(source: &Value, target: &Value) -> Vec<Value> {
+    let mut values = Vec::new();
+    for schema in [source, target] {
+        values.extend(schema.get("enum").and_then(Value::as_array).into_iter().flatten().cloned());
+        values.extend(schema.get("const").cloned());
+        values.extend(example(schema));
+        for key in ["anyOf", "oneOf"] {
+            for arm in schema.get(key).and_then(Value::as_array).into_iter().flatten() {
+                values.extend(arm.get("const").cloned());
+                values.extend(example(arm));
+            }
+        }
+    }
+    for word in ["null", "boolean", "integer", "number", "string", "array", "object"] {
+        if [source, target].iter().any(|schema| allows(schema, word)) {
+            values.extend(example_with(source, &[("type", word.into())]));
+        }
+    }
+    values.extend(plain());
+    numbers(source, target, &mut values);
+    texts(source, target, &mut values);
+    lists(source, target, &mut values);
+    objects(source, target, &mut values);
+    values
+}
+
+fn allows(schema: &Value, word: &str) -> bool {
+    match schema.get("type") {
+        None => true,
+        Some(Value::Array(words)) => words.iter().any(|known| known == word),
+        Some(known) => known == word,
+    }
+}
+
+fn plain() -> Vec<Value> {
+    vec![
+        json!(null),
+        json!(true),
+        json!(false),
+        json!(0),
+        json!(1),
+        json!(-1),
+        json!(0.5),
+        json!(1.5),
+        json!(""),
+        json!("a"),
+        json!("A1"),
+        json!(" "),
+        json!("-"),
+        json!("0"),
+        json!([]),
+        json!({}),
+    ]
+}
+
+fn numbers(source: &Value, target: &Value, values: &mut Vec<Value>) {
+    let both = |key: &'static str| [source, target].into_iter().filter_map(move |schema| schema.get(key));
+    let steps: Vec<f64> = both("multipleOf").filter_map(Value::as_f64).filter(|step| *step > 0.0).collect();
+    let mut found = Vec::new();
+    for key in ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"] {
+        for bound in both(key) {
+            values.push(bound.clone());
+            if let Some(Exact::Whole(whole)) = Exact::of(bound) {
+                values.extend(
+                    [whole - 1, whole + 1].into_iter().filter_map(|near| i64::try_from(near).ok()).map(Value::from),
+                );
+            }
+            let Some(bound) = bound.as_f64() else { continue };
+            found.push(bound);
+            values.extend(
+                [bound - 0.5, bound + 0.5, bound.floor(), bound.ceil(), bound - 0.001, bound + 0.001].map(number),
+            );
+        }
+    }
+    // The ends of a range may be far from it, what lies between is not.
+    for (index, one) in found.iter().enumerate() {
+        values.extend(found[..index].iter().flat_map(|two| {
+            let middle = (one + two) / 2.0;
+            [number(middle), number(middle.floor()), number(middle.ceil())]
+        }));
+    }
+    for step in steps {
+        values.extend((1..=12).map(|times| number(step * f64::from(times))));
+        for bound in &found {
+            let times = (bound / step).floor();
+            values.extend([-1.0, 0.0, 1.0, 2.0].map(|more| number((times + more) * step)));
+        }
+    }
+}
+
+/// Twelve digits, so that 3 × 0.1 is 0.3.
+fn number(value: f64) -> Value {
+    let short: f64 = format!("{value:.12}").parse().unwrap_or(value);
+    crate::json::canonical(short).map_or(Value::Null, Value::Number)
+}
+
+fn texts(source: &Value, target: &Value, values: &mut Vec<Value>) {
+    for length in lengths(source, target, ["minLength", "maxLength"]) {
+        values.extend(example_with(
+            source,
+            &[("type", "string".into()), ("minLength", length.into()), ("maxLength", length.into())],
+        ));
+        values.push("a".repeat(usize::try_from(length).unwrap_or_default()).into());
+    }
+}
+
+fn lists(source: &Value, target: &Value, values: &mut Vec<Value>) {
+    let item = source.get("items").and_then(example).unwrap_or_else(|| "a".into());
+    values.extend([json!([item]), json!([item, item])]);
+    for length in lengths(source, target, ["minItems", "maxItems"]) {
+        values.extend(example_with(
+            source,
+            &[("type", "array".into()), ("minItems", length.into()), ("maxItems", length.into())],
+        ));
+        values.push(Value::Array(vec![item.clone(); usize::try_from(length.min(200)).unwrap_or_default()]));
+    }
+}
+
+/// The counts at and around every limit.
+fn lengths(source: &Value, target: &Value, keys: [&str; 2]) -> Vec<u64> {
+    let limits = [source, target].into_iter().flat_map(|schema| keys.map(|key| schema.get(key).and_then(count)));
+    let mut lengths: Vec<u64> =
+        limits.flatten().flat_map(|limit| [limit.saturating_sub(1), limit, limit.saturating_add(1)]).collect();
+    lengths.retain(|length| *length <= LENGTH_MAX);
+    lengths.sort_unstable();
+    lengths.dedup();
+    lengths
+}
+
+fn objects(source: &Value, target: &Value, values: &mut Vec<Value>) {
+    let base = example_with(source, &[("type", "object".into())]);
+    let base = base.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut names: Vec<&str> = Vec::new();
+    for schema in [source, target] {
+        names.extend(
+            schema.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.as_str()),
+        );
+        names.extend(schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str));
+    }
+    names.dedup();
+    let described = |name: &str| source.get("properties").and_then(|properties| properties.get(name));
+    let further = source.get("additionalProperties");
+    let member = |name: &str| described(name).or(further).map_or(Some("a".into()), example);
+    let mut growing = base.clone();
+    for name in names {
+        let mut less = base.clone();
+        less.shift_remove(name);
+        values.push(less.into());
+        let mut more = base.clone();
+        if let Some(value) = member(name) {
+            more.insert(name.to_owned(), value.clone());
+            values.push(more.clone().into());
+            growing.insert(name.to_owned(), value);
+            values.push(growing.clone().into());
+        }
+        // A name that had no type may have any value.
+        if described(name).is_none() {
+            for value in plain() {
+                more.insert(name.to_owned(), value);
+                values.push(more.clone().into());
+            }
+        }
+    }
+    let one_more = further.map_or(Some("a".into()), example);
+    for map in [base, growing] {
+        let mut map = map;
+        for _ in
+            0..lengths(source, target, ["minProperties", "maxProperties"]).last().copied().unwrap_or(1).clamp(1, 50)
+        {
+            let Some(value) = one_more.clone() else { break };
+            map.insert(fresh(&map), value);
+            values.push(map.clone().into());
+        }
+    }
+}

@@ -1,0 +1,605 @@
+//! The gate's judgement: every row of the rules on both sides, and what others have let pass.
+
+use serde_json::{Value, json};
+use weir_contracts::{
+    diff::{Class, Diff, Item, Side, diff_documents, diff_schemas},
+    validate::ArgumentValidator,
+};
+
+/// A registry's checker let these pass; it must never happen here.
+#[test]
+fn known_failures_of_others() {
+    let tool = |name: &str, property: Value, output: Option<Value>| {
+        let schema = json!({ "type": "object", "properties": { "a": property }, "required": ["a"] });
+        let mut tool = json!({ "name": name, "description": "A tool.", "inputSchema": schema });
+        if let Some(output) = output {
+            tool["outputSchema"] = output;
+        }
+        json!({ "tools": [tool] })
+    };
+    let text = || json!({ "type": "string" });
+    let answer = || Some(json!({ "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] }));
+    let cases = [
+        (tool("t", text(), None), tool("t", json!({ "type": "integer" }), None), "input-type-changed"),
+        (
+            tool("t", json!({ "enum": ["open", "pending", "closed"] }), None),
+            tool("t", json!({ "enum": ["open", "closed"] }), None),
+            "input-enum-value-removed",
+        ),
+        (tool("t", text(), answer()), tool("t", text(), None), "output-schema-removed"),
+        (tool("t", text(), None), json!({ "tools": [] }), "tool-removed"),
+        (tool("create_ticket", text(), None), tool("create_case_ticket", text(), None), "tool-renamed"),
+    ];
+    for (old, new, rule) in cases {
+        let diff = diff_documents(&old, &new).expect("documents");
+        assert!(diff.breaking && diff.class == Class::Breaking, "{rule}: {diff:?}");
+        assert_eq!(rules(&diff), [rule]);
+    }
+}
+
+/// Removing a tool and adding it again changes nothing in between: both steps are breaking or compared with what was.
+#[test]
+fn a_tool_that_comes_back_is_compared_with_what_it_was() {
+    let tool = |kind: &str| json!({ "tools": [{ "name": "t", "inputSchema": object(json!({ "type": kind })) }] });
+    let gone = diff_documents(&tool("string"), &json!({ "tools": [] })).expect("documents");
+    assert!(gone.breaking);
+    let back = diff_documents(&tool("string"), &tool("integer")).expect("documents");
+    assert!(back.breaking, "the caller keeps the last version that had the name");
+}
+
+/// One row of the table: two schemas of a property, the class on either side, and the rule there.
+struct Row {
+    old: Value,
+    new: Value,
+    input: (Class, &'static str),
+    output: (Class, &'static str),
+}
+
+fn row(old: Value, new: Value, input: (Class, &'static str), output: (Class, &'static str)) -> Row {
+    Row { old, new, input, output }
+}
+
+/// Rows that say the same of both directions: narrowed there is widened back.
+fn rows_of_values() -> Vec<Row> {
+    use Class::{Breaking, Compatible, Cosmetic, Identical, Review, Undecided};
+    let mut rows = vec![
+        row(
+            json!({ "type": "string", "description": "One." }),
+            json!({ "type": "string", "description": "Two.", "title": "T", "examples": ["a"] }),
+            (Cosmetic, "text-changed"),
+            (Cosmetic, "text-changed"),
+        ),
+        row(
+            json!({ "type": "string", "enum": ["a", "b"] }),
+            json!({ "enum": ["b", "a"], "type": "string" }),
+            (Identical, "order-changed"),
+            (Identical, "order-changed"),
+        ),
+        row(
+            json!({ "const": "a" }),
+            json!({ "enum": ["a"] }),
+            (Identical, "order-changed"),
+            (Identical, "order-changed"),
+        ),
+        row(
+            json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }),
+            json!({ "type": ["null", "string"] }),
+            (Identical, "order-changed"),
+            (Identical, "order-changed"),
+        ),
+        row(
+            json!({ "type": "integer", "exclusiveMinimum": 0 }),
+            json!({ "type": "integer", "minimum": 1 }),
+            (Identical, "order-changed"),
+            (Identical, "order-changed"),
+        ),
+        row(
+            json!({ "type": "string" }),
+            json!({ "type": "string", "default": "a" }),
+            (Review, "default-changed"),
+            (Cosmetic, "default-changed"),
+        ),
+        row(
+            json!({ "type": "string", "default": "b" }),
+            json!({ "type": "string", "default": "a" }),
+            (Review, "default-changed"),
+            (Cosmetic, "default-changed"),
+        ),
+        row(
+            json!({ "type": "string" }),
+            json!({ "type": "string", "readOnly": true }),
+            (Review, "annotation-changed"),
+            (Review, "annotation-changed"),
+        ),
+        row(
+            json!({ "type": "string" }),
+            json!({ "type": "integer" }),
+            (Breaking, "type-changed"),
+            (Breaking, "type-changed"),
+        ),
+        row(
+            json!({ "type": "string" }),
+            json!({ "type": "array", "items": { "type": "string" } }),
+            (Breaking, "type-changed"),
+            (Breaking, "type-changed"),
+        ),
+        row(
+            json!({ "type": "string", "enum": ["open", "pending", "closed"] }),
+            json!({ "type": "string", "enum": ["open", "pendings", "closed"] }),
+            (Breaking, "enum-value-renamed"),
+            (Breaking, "enum-value-renamed"),
+        ),
+        row(
+            json!({ "type": "integer", "multipleOf": 2 }),
+            json!({ "type": "integer", "multipleOf": 3 }),
+            (Breaking, "step-changed"),
+            (Breaking, "step-changed"),
+        ),
+        // No rule decides them, but a text shows it.
+        row(
+            json!({ "type": "string", "pattern": "^[a-z]+$" }),
+            json!({ "type": "string", "pattern": "^[0-9]+$" }),
+            (Breaking, "pattern-changed"),
+            (Breaking, "pattern-changed"),
+        ),
+        row(
+            json!({ "type": "string", "format": "email" }),
+            json!({ "type": "string", "format": "uuid" }),
+            (Breaking, "format-changed"),
+            (Breaking, "format-changed"),
+        ),
+        row(
+            json!({ "type": "string", "pattern": "^a{1,40}$" }),
+            json!({ "type": "string", "pattern": "^a{1,40}$|^b{9}$" }),
+            (Undecided, "pattern-changed"),
+            (Undecided, "pattern-changed"),
+        ),
+        row(
+            json!({ "oneOf": [{ "type": "integer" }, { "type": "number", "minimum": 5 }] }),
+            json!({ "oneOf": [{ "type": "integer" }, { "type": "number", "minimum": 5, "maximum": 1e9 }] }),
+            (Undecided, "keyword-undecided"),
+            (Undecided, "keyword-undecided"),
+        ),
+    ];
+    // Undecided keywords, one by one.
+    for (key, was, is) in [
+        ("not", json!({ "minLength": 3 }), json!({ "minLength": 3, "maxLength": 900 })),
+        ("if", json!({ "minLength": 3 }), json!({ "maxLength": 3 })),
+        (
+            "allOf",
+            json!([{ "minLength": 1 }, { "minLength": 2 }]),
+            json!([{ "minLength": 1 }, { "minLength": 2 }, { "minLength": 0 }]),
+        ),
+        ("dependentRequired", json!({ "a": ["b"] }), json!({ "a": ["c"] })),
+        ("dependencies", json!({ "a": ["b"] }), json!({ "a": ["c"] })),
+        ("unheard", json!(1), json!(2)),
+    ] {
+        rows.push(row(
+            json!({ "type": "string", key: was }),
+            json!({ "type": "string", key: is }),
+            (Undecided, "keyword-undecided"),
+            (Undecided, "keyword-undecided"),
+        ));
+    }
+    // Less is allowed; the other way round more is.
+    let narrowing = [
+        (json!({ "type": "number" }), json!({ "type": "integer" }), "type-narrowed", "type-widened"),
+        (json!({ "type": ["string", "null"] }), json!({ "type": "string" }), "type-narrowed", "type-widened"),
+        (json!({}), json!({ "type": "string" }), "type-narrowed", "type-widened"),
+        (json!(true), json!(false), "type-narrowed", "type-widened"),
+        (
+            json!({ "type": "string", "enum": ["a", "x"] }),
+            json!({ "type": "string", "enum": ["a"] }),
+            "enum-value-removed",
+            "enum-value-added",
+        ),
+        (json!({ "enum": ["a", "x"] }), json!({ "const": "a" }), "enum-value-removed", "enum-value-added"),
+        (json!({ "enum": ["a", null] }), json!({ "enum": ["a"] }), "enum-value-removed", "enum-value-added"),
+        (json!({ "type": "string" }), json!({ "type": "string", "enum": ["a"] }), "enum-added", "enum-removed"),
+        (json!({ "type": "string" }), json!({ "type": "string", "const": "a" }), "enum-added", "enum-removed"),
+        (json!({ "type": "boolean" }), json!({ "const": true }), "enum-value-removed", "enum-value-added"),
+        (json!({ "type": "integer" }), json!({ "type": "integer", "minimum": 1 }), "tightened", "relaxed"),
+        (
+            json!({ "type": "integer", "minimum": 1 }),
+            json!({ "type": "integer", "minimum": 2 }),
+            "tightened",
+            "relaxed",
+        ),
+        (
+            json!({ "type": "number", "maximum": 2.5 }),
+            json!({ "type": "number", "maximum": 2.25 }),
+            "tightened",
+            "relaxed",
+        ),
+        (
+            json!({ "type": "number", "minimum": 1 }),
+            json!({ "type": "number", "exclusiveMinimum": 1 }),
+            "tightened",
+            "relaxed",
+        ),
+        (
+            json!({ "type": "number", "maximum": 1 }),
+            json!({ "type": "number", "exclusiveMaximum": 1 }),
+            "tightened",
+            "relaxed",
+        ),
+        (
+            json!({ "type": "number", "multipleOf": 0.5 }),
+            json!({ "type": "number", "multipleOf": 1.5 }),
+            "tightened",
+            "relaxed",
+        ),
+        (json!({ "type": "integer" }), json!({ "type": "integer", "multipleOf": 2 }), "tightened", "relaxed"),
+        (json!({ "type": "string" }), json!({ "type": "string", "minLength": 1 }), "tightened", "relaxed"),
+        (
+            json!({ "type": "string", "maxLength": 9 }),
+            json!({ "type": "string", "maxLength": 8 }),
+            "tightened",
+            "relaxed",
+        ),
+        (
+            json!({ "type": "string", "pattern": "^[a-z]+$", "maxLength": 9 }),
+            json!({ "type": "string", "pattern": "^[a-z]+$", "maxLength": 8 }),
+            "tightened",
+            "relaxed",
+        ),
+        (
+            json!({ "type": "string" }),
+            json!({ "type": "string", "pattern": "^[0-9]+$" }),
+            "pattern-added",
+            "pattern-removed",
+        ),
+        (json!({ "type": "string" }), json!({ "type": "string", "format": "date" }), "format-added", "format-removed"),
+        (json!({ "type": "array" }), json!({ "type": "array", "minItems": 1 }), "tightened", "relaxed"),
+        (json!({ "type": "array" }), json!({ "type": "array", "maxItems": 3 }), "tightened", "relaxed"),
+        (json!({ "type": "array" }), json!({ "type": "array", "uniqueItems": true }), "tightened", "relaxed"),
+        (
+            json!({ "type": "array", "items": { "type": "number" } }),
+            json!({ "type": "array", "items": { "type": "integer" } }),
+            "type-narrowed",
+            "type-widened",
+        ),
+        (json!({ "type": "object" }), json!({ "type": "object", "minProperties": 1 }), "tightened", "relaxed"),
+        (
+            json!({ "type": "object" }),
+            json!({ "type": "object", "additionalProperties": false }),
+            "object-closed",
+            "object-opened",
+        ),
+        (
+            json!({ "type": "object" }),
+            json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+            "type-narrowed",
+            "type-widened",
+        ),
+        (
+            json!({ "type": "object", "propertyNames": { "maxLength": 9 } }),
+            json!({ "type": "object", "propertyNames": { "maxLength": 2 } }),
+            "tightened",
+            "relaxed",
+        ),
+        (
+            json!({ "anyOf": [{ "type": "string", "pattern": "^a" }, { "type": "string", "pattern": "^b" }] }),
+            json!({ "anyOf": [{ "type": "string", "pattern": "^a" }] }),
+            "union-arm-removed",
+            "union-arm-added",
+        ),
+        (
+            json!({ "anyOf": [{ "type": "integer", "minimum": 1 }, { "type": "string", "enum": ["a"] }] }),
+            json!({ "anyOf": [{ "type": "integer", "minimum": 2 }, { "type": "string", "enum": ["a"] }] }),
+            "tightened",
+            "relaxed",
+        ),
+        (
+            json!({ "type": "object" }),
+            json!({ "type": "object", "anyOf": [{ "required": ["a"] }, { "required": ["b"] }] }),
+            "union-added",
+            "union-removed",
+        ),
+        (
+            json!({ "type": "object", "properties": { "p": { "type": "string" } } }),
+            json!({ "type": "object", "properties": { "p": { "type": "string" } }, "required": ["p"] }),
+            "became-required",
+            "became-optional",
+        ),
+    ];
+    for (wide, narrow, narrowed, widened) in narrowing {
+        rows.push(row(wide.clone(), narrow.clone(), (Breaking, narrowed), (Compatible, narrowed)));
+        rows.push(row(narrow, wide, (Compatible, widened), (Breaking, widened)));
+    }
+    rows
+}
+
+#[test]
+fn every_row_of_values() {
+    let mut wrong = Vec::new();
+    for Row { old, new, input, output } in rows_of_values() {
+        for (side, (class, rule)) in [(Side::Input, input), (Side::Output, output)] {
+            let (old, new) = (object(old.clone()), object(new.clone()));
+            check(&mut wrong, side, &old, &new, class, rule);
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Rows about members, where it matters whether the object is open.
+#[test]
+fn every_row_of_members() {
+    use Class::{Breaking, Compatible, Identical, Review};
+    let text = || json!({ "type": "string" });
+    let of = |names: &[&str], required: &[&str], open: bool| {
+        let properties: serde_json::Map<String, Value> =
+            names.iter().map(|name| ((*name).to_owned(), text())).collect();
+        json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": open })
+    };
+    let (open, closed) = (true, false);
+    let rows = [
+        (
+            of(&["a"], &[], closed),
+            of(&["a", "b"], &[], closed),
+            (Compatible, "property-added"),
+            (Breaking, "property-added"),
+        ),
+        (
+            of(&["a"], &[], open),
+            of(&["a", "b"], &[], open),
+            (Breaking, "property-typed"),
+            (Compatible, "property-typed"),
+        ),
+        (
+            of(&["a"], &[], closed),
+            of(&["a", "b"], &["b"], closed),
+            (Breaking, "required-added"),
+            (Breaking, "required-added"),
+        ),
+        (
+            of(&["a"], &[], open),
+            of(&["a", "b"], &["b"], open),
+            (Breaking, "required-added-to-open"),
+            (Compatible, "required-added-to-open"),
+        ),
+        (
+            of(&["a", "zz"], &[], closed),
+            of(&["a"], &[], closed),
+            (Breaking, "property-removed"),
+            (Review, "property-removed"),
+        ),
+        (
+            of(&["a", "zz"], &[], open),
+            of(&["a"], &[], open),
+            (Review, "property-removed-from-open"),
+            (Review, "property-removed-from-open"),
+        ),
+        (
+            of(&["a", "zz"], &["zz"], closed),
+            of(&["a"], &[], closed),
+            (Breaking, "required-removed"),
+            (Breaking, "required-removed"),
+        ),
+        (
+            of(&["a", "zz"], &["zz"], open),
+            of(&["a"], &[], open),
+            (Review, "required-removed-from-open"),
+            (Breaking, "required-removed-from-open"),
+        ),
+        (
+            of(&["subject"], &[], closed),
+            of(&["subjects"], &[], closed),
+            (Breaking, "property-renamed"),
+            (Breaking, "property-renamed"),
+        ),
+        (
+            of(&["subject"], &["subject"], open),
+            of(&["subjects"], &["subjects"], open),
+            (Breaking, "property-renamed"),
+            (Breaking, "property-renamed"),
+        ),
+        (
+            of(&["a", "b"], &["a", "b"], closed),
+            of(&["b", "a"], &["b", "a"], closed),
+            (Identical, "order-changed"),
+            (Identical, "order-changed"),
+        ),
+        (
+            of(&["a"], &["a"], closed),
+            of(&["a"], &["a"], open),
+            (Compatible, "object-opened"),
+            (Breaking, "object-opened"),
+        ),
+    ];
+    let mut wrong = Vec::new();
+    for (old, new, input, output) in rows {
+        for (side, (class, rule)) in [(Side::Input, input), (Side::Output, output)] {
+            check(&mut wrong, side, &old, &new, class, rule);
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A required property with a default is still required: the default is only advice.
+#[test]
+fn a_default_does_not_make_up_for_required() {
+    let old = json!({ "type": "object", "properties": {}, "additionalProperties": false });
+    let new = json!({ "type": "object", "properties": { "b": { "type": "string", "default": "x" } }, "required": ["b"],
+        "additionalProperties": false });
+    let diff = diff_schemas(&old, &new, Side::Input);
+    assert_eq!((diff.class, rules(&diff)), (Class::Breaking, vec!["input-required-added"]));
+    assert_eq!(diff.items[0].witness, Some(json!({})));
+}
+
+#[test]
+fn the_likely_new_name_is_told() {
+    let with = |name: &str| json!({ "type": "object", "properties": { name: { "type": "string" } } });
+    let diff = diff_schemas(&with("subject"), &with("subject_line"), Side::Input);
+    assert_eq!(diff.items[0].path, "/properties/subject");
+    assert_eq!((&diff.items[0].old, &diff.items[0].new), (&json!("subject"), &json!("subject_line")));
+}
+
+#[test]
+fn references_are_inlined() {
+    let plain = json!({ "type": "object", "properties": { "a": { "type": "integer", "minimum": 1 } } });
+    let referring = json!({ "$defs": { "n": { "type": "integer", "minimum": 1 } }, "type": "object",
+        "properties": { "a": { "$ref": "#/$defs/n" } } });
+    let diff = diff_schemas(&plain, &referring, Side::Input);
+    assert_eq!((diff.class, rules(&diff)), (Class::Identical, vec!["input-order-changed"]));
+    let tighter = json!({ "$defs": { "n": { "type": "integer", "minimum": 2 } }, "type": "object",
+        "properties": { "a": { "$ref": "#/$defs/n" } } });
+    let diff = diff_schemas(&referring, &tighter, Side::Input);
+    assert_eq!(rules(&diff), ["input-tightened"]);
+    assert_eq!(diff.items[0].path, "/properties/a/minimum");
+    assert_eq!(diff.items[0].witness, Some(json!({ "a": 1 })));
+}
+
+#[test]
+fn recursion_and_other_documents_are_undecided() {
+    let node = |value: Value| {
+        json!({ "$defs": { "node": { "type": "object", "properties": {
+        "v": value, "next": { "$ref": "#/$defs/node" } } } }, "$ref": "#/$defs/node", "description": "d" })
+    };
+    let (old, new) = (node(json!({ "type": "integer" })), node(json!({ "type": ["integer", "null"] })));
+    assert_eq!(diff_schemas(&old, &old, Side::Input).class, Class::Identical);
+    assert!(diff_schemas(&old, &new, Side::Input).breaking);
+    let mut described = old.clone();
+    described["description"] = "e".into();
+    assert_eq!(diff_schemas(&old, &described, Side::Input).class, Class::Cosmetic);
+    let remote = |url: &str| object(json!({ "$ref": url }));
+    let diff = diff_schemas(&remote("https://example.com/a"), &remote("https://example.com/b"), Side::Output);
+    assert_eq!(diff.class, Class::Undecided);
+    assert!(diff.breaking);
+}
+
+#[test]
+fn what_is_no_schema_is_undecided_and_never_a_panic() {
+    let good = object(json!({ "type": "string" }));
+    for bad in [
+        json!(7),
+        json!("x"),
+        json!(null),
+        json!([]),
+        json!({ "type": 7 }),
+        json!({ "properties": [] }),
+        json!({ "enum": 3 }),
+        json!({ "type": "object", "required": "a" }),
+        json!({ "type": "object", "additionalProperties": 3 }),
+        json!({ "$ref": 7 }),
+        json!({ "$ref": "#" }),
+        json!({ "allOf": [7] }),
+        json!({ "anyOf": {} }),
+        json!({ "minimum": "x" }),
+        json!({ "$schema": "http://json-schema.org/draft-04/schema#", "type": "object" }),
+    ] {
+        for side in [Side::Input, Side::Output] {
+            assert!(diff_schemas(&good, &bad, side).breaking, "{bad}");
+            assert!(diff_schemas(&bad, &good, side).breaking, "{bad}");
+            assert_eq!(diff_schemas(&bad, &bad, side).class, Class::Identical);
+        }
+    }
+    // References that double and double end.
+    let mut doubling = json!({ "$defs": {}, "$ref": "#/$defs/d0" });
+    for level in 0..40 {
+        let next = json!({ "$ref": format!("#/$defs/d{}", level + 1) });
+        doubling["$defs"][format!("d{level}")] = json!({ "properties": { "a": next, "b": next } });
+    }
+    doubling["$defs"]["d40"] = json!({ "type": "string" });
+    assert_eq!(diff_schemas(&good, &doubling, Side::Input).class, Class::Undecided);
+}
+
+#[test]
+fn draft_7_is_compared_too() {
+    let schema = |least: u64| {
+        json!({ "$schema": "http://json-schema.org/draft-07/schema#", "type": "object",
+        "properties": { "a": { "type": "integer", "minimum": least } } })
+    };
+    assert_eq!(rules(&diff_schemas(&schema(1), &schema(2), Side::Input)), ["input-tightened"]);
+    assert_eq!(diff_schemas(&schema(2), &schema(1), Side::Input).class, Class::Compatible);
+}
+
+/// An optional argument as Python's tools write it: required text → text or nothing is no break.
+#[test]
+fn nullable_in_either_spelling() {
+    let old = object(json!({ "type": "string", "minLength": 1, "title": "A" }));
+    let new = object(json!({ "anyOf": [{ "type": "string", "minLength": 1 }, { "type": "null" }], "title": "A" }));
+    assert_eq!(rules(&diff_schemas(&old, &new, Side::Input)), ["input-type-widened"]);
+    assert_eq!(diff_schemas(&new, &old, Side::Output).class, Class::Compatible);
+}
+
+#[test]
+fn the_report_has_its_form() {
+    let (old, new) = (object(json!({ "type": "string" })), object(json!({ "type": "integer" })));
+    let diff = diff_schemas(&old, &new, Side::Input);
+    let value = serde_json::to_value(&diff).expect("plain data");
+    let keys: Vec<&String> = value.as_object().expect("an object").keys().collect();
+    assert_eq!(keys, ["class", "breaking", "fingerprint", "items"]);
+    assert_eq!(
+        value["items"][0],
+        json!({
+            "rule": "input-type-changed",
+            "path": "/properties/a/type",
+            "side": "input",
+            "class": "breaking",
+            "old": "string",
+            "new": "integer",
+            "reason": "was string, is integer",
+            "witness": { "a": "text" },
+        })
+    );
+    assert_eq!(serde_json::from_value::<Diff>(value).expect("reads back"), diff);
+}
+
+#[test]
+fn a_fingerprint_is_of_one_change() {
+    let schema = |least: u64| object(json!({ "type": "integer", "minimum": least }));
+    let print = |old: &Value, new: &Value, side| diff_schemas(old, new, side).fingerprint;
+    let first = print(&schema(1), &schema(2), Side::Input);
+    assert_eq!(first.len(), 64);
+    assert_eq!(first, print(&schema(1), &schema(2), Side::Input));
+    assert_ne!(first, print(&schema(1), &schema(3), Side::Input));
+    assert_ne!(first, print(&schema(2), &schema(1), Side::Input));
+    assert_ne!(first, print(&schema(1), &schema(2), Side::Output));
+    // The order of keys is none of its business.
+    let reordered = json!({ "additionalProperties": false, "required": ["a"], "properties": { "a": { "minimum": 2, "type": "integer" } }, "type": "object" });
+    assert_eq!(schema(2), reordered);
+    assert_eq!(first, print(&schema(1), &reordered, Side::Input));
+}
+
+/// Every witness that is told is true; every breaking row above has one.
+fn check(wrong: &mut Vec<String>, side: Side, old: &Value, new: &Value, class: Class, rule: &str) {
+    let diff = diff_schemas(old, new, side);
+    let told = format!("{side:?} {old} → {new}: {diff:#?}");
+    let wanted = format!("{}-{rule}", side.word());
+    if diff.class != class || rules(&diff).first() != Some(&wanted.as_str()) || diff.breaking != class.is_breaking() {
+        wrong.push(format!("expected {class:?} {wanted}: {told}"));
+    }
+    for item in &diff.items {
+        match &item.witness {
+            Some(witness) if !is_true(side, old, new, witness) => wrong.push(format!("a false witness: {told}")),
+            None if item.class == Class::Breaking && !is_unshown(item) => wrong.push(format!("no witness: {told}")),
+            _ => {}
+        }
+    }
+}
+
+/// What is breaking by the rules and not by any value: a name that went from an open object.
+fn is_unshown(item: &Item) -> bool {
+    item.rule == "input-property-renamed" || item.rule == "output-property-renamed"
+}
+
+fn is_true(side: Side, old: &Value, new: &Value, witness: &Value) -> bool {
+    let (source, target) = match side {
+        Side::Input => (old, new),
+        Side::Output => (new, old),
+    };
+    let valid = |schema: &Value| {
+        let validator = ArgumentValidator::new(schema).expect("a schema");
+        validator.validate(&witness.to_string()).is_ok()
+    };
+    valid(source) && !valid(target)
+}
+
+fn object(property: Value) -> Value {
+    json!({ "type": "object", "properties": { "a": property }, "required": ["a"], "additionalProperties": false })
+}
+
+fn rules(diff: &Diff) -> Vec<&str> {
+    diff.items.iter().map(|item| item.rule.as_str()).collect()
+}
