@@ -275,6 +275,18 @@ pub(crate) fn segments_of(chain: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
     Ok(segments)
 }
 
+/// The segments to read: those that were begun when this was asked. Then all but the last have all their records, which
+/// could not be said if one were made before, and begun after, the one before it was read.
+pub(crate) fn begun_segments(chain: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
+    let mut segments = segments_of(chain)?;
+    while let Some((_, last)) = segments.last()
+        && fs::metadata(last)?.len() == 0
+    {
+        segments.pop();
+    }
+    Ok(segments)
+}
+
 pub(crate) fn segment_name(number: u32) -> String {
     format!("{number:06}.jsonl")
 }

@@ -159,6 +159,8 @@ pub(crate) struct Lines<R> {
     buffer: Vec<u8>,
     /// Bytes of the pieces read so far.
     pub(crate) offset: u64,
+    /// The end was seen. What a writer adds after that is for another reading, which sees it from its beginning.
+    ended: bool,
 }
 
 pub(crate) enum Piece<'a> {
@@ -173,11 +175,14 @@ pub(crate) enum Piece<'a> {
 
 impl<R: Read> Lines<R> {
     pub(crate) fn new(file: R) -> Self {
-        Self { reader: BufReader::with_capacity(64 << 10, file), buffer: Vec::new(), offset: 0 }
+        Self { reader: BufReader::with_capacity(64 << 10, file), buffer: Vec::new(), offset: 0, ended: false }
     }
 
     pub(crate) fn next(&mut self) -> io::Result<Option<Piece<'_>>> {
         self.buffer.clear();
+        if self.ended {
+            return Ok(None);
+        }
         let limit = LINE_MAX_BYTES as u64 + 1;
         let mut bytes = self.reader.by_ref().take(limit).read_until(b'\n', &mut self.buffer)? as u64;
         let too_long = bytes == limit && self.buffer.last() != Some(&b'\n');
@@ -188,6 +193,7 @@ impl<R: Read> Lines<R> {
             complete = ended;
         }
         self.offset += bytes;
+        self.ended = !complete;
         Ok(match (bytes, complete, too_long) {
             (0, ..) => None,
             (_, false, _) => Some(Piece::Torn { bytes }),
@@ -289,5 +295,21 @@ mod tests {
         assert!(matches!(lines.next().unwrap(), Some(Piece::Torn { bytes: 4 })));
         assert!(lines.next().unwrap().is_none());
         assert_eq!(lines.offset, text.len() as u64);
+    }
+
+    /// A writer that is at it: half of its line is there now, and the rest a moment later.
+    #[test]
+    fn a_line_that_grows_is_not_read_as_two() {
+        struct Growing(Vec<&'static [u8]>);
+        impl Read for Growing {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                let part = self.0.pop().unwrap_or_default();
+                buffer[..part.len()].copy_from_slice(part);
+                Ok(part.len())
+            }
+        }
+        let mut lines = Lines::new(Growing(vec![b"rest\n", b"", b"half "]));
+        assert!(matches!(lines.next().unwrap(), Some(Piece::Torn { bytes: 5 })));
+        assert!(lines.next().unwrap().is_none());
     }
 }

@@ -1,7 +1,7 @@
 //! Torn tails: what a process left behind that was killed while it wrote. Such a record was never answered.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{File, OpenOptions},
     io::{self, Read, Seek, SeekFrom, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
@@ -27,7 +27,7 @@ pub(crate) fn repair(folder: &Path) -> io::Result<Vec<Repaired>> {
     let mut repaired = Vec::new();
     for (name, path) in chains(folder)? {
         match repair_chain(&name, &path) {
-            Ok(found) => repaired.extend(found),
+            Ok(torn) => repaired.extend(torn),
             Err(error) => tracing::warn!(chain = %name, %error, "an audit chain cannot be repaired"),
         }
         if repaired.len() >= REPAIRED_MAX {
@@ -37,22 +37,37 @@ pub(crate) fn repair(folder: &Path) -> io::Result<Vec<Repaired>> {
     Ok(repaired)
 }
 
-/// Only the last segment: where an earlier one is torn, its process wrote on in the next one.
-fn repair_chain(name: &ChainName, chain: &Path) -> io::Result<Option<Repaired>> {
-    let torn = |chain: &Path| -> io::Result<Option<(u32, PathBuf, u64)>> {
-        let Some((number, path)) = segments_of(chain)?.pop() else { return Ok(None) };
-        let from = complete_bytes(&path)?;
-        let torn = fs::metadata(&path)?.len() > from;
-        Ok(torn.then_some((number, path, from)))
+/// Any segment: the last may be an empty one, that was made and not begun.
+fn repair_chain(name: &ChainName, chain: &Path) -> io::Result<Vec<Repaired>> {
+    let torn = |chain: &Path| -> io::Result<Vec<(u32, PathBuf)>> {
+        let mut torn = segments_of(chain)?;
+        // What cannot be read is for verification to tell.
+        torn.retain(|(_, path)| is_torn(path).unwrap_or_default());
+        Ok(torn)
     };
     // Looked at twice: first without the lock, since nearly all chains are whole.
-    if torn(chain)?.is_none() {
-        return Ok(None);
+    if torn(chain)?.is_empty() {
+        return Ok(Vec::new());
     }
-    let Some(_lock) = lock_ended(chain)? else { return Ok(None) };
-    let Some((segment, path, from)) = torn(chain)? else { return Ok(None) };
-    let torn_bytes = move_aside(&path, from)?;
-    Ok(Some(Repaired { chain: name.clone(), segment, torn_bytes }))
+    let Some(_lock) = lock_ended(chain)? else { return Ok(Vec::new()) };
+    let mut repaired = Vec::new();
+    for (segment, path) in torn(chain)? {
+        let torn_bytes = move_aside(&path, complete_bytes(&path)?)?;
+        repaired.push(Repaired { chain: name.clone(), segment, torn_bytes });
+    }
+    Ok(repaired)
+}
+
+/// The file does not end with a newline.
+fn is_torn(path: &Path) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.len() == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
 }
 
 /// Length of the complete lines at the start of a file.

@@ -74,7 +74,7 @@ impl<'a> Walk<'a> {
 
     pub(super) fn run(mut self) -> io::Result<Vec<Demand>> {
         self.warn_of_strangers()?;
-        let segments = folder::segments_of(self.path)?;
+        let segments = folder::begun_segments(self.path)?;
         let first = segments.first().map(|(number, _)| *number);
         for (number, path) in &segments {
             self.report.segments += 1;

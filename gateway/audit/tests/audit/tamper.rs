@@ -229,6 +229,18 @@ fn a_torn_tail_is_a_warning_until_it_is_repaired() {
     assert_eq!(check_whole(folder.path(), &receipts).warnings_count, 0);
 }
 
+/// Killed after the file of the next segment was made, and before anything was in it.
+#[test]
+fn a_torn_tail_before_an_empty_segment_is_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let receipts = written(folder.path(), 3);
+    let path = segment(folder.path(), &receipts[0], 1);
+    fs::write(&path, [&fs::read(&path).unwrap()[..], b"{\"seq\""].concat()).unwrap();
+    fs::write(segment(folder.path(), &receipts[0], 2), "").unwrap();
+    drop(open(folder.path()));
+    assert_eq!(check_whole(folder.path(), &receipts).warnings_count, 0);
+}
+
 #[test]
 fn a_live_chain_is_not_repaired() {
     let folder = tempfile::tempdir().unwrap();
