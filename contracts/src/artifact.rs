@@ -3,11 +3,13 @@
 
 use std::collections::HashSet;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_path_to_error::Segment;
 
 use crate::{
     contract::{Binding, Contract, Tool},
-    name,
+    json, name,
 };
 
 impl Contract {
@@ -19,17 +21,16 @@ impl Contract {
     /// Reads what [`Contract::to_artifact`] wrote. The error is the first fault: a key or type that is not ours with
     /// its place, or a part that refers to one that is not there.
     pub fn from_artifact(artifact: &Value) -> Result<Self, String> {
-        let contract: Self = serde_path_to_error::deserialize(artifact).map_err(|error| {
-            let place = error.path().to_string();
-            let message: String = error.into_inner().to_string().chars().take(300).collect();
-            if place == "." { message } else { format!("{message} at {place}") }
+        let contract: Self = typed(artifact).map_err(|(place, message)| match place.is_empty() {
+            true => message,
+            false => format!("{message} at {place}"),
         })?;
         contract.check()?;
         Ok(contract)
     }
 
     /// What the compiler promises its readers, asked again of what was kept.
-    fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         if !self.name.is_empty() {
             name::check_contract(&self.name)?;
         }
@@ -86,4 +87,19 @@ impl Contract {
         }
         Ok(())
     }
+}
+
+/// A value as its type; the error is the JSON Pointer to what does not fit, and why.
+pub(crate) fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, (String, String)> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let mut place = String::new();
+        for segment in error.path() {
+            match segment {
+                Segment::Seq { index } => json::push_pointer(&mut place, &index.to_string()),
+                Segment::Map { key } | Segment::Enum { variant: key } => json::push_pointer(&mut place, key),
+                Segment::Unknown => {}
+            }
+        }
+        (place, error.into_inner().to_string().chars().take(300).collect())
+    })
 }

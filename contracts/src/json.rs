@@ -11,6 +11,8 @@ use serde_json::{Map, Number, Value};
 
 /// Containers inside each other; the outermost counts as one.
 pub const DEPTH_MAX: usize = 64;
+/// Of what the gateway keeps: a schema with the contract around it. The text reader ends at 128.
+const KEPT_DEPTH_MAX: usize = DEPTH_MAX + 32;
 /// 2^53−1: the largest integer that every JSON implementation reads alike.
 pub const INTEGER_MAX: i64 = 9_007_199_254_740_991;
 
@@ -41,10 +43,24 @@ pub fn read(text: &str) -> Result<Value, JsonError> {
     })
 }
 
+/// Reads what the gateway itself wrote around a document, which may be a few levels deeper than the document was.
+pub(crate) fn read_kept(text: &str) -> Result<Value, JsonError> {
+    let (value, faults) = read_to(text, KEPT_DEPTH_MAX);
+    match (value, faults.into_iter().next()) {
+        (_, Some(fault)) => Err(fault),
+        (Some(value), None) => Ok(value),
+        (None, None) => Err(syntax(String::new(), "not valid JSON".to_owned())),
+    }
+}
+
 /// Reads as far as it goes and reports every fault. The value is there unless the text is not JSON or too deep; of
 /// duplicate keys it holds the last, and numbers out of range are as near as a double comes.
 pub(crate) fn read_all(text: &str) -> (Option<Value>, Vec<JsonError>) {
-    let walk = Walk { place: Some(RefCell::default()), faults: RefCell::default() };
+    read_to(text, DEPTH_MAX)
+}
+
+fn read_to(text: &str, depth_max: usize) -> (Option<Value>, Vec<JsonError>) {
+    let walk = Walk { place: Some(RefCell::default()), faults: RefCell::default(), depth_max };
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let outcome = ValueSeed { walk: &walk, depth: 0 }.deserialize(&mut deserializer);
     let place = walk.pointer();
@@ -72,7 +88,7 @@ pub(crate) fn read_all(text: &str) -> (Option<Value>, Vec<JsonError>) {
 pub(crate) fn read_other<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Value, (Option<JsonError>, String, D::Error)> {
-    let walk = Walk { place: Some(RefCell::default()), faults: RefCell::default() };
+    let walk = Walk { place: Some(RefCell::default()), faults: RefCell::default(), depth_max: DEPTH_MAX };
     let outcome = ValueSeed { walk: &walk, depth: 0 }.deserialize(deserializer);
     let place = walk.pointer();
     let fault = walk.faults.into_inner().into_iter().next();
@@ -114,7 +130,7 @@ pub(crate) fn canonical(number: f64) -> Option<Number> {
 
 /// The path that is taken for every call: no places are kept, the first fault ends it.
 fn read_quickly(text: &str) -> Option<Value> {
-    let walk = Walk { place: None, faults: RefCell::default() };
+    let walk = Walk { place: None, faults: RefCell::default(), depth_max: DEPTH_MAX };
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = ValueSeed { walk: &walk, depth: 0 }.deserialize(&mut deserializer).ok()?;
     deserializer.end().ok()?;
@@ -129,6 +145,7 @@ struct Walk {
     /// Where the reader stands; kept only when faults are to be told.
     place: Option<RefCell<Vec<String>>>,
     faults: RefCell<Vec<JsonError>>,
+    depth_max: usize,
 }
 
 impl Walk {
@@ -171,8 +188,9 @@ struct ValueSeed<'w> {
 
 impl ValueSeed<'_> {
     fn deeper<E: serde::de::Error>(&self) -> Result<Self, E> {
-        if self.depth >= DEPTH_MAX {
-            self.walk.fault(Fault::TooDeep, format!("nested deeper than {DEPTH_MAX} levels"))?;
+        let most = self.walk.depth_max;
+        if self.depth >= most {
+            self.walk.fault(Fault::TooDeep, format!("nested deeper than {most} levels"))?;
         }
         Ok(Self { walk: self.walk, depth: self.depth + 1 })
     }

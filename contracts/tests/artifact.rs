@@ -45,7 +45,7 @@ fn what_is_not_ours_is_refused_with_its_place() {
     let cases: &[(&str, Value, &str)] = &[
         ("/rest", json!(1), "unknown field `rest`"),
         ("/tools/0/colour", json!("red"), "unknown field `colour`, expected one of"),
-        ("/tools/0/colour", json!("red"), "at tools[0].colour"),
+        ("/tools/0/colour", json!("red"), "at /tools/0/colour"),
         ("/tools/0/limits/burst", json!(1), "unknown field `burst`"),
         ("/tools/0/binding/inputs/0/to", json!({ "table": "x" }), "unknown variant `table`"),
         ("/tools/0/binding/collection", json!("elsewhere"), "which is not there"),
