@@ -1,0 +1,86 @@
+//! No value contradicts a verdict, and every witness is true: random schemas and close neighbours of them, random
+//! values, and the validator as the judge.
+//!
+//! `PROPTEST_CASES=200000 cargo test --release -p weir-contracts --test diff_properties` is a long campaign.
+
+mod schemas;
+mod tape;
+mod values;
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use weir_contracts::{
+    compile,
+    diff::{Class, Side, diff_schemas},
+    form,
+};
+
+use tape::Tape;
+
+proptest! {
+    #[test]
+    fn general_schemas(tape in tape::tapes()) {
+        let mut tape = Tape::new(&tape);
+        let mut old = schemas::schema(&mut tape, 3);
+        schemas::add_definitions(&mut tape, &mut old);
+        let new = schemas::neighbour(&mut tape, &old);
+        check(&mut tape, &old, &new)?;
+    }
+
+    #[test]
+    fn compiled_inputs(tape in tape::tapes()) {
+        let mut tape = Tape::new(&tape);
+        let fields = schemas::form(&mut tape, 2);
+        let changed = schemas::changed_form(&mut tape, &fields);
+        let (Some(old), Some(new)) = (input_schema(&fields), input_schema(&changed)) else { return Ok(()) };
+        check(&mut tape, &old, &new)?;
+    }
+}
+
+fn input_schema(fields: &[Value]) -> Option<Value> {
+    let form = json!({ "tool": "t", "fields": fields });
+    let source = form::read("-", &form.to_string()).ok()?;
+    Some(compile(&source, &BTreeMap::new()).ok()?.tools.remove(0).input_schema)
+}
+
+fn check(tape: &mut Tape<'_>, old: &Value, new: &Value) -> Result<(), TestCaseError> {
+    let (Some(valid_old), Some(valid_new)) = (validator(old), validator(new)) else { return Ok(()) };
+    let values = values::near(tape, old, new);
+    for side in [Side::Input, Side::Output] {
+        let diff = diff_schemas(old, new, side);
+        prop_assert_eq!(diff.class, diff.items.iter().map(|item| item.class).max().unwrap_or(Class::Identical));
+        prop_assert_eq!(diff.breaking, diff.class >= Class::Undecided);
+        let (source, target) = match side {
+            Side::Input => (&valid_old, &valid_new),
+            Side::Output => (&valid_new, &valid_old),
+        };
+        for witness in diff.items.iter().filter_map(|item| item.witness.as_ref()) {
+            prop_assert!(
+                source.is_valid(witness) && !target.is_valid(witness),
+                "{} is no witness: {:#?}",
+                witness,
+                diff
+            );
+        }
+        for value in &values {
+            let contradicts = match diff.class {
+                Class::Identical | Class::Cosmetic => source.is_valid(value) != target.is_valid(value),
+                Class::Compatible => source.is_valid(value) && !target.is_valid(value),
+                Class::Review | Class::Undecided | Class::Breaking => false,
+            };
+            prop_assert!(!contradicts, "{:?}: {} contradicts\n{}\n{}\n{:#?}", side, value, old, new, diff);
+        }
+    }
+    Ok(())
+}
+
+fn validator(schema: &Value) -> Option<jsonschema::Validator> {
+    jsonschema::options()
+        .with_draft(jsonschema::Draft::Draft202012)
+        .should_validate_formats(true)
+        .with_pattern_options(jsonschema::PatternOptions::regex())
+        .build(schema)
+        .ok()
+}
