@@ -5,8 +5,8 @@
 //! both schemas. What no rule decides is `undecided` and counts as breaking. `docs/contract-changes.md` lists the rules.
 
 mod binding;
-mod normal;
-mod number;
+pub(crate) mod normal;
+pub(crate) mod number;
 mod rule;
 mod schema;
 mod tool;

@@ -3,7 +3,8 @@
 //! Pure functions: no I/O, no async, no clock. A form file is read ([`form`]), joined with the recorded shapes of
 //! its collections ([`shape`]) and compiled ([`compile`]) into a [`Contract`]: the tools an agent sees, and the
 //! bindings the gateway follows. A published one is kept as its [`artifact`], and [`diff`] says what the next one
-//! breaks; both travel in a [`lock`] file. [`validate`] is the gate in front of a source, [`output`] the one behind it.
+//! breaks; both travel in a [`lock`] file. [`impact`] says which calls of the
+//! past it would have refused. [`validate`] is the gate in front of a source, [`output`] the one behind it.
 
 pub mod artifact;
 pub mod compile;
@@ -11,6 +12,7 @@ pub mod contract;
 pub mod diff;
 pub mod draft;
 pub mod form;
+pub mod impact;
 pub mod json;
 pub mod lock;
 pub mod name;

@@ -14,7 +14,7 @@ const NODES_MAX: usize = 50_000;
 const DEPTH_MAX: usize = 64;
 
 /// Keywords that hold no rule at all.
-pub(super) const TEXTS: &[&str] = &["title", "description", "examples", "help", "$comment", "deprecated", ARM_TEXTS];
+pub(crate) const TEXTS: &[&str] = &["title", "description", "examples", "help", "$comment", "deprecated", ARM_TEXTS];
 /// Texts of alternatives that were folded into one schema.
 const ARM_TEXTS: &str = "$texts";
 /// Where an inlined schema says what its reference leads to.
@@ -61,7 +61,7 @@ const TYPED_KEYS: &[&str] = &[
 ];
 
 /// The schema in its one spelling, or why it has none.
-pub(super) fn normal(schema: &Value) -> Result<Value, String> {
+pub(crate) fn normal(schema: &Value) -> Result<Value, String> {
     let has_bases = match schema {
         Value::Object(map) => map.values().any(has_base),
         _ => false,
@@ -105,6 +105,15 @@ pub(super) fn is_false(schema: &Value) -> bool {
 /// A place that could not be inlined.
 pub(super) fn is_reference(schema: &Value) -> bool {
     schema.get(LEADS_TO).is_some()
+}
+
+/// Whether such a place is anywhere inside.
+pub(crate) fn has_reference(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => map.contains_key(LEADS_TO) || map.values().any(has_reference),
+        Value::Array(items) => items.iter().any(has_reference),
+        _ => false,
+    }
 }
 
 struct Inliner<'s> {

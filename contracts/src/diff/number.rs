@@ -117,7 +117,7 @@ impl Step {
 }
 
 /// A count, such as `minLength` has it.
-pub(super) fn count(value: &Value) -> Option<u64> {
+pub(crate) fn count(value: &Value) -> Option<u64> {
     match Exact::of(value)? {
         Exact::Whole(count) => u64::try_from(count).ok(),
         Exact::Fraction(_) => None,

@@ -15,6 +15,7 @@ use weir_contracts::{
     compile,
     diff::{Class, Side, diff_schemas},
     form,
+    impact::{Profile, Verdict, judge, profile},
 };
 
 use tape::Tape;
@@ -37,6 +38,43 @@ proptest! {
         let (Some(old), Some(new)) = (input_schema(&fields), input_schema(&changed)) else { return Ok(()) };
         check(&mut tape, &old, &new)?;
     }
+
+    #[test]
+    fn judged_calls(tape in tape::tapes(), general in any::<bool>()) {
+        let mut tape = Tape::new(&tape);
+        let (old, new) = match general {
+            true => {
+                let old = schemas::schema(&mut tape, 3);
+                let new = schemas::neighbour(&mut tape, &old);
+                (old, new)
+            }
+            false => {
+                let fields = schemas::form(&mut tape, 2);
+                let changed = schemas::changed_form(&mut tape, &fields);
+                let (Some(old), Some(new)) = (input_schema(&fields), input_schema(&changed)) else { return Ok(()) };
+                (old, new)
+            }
+        };
+        check_judgement(&mut tape, &old, &new)?;
+    }
+}
+
+fn check_judgement(tape: &mut Tape<'_>, old: &Value, new: &Value) -> Result<(), TestCaseError> {
+    let (Some(valid_old), Some(valid_new)) = (validator(old), validator(new)) else { return Ok(()) };
+    for value in values::near(tape, old, new).into_iter().filter(|value| valid_old.is_valid(value)) {
+        let Value::Object(arguments) = &value else { continue };
+        let kept = serde_json::to_string(&profile(old, arguments)).expect("plain data");
+        let kept: Profile = serde_json::from_str(&kept).expect("a profile");
+        let is_valid = valid_new.is_valid(&value);
+        match judge(new, &kept) {
+            Verdict::Passes => prop_assert!(is_valid, "{} fails\n{}\n{}\n{:?}", value, old, new, kept),
+            Verdict::Fails { why } => {
+                prop_assert!(!is_valid, "{} passes, {}\n{}\n{}\n{:?}", value, why, old, new, kept)
+            }
+            Verdict::CannotTell { .. } => {}
+        }
+    }
+    Ok(())
 }
 
 fn input_schema(fields: &[Value]) -> Option<Value> {
