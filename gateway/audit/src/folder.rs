@@ -168,6 +168,8 @@ pub(crate) struct SegmentView {
     pub(crate) bytes: u64,
     /// `None` when empty, or not (any more) what a trail writes.
     pub(crate) first: Option<First>,
+    /// It does not end with a whole line.
+    torn: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -231,16 +233,29 @@ impl Survey {
 impl ChainView {
     fn look(name: ChainName, path: PathBuf) -> io::Result<Self> {
         let live = is_live(&path)?;
-        let mut segments = Vec::new();
-        for (number, path) in segments_of(&path)? {
-            let (bytes, first) = (fs::metadata(&path)?.len(), read_first(&path, &name, number)?);
-            segments.push(SegmentView { number, path, bytes, first });
-        }
+        let segments = segments_of(&path)?.into_iter();
+        let segments = segments.map(|(number, path)| SegmentView::look(&name, number, path));
+        let segments = segments.collect::<io::Result<Vec<_>>>()?;
         let last = match segments.iter().rfind(|segment| segment.bytes > 0) {
             Some(segment) => last_line(&segment.path)?.and_then(|line| serde_json::from_slice(&line).ok()),
             None => None,
         };
         Ok(Self { name, path, live, segments, last })
+    }
+}
+
+impl SegmentView {
+    fn look(chain: &ChainName, number: u32, path: PathBuf) -> io::Result<Self> {
+        let mut file = File::open(&path)?;
+        let bytes = file.metadata()?.len();
+        let first = first_of(&file, chain, number)?;
+        let mut end = *b"\n";
+        if bytes > 0 {
+            file.seek(SeekFrom::Start(bytes - 1))?;
+            // Nothing is there when another process has just moved a torn tail aside.
+            let _ = file.read(&mut end)?;
+        }
+        Ok(Self { number, path, bytes, first, torn: end != *b"\n" })
     }
 }
 
@@ -355,7 +370,12 @@ pub(crate) fn sync(folder: &Path) -> io::Result<()> {
 
 /// The first record of a segment, when it is what a trail writes there.
 pub(crate) fn read_first(path: &Path, chain: &ChainName, segment: u32) -> io::Result<Option<First>> {
-    let mut lines = Lines::new(File::open(path)?.take(LINE_MAX_BYTES as u64 + 1));
+    first_of(&File::open(path)?, chain, segment)
+}
+
+fn first_of(file: &File, chain: &ChainName, segment: u32) -> io::Result<Option<First>> {
+    // Most first lines are short, and a survey reads one of each file.
+    let mut lines = Lines::with_buffer(file.take(LINE_MAX_BYTES as u64 + 1), 2 << 10);
     let Some(Piece::Line(line)) = lines.next()? else { return Ok(None) };
     let here = |first: &First| first.opening.chain == *chain && first.opening.segment == segment;
     Ok(First::parse(line).filter(here))
@@ -364,12 +384,19 @@ pub(crate) fn read_first(path: &Path, chain: &ChainName, segment: u32) -> io::Re
 /// The last complete line of a segment, without its newline.
 fn last_line(segment: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut file = File::open(segment)?;
-    // The last line may be torn, and the one before as long as any.
-    let from = file.metadata()?.len().saturating_sub(2 * LINE_MAX_BYTES as u64);
-    file.seek(SeekFrom::Start(from))?;
-    let mut bytes = Vec::new();
-    file.take(2 * LINE_MAX_BYTES as u64).read_to_end(&mut bytes)?;
-    let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') else { return Ok(None) };
-    let start = bytes[..end].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    Ok(Some(bytes[start..end].to_vec()))
+    let bytes = file.metadata()?.len();
+    // The last line may be torn, and the one before as long as any; mostly it is short.
+    for reach in [4 << 10, 2 * LINE_MAX_BYTES as u64 + 2] {
+        let from = bytes.saturating_sub(reach);
+        file.seek(SeekFrom::Start(from))?;
+        let mut tail = Vec::new();
+        file.by_ref().take(reach).read_to_end(&mut tail)?;
+        let Some(end) = tail.iter().rposition(|byte| *byte == b'\n') else { continue };
+        let start = tail[..end].iter().rposition(|byte| *byte == b'\n').map(|at| at + 1);
+        match start.or((from == 0).then_some(0)) {
+            Some(start) => return Ok(Some(tail[start..end].to_vec())),
+            None => continue,
+        }
+    }
+    Ok(None)
 }

@@ -13,10 +13,19 @@ mod receipt;
 
 mod verify;
 
+mod export;
+mod read;
+
+pub mod command;
+
 pub use arguments::ArgumentsKey;
 pub use event::{About, Admin, AdminAct, Call, Event, Intent, Outcome, Refused, RefusedWhat};
+pub use export::{Format, export};
 pub use folder::ChainName;
+/// Times in the API of this crate.
+pub use jiff::Timestamp;
 pub use line::{Hash, LINE_MAX_BYTES};
-pub use receipt::Receipt;
+pub use read::{Filter, Follow, NotATime, Record, Records, parse_time, read, tail};
+pub use receipt::{NotAReceipt, Receipt};
 pub use trail::{AuditError, Fsync, Health, Settings, Trail};
 pub use verify::{Finding, Problem, ReceiptCheck, ReceiptStatus, Report, Warning, verify};

@@ -175,7 +175,11 @@ pub(crate) enum Piece<'a> {
 
 impl<R: Read> Lines<R> {
     pub(crate) fn new(file: R) -> Self {
-        Self { reader: BufReader::with_capacity(64 << 10, file), buffer: Vec::new(), offset: 0, ended: false }
+        Self::with_buffer(file, 64 << 10)
+    }
+
+    pub(crate) fn with_buffer(file: R, bytes: usize) -> Self {
+        Self { reader: BufReader::with_capacity(bytes, file), buffer: Vec::new(), offset: 0, ended: false }
     }
 
     pub(crate) fn next(&mut self) -> io::Result<Option<Piece<'_>>> {

@@ -209,8 +209,8 @@ impl Drop for Trail {
 impl Shared {
     fn open(folder: &Path, settings: Settings) -> io::Result<Self> {
         folder::make(folder)?;
-        let repaired = repair(folder)?;
         let survey = Survey::take(folder)?;
+        let repaired = repair(&survey);
         let removal = Removal::plan(folder, &survey, None, settings.keep())?;
         let chain = ChainName::new()?;
         let opening = Opening {

@@ -1,7 +1,7 @@
 //! Torn tails: what a process left behind that was killed while it wrote. Such a record was never answered.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Read, Seek, SeekFrom, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
@@ -9,7 +9,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{ChainName, chains, lock_ended, segments_of};
+use super::{ChainName, ChainView, Survey, lock_ended};
 
 /// Repairs that one record states; what is left waits for the next process.
 const REPAIRED_MAX: usize = 256;
@@ -22,56 +22,39 @@ pub(crate) struct Repaired {
     pub(crate) torn_bytes: u64,
 }
 
-/// Repairs every ended chain. One that cannot be repaired is logged and left: it is no reason not to start.
-pub(crate) fn repair(folder: &Path) -> io::Result<Vec<Repaired>> {
+/// Repairs the ended chains. One that cannot be repaired is logged and left: it is no reason not to start.
+pub(crate) fn repair(survey: &Survey) -> Vec<Repaired> {
     let mut repaired = Vec::new();
-    for (name, path) in chains(folder)? {
-        match repair_chain(&name, &path) {
-            Ok(torn) => repaired.extend(torn),
-            Err(error) => tracing::warn!(chain = %name, %error, "an audit chain cannot be repaired"),
+    let torn = |chain: &&ChainView| !chain.live && chain.segments.iter().any(|segment| segment.torn);
+    for chain in survey.chains.iter().filter(torn) {
+        match repair_chain(chain) {
+            Ok(segments) => repaired.extend(segments),
+            Err(error) => tracing::warn!(chain = %chain.name, %error, "an audit chain cannot be repaired"),
         }
         if repaired.len() >= REPAIRED_MAX {
             break;
         }
     }
-    Ok(repaired)
+    repaired
 }
 
 /// Any segment: the last may be an empty one, that was made and not begun.
-fn repair_chain(name: &ChainName, chain: &Path) -> io::Result<Vec<Repaired>> {
-    let torn = |chain: &Path| -> io::Result<Vec<(u32, PathBuf)>> {
-        let mut torn = segments_of(chain)?;
-        // What cannot be read is for verification to tell.
-        torn.retain(|(_, path)| is_torn(path).unwrap_or_default());
-        Ok(torn)
-    };
-    // Looked at twice: first without the lock, since nearly all chains are whole.
-    if torn(chain)?.is_empty() {
-        return Ok(Vec::new());
-    }
-    let Some(_lock) = lock_ended(chain)? else { return Ok(Vec::new()) };
+fn repair_chain(chain: &ChainView) -> io::Result<Vec<Repaired>> {
+    let Some(_lock) = lock_ended(&chain.path)? else { return Ok(Vec::new()) };
     let mut repaired = Vec::new();
-    for (segment, path) in torn(chain)? {
-        let torn_bytes = move_aside(&path, complete_bytes(&path)?)?;
-        repaired.push(Repaired { chain: name.clone(), segment, torn_bytes });
+    for segment in chain.segments.iter().filter(|segment| segment.torn) {
+        let whole = complete_bytes(&segment.path)?;
+        // Another process may have been here first.
+        if whole < fs::metadata(&segment.path)?.len() {
+            let torn_bytes = move_aside(&segment.path, whole)?;
+            repaired.push(Repaired { chain: chain.name.clone(), segment: segment.number, torn_bytes });
+        }
     }
     Ok(repaired)
 }
 
-/// The file does not end with a newline.
-fn is_torn(path: &Path) -> io::Result<bool> {
-    let mut file = File::open(path)?;
-    if file.metadata()?.len() == 0 {
-        return Ok(false);
-    }
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last != *b"\n")
-}
-
 /// Length of the complete lines at the start of a file.
-fn complete_bytes(path: &Path) -> io::Result<u64> {
+pub(crate) fn complete_bytes(path: &Path) -> io::Result<u64> {
     let mut file = File::open(path)?;
     let mut end = file.metadata()?.len();
     let mut block = vec![0; 64 << 10];

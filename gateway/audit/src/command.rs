@@ -1,0 +1,114 @@
+//! What `weir audit …` does, for the command line to call: each writes to `out` and leaves the exit code to its caller.
+//!
+//! A reader that has gone (a closed pipe) ends a command without an error.
+
+use std::{
+    io::{self, ErrorKind, Write},
+    path::Path,
+    thread,
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use crate::{AuditError, Filter, Format, Receipt, Record, export::export as write_export, read, tail as read_tail};
+
+/// How often `tail` looks for more.
+const POLL: Duration = Duration::from_millis(200);
+
+/// `weir audit verify`: the report as text or JSON; true when nothing was found.
+pub fn verify(folder: &Path, receipts: &[Receipt], json: bool, out: &mut dyn Write) -> Result<bool, AuditError> {
+    let report = crate::verify(folder, receipts)?;
+    let written = match json {
+        true => serde_json::to_writer_pretty(&mut *out, &report).map_err(io::Error::from).and_then(|()| writeln!(out)),
+        false => write!(out, "{report}"),
+    };
+    ended(written).map_err(|source| failed(folder, "reported on", source))?;
+    Ok(report.is_ok())
+}
+
+/// `weir audit query`: the records that match, oldest first.
+pub fn query(folder: &Path, filter: Filter, json: bool, out: &mut dyn Write) -> Result<(), AuditError> {
+    let run = || read(folder, filter)?.try_for_each(|record| print(&record?, json, out));
+    ended(run()).map_err(|source| failed(folder, "read", source))
+}
+
+/// `weir audit tail`: the last `count` that match, and with `follow` all that come, until the reader has gone.
+pub fn tail(
+    folder: &Path,
+    filter: Filter,
+    count: usize,
+    follow: bool,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<(), AuditError> {
+    let run = || {
+        let (last, mut more) = read_tail(folder, filter, count)?;
+        last.iter().try_for_each(|record| print(record, json, out))?;
+        out.flush()?;
+        if !follow {
+            return Ok(());
+        }
+        loop {
+            thread::sleep(POLL);
+            more.poll()?.iter().try_for_each(|record| print(record, json, out))?;
+            out.flush()?;
+        }
+    };
+    ended(run()).map_err(|source| failed(folder, "read", source))
+}
+
+/// `weir audit export`: as JSON lines or CSV; how many records.
+pub fn export(folder: &Path, filter: Filter, format: Format, out: &mut dyn Write) -> Result<u64, AuditError> {
+    let exported = read(folder, filter).and_then(|records| write_export(records, format, out));
+    exported.map_err(|source| failed(folder, "exported", source))
+}
+
+fn failed(folder: &Path, what: &'static str, source: io::Error) -> AuditError {
+    AuditError::Folder { what, folder: folder.to_owned(), source }
+}
+
+fn ended(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+fn print(record: &Record, json: bool, out: &mut dyn Write) -> io::Result<()> {
+    if json {
+        return writeln!(out, "{}", record.line);
+    }
+    write!(out, "{} {:7}", record.text("time").unwrap_or_default(), record.text("kind").unwrap_or_default())?;
+    for (name, value) in &record.members {
+        if !matches!(name.as_str(), "seq" | "time" | "kind" | "prev" | "hash") {
+            write!(out, " {}={}", plain(name), shown(value))?;
+        }
+    }
+    writeln!(out, " record={}:{}", record.chain, record.seq)
+}
+
+/// Text as it is where it is one plain word, else as JSON: what a caller sent does not reach the terminal's escapes.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) if !text.is_empty() && plain(text) == *text && !text.contains(['"', '\'']) => text.clone(),
+        value => plain_json(&value.to_string()),
+    }
+}
+
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if is_plain(c) { c } else { '\u{fffd}' }).collect()
+}
+
+/// JSON escapes ASCII's control characters; the others, and those that turn the line around, are escaped here.
+fn plain_json(json: &str) -> String {
+    json.chars()
+        .map(|c| if c == ' ' || is_plain(c) { c.to_string() } else { format!("\\u{{{:x}}}", c as u32) })
+        .collect()
+}
+
+fn is_plain(c: char) -> bool {
+    let turns = matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    let tag = matches!(c, '\u{e0000}'..='\u{e007f}');
+    !c.is_control() && !c.is_whitespace() && !turns && !tag
+}

@@ -1,0 +1,259 @@
+//! Reading the trail: all chains as one, by time. Reads what is there; whether it is what was written, `verify` tells.
+
+mod filter;
+mod follow;
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+    fs::File,
+    io::{self, ErrorKind, Seek, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value};
+
+pub use self::{
+    filter::{Filter, NotATime, parse_time},
+    follow::Follow,
+};
+use crate::{
+    ChainName, Hash, Receipt,
+    folder::{ChainView, Survey, begun_segments, repair::complete_bytes},
+    line::{Line, Lines, Piece},
+};
+
+/// A segment is skipped when the next one began this long before what is asked for: the clock may have been set back.
+const CLOCK_MARGIN: SignedDuration = SignedDuration::from_hours(1);
+/// Records of one poll; the next goes on from there.
+const POLL_RECORDS_MAX: usize = 10_000;
+
+/// One record as it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    pub chain: ChainName,
+    pub seq: u64,
+    pub hash: Hash,
+    pub time: Timestamp,
+    /// All members of the line, in its order.
+    pub members: Map<String, Value>,
+    /// The line itself, without its newline.
+    pub line: String,
+}
+
+impl Record {
+    fn parse(chain: &ChainName, line: &[u8]) -> Option<Self> {
+        let Line { seq, hash, .. } = Line::parse(line)?;
+        let members: Map<String, Value> = serde_json::from_slice(line).ok()?;
+        let time = members.get("time")?.as_str()?.parse().ok()?;
+        let line = String::from_utf8(line.to_vec()).ok()?;
+        Some(Self { chain: chain.clone(), seq, hash, time, members, line })
+    }
+
+    pub fn receipt(&self) -> Receipt {
+        Receipt { chain: self.chain.clone(), seq: self.seq, hash: self.hash }
+    }
+
+    /// A member that is text.
+    pub fn text(&self, member: &str) -> Option<&str> {
+        self.members.get(member)?.as_str()
+    }
+}
+
+/// The records that match, oldest first; those of one chain in its order, whatever the clock did.
+pub fn read(folder: &Path, filter: Filter) -> io::Result<Records> {
+    let survey = Survey::take(folder)?;
+    let mut records = Records { left: filter.limit.unwrap_or(usize::MAX), filter, chains: BinaryHeap::new() };
+    for chain in survey.chains {
+        records.chains.extend(ChainReader::new(chain, &records.filter).map(Reverse));
+    }
+    Ok(records)
+}
+
+/// The last `count` records that match, oldest first, and what follows them.
+pub fn tail(folder: &Path, filter: Filter, count: usize) -> io::Result<(Vec<Record>, Follow)> {
+    let mut survey = Survey::take(folder)?;
+    let mut follow = Follow::new(folder, filter.clone());
+    let mut last: Vec<Record> = Vec::new();
+    // The chain that was written to last first: most others end before what they would have to be newer than.
+    survey.chains.sort_by_key(|chain| Reverse(chain.last.map(|last| last.time)));
+    for chain in &survey.chains {
+        let segments = begun_segments(&chain.path)?;
+        let Some((number, path)) = segments.last() else { continue };
+        let end = complete_bytes(path)?;
+        follow.begin(&chain.name, *number, end);
+        let newest = chain.last.map_or(Timestamp::MAX, |last| last.time);
+        let full = last.len() >= count;
+        if !(full && last.first().is_some_and(|oldest| oldest.time > newest)) {
+            last.extend(last_of_chain(&chain.name, &segments, end, &filter, count)?);
+            last.sort_by(|a, b| (a.time, &a.chain, a.seq).cmp(&(b.time, &b.chain, b.seq)));
+            last.drain(..last.len().saturating_sub(count));
+        }
+    }
+    Ok((last, follow))
+}
+
+/// The last `count` that match before byte `end` of the last segment, read segment by segment from the last.
+fn last_of_chain(
+    chain: &ChainName,
+    segments: &[(u32, PathBuf)],
+    end: u64,
+    filter: &Filter,
+    count: usize,
+) -> io::Result<Vec<Record>> {
+    let mut found = VecDeque::new();
+    for (index, (_, path)) in segments.iter().enumerate().rev() {
+        let end = if index == segments.len() - 1 { end } else { u64::MAX };
+        let mut here = VecDeque::new();
+        let mut lines = Lines::new(File::open(path)?);
+        while lines.offset < end
+            && let Some(piece) = lines.next()?
+        {
+            let Piece::Line(line) = piece else { continue };
+            here.extend(filter.record(chain, line));
+            if here.len() + found.len() > count {
+                here.pop_front();
+            }
+        }
+        here.extend(found);
+        found = here;
+        if found.len() >= count {
+            break;
+        }
+    }
+    Ok(found.into())
+}
+
+/// An iterator over records; see [`read`].
+pub struct Records {
+    filter: Filter,
+    left: usize,
+    chains: BinaryHeap<Reverse<ChainReader>>,
+}
+
+impl Iterator for Records {
+    type Item = io::Result<Record>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        // A chain in the heap is as far as its time; its record is read when no other chain is before it.
+        while let Some(Reverse(mut chain)) = self.chains.pop() {
+            let record = chain.record.take();
+            match chain.advance(&self.filter) {
+                Ok(true) => self.chains.push(Reverse(chain)),
+                Ok(false) => {}
+                Err(error) => return Some(Err(error)),
+            }
+            if let Some(record) = record {
+                self.left -= 1;
+                return Some(Ok(record));
+            }
+        }
+        None
+    }
+}
+
+/// One chain, opened when its time has come.
+struct ChainReader {
+    name: ChainName,
+    segments: VecDeque<PathBuf>,
+    lines: Option<Lines<File>>,
+    /// Never goes back within a chain.
+    time: Timestamp,
+    record: Option<Record>,
+}
+
+impl ChainReader {
+    /// `None` when it ended before what is asked for.
+    fn new(mut chain: ChainView, filter: &Filter) -> Option<Self> {
+        let since = filter.since.and_then(|since| since.checked_sub(CLOCK_MARGIN).ok());
+        let before = |time: Timestamp| since.is_some_and(|since| time < since);
+        if !chain.live && chain.last.is_some_and(|last| before(last.time)) {
+            return None;
+        }
+        // As in `begun_segments`.
+        while chain.segments.pop_if(|segment| segment.bytes == 0).is_some() {}
+        let firsts: Vec<_> =
+            chain.segments.iter().map(|segment| segment.first.as_ref().map(|first| first.time)).collect();
+        let skipped = firsts.iter().skip(1).take_while(|first| first.is_some_and(before)).count();
+        let time = firsts.get(skipped).copied().flatten().unwrap_or(Timestamp::MIN);
+        let segments = chain.segments.into_iter().skip(skipped).map(|segment| segment.path).collect();
+        Some(Self { name: chain.name, segments, lines: None, time, record: None })
+    }
+
+    /// On to the next record that matches; false when there is none.
+    fn advance(&mut self, filter: &Filter) -> io::Result<bool> {
+        loop {
+            let Some(lines) = &mut self.lines else {
+                let Some(path) = self.segments.pop_front() else { return Ok(false) };
+                match File::open(path) {
+                    Ok(file) => self.lines = Some(Lines::new(file)),
+                    // Removed by its age meanwhile.
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    Err(error) => return Err(error),
+                }
+                continue;
+            };
+            match lines.next()? {
+                Some(Piece::Line(line)) => {
+                    if let Some(record) = filter.record(&self.name, line) {
+                        self.time = self.time.max(record.time);
+                        self.record = Some(record);
+                        return Ok(true);
+                    }
+                }
+                Some(Piece::TooLong | Piece::Torn { .. }) => {}
+                None => self.lines = None,
+            }
+        }
+    }
+}
+
+impl PartialEq for ChainReader {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for ChainReader {}
+
+impl PartialOrd for ChainReader {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ChainReader {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.time, &self.name).cmp(&(other.time, &other.name))
+    }
+}
+
+/// The records of a segment from a byte on, and the byte after the last whole line.
+fn from_offset(
+    chain: &ChainName,
+    path: &Path,
+    offset: u64,
+    filter: &Filter,
+    into: &mut Vec<Record>,
+) -> io::Result<u64> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut lines = Lines::new(file);
+    let mut end = offset;
+    while let Some(piece) = lines.next()? {
+        match piece {
+            Piece::Line(line) => into.extend(filter.record(chain, line)),
+            Piece::TooLong => {}
+            Piece::Torn { .. } => break,
+        }
+        end = offset + lines.offset;
+        if into.len() >= POLL_RECORDS_MAX {
+            break;
+        }
+    }
+    Ok(end)
+}

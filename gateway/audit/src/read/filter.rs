@@ -1,0 +1,102 @@
+//! Which records are wanted.
+
+use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
+
+use super::Record;
+use crate::ChainName;
+
+/// What is `None` or empty does not matter.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub since: Option<Timestamp>,
+    pub until: Option<Timestamp>,
+    /// Any of them: `call`, `intent`, `refused`, `admin`, `chain`.
+    pub kinds: Vec<String>,
+    pub agent: Option<String>,
+    pub tenant: Option<String>,
+    pub tool: Option<String>,
+    /// `name` for every version, or `name@version`.
+    pub contract: Option<String>,
+    pub outcome: Option<String>,
+    pub call_id: Option<String>,
+    /// Anywhere in the line.
+    pub text: Option<String>,
+    /// At most this many, the oldest ones.
+    pub limit: Option<usize>,
+}
+
+impl Filter {
+    /// The record of the line, when it is one and matches.
+    pub(super) fn record(&self, chain: &ChainName, line: &[u8]) -> Option<Record> {
+        // Before the line is parsed, since most do not match.
+        let wanted = [&self.text, &self.call_id].into_iter().flatten();
+        let mut wanted = wanted.map(|text| text.as_str()).peekable();
+        if wanted.peek().is_some() {
+            let line = std::str::from_utf8(line).ok()?;
+            if !wanted.all(|text| line.contains(text)) {
+                return None;
+            }
+        }
+        Record::parse(chain, line).filter(|record| self.matches(record))
+    }
+
+    fn matches(&self, record: &Record) -> bool {
+        let is = |member: &str, wanted: &Option<String>| {
+            wanted.as_deref().is_none_or(|wanted| record.text(member) == Some(wanted))
+        };
+        let kind = || record.text("kind").is_some_and(|kind| self.kinds.iter().any(|wanted| wanted == kind));
+        let contract = |wanted: &String| {
+            let contract = record.text("contract").unwrap_or_default();
+            contract == wanted || contract.split_once('@').is_some_and(|(name, _)| name == wanted)
+        };
+        self.since.is_none_or(|since| record.time >= since)
+            && self.until.is_none_or(|until| record.time < until)
+            && (self.kinds.is_empty() || kind())
+            && is("agent", &self.agent)
+            && is("tenant", &self.tenant)
+            && is("tool", &self.tool)
+            && is("outcome", &self.outcome)
+            && is("call_id", &self.call_id)
+            && self.contract.as_ref().is_none_or(contract)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a time is like 2026-08-22T10:15:30Z, 2026-08-22 (in UTC), or 90s, 15m, 2h, 7d ago")]
+pub struct NotATime;
+
+/// For command lines and query strings.
+pub fn parse_time(text: &str) -> Result<Timestamp, NotATime> {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Ok(time);
+    }
+    if let Ok(date) = text.parse::<Date>() {
+        return date.to_zoned(TimeZone::UTC).map(|start| start.timestamp()).map_err(|_| NotATime);
+    }
+    let unit_seconds = match text.chars().last() {
+        Some('s') => 1,
+        Some('m') => 60,
+        Some('h') => 3600,
+        Some('d') => 24 * 3600,
+        _ => return Err(NotATime),
+    };
+    let count: u32 = text[..text.len() - 1].parse().map_err(|_| NotATime)?;
+    let ago = SignedDuration::from_secs(i64::from(count) * unit_seconds);
+    Timestamp::now().checked_sub(ago).map_err(|_| NotATime)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_the_command_line() {
+        assert_eq!(parse_time("2026-08-22").unwrap().to_string(), "2026-08-22T00:00:00Z");
+        assert_eq!(parse_time("2026-08-22T10:15:30+02:00").unwrap().to_string(), "2026-08-22T08:15:30Z");
+        let two_hours_ago = parse_time("2h").unwrap();
+        assert_eq!(Timestamp::now().duration_since(two_hours_ago).as_hours(), 2);
+        for wrong in ["", "h", "-1h", "2w", "é", "2026-13-01", "99999999999d", "4294967295d"] {
+            assert_eq!(parse_time(wrong), Err(NotATime), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What is appended from a moment on, in all chains, those that begin later too.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+};
+
+use super::{Filter, Record, from_offset};
+use crate::{
+    ChainName,
+    folder::{begun_segments, chains},
+};
+
+/// Remembers how far each chain was read.
+pub struct Follow {
+    folder: PathBuf,
+    filter: Filter,
+    places: BTreeMap<ChainName, Place>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Place {
+    segment: u32,
+    offset: u64,
+}
+
+impl Follow {
+    pub(super) fn new(folder: &Path, filter: Filter) -> Self {
+        Self { folder: folder.to_owned(), filter, places: BTreeMap::new() }
+    }
+
+    pub(super) fn begin(&mut self, chain: &ChainName, segment: u32, offset: u64) {
+        self.places.insert(chain.clone(), Place { segment, offset });
+    }
+
+    /// The records since the last time, by time; at most about 10,000, the next call goes on from there.
+    pub fn poll(&mut self) -> io::Result<Vec<Record>> {
+        let mut records = Vec::new();
+        let chains = chains(&self.folder)?;
+        self.places.retain(|name, _| chains.binary_search_by(|(chain, _)| chain.cmp(name)).is_ok());
+        for (name, path) in chains {
+            let place = self.places.entry(name.clone()).or_default();
+            match read_on(&name, &path, place, &self.filter, &mut records) {
+                // Removed by its age meanwhile.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                result => result?,
+            }
+        }
+        records.sort_by(|a, b| (a.time, &a.chain, a.seq).cmp(&(b.time, &b.chain, b.seq)));
+        Ok(records)
+    }
+}
+
+fn read_on(
+    chain: &ChainName,
+    path: &Path,
+    place: &mut Place,
+    filter: &Filter,
+    into: &mut Vec<Record>,
+) -> io::Result<()> {
+    for (number, segment) in begun_segments(path)? {
+        if number < place.segment {
+            continue;
+        }
+        if number > place.segment {
+            *place = Place { segment: number, offset: 0 };
+        }
+        let end = from_offset(chain, &segment, place.offset, filter, into)?;
+        place.offset = end;
+        if into.len() >= super::POLL_RECORDS_MAX {
+            break;
+        }
+    }
+    Ok(())
+}
