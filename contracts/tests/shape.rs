@@ -9,6 +9,28 @@ fn shape(fields: Value) -> Shape {
     Shape::read(&json!({ "name": "s", "fields": fields, "key": ["id"] }).to_string()).expect("a shape")
 }
 
+/// What a plugin's SDK writes is read here, and written again as it was.
+#[test]
+fn the_shape_of_the_sdk_is_ours() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/shape.json");
+    let text = std::fs::read_to_string(path).expect("the shape that both sides know");
+    let shape = Shape::read(&text).expect("a shape");
+    let written = serde_json::to_value(&shape).expect("plain data");
+    assert_eq!(written, serde_json::from_str::<Value>(&text).expect("JSON"));
+}
+
+/// A contract with guards must not be served by an adapter that would ignore them.
+#[test]
+fn a_source_that_lost_its_guards_does_not_satisfy() {
+    let shape = |guarded: bool| {
+        let text = json!({ "name": "s", "fields": [], "capabilities": { "guarded_write": guarded } }).to_string();
+        Shape::read(&text).expect("a shape")
+    };
+    assert_eq!(shape(false).satisfied_by(&shape(true)), Ok(()));
+    assert_eq!(shape(true).satisfied_by(&shape(true)), Ok(()));
+    assert_eq!(shape(true).satisfied_by(&shape(false)).expect_err("lost").len(), 1);
+}
+
 #[test]
 fn same_or_narrower_satisfies() {
     let recorded = shape(json!([

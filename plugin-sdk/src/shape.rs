@@ -1,6 +1,7 @@
 //! The shape of a collection's records: what an adapter describes and a contract version records.
 //!
-//! The JSON is that of `weir-contracts`, which is never compiled into a guest; a test there and one here read the same text.
+//! The JSON is that of `weir-contracts`, which is never compiled into a guest; a test there and one here read and write
+//! `tests/fixtures/shape.json`.
 
 use std::collections::BTreeMap;
 
@@ -161,5 +162,35 @@ impl Field {
     pub fn nullable(mut self, nullable: bool) -> Self {
         self.nullable = nullable;
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every member is named, so that a new one has to be told to the contracts as well.
+    #[test]
+    fn the_contracts_read_what_is_written_here() {
+        let text =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/shape.json")).unwrap();
+        let shape = Shape::parse(&text).unwrap();
+        let written: serde_json::Value = serde_json::from_str(&shape.to_json()).unwrap();
+        assert_eq!(written, serde_json::from_str::<serde_json::Value>(&text).unwrap());
+
+        let Shape { name, fields, key, capabilities, timezone } = shape;
+        let Capabilities { read, write, read_only, guarded_write, matches, order, params, operations, open_world } =
+            capabilities;
+        let Field { key: _, kind: _, nullable: _, description, native, generated, .. } = &fields[0];
+        let Param { name: _, kind: _, required, description: described } = &params[0];
+        let Operation { name: _, effect: _, params: taken, returns } = &operations[1];
+        assert!(!name.is_empty() && !key.is_empty() && timezone.is_some());
+        assert!(read && guarded_write && open_world && read_only.is_some() && *required && *generated);
+        assert!(
+            !write.is_empty() && !matches.is_empty() && !order.is_empty() && !taken.is_empty() && !returns.is_empty()
+        );
+        assert!(description.is_some() && native.is_some() && described.is_some());
+        let inside = |field: &Field| (!field.fields.is_empty(), field.items.is_some());
+        assert_eq!(fields.iter().map(inside).filter(|inside| inside.0 || inside.1).count(), 2);
     }
 }

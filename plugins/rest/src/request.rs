@@ -88,3 +88,27 @@ fn encode(text: &str, out: &mut String) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(serde::Deserialize)]
+    struct Steps {
+        stay: Vec<String>,
+        leave: Vec<String>,
+    }
+
+    /// The gateway's connection judges the same list: what is let pass here must not be refused there as the author's fault.
+    #[test]
+    fn steps_are_judged_as_by_the_connection() {
+        let text = include_str!("../../../tests/fixtures/path-steps.json");
+        let steps: Steps = weir_plugin_sdk::serde_json::from_str(text).unwrap();
+        for step in &steps.stay {
+            assert!(fits(step), "{step:?}");
+        }
+        for step in &steps.leave {
+            assert!(!fits(step), "{step:?}");
+        }
+    }
+}
