@@ -63,6 +63,9 @@ pub struct Tool {
     pub say: Option<String>,
     #[serde(default)]
     pub text: TextMode,
+    /// Fields whose arguments the audit may keep in clear; of all others it keeps a digest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub audit_clear: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

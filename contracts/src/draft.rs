@@ -3,7 +3,6 @@
 //! The text is written by hand, since it is for a person to read and change: one line a field, a comment where a
 //! choice was made. It compiles unchanged with the shape it was drafted from.
 
-mod secret;
 mod words;
 mod yaml;
 
@@ -15,7 +14,7 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    name,
+    name, secret,
     shape::{Field, Shape, Type},
 };
 use yaml::{flow, scalar};

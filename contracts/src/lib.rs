@@ -18,6 +18,7 @@ pub mod lock;
 pub mod name;
 pub mod output;
 pub mod problem;
+mod secret;
 pub mod shape;
 pub mod validate;
 pub mod values;

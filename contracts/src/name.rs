@@ -85,6 +85,28 @@ pub(crate) fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) 
     best.map(|(_, name)| name)
 }
 
+/// `userApiKey`, `user_api-key`, `API key` → user, api, key.
+pub(crate) fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut last = ' ';
+    for character in name.chars() {
+        let starts = character.is_uppercase() && !last.is_uppercase();
+        match character.is_alphanumeric() {
+            true if starts || !last.is_alphanumeric() || words.is_empty() => {
+                words.push(character.to_lowercase().collect());
+            }
+            true => {
+                if let Some(word) = words.last_mut() {
+                    word.extend(character.to_lowercase());
+                }
+            }
+            false => {}
+        }
+        last = character;
+    }
+    words
+}
+
 fn is_plain(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_' || character == '-'
 }

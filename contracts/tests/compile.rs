@@ -135,7 +135,8 @@ fn golden(contract: &Contract) -> Value {
                 );
                 let bound = binding.bound.iter();
                 let bound = bound.map(|field| format!("{} → {:?} from {:?}", field.name, field.to, field.source));
-                std::iter::once(head).chain(inputs).chain(bound)
+                let clear = (!tool.audit_clear.is_empty()).then(|| format!("in clear {:?}", tool.audit_clear));
+                std::iter::once(head).chain(inputs).chain(bound).chain(clear)
             });
             json!({ tool.name.as_str(): lines.collect::<Vec<_>>() })
         })

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     contract::{Annotations, Binding, BoundField, Collection, Destination, Input, Limits, Tool, Verb},
     form::{self, Source},
-    name,
+    name, secret,
     shape::{Effect, Field, Type},
 };
 
@@ -53,6 +53,7 @@ pub(super) fn compile(
         target.check_whole(form, &bound, &fixed, problems);
     }
     check_verb_rules(form, problems);
+    check_audit(form, problems);
     let input_schema = input_schema(form, &bound, target.as_ref(), problems);
     let Some(target) = target else { return unbound(name, form, input_schema) };
     let fields = answered_fields(&target);
@@ -77,6 +78,7 @@ pub(super) fn compile(
         limits: Limits { rate: form.limits.rate, timeout_ms: form.limits.timeout_ms },
         say: form.say.clone(),
         text: form.text.unwrap_or_default(),
+        audit_clear: form.audit_clear.clone(),
         ..unbound(name, form, input_schema)
     }
 }
@@ -122,6 +124,7 @@ fn unbound(name: String, form: &form::Tool, input_schema: Value) -> Tool {
         limits: Limits::default(),
         say: None,
         text: form.text.unwrap_or_default(),
+        audit_clear: Vec::new(),
     }
 }
 
@@ -227,6 +230,37 @@ fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
             problems.add_hint(format!("{}/default", field.place), message, "drop `default`");
         }
     }
+}
+
+/// What the audit keeps in clear is an argument of this tool, and no secret.
+fn check_audit(form: &form::Tool, problems: &mut Problems) {
+    for (index, wanted) in form.audit_clear.iter().enumerate() {
+        let place = format!("{}/audit/clear/{index}", form.place);
+        let Some(field) = form.fields.iter().find(|field| field.name == *wanted) else {
+            let names = || form.fields.iter().map(|field| field.name.as_str());
+            let hint = match name::nearest(wanted, names()) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => format!("fields that agents set: {}", names().collect::<Vec<_>>().join(", ")),
+            };
+            problems.add_hint(place, format!("there is no argument {}", name::quoted(wanted)), hint);
+            continue;
+        };
+        if let Some(secret) = secret_in(field) {
+            let message = format!("{} is named like a secret, which no audit keeps in clear", name::quoted(secret));
+            problems.add_hint(place, message, "drop it from the list: its digest is recorded all the same");
+        }
+    }
+}
+
+/// The first name of a field, or inside it, that a secret would have.
+fn secret_in(field: &form::Field) -> Option<&str> {
+    let own = [Some(&field.name), field.column.as_ref(), field.param.as_ref()];
+    let own = own.into_iter().flatten().map(String::as_str).find(|name| secret::is_named_like_one(name));
+    own.or_else(|| match &field.kind {
+        form::Kind::Record { fields } => fields.iter().find_map(secret_in),
+        form::Kind::List { of, .. } => secret_in(of),
+        _ => None,
+    })
 }
 
 fn input_schema(

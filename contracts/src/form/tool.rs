@@ -30,6 +30,8 @@ pub struct Tool {
     pub say: Option<String>,
     pub text: Option<TextMode>,
     pub operation: Option<String>,
+    /// Fields whose arguments the audit may keep in clear.
+    pub audit_clear: Vec<String>,
     pub(crate) place: String,
     /// False where something could not be read: then what is missing says nothing.
     pub(crate) is_whole: bool,
@@ -49,8 +51,19 @@ const TIMEOUT_MAX_MS: u64 = 600_000;
 
 /// A form on its own: it compiles, but is bound to nothing.
 pub(super) fn read_bare(value: &Value, place: String, problems: &mut Problems) -> Option<Tool> {
-    const BOUND: &[&str] =
-        &["verb", "collection", "order", "returns", "limits", "say", "text", "operation", "collections", "prefix"];
+    const BOUND: &[&str] = &[
+        "verb",
+        "collection",
+        "order",
+        "returns",
+        "limits",
+        "say",
+        "text",
+        "operation",
+        "audit",
+        "collections",
+        "prefix",
+    ];
     let table = Table::new(value, place, problems)?;
     let mut known = vec!["tool", "title", "description", "fields"];
     for key in BOUND.iter().filter(|key| table.has(key)) {
@@ -79,6 +92,7 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
         "say",
         "text",
         "operation",
+        "audit",
     ];
     let before = problems.len();
     let table = Table::new(value, place, problems)?;
@@ -95,6 +109,7 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
         say: table.text("say", table::TEXT_MAX, problems),
         text: text_mode(&table, problems),
         operation: table.text("operation", table::TITLE_MAX, problems),
+        audit_clear: audit_clear(&table, problems),
         is_whole: problems.len() == before,
         ..tool
     })
@@ -127,6 +142,7 @@ fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
         say: None,
         text: None,
         operation: None,
+        audit_clear: Vec::new(),
         place: table.place().to_owned(),
         is_whole: problems.len() == before,
     }
@@ -176,6 +192,15 @@ fn limits(table: &Table<'_>, problems: &mut Problems) -> Limits {
         timeout_ms: limits.count("timeout_ms", 1..=TIMEOUT_MAX_MS, problems),
         rows_max: limits.count("rows_max", 1..=ROWS_MAX, problems).and_then(|rows| u32::try_from(rows).ok()),
     }
+}
+
+/// `audit: { clear: [field] }`
+fn audit_clear(table: &Table<'_>, problems: &mut Problems) -> Vec<String> {
+    let Some(audit) = table.get("audit").and_then(|value| Table::new(value, table.at("audit"), problems)) else {
+        return Vec::new();
+    };
+    audit.check_keys(&["clear"], problems);
+    audit.names("clear", problems).unwrap_or_default()
 }
 
 /// `60/min` → (60, 60).

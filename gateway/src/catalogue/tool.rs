@@ -128,11 +128,26 @@ impl Sources {
 /// Everything that makes a tool what it is: published bytes, binding, source, limits. The source's key names its
 /// settings and its shape by their digest.
 fn digest(contract: &Contract, tool: &Tool, source: Option<&CollectionRef>) -> [u8; 32] {
-    let Tool { name, title, description, verb, input_schema, output_schema, annotations, binding, limits, say, text } =
-        tool;
+    let Tool {
+        name,
+        title,
+        description,
+        verb,
+        input_schema,
+        output_schema,
+        annotations,
+        binding,
+        limits,
+        say,
+        text,
+        audit_clear,
+    } = tool;
     Sha256::new()
         .chain_update(format!("{}@{} {name:?} {title:?} {description:?} {verb:?}", contract.name, contract.version))
-        .chain_update(format!("{annotations:?} {binding:?} {limits:?} {say:?} {text:?} {:?}", source.map(|at| &at.key)))
+        .chain_update(format!(
+            "{annotations:?} {binding:?} {limits:?} {say:?} {text:?} {audit_clear:?} {:?}",
+            source.map(|at| &at.key)
+        ))
         .chain_update(input_schema.to_string())
         .chain_update(output_schema.as_ref().map(Value::to_string).unwrap_or_default())
         .finalize()

@@ -1,4 +1,7 @@
-//! Columns that are named like secrets stay in the source until a person says otherwise.
+//! What is named like a secret: such columns stay in the source until a person says otherwise, and such arguments are
+//! never recorded in clear.
+
+use crate::name;
 
 /// Whole words of a name.
 const WORDS: &[&str] = &[
@@ -49,32 +52,10 @@ const PAIRS: &[(&str, &str)] = &[
 /// Parts of one word, long enough not to occur by chance.
 const PARTS: &[&str] = &["password", "passwd", "secret", "apikey", "token", "credential", "creditcard"];
 
-pub(super) fn is_named_like_one(name: &str) -> bool {
-    let words = split(name);
+pub(crate) fn is_named_like_one(text: &str) -> bool {
+    let words = name::words(text);
     words.iter().any(|word| WORDS.contains(&word.as_str()) || PARTS.iter().any(|part| word.contains(part)))
         || words.windows(2).any(|pair| PAIRS.contains(&(pair[0].as_str(), pair[1].as_str())))
-}
-
-/// `userApiKey`, `user_api-key`, `API key` → user, api, key.
-fn split(name: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    let mut last = ' ';
-    for character in name.chars() {
-        let starts = character.is_uppercase() && !last.is_uppercase();
-        match character.is_alphanumeric() {
-            true if starts || !last.is_alphanumeric() || words.is_empty() => {
-                words.push(character.to_lowercase().collect());
-            }
-            true => {
-                if let Some(word) = words.last_mut() {
-                    word.extend(character.to_lowercase());
-                }
-            }
-            false => {}
-        }
-        last = character;
-    }
-    words
 }
 
 #[cfg(test)]
