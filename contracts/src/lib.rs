@@ -5,6 +5,7 @@
 //! bindings the gateway follows. A published one is kept as its [`artifact`], and [`diff`] says what the next one
 //! breaks; both travel in a [`lock`] file. [`impact`] says which calls of the
 //! past it would have refused. [`validate`] is the gate in front of a source, [`output`] the one behind it.
+//! [`lint`] judges what a model reads.
 
 pub mod artifact;
 pub mod compile;
@@ -14,6 +15,7 @@ pub mod draft;
 pub mod form;
 pub mod impact;
 pub mod json;
+pub mod lint;
 pub mod lock;
 pub mod name;
 pub mod output;

@@ -1,0 +1,171 @@
+//! Parameters and schemas: what every client takes, and what a model needs to fill them.
+
+use serde_json::Value;
+
+use super::{
+    ENUM_IN_PROSE, Findings, LIST_ITEMS, OUTPUT_ROOT, PARAMETER_NAME, PARAMETER_REPEATS, PARAMETER_UNDESCRIBED,
+    SCHEMA_DIALECT, SCHEMA_REFERENCE, SCHEMA_ROOT, Shown, wording,
+};
+use crate::{compile::DIALECT, name};
+
+const ALTERNATIVES: [&str; 3] = ["oneOf", "anyOf", "allOf"];
+/// Schemas under these keys are about the same value or its items.
+const INSIDE: [&str; 5] = ["items", "prefixItems", "oneOf", "anyOf", "allOf"];
+/// A parameter with one of these is told by its values or by another place.
+const TOLD: [&str; 5] = ["enum", "const", "$ref", "title", "description"];
+
+pub(super) fn check(tool: &Shown<'_>, findings: &mut Findings) {
+    let mut add = |field: &str, rule, message| findings.add(Some(tool.name), field, rule, message);
+    check_root(tool, &mut add);
+    for schema in [Some(tool.input), tool.output].into_iter().flatten() {
+        check_dialect(schema, &mut add);
+        check_references(schema, &mut add);
+    }
+    parameters(tool.input, "", &mut |field, own_name, schema| check_parameter(field, own_name, schema, &mut add));
+}
+
+pub(super) fn joined(field: &str, member: &str) -> String {
+    if field.is_empty() { member.to_owned() } else { format!("{field}.{member}") }
+}
+
+type Add<'a> = dyn FnMut(&str, &'static super::Rule, String) + 'a;
+
+fn check_root(tool: &Shown<'_>, add: &mut Add<'_>) {
+    if tool.input["type"] != "object" {
+        add("", SCHEMA_ROOT, "the input is not said to be an object".to_owned());
+    }
+    if let Some(key) = ALTERNATIVES.iter().find(|key| tool.input.get(key).is_some()) {
+        add("", SCHEMA_ROOT, format!("the input has {key} at its root"));
+    }
+    if tool.output.is_some_and(|output| output["type"] != "object") {
+        add("", OUTPUT_ROOT, "the output is not said to be an object".to_owned());
+    }
+}
+
+fn check_dialect(schema: &Value, add: &mut Add<'_>) {
+    if let Some(dialect) = schema["$schema"].as_str()
+        && dialect.trim_end_matches('#') != DIALECT
+    {
+        add("", SCHEMA_DIALECT, format!("the schema is of the dialect {}", name::quoted(dialect)));
+    }
+}
+
+/// Where a schema stands; a member of `properties` may be called `$ref` and is none.
+fn check_references(schema: &Value, add: &mut Add<'_>) {
+    each_schema(schema, &mut |schema| {
+        let reference = ["$ref", "$dynamicRef"].iter().find_map(|key| schema[*key].as_str());
+        if let Some(reference) = reference.filter(|reference| !reference.starts_with('#')) {
+            add("", SCHEMA_REFERENCE, format!("the schema refers to {}", name::quoted(reference)));
+        }
+    });
+}
+
+fn each_schema(schema: &Value, found: &mut dyn FnMut(&Value)) {
+    let Value::Object(members) = schema else { return };
+    found(schema);
+    for (key, value) in members {
+        match (key.as_str(), value) {
+            (
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+                Value::Object(inner),
+            ) => {
+                inner.values().for_each(|inner| each_schema(inner, found));
+            }
+            ("enum" | "const" | "default" | "examples", _) => {}
+            (_, Value::Array(inner)) => inner.iter().for_each(|inner| each_schema(inner, found)),
+            (_, inner) => each_schema(inner, found),
+        }
+    }
+}
+
+/// Every property of the input, those inside others included: its place, its name, its schema.
+fn parameters(schema: &Value, field: &str, found: &mut dyn FnMut(&str, &str, &Value)) {
+    for (own_name, inner) in schema["properties"].as_object().into_iter().flatten() {
+        let field = joined(field, own_name);
+        found(&field, own_name, inner);
+        if !is_file(inner) {
+            parameters(inner, &field, found);
+        }
+    }
+    for inner in INSIDE.iter().filter_map(|key| schema.get(key)) {
+        match inner {
+            Value::Array(several) => several.iter().for_each(|inner| parameters(inner, field, found)),
+            one => parameters(one, field, found),
+        }
+    }
+}
+
+/// The members of a field of type file are the compiler's, and what they are is known.
+fn is_file(schema: &Value) -> bool {
+    schema["properties"].as_object().is_some_and(|members| members.keys().eq(["id", "mime_type"]))
+}
+
+fn check_parameter(field: &str, own_name: &str, schema: &Value, add: &mut Add<'_>) {
+    let is_plain = |next: char| next.is_ascii_alphanumeric() || matches!(next, '_' | '.' | '-');
+    if own_name.is_empty() || own_name.len() > 64 || !own_name.chars().all(is_plain) {
+        add(
+            field,
+            PARAMETER_NAME,
+            format!("the parameter {} has a name that not every client takes", name::quoted(own_name)),
+        );
+    }
+    let is_list =
+        schema["type"] == "array" || schema["type"].as_array().is_some_and(|types| types.contains(&"array".into()));
+    if is_list && ["items", "prefixItems"].iter().all(|key| schema.get(key).is_none()) {
+        add(field, LIST_ITEMS, "the list does not say what is in it".to_owned());
+    }
+    let description = schema["description"].as_str().unwrap_or_default().trim();
+    if description.is_empty() {
+        let is_told = |schema: &Value| {
+            TOLD.iter()
+                .any(|key| schema[*key].as_str().is_some_and(|text| !text.trim().is_empty()) || schema[*key].is_array())
+        };
+        let inside = ALTERNATIVES.iter().filter_map(|key| schema[*key].as_array()).flatten().chain(schema.get("items"));
+        if !is_told(schema) && schema.get("const").is_none() && !inside.into_iter().any(is_told) {
+            add(field, PARAMETER_UNDESCRIBED, "nothing says what the parameter is".to_owned());
+        }
+    } else if wording::repeats(description, own_name) {
+        add(field, PARAMETER_REPEATS, "the description only says the name again".to_owned());
+    }
+    let is_open =
+        ["enum", "const", "pattern", "format", "oneOf", "anyOf", "$ref"].iter().all(|key| schema.get(key).is_none());
+    if is_open
+        && schema["type"] == "string"
+        && let Some(values) = listed_values(description)
+    {
+        add(field, ENUM_IN_PROSE, format!("the description lists the values: {}", name::quoted(values)));
+    }
+}
+
+/// Where a description lists the only values there are: `one of: a, b`, `'a' or 'b'`, `a|b|c`.
+fn listed_values(description: &str) -> Option<&str> {
+    const SAYS_SO: &[&str] =
+        &["allowed values", "valid values", "possible values", "accepted values", "valid options", "allowed options"];
+    let small = description.to_ascii_lowercase();
+    let from = |at: usize| description.get(at..);
+    if let Some(at) = SAYS_SO.iter().find_map(|said| small.find(said)) {
+        return from(at);
+    }
+    let begins_list = |rest: &str| rest.trim_start().starts_with([':', '\'', '"', '`', '(', '[']);
+    if let Some(at) = small.find("one of").filter(|at| begins_list(&small[at + "one of".len()..])) {
+        return from(at);
+    }
+    let is_alternatives = |word: &&str| {
+        let parts: Vec<&str> = word.trim_matches(|next: char| !next.is_alphanumeric()).split('|').collect();
+        parts.len() >= 3
+            && parts.iter().all(|part| {
+                !part.is_empty() && part.chars().all(|next| next.is_alphanumeric() || matches!(next, '_' | '-'))
+            })
+    };
+    description.split_whitespace().find(is_alternatives).or_else(|| quoted_choice(description))
+}
+
+/// `'open' or 'closed'`, in quotes of one kind.
+fn quoted_choice(description: &str) -> Option<&str> {
+    ['\'', '"', '`'].into_iter().find_map(|quote| {
+        let (at, _) = description.match_indices(&format!("{quote} or {quote}")).next()?;
+        let start = description[..at].rfind(quote)?;
+        let word = &description[start + 1..at];
+        (!word.is_empty() && !word.contains(char::is_whitespace)).then(|| &description[start..])
+    })
+}

@@ -1,0 +1,197 @@
+//! What a text does to its reader: hidden characters, escapes, orders to the model, blocks that no one can read.
+
+use serde_json::Value;
+
+use super::{
+    CONTROL_CHARACTERS, ENCODED_BLOCK, Findings, HIDDEN_TEXT, LOOKALIKE_LETTERS, MODEL_ORDERS, Shown, wording::words,
+};
+use crate::name;
+
+/// A block of base64 this long is no identifier, digest or example.
+const BLOCK_CHARACTERS: usize = 80;
+
+/// Tags that pretend to come from the client, and the marks of chat templates.
+const TAGS: &[&str] = &[
+    "<important",
+    "</important",
+    "<system>",
+    "</system>",
+    "<instructions>",
+    "</instructions>",
+    "<hidden>",
+    "<override>",
+    "[system]",
+    "[inst]",
+    "<<sys>>",
+    "<|im_start|>",
+    "<|system|>",
+    "<|user|>",
+    "<|assistant|>",
+];
+
+/// Files that a poisoned description asks for, and no honest one.
+const FILES: &[&str] = &["id_rsa", "id_ed25519", "claude_desktop_config.json", ".cursor/mcp.json", "/etc/shadow"];
+
+/// Words in a row; `a|b` is either, `?` may be left out.
+const ORDERS: &[&str] = &[
+    "ignore|disregard|forget|override ?all|any|every ?of ?the|your|my|these|those previous|prior|above|earlier|preceding \
+     instructions|instruction|prompts|prompt|rules|directions|guidelines",
+    "ignore|disregard|forget ?all|any|the|your|its system|developer prompt|prompts|instructions|message|messages",
+    "do|must|should not tell|inform|mention|reveal|disclose ?this|it|that|any ?of ?this ?to ?the|your user|users|human",
+    "dont|never tell|inform|mention|reveal|disclose ?this|it|that|any ?of ?this ?to ?the|your user|users|human",
+    "without telling|informing ?the|your user|users|human",
+    "keep|hide|conceal this|it|that ?secret|hidden ?away from the|your user|users|human",
+    "reveal|print|repeat|leak|output|send ?me ?us ?the|your ?full|entire|whole|own system prompt|instructions",
+    "you are now ?in|a|an ?a|an|the unrestricted|jailbroken|dan",
+];
+
+/// Every text that the tool brings along, in whichever corner of its schemas.
+pub(super) fn check(tool: &Shown<'_>, whole: &Value, findings: &mut Findings) {
+    texts(whole, "", "", false, &mut |field, key, text| {
+        let place = Place { tool: Some(tool.name), field };
+        place.check_seen(text, findings);
+        place.check_orders(text, findings);
+        if matches!(key, "description" | "title") {
+            place.check_block(text, findings);
+        }
+        if matches!(key, "description" | "title" | "name" | "") {
+            place.check_letters(text, findings);
+        }
+    });
+}
+
+pub(super) fn check_words(tool: Option<&str>, text: &str, findings: &mut Findings) {
+    let place = Place { tool, field: "" };
+    place.check_seen(text, findings);
+    place.check_orders(text, findings);
+    place.check_block(text, findings);
+    place.check_letters(text, findings);
+}
+
+/// `found` gets the property a text is about, the key it stands under (none: it is itself a key), and the text.
+fn texts(value: &Value, field: &str, key: &str, is_properties: bool, found: &mut dyn FnMut(&str, &str, &str)) {
+    match value {
+        Value::String(text) => found(field, key, text),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, field, key, false, found)),
+        Value::Object(members) => {
+            for (member, value) in members {
+                let inner = if is_properties { super::schema::joined(field, member) } else { field.to_owned() };
+                found(&inner, "", member);
+                texts(value, &inner, member, !is_properties && member == "properties", found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+struct Place<'p> {
+    tool: Option<&'p str>,
+    field: &'p str,
+}
+
+impl Place<'_> {
+    fn check_seen(&self, text: &str, findings: &mut Findings) {
+        let tags: String = text.chars().filter_map(tagged).collect();
+        let hidden = text.char_indices().find(|(at, character)| is_hidden(text, *at, *character));
+        let message = match (tags.is_empty(), hidden) {
+            (false, _) => Some(format!("hides a text in Unicode tags: {}", name::quoted(&tags))),
+            (true, Some((_, character))) => Some(format!("has the invisible character U+{:04X}", u32::from(character))),
+            (true, None) if text.contains("<!--") => {
+                Some("has an HTML comment, which is not shown where it is rendered".to_owned())
+            }
+            (true, None) => None,
+        };
+        if let Some(message) = message {
+            findings.add(self.tool, self.field, HIDDEN_TEXT, message);
+        }
+        let control = text.chars().find(|character| character.is_control() && !matches!(character, '\n' | '\t' | '\r'));
+        if let Some(character) = control {
+            let what = if matches!(character, '\u{1b}' | '\u{9b}') { "terminal escape" } else { "control character" };
+            let message = format!("has the {what} U+{:04X}", u32::from(character));
+            findings.add(self.tool, self.field, CONTROL_CHARACTERS, message);
+        }
+    }
+
+    fn check_orders(&self, text: &str, findings: &mut Findings) {
+        let small = text.to_lowercase();
+        let named = TAGS.iter().chain(FILES).find(|mark| small.contains(*mark)).map(|mark| (*mark).to_owned());
+        let words = words(text);
+        let order = named.or_else(|| ORDERS.iter().find_map(|order| found_in(order, &words)));
+        if let Some(order) = order {
+            let message = format!("speaks to the model behind the user's back: {}", name::quoted(&order));
+            findings.add(self.tool, self.field, MODEL_ORDERS, message);
+        }
+    }
+
+    fn check_block(&self, text: &str, findings: &mut Findings) {
+        let is_inside = |character: char| character.is_ascii_alphanumeric() || matches!(character, '+' | '/' | '=');
+        let block = text.split(|character| !is_inside(character)).find(|block| is_base64(block));
+        if let Some(block) = block {
+            let message = format!("has {} characters of base64: {}", block.len(), name::quoted(&block[..24]));
+            findings.add(self.tool, self.field, ENCODED_BLOCK, message);
+        }
+    }
+
+    fn check_letters(&self, text: &str, findings: &mut Findings) {
+        let word = text.split(|character: char| !character.is_alphanumeric()).find(|word| {
+            word.chars().any(|letter| letter.is_ascii_alphabetic())
+                && word.chars().any(|letter| CYRILLIC.contains(&letter))
+        });
+        if let Some(word) = word {
+            let message = format!("mixes Latin and Cyrillic letters in {}", name::quoted(word));
+            findings.add(self.tool, self.field, LOOKALIKE_LETTERS, message);
+        }
+    }
+}
+
+/// Those that look like Latin ones.
+const CYRILLIC: &[char] = &[
+    'а', 'е', 'о', 'р', 'с', 'у', 'х', 'і', 'ј', 'ѕ', 'һ', 'А', 'В', 'Е', 'К', 'М', 'Н', 'О', 'Р', 'С', 'Т', 'Х', 'І',
+    'Ј', 'Ѕ',
+];
+
+/// What a tag character says.
+fn tagged(character: char) -> Option<char> {
+    match u32::from(character) {
+        code @ 0xe0020..=0xe007e => char::from_u32(code - 0xe0000),
+        _ => None,
+    }
+}
+
+/// Joiners are part of how some scripts and emoji are written.
+fn is_hidden(text: &str, at: usize, character: char) -> bool {
+    if character.is_control() || !name::is_invisible(character) {
+        return false;
+    }
+    let before = text[..at].chars().next_back();
+    let after = text[at + character.len_utf8()..].chars().next();
+    let joins = matches!(character, '\u{200c}' | '\u{200d}')
+        && [before, after].iter().all(|near| near.is_some_and(|near| !near.is_ascii()));
+    !joins
+}
+
+fn is_base64(block: &str) -> bool {
+    let count = |is: fn(&u8) -> bool| block.bytes().filter(is).count();
+    block.len() >= BLOCK_CHARACTERS
+        && count(u8::is_ascii_uppercase) > 0
+        && count(u8::is_ascii_lowercase) > 0
+        && count(u8::is_ascii_digit) > 0
+        // A long path has a slash every few letters.
+        && count(|byte| *byte == b'/') * 12 < block.len()
+}
+
+/// The words that follow the order, where some do.
+fn found_in(order: &str, words: &[String]) -> Option<String> {
+    let steps: Vec<&str> = order.split_whitespace().collect();
+    let length = (0..words.len()).find_map(|start| Some((start, matched(&steps, &words[start..])?)));
+    length.map(|(start, count)| words[start..start + count].join(" "))
+}
+
+/// How many words the steps take, from the first on.
+fn matched(steps: &[&str], words: &[String]) -> Option<usize> {
+    let Some((step, rest)) = steps.split_first() else { return Some(0) };
+    let (is_optional, step) = step.strip_prefix('?').map_or((false, *step), |step| (true, step));
+    let taken = words.first().filter(|word| step.split('|').any(|known| known == word.as_str()));
+    let further = taken.and_then(|_| matched(rest, &words[1..])).map(|count| count + 1);
+    further.or_else(|| matched(rest, words).filter(|_| is_optional))
+}

@@ -1,0 +1,192 @@
+//! Names and descriptions: what comes back for which input, in words that help to choose.
+
+use super::{
+    DESCRIPTION_LONG, DESCRIPTION_MISSING, DESCRIPTION_OPENING, DESCRIPTION_REPEATS, DESCRIPTION_RESULT,
+    DESCRIPTION_SHORT, Findings, IMPLEMENTATION_WORD, NAME_INVALID, NAME_LONG, NAME_VAGUE, Shown, VERSION_WORD,
+};
+use crate::name;
+
+/// Fewer say nothing that the name does not.
+pub(super) const WORDS_MIN: usize = 4;
+/// What some models' interfaces take.
+const CHARACTERS_MAX: usize = 1_024;
+
+/// Names that could be anyone's.
+const VAGUE: &[&str] = &[
+    "action",
+    "call",
+    "command",
+    "data",
+    "do",
+    "execute",
+    "fetch",
+    "function",
+    "get",
+    "handle",
+    "handler",
+    "helper",
+    "invoke",
+    "main",
+    "operation",
+    "perform",
+    "process",
+    "query",
+    "request",
+    "run",
+    "task",
+    "test",
+    "tool",
+    "util",
+];
+
+/// How it is built. A tool that is about one of them says so in its name.
+const IMPLEMENTATION: &[&str] = &[
+    "api",
+    "apis",
+    "backend",
+    "endpoint",
+    "endpoints",
+    "graphql",
+    "grpc",
+    "microservice",
+    "middleware",
+    "mongodb",
+    "mysql",
+    "orm",
+    "postgres",
+    "postgresql",
+    "redis",
+    "sql",
+    "sqlite",
+    "webservice",
+    "wrapper",
+];
+
+/// First words that put off saying what it does, and what must follow the shorter ones.
+const OPENINGS: &[(&str, &[&str])] = &[
+    ("this", &["tool", "function", "method", "endpoint", "operation", "is", "will", "allows", "can"]),
+    ("use", &["this", "it", "when", "to"]),
+    ("used", &["to", "for"]),
+    ("tool", &["to", "for", "that", "which"]),
+    ("a", &["tool", "function", "helper", "method"]),
+    ("the", &["tool", "function", "method"]),
+    ("allows", &[]),
+    ("helper", &[]),
+];
+
+/// How reading tools begin their names.
+const READING: &[&str] = &["count", "find", "get", "list", "lookup", "read", "search", "show"];
+
+/// Beginnings of words that say that something comes back.
+const ANSWERS: &[&str] = &[
+    "answer", "calculat", "check", "comput", "count", "describ", "display", "download", "estimat", "extract", "fetch",
+    "find", "generat", "get", "give", "list", "look", "output", "produc", "provid", "quer", "read", "report", "resolv",
+    "result", "retriev", "return", "search", "see", "show", "summar", "tell", "translat", "view", "yield",
+];
+
+/// Words that say nothing by themselves.
+const SMALL: &[&str] = &["a", "an", "and", "by", "for", "from", "in", "of", "on", "the", "to", "with"];
+
+pub(super) fn check(tool: &Shown<'_>, findings: &mut Findings) {
+    check_name(tool, findings);
+    check_description(tool, findings);
+    check_words(tool, findings);
+}
+
+/// Small letters, without punctuation; `don't` is one word.
+pub(super) fn words(text: &str) -> Vec<String> {
+    let joined = text.replace(['\'', '’'], "").to_lowercase();
+    joined.split(|next: char| !next.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// Whether the text says the name again and nothing more.
+pub(super) fn repeats(text: &str, name: &str) -> bool {
+    let telling = |words: Vec<String>| {
+        let stem = |word: String| word.strip_suffix('s').map_or(word.clone(), str::to_owned);
+        let mut telling: Vec<String> =
+            words.into_iter().filter(|word| !SMALL.contains(&word.as_str())).map(stem).collect();
+        telling.sort_unstable();
+        telling.dedup();
+        telling
+    };
+    let said = telling(words(text));
+    !said.is_empty() && said == telling(name::words(name))
+}
+
+fn check_name(tool: &Shown<'_>, findings: &mut Findings) {
+    if let Err(message) = name::check_tool(tool.name) {
+        findings.add(Some(tool.name), "", NAME_INVALID, message);
+    } else if tool.name.len() > name::TOOL_LENGTH_GOOD {
+        let message = format!("the name has {} characters", tool.name.len());
+        findings.add(Some(tool.name), "", NAME_LONG, message);
+    }
+    let words = name::words(tool.name);
+    let bare: Vec<&str> = words.iter().map(|word| word.trim_end_matches(|next: char| next.is_ascii_digit())).collect();
+    if !bare.is_empty() && bare.iter().all(|word| word.is_empty() || VAGUE.contains(word)) {
+        findings.add(Some(tool.name), "", NAME_VAGUE, "the name does not say what is done to what".to_owned());
+    }
+}
+
+fn check_description(tool: &Shown<'_>, findings: &mut Findings) {
+    let words = words(tool.description);
+    let spaced = words.iter().all(|word| word.is_ascii());
+    let (rule, message) = match words.len() {
+        0 => (DESCRIPTION_MISSING, "there is no description".to_owned()),
+        _ if repeats(tool.description, tool.name) => {
+            (DESCRIPTION_REPEATS, "the description only says the name again".to_owned())
+        }
+        // Some scripts write no spaces.
+        count if count < WORDS_MIN && spaced => (DESCRIPTION_SHORT, format!("the description has {count} words")),
+        _ => return check_long(tool, &words, findings),
+    };
+    findings.add(Some(tool.name), "", rule, message);
+}
+
+fn check_long(tool: &Shown<'_>, words: &[String], findings: &mut Findings) {
+    let characters = tool.description.chars().count();
+    if characters > CHARACTERS_MAX {
+        findings.add(Some(tool.name), "", DESCRIPTION_LONG, format!("the description has {characters} characters"));
+    }
+    let second = words.get(1).map_or("", String::as_str);
+    let opening =
+        OPENINGS.iter().any(|(first, next)| words[0] == *first && (next.is_empty() || next.contains(&second)));
+    if opening {
+        let message = format!("the description begins with {}", name::quoted(&format!("{} {second}", words[0])));
+        findings.add(Some(tool.name), "", DESCRIPTION_OPENING, message);
+    }
+    let reads = tool.is_reading || name::words(tool.name).iter().any(|word| READING.contains(&word.as_str()));
+    let answers = words.iter().any(|word| ANSWERS.iter().any(|start| word.starts_with(start)));
+    if reads && !answers && words.iter().all(|word| word.is_ascii()) {
+        findings.add(
+            Some(tool.name),
+            "",
+            DESCRIPTION_RESULT,
+            "the description does not say what comes back".to_owned(),
+        );
+    }
+}
+
+fn check_words(tool: &Shown<'_>, findings: &mut Findings) {
+    let mut about = name::words(tool.name);
+    about.extend(tool.title.map(words).unwrap_or_default());
+    let said = words(tool.description);
+    let built = said.iter().enumerate().find(|(at, word)| {
+        let is_key = said.get(at + 1).is_some_and(|next| next.starts_with("key") || next.starts_with("token"));
+        let stem = word.trim_end_matches('s');
+        IMPLEMENTATION.contains(&word.as_str())
+            && !is_key
+            && !about.iter().any(|known| known.trim_end_matches('s') == stem)
+    });
+    if let Some((_, word)) = built {
+        let message = format!("the description says {}, which is about how it is built", name::quoted(word));
+        findings.add(Some(tool.name), "", IMPLEMENTATION_WORD, message);
+    }
+    let number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit()) && !word.is_empty();
+    let version = |word: &String| word.strip_prefix('v').is_some_and(number);
+    let said_twice = |pair: &[String]| pair[0] == "version" && number(&pair[1]);
+    if let Some(word) = name::words(tool.name).iter().chain(&said).find(|word| version(word)) {
+        findings.add(Some(tool.name), "", VERSION_WORD, format!("it names the version {}", name::quoted(word)));
+    } else if let Some(pair) = said.windows(2).find(|pair| said_twice(pair)) {
+        findings.add(Some(tool.name), "", VERSION_WORD, format!("it names the version {}", name::quoted(&pair[1])));
+    }
+}
