@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_path_to_error::Segment;
 
 use crate::{
-    contract::{Binding, Contract, Tool},
+    contract::{Binding, Contract, Destination, Tool},
     json, name,
 };
 
@@ -78,6 +78,10 @@ impl Contract {
         };
         if tool.verb.is_none() || tool.output_schema.is_none() {
             return Err("a bound tool has a verb and an output schema".to_owned());
+        }
+        let guards = binding.bound.iter().any(|field| matches!(field.to, Destination::Guard { .. }));
+        if guards && !collection.shape.capabilities.guarded_write {
+            return Err("it holds a write to conditions, which the source cannot".to_owned());
         }
         let operations = &collection.shape.capabilities.operations;
         if let Some(wanted) = &binding.operation

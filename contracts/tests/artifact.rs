@@ -50,6 +50,11 @@ fn what_is_not_ours_is_refused_with_its_place() {
         ("/tools/0/binding/inputs/0/to", json!({ "table": "x" }), "unknown variant `table`"),
         ("/tools/0/binding/collection", json!("elsewhere"), "which is not there"),
         ("/tools/0/binding/operation", json!("drop_all"), "which is not there"),
+        (
+            "/tools/0/binding/bound",
+            json!([{ "name": "id", "to": { "guard": { "column": "id", "comparison": "equals" } }, "source": "tenant" }]),
+            "which the source cannot",
+        ),
         ("/tools/0/input_schema", json!({ "type": "strin" }), "its input schema"),
         ("/tools/0/output_schema", json!(7), "its output schema"),
         ("/tools/0/name", json!("a b"), "the tool name"),
