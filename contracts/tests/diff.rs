@@ -427,6 +427,17 @@ fn a_default_does_not_make_up_for_required() {
     assert_eq!(diff.items[0].witness, Some(json!({})));
 }
 
+/// Found by random values: a property that is described now was demanded all along.
+#[test]
+fn a_name_that_was_required_without_being_described() {
+    let demanded = json!({ "type": "object", "required": ["a"] });
+    let described = json!({ "type": "object", "properties": { "a": {} } });
+    let diff = diff_schemas(&demanded, &described, Side::Output);
+    assert_eq!((diff.class, rules(&diff)), (Class::Breaking, vec!["output-property-named", "output-became-optional"]));
+    let still = json!({ "type": "object", "properties": { "a": {} }, "required": ["a"] });
+    assert_eq!(diff_schemas(&demanded, &still, Side::Input).class, Class::Compatible);
+}
+
 #[test]
 fn the_likely_new_name_is_told() {
     let with = |name: &str| json!({ "type": "object", "properties": { name: { "type": "string" } } });

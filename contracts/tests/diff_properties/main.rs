@@ -3,6 +3,7 @@
 //!
 //! `PROPTEST_CASES=200000 cargo test --release -p weir-contracts --test diff_properties` is a long campaign.
 
+mod corners;
 mod schemas;
 mod tape;
 mod values;
@@ -28,6 +29,16 @@ proptest! {
         schemas::add_definitions(&mut tape, &mut old);
         let new = schemas::neighbour(&mut tape, &old);
         check(&mut tape, &old, &new)?;
+    }
+
+    #[test]
+    fn corners_of_one_type(tape in tape::tapes()) {
+        let mut tape = Tape::new(&tape);
+        // A short tape holds several small pairs.
+        for _ in 0..6 {
+            let (old, new, values) = corners::pair(&mut tape);
+            check_values(&values, &old, &new)?;
+        }
     }
 
     #[test]
@@ -84,8 +95,11 @@ fn input_schema(fields: &[Value]) -> Option<Value> {
 }
 
 fn check(tape: &mut Tape<'_>, old: &Value, new: &Value) -> Result<(), TestCaseError> {
+    check_values(&values::near(tape, old, new), old, new)
+}
+
+fn check_values(values: &[Value], old: &Value, new: &Value) -> Result<(), TestCaseError> {
     let (Some(valid_old), Some(valid_new)) = (validator(old), validator(new)) else { return Ok(()) };
-    let values = values::near(tape, old, new);
     for side in [Side::Input, Side::Output] {
         let diff = diff_schemas(old, new, side);
         prop_assert_eq!(diff.class, diff.items.iter().map(|item| item.class).max().unwrap_or(Class::Identical));
@@ -102,7 +116,7 @@ fn check(tape: &mut Tape<'_>, old: &Value, new: &Value) -> Result<(), TestCaseEr
                 diff
             );
         }
-        for value in &values {
+        for value in values {
             let contradicts = match diff.class {
                 Class::Identical | Class::Cosmetic => source.is_valid(value) != target.is_valid(value),
                 Class::Compatible => source.is_valid(value) && !target.is_valid(value),

@@ -97,7 +97,8 @@ impl<'s> Comparison<'s> {
             false => self.effect(was.further, schema),
         };
         let shown = name::quoted(name);
-        let (rule, reason) = match (is.required.contains(name), is_false(was.further), effect) {
+        let is_demanded = is.required.contains(name) && !was.required.contains(name);
+        let (rule, reason) = match (is_demanded, is_false(was.further), effect) {
             (true, true, _) => (SchemaRule::RequiredAdded, format!("{shown} was not allowed and must be there")),
             (true, false, Effect { widens: false, .. }) => {
                 (SchemaRule::RequiredAddedOpen, format!("{shown} must be there"))
@@ -120,6 +121,9 @@ impl<'s> Comparison<'s> {
             }
         };
         self.member(rule, name, (was, is), (Value::Null, schema.clone()), reason);
+        if !is_demanded {
+            self.required(name, was, is);
+        }
     }
 
     fn removed(&mut self, name: &'s str, schema: &'s Value, was: &Members<'s>, is: &Members<'s>) {
