@@ -1,0 +1,312 @@
+//! Contract versions, which of them is live, and the drafts that wait.
+
+use sqlx::{FromRow, Sqlite, Transaction};
+
+use super::{State, StateError};
+
+/// Where a contract comes from: it is changed there and nowhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
+#[sqlx(rename_all = "lowercase")]
+pub enum Origin {
+    File,
+    Api,
+}
+
+#[derive(Clone, Debug, FromRow)]
+pub struct ContractRow {
+    pub name: String,
+    pub origin: Origin,
+    /// Null: retired.
+    pub live: Option<String>,
+    /// Moves with every change of `live`.
+    pub revision: i64,
+}
+
+/// The live version of one contract.
+#[derive(Clone, Debug, FromRow)]
+pub struct Live {
+    pub name: String,
+    pub origin: Origin,
+    pub version: String,
+    pub revision: i64,
+    pub artifact: String,
+    pub source: String,
+}
+
+#[derive(Clone, Debug, FromRow)]
+pub struct VersionRow {
+    pub contract: String,
+    pub version: String,
+    /// The compiled contract.
+    pub artifact: String,
+    /// The form it was compiled from.
+    pub source: String,
+    /// How it differed from the version before; `first` where there was none.
+    pub class: String,
+    pub fingerprint: String,
+    pub published_ms: i64,
+    pub published_by: String,
+}
+
+#[derive(Clone, Debug, FromRow)]
+pub struct DraftRow {
+    pub id: String,
+    pub contract: String,
+    /// The live version it was compared with; null where there was none.
+    pub base: Option<String>,
+    /// The version it would become; null where the contract would be retired.
+    pub version: Option<String>,
+    pub artifact: Option<String>,
+    pub source: String,
+    pub origin: Origin,
+    pub class: String,
+    pub fingerprint: String,
+    /// The difference, JSON.
+    pub report: String,
+    /// `pending`, `published`, `discarded` or `superseded`.
+    pub status: String,
+    pub created_ms: i64,
+    pub created_by: String,
+    pub decided_ms: Option<i64>,
+    pub decided_by: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct NewDraft<'a> {
+    pub id: &'a str,
+    pub contract: &'a str,
+    pub base: Option<&'a str>,
+    pub version: Option<&'a str>,
+    pub artifact: Option<&'a str>,
+    pub source: &'a str,
+    pub origin: Origin,
+    pub class: &'a str,
+    pub fingerprint: &'a str,
+    pub report: &'a str,
+    pub at_ms: i64,
+    pub by: &'a str,
+}
+
+impl State {
+    /// The live version of every contract, in name order.
+    pub async fn live(&self) -> Result<Vec<Live>, StateError> {
+        let query = "SELECT name, origin, version, revision, artifact, source \
+                     FROM contracts JOIN versions ON contract = name AND version = live ORDER BY name";
+        Ok(sqlx::query_as(query).fetch_all(&self.pool).await?)
+    }
+
+    /// Which versions are live, without their texts: cheap enough to ask twice a second.
+    pub async fn heads(&self) -> Result<Vec<ContractRow>, StateError> {
+        Ok(sqlx::query_as("SELECT * FROM contracts ORDER BY name").fetch_all(&self.pool).await?)
+    }
+
+    /// Of one contract, oldest first; empty where the name was never used.
+    pub async fn versions(&self, contract: &str) -> Result<Vec<VersionRow>, StateError> {
+        let query = "SELECT * FROM versions WHERE contract = ? ORDER BY published_ms, version";
+        Ok(sqlx::query_as(query).bind(contract).fetch_all(&self.pool).await?)
+    }
+
+    pub async fn version(&self, contract: &str, version: &str) -> Result<Option<VersionRow>, StateError> {
+        let query = "SELECT * FROM versions WHERE contract = ? AND version = ?";
+        Ok(sqlx::query_as(query).bind(contract).bind(version).fetch_optional(&self.pool).await?)
+    }
+
+    /// Stores a version and makes it live, in one transaction. `base` is the live version it was judged against: where
+    /// that moved meanwhile, nothing happens. Pending drafts of the contract that rest on `base` are superseded but
+    /// for `draft`, which counts as published.
+    pub async fn publish(
+        &self,
+        base: Option<&str>,
+        origin: Origin,
+        version: &VersionRow,
+        draft: Option<&str>,
+    ) -> Result<(), StateError> {
+        let mut change = self.change().await?;
+        check(&mut change, &version.contract, base).await?;
+        sqlx::query(
+            "INSERT INTO contracts (name, origin, live) VALUES (?, ?, NULL) \
+             ON CONFLICT (name) DO UPDATE SET origin = excluded.origin",
+        )
+        .bind(&version.contract)
+        .bind(origin)
+        .execute(&mut *change)
+        .await?;
+        sqlx::query(
+            "INSERT INTO versions (contract, version, artifact, source, class, fingerprint, published_ms, published_by) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        )
+        .bind(&version.contract)
+        .bind(&version.version)
+        .bind(&version.artifact)
+        .bind(&version.source)
+        .bind(&version.class)
+        .bind(&version.fingerprint)
+        .bind(version.published_ms)
+        .bind(&version.published_by)
+        .execute(&mut *change)
+        .await?;
+        set_live(&mut change, &version.contract, Some(&version.version)).await?;
+        decide(&mut change, &version.contract, draft, version.published_ms, &version.published_by).await?;
+        change.commit().await?;
+        Ok(())
+    }
+
+    /// Makes an earlier version live again, or none.
+    pub async fn switch(
+        &self,
+        contract: &str,
+        base: Option<&str>,
+        to: Option<&str>,
+        draft: Option<&str>,
+        at_ms: i64,
+        by: &str,
+    ) -> Result<(), StateError> {
+        let mut change = self.change().await?;
+        check(&mut change, contract, base).await?;
+        if let Some(to) = to {
+            let query = "SELECT version FROM versions WHERE contract = ? AND version = ?";
+            let there: Option<(String,)> =
+                sqlx::query_as(query).bind(contract).bind(to).fetch_optional(&mut *change).await?;
+            there.ok_or(StateError::Unknown("version"))?;
+        }
+        set_live(&mut change, contract, to).await?;
+        decide(&mut change, contract, draft, at_ms, by).await?;
+        change.commit().await?;
+        Ok(())
+    }
+
+    /// The same live version from a later text of its form: nothing an agent could see has changed.
+    pub async fn keep(&self, contract: &str, version: &str, source: &str) -> Result<(), StateError> {
+        let update = "UPDATE versions SET source = ? WHERE contract = ? AND version = ?";
+        sqlx::query(update).bind(source).bind(contract).bind(version).execute(&self.pool).await?;
+        Ok(())
+    }
+
+    /// Holds a change. A pending one of the same contract and origin is superseded; the same one again stays as it is,
+    /// and its id is answered.
+    pub async fn hold(&self, draft: &NewDraft<'_>) -> Result<String, StateError> {
+        let mut change = self.change().await?;
+        let query = "SELECT id FROM drafts WHERE contract = ? AND origin = ? AND status = 'pending' AND fingerprint = ? \
+                     AND base IS ? AND source = ?";
+        let same: Option<(String,)> = sqlx::query_as(query)
+            .bind(draft.contract)
+            .bind(draft.origin)
+            .bind(draft.fingerprint)
+            .bind(draft.base)
+            .bind(draft.source)
+            .fetch_optional(&mut *change)
+            .await?;
+        if let Some((id,)) = same {
+            return Ok(id);
+        }
+        let update = "UPDATE drafts SET status = 'superseded', decided_ms = ?, decided_by = ? \
+                      WHERE contract = ? AND origin = ? AND status = 'pending'";
+        sqlx::query(update)
+            .bind(draft.at_ms)
+            .bind(draft.by)
+            .bind(draft.contract)
+            .bind(draft.origin)
+            .execute(&mut *change)
+            .await?;
+        sqlx::query(
+            "INSERT INTO drafts (id, contract, base, version, artifact, source, origin, class, fingerprint, report, \
+             created_ms, created_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )
+        .bind(draft.id)
+        .bind(draft.contract)
+        .bind(draft.base)
+        .bind(draft.version)
+        .bind(draft.artifact)
+        .bind(draft.source)
+        .bind(draft.origin)
+        .bind(draft.class)
+        .bind(draft.fingerprint)
+        .bind(draft.report)
+        .bind(draft.at_ms)
+        .bind(draft.by)
+        .execute(&mut *change)
+        .await?;
+        change.commit().await?;
+        Ok(draft.id.to_owned())
+    }
+
+    /// The newest `most` of one contract, or of all.
+    pub async fn drafts(&self, contract: Option<&str>, most: u32) -> Result<Vec<DraftRow>, StateError> {
+        let query = "SELECT * FROM drafts WHERE ?1 IS NULL OR contract = ?1 ORDER BY created_ms DESC, id LIMIT ?2";
+        Ok(sqlx::query_as(query).bind(contract).bind(most).fetch_all(&self.pool).await?)
+    }
+
+    pub async fn draft(&self, id: &str) -> Result<Option<DraftRow>, StateError> {
+        Ok(sqlx::query_as("SELECT * FROM drafts WHERE id = ?").bind(id).fetch_optional(&self.pool).await?)
+    }
+
+    /// Discards a pending draft; one that is decided already is `Moved`.
+    pub async fn discard(&self, id: &str, at_ms: i64, by: &str) -> Result<(), StateError> {
+        let update = "UPDATE drafts SET status = 'discarded', decided_ms = ?, decided_by = ? \
+                      WHERE id = ? AND status = 'pending'";
+        let done = sqlx::query(update).bind(at_ms).bind(by).bind(id).execute(&self.pool).await?;
+        if done.rows_affected() == 1 {
+            return Ok(());
+        }
+        match self.draft(id).await? {
+            Some(_) => Err(StateError::Moved("the draft")),
+            None => Err(StateError::Unknown("draft")),
+        }
+    }
+
+    /// Pending file drafts of a contract whose file is as the live version again.
+    pub async fn drop_held(&self, contract: &str, at_ms: i64, by: &str) -> Result<(), StateError> {
+        let query = "SELECT count(*) FROM drafts WHERE contract = ? AND origin = 'file' AND status = 'pending'";
+        let (held,): (i64,) = sqlx::query_as(query).bind(contract).fetch_one(&self.pool).await?;
+        if held == 0 {
+            return Ok(());
+        }
+        let update = "UPDATE drafts SET status = 'superseded', decided_ms = ?, decided_by = ? \
+                      WHERE contract = ? AND origin = 'file' AND status = 'pending'";
+        sqlx::query(update).bind(at_ms).bind(by).bind(contract).execute(&self.pool).await?;
+        Ok(())
+    }
+}
+
+async fn check(
+    change: &mut Transaction<'static, Sqlite>,
+    contract: &str,
+    base: Option<&str>,
+) -> Result<(), StateError> {
+    let row: Option<(Option<String>,)> = sqlx::query_as("SELECT live FROM contracts WHERE name = ?")
+        .bind(contract)
+        .fetch_optional(&mut **change)
+        .await?;
+    if row.and_then(|(live,)| live).as_deref() == base { Ok(()) } else { Err(StateError::Moved("the contract")) }
+}
+
+async fn set_live(
+    change: &mut Transaction<'static, Sqlite>,
+    contract: &str,
+    to: Option<&str>,
+) -> Result<(), StateError> {
+    let update = "UPDATE contracts SET live = ?, revision = revision + 1 WHERE name = ?";
+    sqlx::query(update).bind(to).bind(contract).execute(&mut **change).await?;
+    Ok(())
+}
+
+async fn decide(
+    change: &mut Transaction<'static, Sqlite>,
+    contract: &str,
+    draft: Option<&str>,
+    at_ms: i64,
+    by: &str,
+) -> Result<(), StateError> {
+    if let Some(draft) = draft {
+        let update = "UPDATE drafts SET status = 'published', decided_ms = ?, decided_by = ? \
+                      WHERE id = ? AND status = 'pending'";
+        let done = sqlx::query(update).bind(at_ms).bind(by).bind(draft).execute(&mut **change).await?;
+        if done.rows_affected() != 1 {
+            return Err(StateError::Moved("the draft"));
+        }
+    }
+    let update = "UPDATE drafts SET status = 'superseded', decided_ms = ?, decided_by = ? \
+                  WHERE contract = ? AND status = 'pending'";
+    sqlx::query(update).bind(at_ms).bind(by).bind(contract).execute(&mut **change).await?;
+    Ok(())
+}

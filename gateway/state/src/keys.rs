@@ -1,0 +1,114 @@
+//! Keys of agents and of admins. Secrets are stored as hashes alone.
+
+use sqlx::FromRow;
+
+use super::{State, StateError};
+
+/// Milliseconds are since the Unix epoch.
+#[derive(Clone, Debug, FromRow)]
+pub struct KeyRow {
+    pub id: String,
+    pub secret_hash: Vec<u8>,
+    pub agent: String,
+    pub tenant: String,
+    /// JSON; null: every tool.
+    pub access: Option<String>,
+    /// JSON; null: as configured.
+    pub limits: Option<String>,
+    pub created_ms: i64,
+    pub created_by: String,
+    pub expires_ms: Option<i64>,
+    pub revoked_ms: Option<i64>,
+}
+
+#[derive(Clone, Debug, FromRow)]
+pub struct AdminRow {
+    pub id: String,
+    pub secret_hash: Vec<u8>,
+    pub name: String,
+    /// `viewer`, `editor` or `operator`.
+    pub role: String,
+    pub created_ms: i64,
+    pub created_by: String,
+    pub revoked_ms: Option<i64>,
+}
+
+impl State {
+    /// All keys that ever were, by id.
+    pub async fn keys(&self) -> Result<Vec<KeyRow>, StateError> {
+        Ok(sqlx::query_as("SELECT * FROM keys ORDER BY created_ms, id").fetch_all(&self.pool).await?)
+    }
+
+    pub async fn add_key(&self, key: &KeyRow) -> Result<(), StateError> {
+        sqlx::query(
+            "INSERT INTO keys (id, secret_hash, agent, tenant, access, limits, created_ms, created_by, expires_ms) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )
+        .bind(&key.id)
+        .bind(&key.secret_hash)
+        .bind(&key.agent)
+        .bind(&key.tenant)
+        .bind(&key.access)
+        .bind(&key.limits)
+        .bind(key.created_ms)
+        .bind(&key.created_by)
+        .bind(key.expires_ms)
+        .execute(&self.pool)
+        .await?;
+        Ok(())
+    }
+
+    /// Of one key alone. A key revoked before keeps its time.
+    pub async fn revoke_key(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
+        let update = "UPDATE keys SET revoked_ms = coalesce(revoked_ms, ?) WHERE id = ?";
+        let done = sqlx::query(update).bind(at_ms).bind(id).execute(&self.pool).await?;
+        if done.rows_affected() == 0 { Err(StateError::Unknown("key")) } else { Ok(()) }
+    }
+
+    pub async fn admins(&self) -> Result<Vec<AdminRow>, StateError> {
+        Ok(sqlx::query_as("SELECT * FROM admins ORDER BY created_ms, id").fetch_all(&self.pool).await?)
+    }
+
+    pub async fn add_admin(&self, admin: &AdminRow) -> Result<(), StateError> {
+        sqlx::query(
+            "INSERT INTO admins (id, secret_hash, name, role, created_ms, created_by) VALUES (?, ?, ?, ?, ?, ?)",
+        )
+        .bind(&admin.id)
+        .bind(&admin.secret_hash)
+        .bind(&admin.name)
+        .bind(&admin.role)
+        .bind(admin.created_ms)
+        .bind(&admin.created_by)
+        .execute(&self.pool)
+        .await?;
+        Ok(())
+    }
+
+    /// Adds the admin only where none was ever made: of several processes starting at once, one does.
+    pub async fn add_first_admin(&self, admin: &AdminRow) -> Result<bool, StateError> {
+        let mut change = self.change().await?;
+        let (there,): (i64,) = sqlx::query_as("SELECT count(*) FROM admins").fetch_one(&mut *change).await?;
+        if there > 0 {
+            return Ok(false);
+        }
+        sqlx::query(
+            "INSERT INTO admins (id, secret_hash, name, role, created_ms, created_by) VALUES (?, ?, ?, ?, ?, ?)",
+        )
+        .bind(&admin.id)
+        .bind(&admin.secret_hash)
+        .bind(&admin.name)
+        .bind(&admin.role)
+        .bind(admin.created_ms)
+        .bind(&admin.created_by)
+        .execute(&mut *change)
+        .await?;
+        change.commit().await?;
+        Ok(true)
+    }
+
+    pub async fn revoke_admin(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
+        let update = "UPDATE admins SET revoked_ms = coalesce(revoked_ms, ?) WHERE id = ?";
+        let done = sqlx::query(update).bind(at_ms).bind(id).execute(&self.pool).await?;
+        if done.rows_affected() == 0 { Err(StateError::Unknown("admin key")) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,109 @@
+//! What a gateway remembers: contract versions, drafts and keys, in one SQLite file that several processes share.
+//!
+//! Rows in, rows out: what an artifact, a report or an access list says is for others to read. Every change is one
+//! IMMEDIATE transaction; a change that rests on what it read checks that nothing moved meanwhile ([`StateError::Moved`]).
+
+mod contracts;
+mod keys;
+mod replies;
+
+use std::{
+    fs, io,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use sqlx::{
+    Sqlite, SqlitePool, Transaction,
+    migrate::Migrator,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+
+pub use contracts::{ContractRow, DraftRow, Live, NewDraft, Origin, VersionRow};
+pub use keys::{AdminRow, KeyRow};
+pub use replies::ReplyRow;
+
+static MIGRATIONS: Migrator = sqlx::migrate!();
+
+/// The file in the state folder.
+pub const FILE: &str = "weir.db";
+/// Held while the tables are brought to this version.
+const LOCK: &str = "weir.db.lock";
+/// How long a change waits for another process that is writing.
+const BUSY: Duration = Duration::from_secs(10);
+
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// Someone else changed it since it was read: read again and decide again.
+    #[error("{0} was changed by someone else meanwhile")]
+    Moved(&'static str),
+    #[error("there is no such {0}")]
+    Unknown(&'static str),
+    #[error("the state in {path}: {error}", path = path.display())]
+    Open { path: PathBuf, error: Box<dyn std::error::Error + Send + Sync> },
+    #[error("the state: {0}")]
+    Database(#[from] sqlx::Error),
+}
+
+pub struct State {
+    pool: SqlitePool,
+    path: PathBuf,
+}
+
+impl State {
+    /// Opens or makes the file, readable by its owner alone, and brings it to this version's tables.
+    pub async fn open(folder: &Path) -> Result<Self, StateError> {
+        let path = folder.join(FILE);
+        let failed = |error: Box<dyn std::error::Error + Send + Sync>| StateError::Open { path: path.clone(), error };
+        create(folder, &path).map_err(|error| failed(error.into()))?;
+        let options = SqliteConnectOptions::new()
+            .filename(&path)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(BUSY);
+        let pool = SqlitePoolOptions::new()
+            .max_connections(4)
+            .connect_with(options)
+            .await
+            .map_err(|error| failed(error.into()))?;
+        // SQLite has no lock for migrations: of several processes starting at once, the others wait here.
+        let lock = fs::File::create(folder.join(LOCK)).map_err(|error| failed(error.into()))?;
+        lock.lock().map_err(|error| failed(error.into()))?;
+        MIGRATIONS.run(&pool).await.map_err(|error| failed(error.into()))?;
+        drop(lock);
+        Ok(Self { pool, path })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A copy of everything as it is at one moment, while others go on; `to` must not be there yet.
+    pub async fn back_up(&self, to: &Path) -> Result<(), StateError> {
+        sqlx::query("VACUUM INTO ?").bind(to.to_string_lossy()).execute(&self.pool).await?;
+        Ok(())
+    }
+
+    /// Moves whenever any process changes what the others must take over; cheap enough to ask several times a second.
+    pub async fn generation(&self) -> Result<i64, StateError> {
+        let (generation,) = sqlx::query_as("SELECT n FROM generation").fetch_one(&self.pool).await?;
+        Ok(generation)
+    }
+
+    /// True while the file can be read.
+    pub async fn is_healthy(&self) -> bool {
+        sqlx::query("SELECT 1 FROM keys LIMIT 1").execute(&self.pool).await.is_ok()
+    }
+
+    /// Takes the write lock at once, so that what is read inside stays true until the end.
+    async fn change(&self) -> Result<Transaction<'static, Sqlite>, StateError> {
+        Ok(self.pool.begin_with("BEGIN IMMEDIATE").await?)
+    }
+}
+
+fn create(folder: &Path, path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path).map(drop)
+}

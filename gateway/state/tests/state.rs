@@ -1,0 +1,172 @@
+//! On real files, with several handles as several processes have them.
+
+use weir_state::{AdminRow, KeyRow, NewDraft, Origin, State, StateError, VersionRow};
+
+async fn state() -> (tempfile::TempDir, State) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let state = State::open(&folder.path().join("state")).await.expect("opened");
+    (folder, state)
+}
+
+fn version(number: &str) -> VersionRow {
+    VersionRow {
+        contract: "desk".into(),
+        version: number.into(),
+        artifact: format!("{{\"version\":\"{number}\"}}"),
+        source: format!("# {number}"),
+        class: "compatible".into(),
+        fingerprint: "f".into(),
+        published_ms: 1,
+        published_by: "ann".into(),
+    }
+}
+
+fn draft<'a>(id: &'a str, base: Option<&'a str>, source: &'a str) -> NewDraft<'a> {
+    NewDraft {
+        id,
+        contract: "desk",
+        base,
+        version: Some("2.0.0"),
+        artifact: Some("{}"),
+        source,
+        origin: Origin::File,
+        class: "breaking",
+        fingerprint: "f2",
+        report: "{}",
+        at_ms: 2,
+        by: "file",
+    }
+}
+
+#[tokio::test]
+async fn one_of_two_publishes_on_the_same_base_is_told_that_it_moved() {
+    let (folder, one) = state().await;
+    let two = State::open(&folder.path().join("state")).await.expect("opened again");
+    one.publish(None, Origin::File, &version("1.0.0"), None).await.expect("published");
+    let (left, right) = (version("1.1.0"), version("1.0.1"));
+    let (left, right) = tokio::join!(
+        one.publish(Some("1.0.0"), Origin::File, &left, None),
+        two.publish(Some("1.0.0"), Origin::File, &right, None),
+    );
+    let moved = |result: &Result<(), StateError>| matches!(result, Err(StateError::Moved(_)));
+    assert!(left.is_ok() ^ right.is_ok() && (moved(&left) ^ moved(&right)), "{left:?} {right:?}");
+    let live = two.live().await.expect("read");
+    assert_eq!(live.len(), 1);
+    assert!(["1.1.0", "1.0.1"].contains(&live[0].version.as_str()));
+    assert_eq!(one.versions("desk").await.expect("read").len(), 2);
+}
+
+#[tokio::test]
+async fn a_name_keeps_its_history_when_it_is_retired() {
+    let (_folder, state) = state().await;
+    state.publish(None, Origin::Api, &version("1.0.0"), None).await.expect("published");
+    state.switch("desk", Some("1.0.0"), None, None, 5, "ann").await.expect("retired");
+    assert!(state.live().await.expect("read").is_empty());
+    assert_eq!(state.heads().await.expect("read")[0].live, None);
+    assert_eq!(state.versions("desk").await.expect("read").len(), 1);
+    state.switch("desk", None, Some("1.0.0"), None, 6, "ann").await.expect("back");
+    assert_eq!(state.live().await.expect("read")[0].version, "1.0.0");
+    let unknown = state.switch("desk", Some("1.0.0"), Some("7.0.0"), None, 7, "ann").await;
+    assert!(matches!(unknown, Err(StateError::Unknown("version"))), "{unknown:?}");
+    assert_eq!(state.live().await.expect("read")[0].version, "1.0.0", "nothing happened");
+}
+
+#[tokio::test]
+async fn a_draft_is_held_once_and_decided_once() {
+    let (_folder, state) = state().await;
+    state.publish(None, Origin::File, &version("1.0.0"), None).await.expect("published");
+    assert_eq!(state.hold(&draft("d1", Some("1.0.0"), "a")).await.expect("held"), "d1");
+    assert_eq!(state.hold(&draft("d2", Some("1.0.0"), "a")).await.expect("held"), "d1", "the same change again");
+    assert_eq!(state.hold(&draft("d3", Some("1.0.0"), "b")).await.expect("held"), "d3");
+    let status = async |id: &str| state.draft(id).await.expect("read").expect("there").status;
+    assert_eq!((status("d1").await.as_str(), status("d3").await.as_str()), ("superseded", "pending"));
+    state.publish(Some("1.0.0"), Origin::File, &version("2.0.0"), Some("d3")).await.expect("published");
+    assert_eq!(status("d3").await, "published");
+    assert!(matches!(state.discard("d3", 9, "ann").await, Err(StateError::Moved(_))));
+    assert!(matches!(state.discard("d9", 9, "ann").await, Err(StateError::Unknown(_))));
+    let again = state.publish(Some("2.0.0"), Origin::File, &version("2.0.1"), Some("d3")).await;
+    assert!(matches!(again, Err(StateError::Moved(_))), "{again:?}");
+    assert_eq!(state.live().await.expect("read")[0].version, "2.0.0", "nothing half done");
+}
+
+#[tokio::test]
+async fn revoking_touches_one_key_and_keeps_its_row() {
+    let (_folder, state) = state().await;
+    let key = |id: &str| KeyRow {
+        id: id.into(),
+        secret_hash: vec![1; 32],
+        agent: id.into(),
+        tenant: "t".into(),
+        access: None,
+        limits: None,
+        created_ms: 1,
+        created_by: "ann".into(),
+        expires_ms: None,
+        revoked_ms: None,
+    };
+    state.add_key(&key("a")).await.expect("added");
+    state.add_key(&key("b")).await.expect("added");
+    assert!(state.add_key(&key("a")).await.is_err(), "an id is used once");
+    state.revoke_key("a", 7).await.expect("revoked");
+    state.revoke_key("a", 9).await.expect("revoked before");
+    assert!(matches!(state.revoke_key("c", 7).await, Err(StateError::Unknown("key"))));
+    let keys = state.keys().await.expect("read");
+    let before = state.generation().await.expect("read");
+    state.revoke_key("b", 8).await.expect("revoked");
+    assert!(state.generation().await.expect("read") > before, "others see that something changed");
+    assert_eq!(keys.iter().map(|key| key.revoked_ms).collect::<Vec<_>>(), [Some(7), None]);
+}
+
+#[tokio::test]
+async fn the_first_admin_is_made_once() {
+    let (folder, one) = state().await;
+    let two = State::open(&folder.path().join("state")).await.expect("opened again");
+    let admin = |id: &str| AdminRow {
+        id: id.into(),
+        secret_hash: vec![2; 32],
+        name: "first".into(),
+        role: "operator".into(),
+        created_ms: 1,
+        created_by: "start".into(),
+        revoked_ms: None,
+    };
+    let (a, b) = (admin("a"), admin("b"));
+    let (left, right) = tokio::join!(one.add_first_admin(&a), two.add_first_admin(&b));
+    assert!(left.expect("asked") ^ right.expect("asked"));
+    assert_eq!(one.admins().await.expect("read").len(), 1);
+}
+
+#[tokio::test]
+async fn a_backup_opens_as_a_state() {
+    let (folder, state) = state().await;
+    state.publish(None, Origin::File, &version("1.0.0"), None).await.expect("published");
+    let copy = folder.path().join("copy");
+    std::fs::create_dir(&copy).expect("made");
+    state.back_up(&copy.join(weir_state::FILE)).await.expect("copied");
+    let restored = State::open(&copy).await.expect("opened");
+    assert_eq!(restored.live().await.expect("read")[0].version, "1.0.0");
+    assert!(state.back_up(&copy.join(weir_state::FILE)).await.is_err(), "nothing is overwritten");
+}
+
+#[tokio::test]
+async fn the_file_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (_folder, state) = state().await;
+    let mode = std::fs::metadata(state.path()).expect("there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn many_may_open_a_new_state_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(State::open(folder.path())).map(drop)
+    };
+    std::thread::scope(|scope| {
+        let opened: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
+        for opened in opened {
+            opened.join().expect("no panic").expect("opened");
+        }
+    });
+}
