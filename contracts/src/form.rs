@@ -17,7 +17,7 @@ use crate::problem::Problem;
 pub use bound::Bound;
 pub use collection::{Collection, Override};
 pub use field::{Choice, Field, Kind};
-pub use tool::{Limits, Tool};
+pub use tool::{Limits, Tool, rate};
 
 pub(crate) use table::Problems;
 use table::Table;

@@ -21,6 +21,11 @@ impl Problem {
         Self { file: file.to_owned(), place: place.into(), message: message.into(), hint: None }
     }
 
+    /// The same problem, of a file whose name was not known where it was found.
+    pub fn in_file(self, file: &str) -> Self {
+        Self { file: file.to_owned(), ..self }
+    }
+
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

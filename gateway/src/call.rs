@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use weir_plugin_host::Progress;
 
 pub use self::error::{CallError, Code};
-pub use self::limits::InFlight;
+pub use self::limits::{Buckets, InFlight, Rate};
 use self::record::CallRecord;
 use crate::{gateway::Gateway, identity::Caller};
 
@@ -32,6 +32,10 @@ pub struct CallRequest<'a> {
     pub cancel: CancellationToken,
     /// W3C `traceparent` of the caller, for the log.
     pub trace: Option<&'a str>,
+    /// `http`, `stdio` or `cli`, for the audit trail.
+    pub transport: &'static str,
+    /// The protocol version spoken, for the audit trail.
+    pub protocol: &'static str,
     /// A shorter deadline than the tool's own.
     pub timeout: Option<Duration>,
 }
@@ -51,10 +55,20 @@ pub struct ToolResult {
     /// A JSON object.
     pub structured: String,
     pub is_error: bool,
+    /// Proof that the call is in the audit trail: `chain:seq:hash`.
+    pub receipt: Option<String>,
+    /// A write that was done and could not be recorded.
+    pub unrecorded: bool,
+}
+
+impl ToolResult {
+    pub fn new(text: String, structured: String, is_error: bool) -> Self {
+        Self { text, structured, is_error, receipt: None, unrecorded: false }
+    }
 }
 
 pub async fn call_tool(gateway: &Gateway, caller: &Caller, request: CallRequest<'_>) -> CallOutcome {
-    let mut record = CallRecord::open(caller, &request); // dropped unclosed = "cancelled", recorded all the same
+    let mut record = CallRecord::open(gateway, caller, &request); // dropped unclosed = "cancelled", recorded all the same
     let outcome = stages(gateway, caller, &request, &mut record).await;
     record.close(outcome)
 }
@@ -65,10 +79,12 @@ async fn stages(
     request: &CallRequest<'_>,
     record: &mut CallRecord,
 ) -> Result<ToolResult, CallError> {
+    limits::admit(gateway.buckets(), caller)?;
     let snapshot = gateway.snapshot();
-    let tool = lookup::visible(&snapshot.catalogue, request, record)?; // hidden and unknown cannot differ
-    let slot = limits::acquire(gateway.in_flight())?;
+    let tool = lookup::visible(&snapshot.catalogue, caller, request, record)?; // hidden and unknown cannot differ
+    let slot = limits::acquire(gateway.in_flight(), gateway.buckets(), caller, tool)?;
     let input = arguments::bind(gateway.cursors(), caller, tool, request.arguments)?;
+    record.intent(&input)?; // a write is recorded before it runs
     let answer = dispatch::run(gateway, slot, caller, tool, &input, request, record).await?;
     output::shape(gateway.cursors(), caller, tool, &input, answer)
 }

@@ -3,22 +3,38 @@
 mod listing;
 mod tool;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 pub use listing::{BadCursor, ListShape, Listing, Page, ServerInfo};
 pub use tool::CatalogueTool;
 use tool::Sources;
 use weir_contracts::Contract;
 
+use crate::identity::Access;
+
 /// Built once per snapshot; calls and listings only read it.
 #[derive(Default)]
 pub struct Catalogue {
     tools: HashMap<Box<str>, Arc<CatalogueTool>>,
+    contracts: Vec<Arc<Contract>>,
     /// `/mcp`: everything.
-    all: Listing,
+    all: Arc<Listing>,
     /// `/mcp/<contract>`.
-    by_contract: HashMap<Box<str>, Listing>,
+    by_contract: HashMap<Box<str>, Arc<Listing>>,
+    /// What agents with narrower access see: prepared once for each distinct access, however many agents have it.
+    views: Mutex<HashMap<(Endpoint, Access), View>>,
 }
+
+/// `None`: `/mcp`.
+type Endpoint = Option<Box<str>>;
+/// `None`: nothing of the endpoint is seen.
+type View = Option<Arc<Listing>>;
+
+/// Views kept; beyond it they are prepared anew.
+const VIEWS_MAX: usize = 4096;
 
 impl Catalogue {
     /// From compiled contracts, whose tool names the registry has found unique. Tools of `previous` that did not
@@ -31,27 +47,61 @@ impl Catalogue {
             let sources = Sources::of(contract);
             let own: Vec<Arc<CatalogueTool>> =
                 contract.tools.iter().map(|tool| CatalogueTool::prepare(contract, tool, &sources, previous)).collect();
-            by_contract.insert(contract.name.as_str().into(), Listing::new(ServerInfo::of(contract), own.clone()));
+            let listing = Arc::new(Listing::new(ServerInfo::of(contract), own.clone()));
+            by_contract.insert(contract.name.as_str().into(), listing);
             for tool in own {
                 tools.insert(tool.name.as_ref().into(), tool.clone());
                 every.push(tool);
             }
         }
-        Self { tools, all: Listing::new(ServerInfo::catalogue(contracts), every), by_contract }
+        let all = Arc::new(Listing::new(ServerInfo::catalogue(contracts.iter().map(Arc::as_ref)), every));
+        Self { tools, contracts: contracts.to_vec(), all, by_contract, views: Mutex::default() }
     }
 
-    /// The tool of that name, if the endpoint (`None`: `/mcp`) serves it.
-    pub fn tool(&self, endpoint: Option<&str>, name: &str) -> Option<&Arc<CatalogueTool>> {
+    /// The tool of that name, if the endpoint (`None`: `/mcp`) serves it to those with that access.
+    pub fn tool(&self, endpoint: Option<&str>, name: &str, access: &Access) -> Option<&Arc<CatalogueTool>> {
         let tool = self.tools.get(name)?;
-        endpoint.is_none_or(|contract| *tool.contract == *contract).then_some(tool)
+        let served = endpoint.is_none_or(|contract| *tool.contract == *contract);
+        (served && access.allows(&tool.contract, &tool.name)).then_some(tool)
     }
 
-    /// What an endpoint lists; `None` when there is no such endpoint.
-    pub fn listing(&self, endpoint: Option<&str>) -> Option<&Listing> {
-        match endpoint {
-            None => Some(&self.all),
-            Some(contract) => self.by_contract.get(contract),
+    /// What an endpoint lists to those with that access; `None` when there is no such endpoint for them.
+    pub fn listing(&self, endpoint: Option<&str>, access: &Access) -> Option<Arc<Listing>> {
+        if access.is_everything() {
+            return match endpoint {
+                None => Some(self.all.clone()),
+                Some(contract) => self.by_contract.get(contract).cloned(),
+            };
         }
+        let key = (endpoint.map(Box::from), access.clone());
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(view) = views.get(&key) {
+            return view.clone();
+        }
+        if views.len() >= VIEWS_MAX {
+            views.clear();
+        }
+        let view = self.view(endpoint, access).map(Arc::new);
+        views.entry(key).or_insert(view).clone()
+    }
+
+    /// Nothing of it says that there is more: versions and endpoints are those of what is seen.
+    fn view(&self, endpoint: Option<&str>, access: &Access) -> Option<Listing> {
+        let whole = match endpoint {
+            None => &self.all,
+            Some(contract) => self.by_contract.get(contract)?,
+        };
+        let seen: Vec<_> =
+            whole.tools().iter().filter(|tool| access.allows(&tool.contract, &tool.name)).cloned().collect();
+        let server = match endpoint {
+            Some(_) if seen.is_empty() => return None,
+            Some(_) => whole.server.clone(),
+            None => {
+                let touched = |contract: &&Arc<Contract>| seen.iter().any(|tool| *tool.contract == *contract.name);
+                ServerInfo::catalogue(self.contracts.iter().filter(touched).map(Arc::as_ref))
+            }
+        };
+        Some(Listing::new(server, seen))
     }
 
     pub fn tools(&self) -> impl Iterator<Item = &Arc<CatalogueTool>> {

@@ -1,11 +1,18 @@
 //! The command line: one file a command.
 #![expect(clippy::print_stdout, reason = "a command's answer goes to stdout; logs go to stderr")]
 
+mod admin;
+mod audit;
 mod call;
 mod clients;
 mod compile;
+mod contracts;
+mod diff;
 mod draft;
 mod flags;
+mod keys;
+mod lint;
+mod lock;
 mod serve;
 mod start;
 mod validate;
@@ -46,6 +53,18 @@ enum Command {
     Validate(validate::Validate),
     /// Look at a source and print a contract for it, ready to be edited and served
     Draft(draft::Draft),
+    /// Say what a change of a contract breaks, and for whom
+    Diff(diff::Compare),
+    /// Say what a model may misread in the words of a contract or of any server's tools
+    Lint(lint::Lint),
+    /// Write the published version of contract files beside them, for a gateway that starts without state
+    Lock(lock::Lock),
+    /// Contracts of a running gateway: submit, publish, roll back, retire
+    Contracts(contracts::Contracts),
+    /// Keys of agents: create, list, revoke
+    Keys(keys::Keys),
+    /// What was called, by whom, and whether anybody changed the record of it
+    Audit(audit::Audit),
 }
 
 /// Where the configuration comes from; flags and environment win over the file.
@@ -76,6 +95,12 @@ pub fn main() -> ExitCode {
         Command::Compile(command) => command.run(),
         Command::Validate(command) => command.run(),
         Command::Draft(command) => command.run(),
+        Command::Diff(command) => command.run(),
+        Command::Contracts(command) => command.run(),
+        Command::Keys(command) => command.run(),
+        Command::Lint(command) => command.run(),
+        Command::Lock(command) => command.run(),
+        Command::Audit(command) => command.run(),
     };
     done.unwrap_or_else(|failure| {
         failure.say();

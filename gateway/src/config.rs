@@ -18,6 +18,9 @@ pub use read::{check, load, read};
 pub struct Config {
     pub folders: Folders,
     pub http: Http,
+    pub identity: Identity,
+    pub admin: Admin,
+    pub audit: Audit,
     pub limits: Limits,
     pub log: Log,
     pub connections: BTreeMap<String, ConnectionConfig>,
@@ -89,6 +92,69 @@ impl Default for Http {
     }
 }
 
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Identity {
+    /// True: nobody is served without a key, also before the first one is made. Other addresses than loopback need it.
+    /// Without it keys are needed as soon as one was ever made.
+    pub required: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Admin {
+    /// Where the admin API of `weir serve` listens; port 0 takes a free one. The address is written to `admin.url` in
+    /// the state folder, where the command line finds it.
+    pub listen: SocketAddr,
+    /// False: there is no admin API.
+    pub enabled: bool,
+}
+
+impl Default for Admin {
+    fn default() -> Self {
+        Self { listen: SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0), enabled: true }
+    }
+}
+
+/// `[audit]`: the trail in `audit/` of the state folder.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Audit {
+    /// When records are made to outlive the machine; they outlive the process as soon as a call is answered.
+    pub fsync: Fsync,
+    /// With `fsync = "interval"`: at the latest this long after the answer.
+    pub fsync_interval_ms: u64,
+    /// A new segment file is begun after this many bytes.
+    pub segment_max_bytes: u64,
+    /// Segments that ended longer ago are removed; 0 keeps them.
+    pub keep_days: u64,
+    /// The oldest segments are removed when all hold more; 0 keeps them.
+    pub keep_max_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fsync {
+    #[default]
+    Interval,
+    /// Before each call is answered.
+    Each,
+    /// When the system does it by itself.
+    Off,
+}
+
+impl Default for Audit {
+    fn default() -> Self {
+        Self {
+            fsync: Fsync::Interval,
+            fsync_interval_ms: 200,
+            segment_max_bytes: 64 << 20,
+            keep_days: 90,
+            keep_max_bytes: 8 << 30,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
@@ -96,11 +162,30 @@ pub struct Limits {
     pub in_flight_max: usize,
     /// The bound on one call where its tool sets none.
     pub timeout_ms: u64,
+    /// What one agent may ask, all methods and tools together: `1000/s`, `600/min`, or `off`.
+    pub agent_rate: AgentRate,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { in_flight_max: 512, timeout_ms: 30_000 }
+        Self { in_flight_max: 512, timeout_ms: 30_000, agent_rate: AgentRate(Some((1000, 1))) }
+    }
+}
+
+/// Calls and the seconds they are counted over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct AgentRate(pub Option<(u32, u32)>);
+
+impl TryFrom<String> for AgentRate {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Self(None));
+        }
+        let rate = weir_contracts::form::rate(&text);
+        rate.map(|rate| Self(Some(rate))).ok_or_else(|| "is not a rate: write 1000/s, 600/min or off".to_owned())
     }
 }
 

@@ -7,9 +7,11 @@ use tokio::sync::watch;
 use weir_plugin_host::Host;
 
 use crate::{
-    call::{InFlight, cursor::Cursors},
+    call::{Buckets, InFlight, cursor::Cursors},
     config::Config,
+    identity::Identities,
     snapshot::Snapshot,
+    telemetry::Audit,
 };
 
 pub struct Gateway {
@@ -18,13 +20,19 @@ pub struct Gateway {
     snapshot: ArcSwap<Snapshot>,
     /// The listing generation; streams watch it, so that no client needs a queue.
     listing: watch::Sender<u64>,
+    identities: Identities,
+    audit: Arc<Audit>,
+    buckets: Buckets,
     in_flight: InFlight,
     cursors: Cursors,
 }
 
 impl Gateway {
-    pub fn new(config: Config, host: Arc<Host>, cursors: Cursors) -> Self {
+    pub fn new(config: Config, host: Arc<Host>, cursors: Cursors, identities: Identities, audit: Audit) -> Self {
         Self {
+            identities,
+            audit: Arc::new(audit),
+            buckets: Buckets::new(config.limits.agent_rate.0),
             in_flight: InFlight::new(config.limits.in_flight_max),
             config,
             host,
@@ -45,6 +53,18 @@ impl Gateway {
     /// What this request reads, start to end.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
+    }
+
+    pub fn identities(&self) -> &Identities {
+        &self.identities
+    }
+
+    pub fn audit(&self) -> &Arc<Audit> {
+        &self.audit
+    }
+
+    pub fn buckets(&self) -> &Buckets {
+        &self.buckets
     }
 
     pub fn in_flight(&self) -> &InFlight {

@@ -12,6 +12,8 @@ pub mod wire;
 pub mod call;
 pub mod catalogue;
 
+pub mod admin;
+
 pub mod config;
 pub mod gateway;
 pub mod registry;

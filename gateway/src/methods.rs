@@ -23,7 +23,6 @@ use crate::{
     catalogue::Listing,
     gateway::Gateway,
     identity::Caller,
-    snapshot::Snapshot,
     wire::{Id, Params, RpcError, Version},
 };
 
@@ -85,6 +84,8 @@ pub struct Place {
     pub caller: Caller,
     /// `None` for `/mcp`, the contract's name for `/mcp/<contract>`.
     pub endpoint: Option<Arc<str>>,
+    /// `http` or `stdio`.
+    pub transport: &'static str,
 }
 
 /// What comes of a request. Calls and subscriptions are run by the transport, which knows what a disconnect means.
@@ -95,16 +96,19 @@ pub enum Reply<'a> {
 }
 
 pub fn answer<'a>(place: &Place, subscriptions: &Subscriptions, request: Request<'a>) -> Result<Reply<'a>, RpcError> {
-    let snapshot = place.gateway.snapshot();
+    // A call has a record to leave, so it takes from the agent's bucket on its own path.
+    if request.method != Method::CallTool {
+        place.gateway.buckets().request(&place.caller).map_err(RpcError::rate_limited)?;
+    }
     Ok(match request.method {
-        Method::Discover => Reply::Answer(discover::answer(place, place.listing(&snapshot)?, &request)),
-        Method::Initialize => Reply::Answer(initialize::answer(place.listing(&snapshot)?, &request)?),
+        Method::Discover => Reply::Answer(discover::answer(place, &*place.listing()?, &request)),
+        Method::Initialize => Reply::Answer(initialize::answer(&*place.listing()?, &request)?),
         Method::Ping => Reply::Answer(ping::answer(&request)),
-        Method::ListTools => Reply::Answer(list::answer(place, place.listing(&snapshot)?, &request)?),
+        Method::ListTools => Reply::Answer(list::answer(place, &*place.listing()?, &request)?),
         Method::CallTool => Reply::Call(Call::read(request)?),
         Method::Listen => Reply::Subscribe(subscriptions.open(place, &request)?),
         Method::ListPrompts | Method::ListResources | Method::ListResourceTemplates => {
-            Reply::Answer(absent::list(place, place.listing(&snapshot)?, &request))
+            Reply::Answer(absent::list(place, &*place.listing()?, &request))
         }
         Method::GetPrompt | Method::ReadResource => return Err(absent::read(&request)),
     })
@@ -114,12 +118,14 @@ pub fn answer<'a>(place: &Place, subscriptions: &Subscriptions, request: Request
 pub use trace::traceparent;
 
 impl Place {
-    fn listing<'s>(&self, snapshot: &'s Snapshot) -> Result<&'s Listing, RpcError> {
-        snapshot.catalogue.listing(self.endpoint.as_deref()).ok_or_else(|| self.unknown())
+    fn listing(&self) -> Result<Arc<Listing>, RpcError> {
+        let snapshot = self.gateway.snapshot();
+        let listing = snapshot.catalogue.listing(self.endpoint.as_deref(), self.caller.access());
+        listing.ok_or_else(|| self.unknown())
     }
 
     pub fn exists(&self) -> Result<(), RpcError> {
-        self.listing(&self.gateway.snapshot()).map(|_| ())
+        self.listing().map(|_| ())
     }
 
     fn unknown(&self) -> RpcError {

@@ -1,38 +1,54 @@
-//! Contract files become the snapshot that is served: read, described once, compiled, published.
+//! Contracts become the snapshot that is served: read, described once, compiled, judged by the gate, published.
 //!
-//! A file that does not compile keeps its last good contract. A contract whose source cannot be described yet waits
-//! and is tried again; one that was described before starts from its recorded shapes, without touching the source.
+//! What is served is what the state holds as live. A file that does not compile, or whose change the gate holds, leaves
+//! the live version as it is. A contract whose source cannot be described yet waits and is tried again; one that was
+//! published before starts from the state, without touching the source.
 
 mod files;
+pub mod gate;
 mod shapes;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
 use tokio::sync::Mutex;
-use weir_contracts::{Contract, Problem, Shape, compile, form};
+use weir_contracts::{Contract, Problem, Shape, Version, compile, form, lock::Lock};
 use weir_plugin_host::{AdapterFailure, CollectionRef};
+use weir_state::State;
 
-use self::{files::Stamp, shapes::Recorded};
-use crate::{catalogue::Catalogue, gateway::Gateway, snapshot::Snapshot};
+use self::{
+    files::Stamp,
+    gate::{Gate, GateError, Held, Origin, Submission, Verdict},
+    shapes::Recorded,
+};
+use crate::{catalogue::Catalogue, gateway::Gateway, identity::now_ms, snapshot::Snapshot};
 
-const WATCH_INTERVAL: Duration = Duration::from_millis(500);
+/// What other processes changed, and what changed in the folder, is taken over within this time.
+const WATCH_INTERVAL: Duration = Duration::from_millis(250);
 
 pub struct Registry {
     gateway: Arc<Gateway>,
     recorded: Recorded,
-    loaded: Mutex<BTreeMap<PathBuf, Loaded>>,
+    gate: Gate,
+    files: Mutex<Files>,
+}
+
+#[derive(Default)]
+struct Files {
+    loaded: BTreeMap<PathBuf, Loaded>,
+    /// Contracts whose file is gone, at the version for which that was held.
+    gone: BTreeSet<(String, Version)>,
 }
 
 /// One contract file as it was last seen.
 struct Loaded {
     stamp: Stamp,
-    /// The last good one: served until a better one compiles.
-    contract: Option<Arc<Contract>>,
+    /// The contract it defines, once it could be read.
+    name: Option<String>,
     /// True while the source could not be described: tried again.
     waiting: bool,
 }
@@ -43,67 +59,178 @@ pub struct Report {
     pub problems: Vec<Problem>,
     /// Contract files whose source could not be described yet, and why.
     pub waiting: Vec<(PathBuf, String)>,
+    /// Changes that the gate holds.
+    pub held: Vec<Held>,
 }
 
-enum Outcome {
-    Compiled(Contract),
+/// Why a contract text did not become a contract.
+pub enum Uncompiled {
+    /// The source or the adapter is not there now.
     Waiting(String),
     Refused(Vec<Problem>),
 }
 
 impl Registry {
-    pub fn new(gateway: Arc<Gateway>) -> Self {
+    pub fn new(gateway: Arc<Gateway>, state: Arc<State>) -> Self {
         let recorded = Recorded::new(gateway.config().folders.state.join("shapes"));
-        Self { gateway, recorded, loaded: Mutex::default() }
+        let gate = Gate::new(state, gateway.audit().clone());
+        Self { gateway, recorded, gate, files: Mutex::default() }
     }
 
-    /// Reads what is new or changed in the contracts folder, and publishes. Used at start and by `watch`.
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Reads what is new or changed in the contracts folder and in the state, and publishes. Used at start and by
+    /// `watch`.
     pub async fn load(&self) -> Report {
-        let mut loaded = self.loaded.lock().await;
+        let mut state = self.files.lock().await;
+        let Files { loaded: files, gone } = &mut *state;
         let mut report = Report::default();
-        let mut moved = false;
-        let found = match files::list(&self.gateway.config().folders.contracts) {
-            Ok(found) => found,
-            Err(problem) => {
-                report.problems.push(problem);
-                return report;
-            }
-        };
-        let before = loaded.len();
-        loaded.retain(|path, _| found.contains_key(path));
-        moved |= loaded.len() != before;
-        for (path, stamp) in found {
-            let previous = loaded.get(&path);
-            if previous.is_some_and(|previous| previous.stamp == stamp && !previous.waiting) {
-                continue;
-            }
-            let kept = previous.and_then(|previous| previous.contract.clone());
-            let next = match self.compile(&path).await {
-                Outcome::Compiled(contract) => {
-                    moved = true;
-                    Loaded { stamp, contract: Some(Arc::new(contract)), waiting: false }
-                }
-                Outcome::Waiting(why) => {
-                    report.waiting.push((path.clone(), why));
-                    Loaded { stamp, contract: kept, waiting: true }
-                }
-                Outcome::Refused(problems) => {
-                    report.problems.extend(problems);
-                    Loaded { stamp, contract: kept, waiting: false }
-                }
-            };
-            loaded.insert(path, next);
+        let folder = &self.gateway.config().folders.contracts;
+        let refused = |error: GateError| Problem::new(&folder.display().to_string(), "", error.to_string());
+        if let Err(error) = self.gate.refresh().await {
+            report.problems.push(refused(error));
+            return report;
         }
-        if moved {
-            let contracts = unique(&loaded, &mut report.problems);
-            self.publish(contracts);
+        match files::list(folder) {
+            Ok(found) => {
+                files.retain(|path, _| found.contains_key(path));
+                for (path, stamp) in found {
+                    let known = files.get(&path);
+                    if known.is_some_and(|known| known.stamp == stamp && !known.waiting) {
+                        continue;
+                    }
+                    let before = known.and_then(|known| known.name.clone());
+                    let taken = |name: &str| {
+                        let other =
+                            |(other, entry): (&PathBuf, &Loaded)| *other != path && entry.name.as_deref() == Some(name);
+                        files.iter().any(other)
+                    };
+                    let (name, waiting) = self.file(&path, taken, &mut report).await;
+                    files.insert(path, Loaded { stamp, name: name.or(before), waiting });
+                }
+                if let Err(error) = self.missing(files, gone, &mut report).await {
+                    report.problems.push(refused(error));
+                }
+            }
+            Err(problem) => report.problems.push(problem),
         }
+        self.publish();
         report
     }
 
-    /// Serves one contract that stands in no file (`weir serve FILE.csv`).
+    /// One new or changed file: the contract it defines, and whether it waits for its source.
+    async fn file(&self, path: &Path, taken: impl Fn(&str) -> bool, report: &mut Report) -> (Option<String>, bool) {
+        let file = path.display().to_string();
+        let text = match files::read(path) {
+            Ok(text) => text,
+            Err(problem) => {
+                report.problems.push(problem);
+                return (None, false);
+            }
+        };
+        // What is live from this very text is not compiled again: the live version is what was published.
+        let live = self.gate.live();
+        let unchanged = live.values().find(|live| live.origin == Origin::File && live.source == text);
+        if let Some(unchanged) = unchanged.filter(|live| !taken(&live.contract.name)) {
+            let name = unchanged.contract.name.clone();
+            if let Err(error) = self.gate.state().drop_held(&name, now_ms(), "file").await {
+                report.problems.push(Problem::new(&file, "", error.to_string()));
+            }
+            return (Some(name), false);
+        }
+        let source = match form::read(&file, &text) {
+            Ok(source) => source,
+            Err(problems) => {
+                report.problems.extend(problems);
+                return (None, false);
+            }
+        };
+        let Some(name) = source.contract.clone() else {
+            let problem =
+                Problem::new(&file, "", "is a form without a contract: it compiles, but there is nothing to serve");
+            report
+                .problems
+                .push(problem.hint("put it under `tools:` of a contract with `contract:` and `collections:`"));
+            return (None, false);
+        };
+        if taken(&name) {
+            let message = format!("the contract `{name}` is defined in another file already");
+            report.problems.push(Problem::new(&file, "/contract", message).hint("give it another name"));
+            return (None, false);
+        }
+        self.read_lock(path, &name, report).await;
+        match self.compile(&source).await {
+            Ok(contract) => {
+                let by = format!("file:{}", path.file_name().unwrap_or_default().to_string_lossy());
+                let submission = Submission { contract, source: &text, origin: Origin::File, by: &by, hold: false };
+                match self.gate.submit(submission).await {
+                    Ok(Verdict::Held(held)) => report.held.push(held),
+                    Ok(Verdict::Published { .. } | Verdict::Unchanged { .. }) => {}
+                    Err(GateError::Refused(problems)) => {
+                        report.problems.extend(problems.into_iter().map(|problem| problem.in_file(&file)));
+                    }
+                    Err(error) => report.problems.push(Problem::new(&file, "", error.to_string())),
+                }
+                (Some(name), false)
+            }
+            Err(Uncompiled::Waiting(why)) => {
+                report.waiting.push((path.to_owned(), why));
+                (Some(name), true)
+            }
+            Err(Uncompiled::Refused(problems)) => {
+                report.problems.extend(problems);
+                (Some(name), false)
+            }
+        }
+    }
+
+    /// Where the state knows nothing of a contract, the lock beside its file is the published version.
+    async fn read_lock(&self, path: &Path, name: &str, report: &mut Report) {
+        let Some((lock_path, lock)) = files::lock_text(path, name) else { return };
+        let file = lock_path.display().to_string();
+        let read = async {
+            if !self.gate.state().versions(name).await.map_err(GateError::from)?.is_empty() {
+                return Ok(());
+            }
+            let lock = Lock::read(&file, &lock.map_err(|problem| GateError::Refused(vec![problem]))?)
+                .map_err(GateError::Refused)?;
+            self.gate.restore(&lock, name).await
+        };
+        match read.await {
+            Ok(()) => {}
+            Err(GateError::Refused(problems)) => report.problems.extend(problems),
+            Err(error) => report.problems.push(Problem::new(&file, "", error.to_string())),
+        }
+    }
+
+    /// A contract whose file is gone is served on until someone agrees that it goes. Where a file cannot be read,
+    /// nobody knows what it defines, and nothing counts as gone.
+    async fn missing(
+        &self,
+        files: &BTreeMap<PathBuf, Loaded>,
+        gone: &mut BTreeSet<(String, Version)>,
+        report: &mut Report,
+    ) -> Result<(), GateError> {
+        if files.values().any(|file| file.name.is_none()) {
+            return Ok(());
+        }
+        let present: BTreeSet<&str> = files.values().filter_map(|file| file.name.as_deref()).collect();
+        let live = self.gate.live();
+        let of_files = live.values().filter(|live| live.origin == Origin::File).map(|live| &live.contract);
+        let missing = of_files.filter(|contract| !present.contains(contract.name.as_str()));
+        let now: BTreeSet<_> = missing.map(|contract| (contract.name.clone(), contract.version)).collect();
+        for (name, _) in now.difference(gone) {
+            report.held.push(self.gate.ask_to_retire(name, Origin::File, "file").await?);
+        }
+        *gone = now;
+        Ok(())
+    }
+
+    /// Serves one contract that stands in no file (`weir serve FILE.csv`), without a gate.
     pub fn serve(&self, contract: Contract) {
-        self.publish(vec![Arc::new(contract)]);
+        self.swap(vec![Arc::new(contract)]);
     }
 
     /// Follows the folder until the task ends.
@@ -116,7 +243,17 @@ impl Registry {
         }
     }
 
-    fn publish(&self, contracts: Vec<Arc<Contract>>) {
+    /// Swaps in what is live now, where that is not what is served already.
+    pub fn publish(&self) {
+        let contracts: Vec<Arc<Contract>> = self.gate.live().values().map(|live| live.contract.clone()).collect();
+        let served = &self.gateway.snapshot().contracts;
+        let same = served.len() == contracts.len() && served.iter().zip(&contracts).all(|(a, b)| Arc::ptr_eq(a, b));
+        if !same {
+            self.swap(contracts);
+        }
+    }
+
+    fn swap(&self, contracts: Vec<Arc<Contract>>) {
         let old = self.gateway.snapshot();
         let catalogue = Catalogue::new(&contracts, Some(&old.catalogue));
         let changed = catalogue.digest() != old.catalogue.digest();
@@ -133,30 +270,13 @@ impl Registry {
             "published"
         );
         self.gateway.publish(snapshot);
-    }
-
-    async fn compile(&self, path: &std::path::Path) -> Outcome {
-        let file = path.display().to_string();
-        let text = match files::read(path) {
-            Ok(text) => text,
-            Err(problem) => return Outcome::Refused(vec![problem]),
-        };
-        let source = match form::read(&file, &text) {
-            Ok(source) => source,
-            Err(problems) => return Outcome::Refused(problems),
-        };
-        if source.contract.is_none() {
-            let problem =
-                Problem::new(&file, "", "is a form without a contract: it compiles, but there is nothing to serve");
-            return Outcome::Refused(vec![
-                problem.hint("put it under `tools:` of a contract with `contract:` and `collections:`"),
-            ]);
-        }
-        self.compile_source(&source).await
+        // What was refused because of a contract that was live until now may do for those that are.
+        let host = self.gateway.host().clone();
+        tokio::spawn(async move { host.retry_refused().await });
     }
 
     /// With the recorded shapes where they do; anew where they are missing or no longer carry the file.
-    async fn compile_source(&self, source: &form::Source) -> Outcome {
+    pub async fn compile(&self, source: &form::Source) -> Result<Contract, Uncompiled> {
         let contract = source.contract.as_deref().unwrap_or_default();
         let mut shapes = BTreeMap::new();
         let mut missing = Vec::new();
@@ -171,7 +291,7 @@ impl Registry {
         if missing.is_empty()
             && let Ok(compiled) = compile::compile(source, &shapes)
         {
-            return Outcome::Compiled(compiled);
+            return Ok(compiled);
         }
         // The file is new or asks for more than was recorded: describe everything, and record it only if it compiles.
         let mut described = BTreeMap::new();
@@ -180,8 +300,8 @@ impl Registry {
                 Ok(shape) => {
                     described.insert(collection.name.clone(), shape);
                 }
-                Err(Describe::Later(why)) => return Outcome::Waiting(why),
-                Err(Describe::Refused(problem)) => return Outcome::Refused(vec![problem]),
+                Err(Describe::Later(why)) => return Err(Uncompiled::Waiting(why)),
+                Err(Describe::Refused(problem)) => return Err(Uncompiled::Refused(vec![problem])),
             }
         }
         match compile::compile(source, &described) {
@@ -191,11 +311,16 @@ impl Registry {
                         tracing::warn!(contract, collection = collection.name, %error, "the shape could not be recorded");
                     }
                 }
-                Outcome::Compiled(compiled)
+                Ok(compiled)
             }
-            Err(problems) => Outcome::Refused(problems),
+            Err(problems) => Err(Uncompiled::Refused(problems)),
         }
     }
+}
+
+/// The contract files of a folder.
+pub fn contract_files(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
+    Ok(files::list(folder)?.into_keys().collect())
 }
 
 pub enum Describe {
@@ -232,33 +357,6 @@ pub async fn describe(
         .map_err(|error| refused(format!("the adapter `{}` answered no shape: {error}", collection.adapter)))
 }
 
-/// Contracts in name order; a name that is taken, of a contract or of a tool, is refused and the first stays.
-fn unique(loaded: &BTreeMap<PathBuf, Loaded>, problems: &mut Vec<Problem>) -> Vec<Arc<Contract>> {
-    let mut contracts: BTreeMap<&str, Arc<Contract>> = BTreeMap::new();
-    let mut tools: BTreeMap<&str, &str> = BTreeMap::new();
-    for (path, entry) in loaded {
-        let Some(contract) = &entry.contract else { continue };
-        let file = path.display().to_string();
-        if contracts.contains_key(contract.name.as_str()) {
-            let message = format!("the contract `{}` is defined in another file already", contract.name);
-            problems.push(Problem::new(&file, "/contract", message).hint("give it another name"));
-            continue;
-        }
-        let taken: Vec<_> =
-            contract.tools.iter().filter_map(|tool| Some((&tool.name, tools.get(tool.name.as_str())?))).collect();
-        if !taken.is_empty() {
-            for (tool, owner) in taken {
-                let message = format!("the tool `{tool}` is defined by the contract `{owner}` already");
-                problems.push(Problem::new(&file, "/tools", message).hint("give one of the contracts a `prefix:`"));
-            }
-            continue;
-        }
-        tools.extend(contract.tools.iter().map(|tool| (tool.name.as_str(), contract.name.as_str())));
-        contracts.insert(&contract.name, contract.clone());
-    }
-    contracts.into_values().collect()
-}
-
 impl Report {
     /// Each thing once, until it changes: a waiting contract is tried twice a second.
     fn log(&self, said: &mut BTreeSet<String>) {
@@ -267,7 +365,11 @@ impl Report {
         for line in waiting.difference(said) {
             tracing::warn!("waiting: {line}");
         }
-        *said = waiting;
+        let held: BTreeSet<String> = self.held.iter().map(Held::line).collect();
+        for line in held.difference(said) {
+            tracing::warn!("held: {line}");
+        }
+        *said = waiting.into_iter().chain(held).collect();
         for problem in &self.problems {
             tracing::error!("refused: {problem}");
         }

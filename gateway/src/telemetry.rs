@@ -1,7 +1,9 @@
-//! Logs now; metrics and audit have their room here.
+//! Logs and the audit trail; metrics have their room here.
 
+mod audit;
 mod logs;
 
+pub use audit::{Audit, Unrecorded};
 pub use logs::{Call, call, start};
 
 /// Unguessable and short enough to read out: `c_` and 16 hex digits.

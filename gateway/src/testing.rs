@@ -6,7 +6,10 @@ use weir_connections::Connections;
 use weir_contracts::{Contract, compile, form};
 use weir_plugin_host::{Host, HostConfig};
 
-use crate::{call::cursor::Cursors, catalogue::Catalogue, config::Config, gateway::Gateway, snapshot::Snapshot};
+use crate::{
+    call::cursor::Cursors, catalogue::Catalogue, config::Config, gateway::Gateway, identity::Identities,
+    snapshot::Snapshot, telemetry::Audit,
+};
 
 /// `desk` with three tools and `depot` with one; pages of two; everything else as configured by default.
 pub(crate) fn gateway(change: impl FnOnce(&mut Config)) -> Arc<Gateway> {
@@ -23,7 +26,7 @@ pub(crate) fn gateway(change: impl FnOnce(&mut Config)) -> Arc<Gateway> {
     let connections = Connections::new(&BTreeMap::new(), Path::new("/")).expect("no connections");
     let host = Host::new(host, Arc::new(connections)).expect("a host without plugins");
     let cursors = Cursors::ephemeral().expect("random numbers");
-    let gateway = Arc::new(Gateway::new(config, Arc::new(host), cursors));
+    let gateway = Arc::new(Gateway::new(config, Arc::new(host), cursors, Identities::open(), Audit::none()));
     publish(&gateway, &[("desk", &["find_ticket", "get_ticket", "show_ticket"]), ("depot", &["find_part"])]);
     gateway
 }

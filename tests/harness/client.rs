@@ -46,12 +46,18 @@ impl Answer {
 #[derive(Clone)]
 pub struct Modern {
     pub url: String,
+    key: Option<String>,
     http: reqwest::Client,
 }
 
 impl Modern {
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), http: http() }
+        Self { url: url.into(), key: None, http: http() }
+    }
+
+    /// The holder of a key.
+    pub fn with_key(url: impl Into<String>, key: &str) -> Self {
+        Self { key: Some(key.to_owned()), ..Self::new(url) }
     }
 
     pub fn request(&self, method: &str, params: Value) -> RequestBuilder {
@@ -74,7 +80,7 @@ impl Modern {
     /// A POST with nothing but the media types.
     pub fn raw(&self, body: impl Into<reqwest::Body>) -> RequestBuilder {
         let request = self.http.post(&self.url).header("content-type", "application/json");
-        request.header("accept", "application/json, text/event-stream").body(body)
+        authorized(request, &self.key).header("accept", "application/json, text/event-stream").body(body)
     }
 
     pub async fn ask(&self, method: &str, params: Value) -> Answer {
@@ -108,13 +114,18 @@ pub struct Legacy {
     pub url: String,
     pub session: Option<String>,
     pub version: String,
+    pub key: Option<String>,
     http: reqwest::Client,
 }
 
 impl Legacy {
     /// Initializes with `version` and keeps the session.
     pub async fn open(url: impl Into<String>, version: &str) -> Self {
-        let mut client = Self { url: url.into(), session: None, version: version.to_owned(), http: http() };
+        Self::open_as(url, version, None).await
+    }
+
+    pub async fn open_as(url: impl Into<String>, version: &str, key: Option<&str>) -> Self {
+        let mut client = Self::bare(url, version, key);
         let params =
             json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}});
         let body = json!({"jsonrpc": "2.0", "id": next_id(), "method": "initialize", "params": params});
@@ -130,7 +141,17 @@ impl Legacy {
     /// A POST with nothing but the media types.
     pub fn raw(&self, body: impl Into<reqwest::Body>) -> RequestBuilder {
         let request = self.http.post(&self.url).header("content-type", "application/json");
-        request.header("accept", "application/json, text/event-stream").body(body)
+        authorized(request, &self.key).header("accept", "application/json, text/event-stream").body(body)
+    }
+
+    /// Without a session.
+    pub fn bare(url: impl Into<String>, version: &str, key: Option<&str>) -> Self {
+        Self { url: url.into(), session: None, version: version.to_owned(), key: key.map(str::to_owned), http: http() }
+    }
+
+    /// The same session in the hands of someone with another key.
+    pub fn in_hands_of(&self, key: Option<&str>) -> Self {
+        Self { key: key.map(str::to_owned), ..self.clone() }
     }
 
     /// A POST within the session.
@@ -140,11 +161,11 @@ impl Legacy {
 
     /// The GET stream of the session.
     pub fn stream(&self) -> RequestBuilder {
-        self.with_session(self.http.get(&self.url)).header("accept", "text/event-stream")
+        authorized(self.with_session(self.http.get(&self.url)), &self.key).header("accept", "text/event-stream")
     }
 
     pub fn delete(&self) -> RequestBuilder {
-        self.with_session(self.http.delete(&self.url))
+        authorized(self.with_session(self.http.delete(&self.url)), &self.key)
     }
 
     pub async fn ask(&self, method: &str, params: Value) -> Answer {
@@ -161,6 +182,13 @@ impl Legacy {
             Some(session) => request.header("mcp-session-id", session),
             None => request,
         }
+    }
+}
+
+fn authorized(request: RequestBuilder, key: &Option<String>) -> RequestBuilder {
+    match key {
+        Some(key) => request.bearer_auth(key),
+        None => request,
     }
 }
 

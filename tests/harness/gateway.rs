@@ -90,6 +90,26 @@ impl House {
         command
     }
 
+    /// Runs one command to its end: its exit code, and what it printed on stdout and stderr.
+    pub fn run(&self, words: &[&str]) -> (i32, String, String) {
+        let output = self.weir(words).output().expect("weir starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text").trim_end().to_owned();
+        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+    }
+
+    /// The JSON that a command prints with `--json`.
+    pub fn json(&self, words: &[&str]) -> serde_json::Value {
+        let (code, out, err) = self.run(&[words, &["--json"]].concat());
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{words:?} ({code}, {error}): {out}\n{err}"))
+    }
+
+    /// Makes a key at a running gateway of this house; `words` follow `weir keys create`.
+    pub fn key(&self, words: &[&str]) -> String {
+        let (code, key, err) = self.run(&[&["keys", "create"], words].concat());
+        assert_eq!(code, 0, "{err}");
+        key
+    }
+
     /// The words that start this house over stdio, for clients that start their server themselves.
     pub fn stdio_command(&self) -> Vec<String> {
         let config = self.write_config();
@@ -109,9 +129,9 @@ impl House {
             place::cache().join("compiled").display(),
             self.config
         );
-        let path = self.folder.path().join("weir.toml");
-        fs::write(&path, text).expect("a file in the temporary folder");
-        path
+        // At once: a process that was started a moment ago may be reading it.
+        self.write("weir.toml", text);
+        self.folder.path().join("weir.toml")
     }
 }
 
@@ -174,6 +194,12 @@ impl Gateway {
 
     pub fn process_id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Kills it at once, as a crash would.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 
     /// Everything logged so far.

@@ -12,7 +12,7 @@ pub mod stdio;
 pub mod upstream;
 pub mod web;
 
-pub use client::{Answer, Legacy, Modern};
+pub use client::{Answer, Events, Legacy, Modern, http};
 pub use gateway::{Gateway, House};
 pub use postgres::Postgres;
 pub use stdio::Stdio;

@@ -22,9 +22,15 @@ pub struct Stdio {
 
 impl Stdio {
     pub fn start(house: &House) -> Self {
+        Self::start_as(house, "")
+    }
+
+    /// With a key in the environment.
+    pub fn start_as(house: &House, key: &str) -> Self {
         let words = house.stdio_command();
         let mut child = Command::new(&words[0])
             .args(&words[1..])
+            .env("WEIR_KEY", key)
             .stdin(Pipe::piped())
             .stdout(Pipe::piped())
             .stderr(Pipe::inherit())

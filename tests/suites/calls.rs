@@ -297,11 +297,15 @@ async fn a_changed_contract_is_announced() {
     let wait = Duration::from_secs(20);
     let acknowledged = modern_events.next(wait).await.expect("a listen stream is acknowledged");
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{acknowledged}");
-    house.write("contracts/airports.yaml", sample::CONTRACT.replace("tool: list_airports", "tool: find_airports"));
+    house.write(
+        "contracts/airports.yaml",
+        sample::CONTRACT.replace("by country and elevation", "by country and height"),
+    );
     for events in [&mut modern_events, &mut legacy_events] {
         let changed = events.next(wait).await.expect("the change is announced");
         assert_eq!(changed["method"], "notifications/tools/list_changed", "{changed}");
     }
     let (tools, _) = modern.list().await;
-    assert!(tools.iter().any(|tool| tool["name"] == "find_airports"), "{tools:?}");
+    let described = |tool: &Value| tool["description"].as_str().is_some_and(|text| text.contains("height"));
+    assert!(tools.iter().any(described), "{tools:?}");
 }

@@ -1,10 +1,13 @@
 //! Weir seen from outside, one module a concern. One binary, so that it links once.
 
+mod audit;
 mod bound;
 mod calls;
 mod clients;
 mod conformance;
+mod gate;
 mod identical;
+mod identity;
 mod operations;
 mod plugins;
 mod protocol;

@@ -203,8 +203,8 @@ fn audit_clear(table: &Table<'_>, problems: &mut Problems) -> Vec<String> {
     audit.names("clear", problems).unwrap_or_default()
 }
 
-/// `60/min` → (60, 60).
-fn rate(text: &str) -> Option<(u32, u32)> {
+/// Calls and the seconds they are counted over: `60/min` is (60, 60).
+pub fn rate(text: &str) -> Option<(u32, u32)> {
     let (count, unit) = text.split_once('/')?;
     let count: u32 = count.trim().parse().ok().filter(|count| (1..=1_000_000).contains(count))?;
     let seconds = match unit.trim() {

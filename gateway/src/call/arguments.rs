@@ -20,6 +20,8 @@ pub(super) struct Input {
     pub ask: Ask,
     /// What the next page's cursor will be bound to.
     pub bound: Option<Bound>,
+    /// What the contract lists to be recorded in clear.
+    pub clear: Map<String, Value>,
 }
 
 pub(super) enum Ask {
@@ -37,14 +39,23 @@ pub(super) fn bind(
     let (Some(binding), Some(verb)) = (&tool.tool.binding, tool.tool.verb) else {
         return Err(CallError::new(Code::Internal, "This tool is not bound to a collection."));
     };
+    let in_clear = |field: &String| Some((field.clone(), arguments.get(field)?.clone()));
+    let clear = tool.tool.audit_clear.iter().filter_map(in_clear).collect();
     binding.inject_defaults(&mut arguments);
-    match verb {
-        Verb::Lookup => Ok(Input { ask: Ask::Read(query(caller, binding, &arguments, 2)), bound: None }),
-        Verb::List => list(cursors, caller, tool, binding, arguments),
-        Verb::Create => Ok(write("create", caller, binding, &arguments)),
-        Verb::Update => Ok(write("update", caller, binding, &arguments)),
-        Verb::Delete => Ok(write("delete", caller, binding, &arguments)),
-        Verb::Call => Ok(write("call", caller, binding, &arguments)),
+    let input = match verb {
+        Verb::Lookup => Input::of(Ask::Read(query(caller, binding, &arguments, 2))),
+        Verb::List => list(cursors, caller, tool, binding, arguments)?,
+        Verb::Create => Input::of(write("create", caller, binding, &arguments)),
+        Verb::Update => Input::of(write("update", caller, binding, &arguments)),
+        Verb::Delete => Input::of(write("delete", caller, binding, &arguments)),
+        Verb::Call => Input::of(write("call", caller, binding, &arguments)),
+    };
+    Ok(Input { clear, ..input })
+}
+
+impl Input {
+    fn of(ask: Ask) -> Self {
+        Self { ask, bound: None, clear: Map::new() }
     }
 }
 
@@ -68,7 +79,7 @@ fn list(
         }
         _ => None,
     };
-    Ok(Input { ask: Ask::Read(query), bound: Some(bound) })
+    Ok(Input { bound: Some(bound), ..Input::of(Ask::Read(query)) })
 }
 
 fn query(caller: &Caller, binding: &Binding, arguments: &Map<String, Value>, limit: u32) -> Query {
@@ -105,7 +116,7 @@ fn condition(comparison: &str, value: Value) -> (&str, Value) {
     }
 }
 
-fn write(verb: &str, caller: &Caller, binding: &Binding, arguments: &Map<String, Value>) -> Input {
+fn write(verb: &str, caller: &Caller, binding: &Binding, arguments: &Map<String, Value>) -> Ask {
     let mut key = Map::new();
     let mut record = Map::new();
     let mut params = Map::new();
@@ -140,5 +151,5 @@ fn write(verb: &str, caller: &Caller, binding: &Binding, arguments: &Map<String,
         record: (!record.is_empty()).then(|| Value::Object(record).to_string()),
         options,
     };
-    Input { ask: Ask::Write(change), bound: None }
+    Ask::Write(change)
 }

@@ -239,7 +239,7 @@ impl CallError {
             object.insert("outcome".into(), json!(outcome.label()));
         }
         let structured = Value::Object(object).to_string();
-        ToolResult { text: self.message.into_owned(), structured, is_error: true }
+        ToolResult::new(self.message.into_owned(), structured, true)
     }
 }
 

@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use super::{CallError, CallRequest, record::CallRecord};
-use crate::catalogue::{Catalogue, CatalogueTool};
+use crate::{
+    catalogue::{Catalogue, CatalogueTool},
+    identity::Caller,
+};
 
 /// Hidden and unknown are the same answer.
 pub(super) fn visible<'a>(
     catalogue: &'a Catalogue,
+    caller: &Caller,
     request: &CallRequest<'_>,
     record: &mut CallRecord,
 ) -> Result<&'a Arc<CatalogueTool>, CallError> {
-    let tool = catalogue.tool(request.endpoint, request.tool).ok_or_else(CallError::unknown_tool)?;
+    let tool = catalogue.tool(request.endpoint, request.tool, caller.access()).ok_or_else(CallError::unknown_tool)?;
     record.tool(tool);
     Ok(tool)
 }

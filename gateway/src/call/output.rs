@@ -116,7 +116,7 @@ fn result(tool: &CatalogueTool, sentence: String, structured: String) -> ToolRes
         TextMode::Json => structured.clone(),
         TextMode::Both => format!("{sentence}\n{structured}"),
     };
-    ToolResult { text, structured, is_error: false }
+    ToolResult::new(text, structured, false)
 }
 
 /// The contract's `say:` template over the record: `Found {name} in {city}.`

@@ -1,5 +1,8 @@
 //! The record of one call. Opened before any stage runs and always closed: by its outcome, or, when the caller has
 //! gone, by its drop. A write that outlives its caller closes the record with its true outcome.
+//!
+//! Answered means recorded: what cannot be written to the audit trail is not answered with a result, and a write that
+//! cannot be announced there is not run.
 
 use std::{
     future::Future,
@@ -7,8 +10,20 @@ use std::{
     time::Instant,
 };
 
-use super::{CallError, CallOutcome, CallRequest, Code, ToolResult};
-use crate::{catalogue::CatalogueTool, identity::Caller, telemetry};
+use serde_json::{Map, Value};
+use weir_audit::{About, Call, Event, Intent, Outcome, Receipt};
+
+use super::{
+    CallError, CallOutcome, CallRequest, Code, ToolResult,
+    arguments::{Ask, Input},
+    error::WriteOutcome,
+};
+use crate::{
+    catalogue::CatalogueTool,
+    gateway::Gateway,
+    identity::Caller,
+    telemetry::{self, Audit},
+};
 
 pub(super) struct CallRecord {
     line: Arc<Line>,
@@ -18,13 +33,27 @@ pub(super) struct CallRecord {
 
 /// What is written down at the end.
 struct Line {
+    audit: Arc<Audit>,
     call_id: Arc<str>,
-    agent: Arc<str>,
-    /// As asked for; shown only when a tool of that name exists.
-    tool: Mutex<Option<Arc<str>>>,
-    contract: Mutex<Option<Arc<str>>>,
+    caller: Caller,
+    transport: &'static str,
+    protocol: &'static str,
+    digest: Option<String>,
     trace: Option<String>,
     opened: Instant,
+    known: Mutex<Known>,
+}
+
+/// What the stages found out.
+#[derive(Default)]
+struct Known {
+    tool: Option<Arc<CatalogueTool>>,
+    /// The arguments that the contract lists to be recorded in clear.
+    clear: Map<String, Value>,
+    /// An adapter was asked.
+    ran: bool,
+    /// It was asked to change something.
+    wrote: bool,
 }
 
 /// Where a write in its own task stands.
@@ -36,14 +65,17 @@ enum Write {
 }
 
 impl CallRecord {
-    pub(super) fn open(caller: &Caller, request: &CallRequest<'_>) -> Self {
+    pub(super) fn open(gateway: &Gateway, caller: &Caller, request: &CallRequest<'_>) -> Self {
         let line = Line {
+            audit: gateway.audit().clone(),
             call_id: telemetry::call_id().into(),
-            agent: caller.agent.clone(),
-            tool: Mutex::new(None),
-            contract: Mutex::new(None),
+            caller: caller.clone(),
+            transport: request.transport,
+            protocol: request.protocol,
+            digest: gateway.audit().digest(request.arguments.unwrap_or("{}").as_bytes()),
             trace: request.trace.map(str::to_owned),
             opened: Instant::now(),
+            known: Mutex::default(),
         };
         Self { line: Arc::new(line), write: None, closed: false }
     }
@@ -52,9 +84,27 @@ impl CallRecord {
         &self.line.call_id
     }
 
-    pub(super) fn tool(&mut self, tool: &CatalogueTool) {
-        *lock(&self.line.tool) = Some(tool.name.clone());
-        *lock(&self.line.contract) = Some(tool.contract_version.clone());
+    pub(super) fn tool(&mut self, tool: &Arc<CatalogueTool>) {
+        lock(&self.line.known).tool = Some(tool.clone());
+    }
+
+    /// The arguments are valid and about to reach an adapter. A write is recorded before it runs.
+    pub(super) fn intent(&mut self, input: &Input) -> Result<(), CallError> {
+        let writes = matches!(input.ask, Ask::Write(_));
+        {
+            let mut known = lock(&self.line.known);
+            known.ran = true;
+            known.wrote = writes;
+            known.clear.clone_from(&input.clear);
+        }
+        if !writes {
+            return Ok(());
+        }
+        let announced = self.line.with_about(|about| self.line.audit.append(&Event::Intent(Intent { about })));
+        announced.map(drop).map_err(|_| {
+            lock(&self.line.known).ran = false;
+            unrecorded().outcome(WriteOutcome::None)
+        })
     }
 
     /// Runs a write in its own task and waits for it. When this future is dropped, the task runs on and closes the record.
@@ -68,13 +118,14 @@ impl CallRecord {
         let task = tokio::spawn(async move {
             let result = write.await;
             match std::mem::replace(&mut *lock(&state), Write::Done) {
-                Write::Abandoned => line.write(result.as_ref().err()),
+                Write::Abandoned => drop(line.write(result.as_ref().err())),
                 Write::Running | Write::Done => {}
             }
             result
         });
         let failed = |error: tokio::task::JoinError| {
-            Err(CallError::new(Code::Internal, "The gateway failed.").log(error.to_string()))
+            let error = CallError::new(Code::Internal, "The gateway failed.").log(error.to_string());
+            Err(error.outcome(WriteOutcome::Unknown))
         };
         let result = task.await.unwrap_or_else(failed);
         self.write = None;
@@ -83,13 +134,28 @@ impl CallRecord {
 
     pub(super) fn close(mut self, outcome: Result<ToolResult, CallError>) -> CallOutcome {
         self.closed = true;
-        self.line.write(outcome.as_ref().err());
-        match outcome {
-            Ok(result) => CallOutcome::Complete(result),
-            Err(error) if error.unknown_tool => CallOutcome::UnknownTool,
-            Err(error) => CallOutcome::Complete(error.into_result(&self.line.call_id)),
+        let recorded = self.line.write(outcome.as_ref().err());
+        let call_id = &self.line.call_id;
+        match (outcome, recorded) {
+            (Err(error), Ok(_)) if error.unknown_tool => CallOutcome::UnknownTool,
+            (outcome, Ok(receipt)) => {
+                let result = outcome.unwrap_or_else(|error| error.into_result(call_id));
+                CallOutcome::Complete(ToolResult { receipt: receipt.map(|receipt| receipt.to_string()), ..result })
+            }
+            // It has been done and cannot be undone: the truth, with a mark.
+            (Ok(result), Err(_)) if lock(&self.line.known).wrote => {
+                CallOutcome::Complete(ToolResult { unrecorded: true, ..result })
+            }
+            (Err(error), Err(_)) if error.outcome == Some(WriteOutcome::Unknown) => {
+                CallOutcome::Complete(ToolResult { unrecorded: true, ..error.into_result(call_id) })
+            }
+            (_, Err(_)) => CallOutcome::Complete(unrecorded().into_result(call_id)),
         }
     }
+}
+
+fn unrecorded() -> CallError {
+    CallError::new(Code::Unavailable, "The call cannot be recorded now, so it was not answered.").retry_after_ms(1000)
 }
 
 impl Drop for CallRecord {
@@ -106,23 +172,59 @@ impl Drop for CallRecord {
             running
         });
         if !running {
-            self.line.write(Some(&CallError::new(Code::Cancelled, "The caller has gone.")));
+            let _ = self.line.write(Some(&CallError::new(Code::Cancelled, "The caller has gone.")));
         }
     }
 }
 
 impl Line {
-    fn write(&self, error: Option<&CallError>) {
-        telemetry::call(&telemetry::Call {
+    /// The end of the call, in the log and in the trail.
+    fn write(&self, error: Option<&CallError>) -> Result<Option<Receipt>, telemetry::Unrecorded> {
+        let milliseconds = self.opened.elapsed().as_secs_f64() * 1000.0;
+        let label = error.map(|error| if error.unknown_tool { "unknown_tool" } else { error.code.label() });
+        let outcome = self.outcome(error);
+        self.with_about(|about| {
+            telemetry::call(&telemetry::Call {
+                call_id: about.call_id,
+                agent: about.agent,
+                tool: about.tool,
+                contract: about.contract,
+                outcome: label.unwrap_or("ok"),
+                milliseconds,
+                trace: about.trace,
+                detail: error.and_then(|error| error.log.as_deref()),
+            });
+            self.audit.append(&Event::Call(Call { about, outcome, code: label, ms: milliseconds }))
+        })
+    }
+
+    fn with_about<T>(&self, then: impl FnOnce(About<'_>) -> T) -> T {
+        let known = lock(&self.known);
+        let tool = known.tool.as_deref();
+        then(About {
             call_id: &self.call_id,
-            agent: &self.agent,
-            tool: lock(&self.tool).as_deref(),
-            contract: lock(&self.contract).as_deref(),
-            outcome: error.map_or("ok", |error| if error.unknown_tool { "unknown_tool" } else { error.code.label() }),
-            milliseconds: self.opened.elapsed().as_secs_f64() * 1000.0,
+            agent: &self.caller.agent,
+            tenant: &self.caller.tenant,
+            tool: tool.map(|tool| &*tool.name),
+            contract: tool.map(|tool| &*tool.contract_version),
+            arguments_digest: self.digest.as_deref(),
+            clear: (!known.clear.is_empty()).then_some(&known.clear),
             trace: self.trace.as_deref(),
-            detail: error.and_then(|error| error.log.as_deref()),
-        });
+            transport: self.transport,
+            protocol: Some(self.protocol),
+            plugin: None,
+        })
+    }
+
+    fn outcome(&self, error: Option<&CallError>) -> Outcome {
+        let Some(error) = error else { return Outcome::Ok };
+        let known = lock(&self.known);
+        match (error.outcome, error.code) {
+            (Some(WriteOutcome::Unknown), _) => Outcome::Unknown,
+            (_, Code::Cancelled) => Outcome::Cancelled,
+            _ if known.ran => Outcome::Failed,
+            _ => Outcome::Refused,
+        }
     }
 }
 

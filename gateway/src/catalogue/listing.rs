@@ -41,6 +41,7 @@ pub struct Listing {
     tools: Vec<Arc<CatalogueTool>>,
     /// By `ListShape`; written on first use.
     prepared: [OnceLock<Prepared>; 4],
+    digest: OnceLock<[u8; 32]>,
 }
 
 /// The tools' JSON objects joined by commas, in name order.
@@ -72,7 +73,7 @@ impl ServerInfo {
     }
 
     /// The catalogue's version names the set of contract versions: it moves whenever one of them does.
-    pub(super) fn catalogue(contracts: &[Arc<Contract>]) -> Self {
+    pub(super) fn catalogue<'a>(contracts: impl Iterator<Item = &'a Contract>) -> Self {
         let mut digest = Sha256::new();
         for contract in contracts {
             digest.update(contract.name.as_bytes());
@@ -94,7 +95,7 @@ impl ServerInfo {
 impl Listing {
     pub(super) fn new(server: ServerInfo, mut tools: Vec<Arc<CatalogueTool>>) -> Self {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { server, tools, prepared: Default::default() }
+        Self { server, tools, prepared: Default::default(), digest: OnceLock::new() }
     }
 
     pub fn len(&self) -> usize {
@@ -134,11 +135,13 @@ impl Listing {
 
     /// Equal exactly when every client sees the same list.
     pub fn digest(&self) -> [u8; 32] {
-        let mut digest = Sha256::new();
-        for tool in &self.tools {
-            digest.update(tool.digest());
-        }
-        digest.finalize().into()
+        *self.digest.get_or_init(|| {
+            let mut digest = Sha256::new();
+            for tool in &self.tools {
+                digest.update(tool.digest());
+            }
+            digest.finalize().into()
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Done, Failure, Settings, block_on, draft, flags, start};
 use crate::{
     call::{CallOutcome, CallRequest, ToolResult, call_tool},
-    identity::Caller,
+    identity::Credential,
 };
 
 #[derive(Args)]
@@ -64,13 +64,17 @@ impl Call {
         };
         // One call wants its answer on the terminal, not a log.
         config.log.filter.get_or_insert_with(|| "warn".to_owned());
-        let started = start::gateway(config).await?;
+        let started = start::gateway(config, Some("call")).await?;
         match &self.file {
             Some(file) => draft::serve_file(&started, file).await?,
             None => start::contracts(&started).await?,
         }
+        let key = key();
+        let credential = key.as_deref().map_or(Credential::None, Credential::Key);
+        let caller = started.gateway.identities().resolve(credential);
+        let caller = caller.map_err(|refused| anyhow::anyhow!("{}", refused.message()))?;
         let snapshot = started.gateway.snapshot();
-        let Some(tool) = snapshot.catalogue.tool(None, name) else {
+        let Some(tool) = snapshot.catalogue.tool(None, name, caller.access()) else {
             let mut names: Vec<&str> = snapshot.catalogue.tools().map(|tool| &*tool.name).collect();
             names.sort_unstable();
             return Err(unknown(name, &names).into());
@@ -85,9 +89,11 @@ impl Call {
             progress: None,
             cancel: CancellationToken::new(),
             trace: None,
+            transport: "cli",
+            protocol: "none",
             timeout: None,
         };
-        match call_tool(&started.gateway, &Caller::local(), request).await {
+        match call_tool(&started.gateway, &caller, request).await {
             CallOutcome::Complete(result) => Ok(Some(result)),
             CallOutcome::UnknownTool => Err(unknown(name, &[]).into()),
         }
@@ -116,41 +122,50 @@ fn unknown(name: &str, names: &[&str]) -> anyhow::Error {
 /// Two requests of the modern era need no session.
 async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option<ToolResult>> {
     let remote = Remote::new(url)?;
-    let mut cursor = Value::Null;
-    let mut names = Vec::new();
-    let tool = loop {
-        let params = if cursor.is_null() { json!({}) } else { json!({ "cursor": cursor }) };
-        let page = remote.request("tools/list", None, params).await?;
-        let tools = page["tools"].as_array().context("the endpoint lists no tools")?.clone();
-        if let Some(tool) = tools.iter().find(|tool| tool["name"] == name) {
-            break tool.clone();
-        }
-        names.extend(tools.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned));
-        cursor = page["nextCursor"].clone();
-        if cursor.is_null() || names.len() > 100_000 {
-            return Err(unknown(name, &names.iter().map(String::as_str).collect::<Vec<_>>()));
-        }
+    let tools = remote.tools().await?;
+    let Some(tool) = tools.iter().find(|tool| tool["name"] == name) else {
+        return Err(unknown(name, &tools.iter().filter_map(|tool| tool["name"].as_str()).collect::<Vec<_>>()));
     };
     let description = tool["description"].as_str().unwrap_or_default();
     let Some(arguments) = parse(name, description, &tool["inputSchema"], line)? else { return Ok(None) };
     let arguments: Value = serde_json::from_str(&arguments)?;
     let result = remote.request("tools/call", Some(name), json!({ "name": name, "arguments": arguments })).await?;
-    Ok(Some(ToolResult {
-        text: result["content"][0]["text"].as_str().unwrap_or_default().to_owned(),
-        structured: result["structuredContent"].to_string(),
-        is_error: result["isError"] == true,
-    }))
+    let text = result["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+    Ok(Some(ToolResult::new(text, result["structuredContent"].to_string(), result["isError"] == true)))
 }
 
-struct Remote {
+/// Whose call it is, where keys are needed.
+pub(super) fn key() -> Option<String> {
+    std::env::var("WEIR_KEY").ok().filter(|key| !key.is_empty())
+}
+
+/// An MCP endpoint somewhere, in the modern era.
+pub(super) struct Remote {
     client: reqwest::Client,
     url: String,
 }
 
 impl Remote {
-    fn new(url: &str) -> anyhow::Result<Self> {
+    pub(super) fn new(url: &str) -> anyhow::Result<Self> {
         weir_connections::http::install_tls();
         Ok(Self { client: reqwest::Client::builder().build()?, url: url.to_owned() })
+    }
+
+    /// Every tool the endpoint lists.
+    pub(super) async fn tools(&self) -> anyhow::Result<Vec<Value>> {
+        const TOOLS_MAX: usize = 100_000;
+        let mut cursor = Value::Null;
+        let mut tools = Vec::new();
+        loop {
+            let params = if cursor.is_null() { json!({}) } else { json!({ "cursor": cursor }) };
+            let mut page = self.request("tools/list", None, params).await?;
+            let Value::Array(listed) = page["tools"].take() else { anyhow::bail!("the endpoint lists no tools") };
+            tools.extend(listed);
+            cursor = page["nextCursor"].take();
+            if cursor.is_null() || tools.len() > TOOLS_MAX {
+                return Ok(tools);
+            }
+        }
     }
 
     async fn request(&self, method: &str, name: Option<&str>, mut params: Value) -> anyhow::Result<Value> {
@@ -170,6 +185,9 @@ impl Remote {
             .header("mcp-method", method);
         if let Some(name) = name {
             request = request.header("mcp-name", name);
+        }
+        if let Some(key) = key() {
+            request = request.bearer_auth(key);
         }
         let response =
             request.body(body.to_string()).send().await.with_context(|| format!("{} cannot be reached", self.url))?;

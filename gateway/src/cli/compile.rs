@@ -10,7 +10,7 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
-use weir_contracts::{Problem, Shape, compile, form};
+use weir_contracts::{Contract, Problem, Shape, compile, form};
 
 use super::{Done, Failure, Settings, block_on, start};
 use crate::registry::{self, Describe};
@@ -19,12 +19,19 @@ use crate::registry::{self, Describe};
 pub(super) struct Compile {
     /// A contract, a form or a list of forms, JSON or YAML; `-` for stdin
     file: PathBuf,
-    /// The shape of a collection, instead of asking its source: COLLECTION=SHAPE.json
-    #[arg(long, value_name = "COLLECTION=FILE")]
-    shape: Vec<String>,
     /// Problems as JSON on stdout
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    shapes: Shapes,
+}
+
+/// Where the shapes of collections come from.
+#[derive(Args)]
+pub(super) struct Shapes {
+    /// The shape of a collection, instead of asking its source: COLLECTION=SHAPE.json
+    #[arg(long, value_name = "COLLECTION=FILE")]
+    shape: Vec<String>,
     #[command(flatten)]
     settings: Settings,
 }
@@ -48,15 +55,21 @@ impl Compile {
         let file = self.file.display().to_string();
         let text =
             read(&self.file).map_err(|error| Failure::Problems(vec![Problem::new(&file, "", format!("{error:#}"))]))?;
-        let source = form::read(&file, &text)?;
+        Ok(compile::document(&self.shapes.contract(&file, &text)?))
+    }
+}
+
+impl Shapes {
+    /// Compiles the text of a contract, with the shapes given and those of a configuration that can be asked.
+    pub(super) fn contract(&self, file: &str, text: &str) -> Result<Contract, Failure> {
+        let source = form::read(file, text)?;
         let mut shapes = self.shapes()?;
         let missing: Vec<&form::Collection> =
             source.collections.iter().filter(|collection| !shapes.contains_key(&collection.name)).collect();
         if !missing.is_empty() && self.settings.present() {
             shapes.extend(block_on(self.describe(&source, &missing))??);
         }
-        let contract = compile::compile(&source, &shapes)?;
-        Ok(compile::document(&contract))
+        Ok(compile::compile(&source, &shapes)?)
     }
 
     fn shapes(&self) -> Result<BTreeMap<String, Shape>, Failure> {
@@ -83,7 +96,7 @@ impl Compile {
         source: &form::Source,
         missing: &[&form::Collection],
     ) -> Result<BTreeMap<String, Shape>, Failure> {
-        let started = start::gateway(self.settings.config()?).await?;
+        let started = start::gateway(self.settings.config()?, None).await?;
         let mut shapes = BTreeMap::new();
         let mut problems = Vec::new();
         for collection in missing {

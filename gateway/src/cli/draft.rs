@@ -63,7 +63,7 @@ impl Draft {
     pub(super) fn run(self) -> Done {
         let (config, source, snippet) = self.source()?;
         let drafted = block_on(async {
-            let started = start::gateway(config).await?;
+            let started = start::gateway(config, None).await?;
             look(&started.gateway, &source).await
         })??;
         print!("{}", drafted.contract);

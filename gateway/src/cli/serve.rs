@@ -49,17 +49,24 @@ impl Serve {
         match config.http.listen.or_else(|| (terminal || self.file.is_some()).then_some(DEFAULT_LISTEN)) {
             Some(listen) => block_on(async {
                 config.http.listen = Some(listen);
-                let started = start(config, self.file.as_deref()).await?;
+                let started = start(config, self.file.as_deref(), "serve").await?;
                 let listener = tokio::net::TcpListener::bind(listen)
                     .await
                     .map_err(|error| anyhow::anyhow!("cannot listen on {listen}: {error}"))?;
                 let address = listener.local_addr()?;
+                let admin = match self.file {
+                    None => start::admin(&started).await?,
+                    Some(_) => None,
+                };
                 let snapshot = started.gateway.snapshot();
                 tracing::info!(tools = snapshot.catalogue.len(), "listening on http://{address}/mcp");
                 if terminal || self.file.is_some() {
                     eprint!("{}", clients::http("weir", &format!("http://{address}/mcp")));
                 }
                 transport::http::serve(started.gateway.clone(), listener, stopped()).await?;
+                if let Some(admin) = admin {
+                    admin.end().await;
+                }
                 Ok(ExitCode::SUCCESS)
             })?,
             None => stdio(config, self.file),
@@ -79,8 +86,10 @@ impl Stdio {
 
 fn stdio(config: crate::config::Config, file: Option<PathBuf>) -> Done {
     let done = block_on(async {
-        let started = start(config, file.as_deref()).await?;
-        transport::stdio::serve(started.gateway.clone(), tokio::io::stdin(), tokio::io::stdout()).await?;
+        let started = start(config, file.as_deref(), "stdio").await?;
+        let key = super::call::key();
+        let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
+        transport::stdio::serve(started.gateway.clone(), key, stdin, stdout, stopped()).await?;
         Ok(ExitCode::SUCCESS)
     })?;
     // A read of stdin cannot be taken back: the runtime would wait for one more line.
@@ -93,8 +102,9 @@ fn stdio(config: crate::config::Config, file: Option<PathBuf>) -> Done {
 async fn start(
     config: crate::config::Config,
     file: Option<&std::path::Path>,
+    process: &str,
 ) -> Result<start::Started, super::Failure> {
-    let started = start::gateway(config).await?;
+    let started = start::gateway(config, Some(process)).await?;
     match file {
         Some(file) => draft::serve_file(&started, file).await?,
         None => start::contracts(&started).await?,

@@ -3,25 +3,32 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context as _;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use weir_connections::Connections;
 use weir_contracts::Problem;
 use weir_plugin_host::{Host, HostConfig};
+use weir_state::State;
 
 use super::{Failure, Settings};
 use crate::{
+    admin,
     call::cursor::Cursors,
     config::{self, Config},
     gateway::Gateway,
+    identity::Identities,
     registry::{self, Registry},
-    telemetry,
+    telemetry::{self, Audit},
 };
 
 pub(super) struct Started {
     pub gateway: Arc<Gateway>,
     pub registry: Arc<Registry>,
+    pub state: Arc<State>,
 }
 
 impl Settings {
@@ -57,8 +64,9 @@ impl Settings {
     }
 }
 
-/// Everything but the contracts. Plugins that do not load are reported and left out.
-pub(super) async fn gateway(config: Config) -> Result<Started, Failure> {
+/// Everything but the contracts. Plugins that do not load are reported and left out. `process`: what this process does,
+/// for the audit trail; without it nothing is called and nothing recorded.
+pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Started, Failure> {
     telemetry::start(&config.log);
     let connections = Connections::new(&config.connections, &config.base).map_err(|problems| {
         let place = |name: &str| format!("/connections/{name}");
@@ -82,8 +90,14 @@ pub(super) async fn gateway(config: Config) -> Result<Started, Failure> {
         Arc::new(connections),
     )?;
     let cursors = Cursors::open(state).with_context(|| format!("the state folder {}", state.display()))?;
+    let audit = match process {
+        Some(process) => Audit::open(state, process, &config.audit)?,
+        None => Audit::none(),
+    };
+    let state = Arc::new(State::open(state).await.map_err(anyhow::Error::from)?);
+    let identities = Identities::new(&state.keys().await.map_err(anyhow::Error::from)?, config.identity.required);
     let host = Arc::new(host);
-    let gateway = Arc::new(Gateway::new(config, host.clone(), cursors));
+    let gateway = Arc::new(Gateway::new(config, host.clone(), cursors, identities, audit));
     let weak = Arc::downgrade(&gateway); // the gateway owns the host
     let in_use =
         move |adapter: &str| weak.upgrade().map_or_else(Vec::new, |gateway| registry::in_use(&gateway, adapter));
@@ -91,8 +105,8 @@ pub(super) async fn gateway(config: Config) -> Result<Started, Failure> {
     for report in host.load_all().await {
         report_load(&report);
     }
-    let registry = Arc::new(Registry::new(gateway.clone()));
-    Ok(Started { gateway, registry })
+    let registry = Arc::new(Registry::new(gateway.clone(), state.clone()));
+    Ok(Started { gateway, registry, state })
 }
 
 /// The contracts of the folder; refused when any file is wrong, so that a bad edit is seen at start.
@@ -104,11 +118,76 @@ pub(super) async fn contracts(started: &Started) -> Result<(), Failure> {
     for (path, why) in &report.waiting {
         tracing::warn!("waiting: {}: {why}", path.display());
     }
+    for held in &report.held {
+        tracing::warn!("held: {}", held.line());
+    }
     Ok(())
+}
+
+/// The admin API beside a gateway.
+pub(super) struct AdminServer {
+    ending: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl AdminServer {
+    /// Open requests are answered first.
+    pub(super) async fn end(self) {
+        self.ending.cancel();
+        let _ = self.task.await;
+    }
+}
+
+/// Starts the admin API where it is enabled; makes the first admin key where there is none.
+pub(super) async fn admin(started: &Started) -> Result<Option<AdminServer>, Failure> {
+    let config = started.gateway.config();
+    if !config.admin.enabled {
+        return Ok(None);
+    }
+    let folder = &config.folders.state;
+    admin::first_key(&started.state, folder).await?;
+    let listen = config.admin.listen;
+    let listener = tokio::net::TcpListener::bind(listen)
+        .await
+        .with_context(|| format!("the admin API cannot listen on {listen} ([admin] listen)"))?;
+    let address = listener.local_addr()?;
+    admin::announce(folder, address)?;
+    tracing::info!("admin API on http://{address}");
+    let shared = Arc::new(admin::Admin {
+        gateway: started.gateway.clone(),
+        registry: started.registry.clone(),
+        state: started.state.clone(),
+    });
+    let ending = CancellationToken::new();
+    let task = tokio::spawn(admin::serve(shared, listener, ending.clone().cancelled_owned()));
+    Ok(Some(AdminServer { ending, task }))
+}
+
+/// What other processes changed is taken over within this time.
+const STATE_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Keys that any process made or revoked.
+async fn follow(gateway: Arc<Gateway>, state: Arc<State>) {
+    let mut seen = None;
+    loop {
+        let taken = async {
+            let generation = state.generation().await?;
+            if seen != Some(generation) {
+                gateway.identities().replace(&state.keys().await?);
+                seen = Some(generation);
+            }
+            Ok::<(), weir_state::StateError>(())
+        };
+        if let Err(error) = taken.await {
+            tracing::error!(%error, "the state cannot be read: keys stay as they were");
+        }
+        tokio::time::sleep(STATE_INTERVAL).await;
+    }
 }
 
 /// Follows plugins and, where contracts come from files, those, while the process serves.
 pub(super) fn watch(started: &Started, files: bool) {
+    tokio::spawn(follow(started.gateway.clone(), started.state.clone()));
     let host = started.gateway.host().clone();
     tokio::spawn(async move { host.watch(|report| report_load(&report)).await });
     if files {

@@ -33,6 +33,9 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
             cache: folders.cache.map(|folder| base.join(folder)),
         },
         http: reader.section(&mut table, "http"),
+        identity: reader.section(&mut table, "identity"),
+        admin: reader.section(&mut table, "admin"),
+        audit: reader.section(&mut table, "audit"),
         limits: reader.section(&mut table, "limits"),
         log: reader.section(&mut table, "log"),
         connections: reader.named(&mut table, "connections"),
@@ -43,7 +46,7 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
         reader.problem(
             format!("/{key}"),
             format!("unknown key `{key}`"),
-            "known are folders, http, limits, log, connections and plugins",
+            "known are folders, http, identity, admin, audit, limits, log, connections and plugins",
         );
     }
     reader.bounds(&config);
@@ -138,11 +141,12 @@ impl Reader<'_> {
     fn bounds(&mut self, config: &Config) {
         if let Some(listen) = config.http.listen
             && !listen.ip().is_loopback()
+            && !config.identity.required
         {
             self.problem(
                 "/http/listen".into(),
-                format!("{listen} is not a loopback address, and no keys are defined: anyone could call every tool"),
-                "listen on 127.0.0.1 and put a proxy with its own access control in front",
+                format!("{listen} is not a loopback address, and without a key anyone could call every tool"),
+                "set `required = true` under [identity], and make a key for each agent with `weir keys create`",
             );
         }
         for (place, value) in [
@@ -151,6 +155,8 @@ impl Reader<'_> {
             ("/http/page_size", config.http.page_size),
             ("/http/sessions_max", config.http.sessions_max),
             ("/http/streams_max", config.http.streams_max),
+            ("/audit/fsync_interval_ms", usize::try_from(config.audit.fsync_interval_ms).unwrap_or(usize::MAX)),
+            ("/audit/segment_max_bytes", usize::try_from(config.audit.segment_max_bytes).unwrap_or(usize::MAX)),
             ("/limits/in_flight_max", config.limits.in_flight_max),
             ("/limits/timeout_ms", usize::try_from(config.limits.timeout_ms).unwrap_or(usize::MAX)),
         ] {

@@ -8,8 +8,14 @@ use weir_plugin_host::Progress;
 use super::{Place, Request, list};
 use crate::{
     call::{CallOutcome, CallRequest, ToolResult, call_tool},
+    catalogue::Listing,
     wire::{Id, ResultWriter, RpcError, Version, error_answer, raw, write_string},
 };
+
+/// The call's receipt, in `_meta`.
+const RECEIPT: &str = "dev.weir/receipt";
+/// There where a write was done and could not be recorded.
+const AUDIT: &str = "dev.weir/audit";
 
 /// A call that has been read and not started.
 #[derive(Clone, Debug)]
@@ -59,6 +65,8 @@ impl<'a> Call<'a> {
             progress,
             cancel: cancel.clone(),
             trace: self.trace.as_deref(),
+            transport: place.transport,
+            protocol: self.version.as_str(),
             timeout: None,
         };
         let outcome = call_tool(&place.gateway, &place.caller, request).await;
@@ -69,6 +77,31 @@ impl<'a> Call<'a> {
             CallOutcome::UnknownTool => error_answer(Some(&self.id), &RpcError::unknown_tool(&self.tool)),
             CallOutcome::Complete(result) => self.answer(place, &result),
         })
+    }
+
+    /// `_meta`: the proof that the call is recorded, and what every modern result carries.
+    fn meta(&self, answer: &mut ResultWriter, listing: Option<&Listing>, result: &ToolResult) {
+        let mut parts = Vec::new();
+        if let Some(receipt) = &result.receipt {
+            parts.push((RECEIPT, receipt.as_str()));
+        }
+        if result.unrecorded {
+            parts.push((AUDIT, "not recorded"));
+        }
+        if parts.is_empty() && listing.is_none() {
+            return;
+        }
+        let meta = answer.member("_meta");
+        meta.push(b'{');
+        for (key, value) in parts {
+            // Neither needs an escape: digits, letters, `:` and `-`.
+            meta.extend_from_slice(format!("\"{key}\":\"{value}\",").as_bytes());
+        }
+        match listing {
+            Some(listing) => list::write_server_member(meta, &listing.server),
+            None => drop(meta.pop()),
+        }
+        meta.push(b'}');
     }
 
     pub fn into_owned(self) -> Call<'static> {
@@ -102,11 +135,8 @@ impl<'a> Call<'a> {
             };
         }
         answer.json("isError", if result.is_error { "true" } else { "false" });
-        if self.version.is_modern()
-            && let Ok(listing) = place.listing(&place.gateway.snapshot())
-        {
-            list::write_server(&mut answer, &listing.server);
-        }
+        let listing = self.version.is_modern().then(|| place.listing().ok()).flatten();
+        self.meta(&mut answer, listing.as_deref(), result);
         answer.finish()
     }
 }

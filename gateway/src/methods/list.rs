@@ -33,19 +33,26 @@ pub(super) fn answer(place: &Place, listing: &Listing, request: &Request<'_>) ->
     Ok(result.finish())
 }
 
-/// Everyone sees the same lists until identities narrow them.
+/// What a key shows is for its agent alone.
 pub(super) fn write_cache(result: &mut ResultWriter, place: &Place) {
-    result.json("ttlMs", &place.gateway.config().http.list_ttl_ms.to_string()).string("cacheScope", "public");
+    let scope = if place.caller.key.is_some() { "private" } else { "public" };
+    result.json("ttlMs", &place.gateway.config().http.list_ttl_ms.to_string()).string("cacheScope", scope);
 }
 
 /// `_meta` with the endpoint's `serverInfo`, as on every modern result.
 pub(super) fn write_server(result: &mut ResultWriter, server: &ServerInfo) {
     let meta = result.member("_meta");
-    meta.extend_from_slice(b"{\"");
+    meta.push(b'{');
+    write_server_member(meta, server);
+    meta.push(b'}');
+}
+
+/// The one member of it, for a `_meta` that has others.
+pub(super) fn write_server_member(meta: &mut Vec<u8>, server: &ServerInfo) {
+    meta.push(b'"');
     meta.extend_from_slice(key::SERVER_INFO.as_bytes());
     meta.extend_from_slice(b"\":");
     write_server_info(meta, server, true);
-    meta.push(b'}');
 }
 
 fn shape(version: Version) -> ListShape {

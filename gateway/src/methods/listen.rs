@@ -22,6 +22,7 @@ pub struct Subscription {
     tools: bool,
     changes: ListChanges,
     ending: CancellationToken,
+    revoked: CancellationToken,
     next: Next,
     _room: OwnedSemaphorePermit,
 }
@@ -57,6 +58,7 @@ impl Subscriptions {
             tools,
             changes: ListChanges::new(Arc::new(place.clone())),
             ending: self.ending.clone(),
+            revoked: place.caller.revoked(),
             next: Next::Acknowledge,
             _room: self.admit()?,
         })
@@ -85,6 +87,7 @@ impl Subscription {
                 tokio::select! {
                     biased;
                     () = self.ending.cancelled() => {}
+                    () = self.revoked.cancelled() => {}
                     () = changed => return Some(self.notify()),
                 }
                 self.next = Next::Nothing;

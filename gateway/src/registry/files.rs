@@ -49,3 +49,9 @@ pub(super) fn read(path: &Path) -> Result<String, Problem> {
     }
     std::fs::read_to_string(path).map_err(|error| problem(format!("cannot be read: {error}")))
 }
+
+/// The lock beside a contract file: `NAME.lock.json`, by the contract's name.
+pub(super) fn lock_text(path: &Path, name: &str) -> Option<(std::path::PathBuf, Result<String, Problem>)> {
+    let lock = path.with_file_name(format!("{name}.lock.json"));
+    lock.exists().then(|| (lock.clone(), read(&lock)))
+}

@@ -2,7 +2,7 @@
 
 mod access;
 mod body;
-mod connections;
+pub(crate) mod connections;
 mod legacy;
 mod modern;
 mod reply;
@@ -12,12 +12,13 @@ use std::{future::Future, sync::Arc, time::Duration};
 use axum::{
     Router,
     extract::{Path, Request, State},
-    http::{HeaderMap, Method, request::Parts},
+    http::{HeaderMap, HeaderValue, Method, header::AUTHORIZATION, request::Parts},
     response::Response,
     routing::{any, get},
 };
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use weir_audit::RefusedWhat;
 
 use self::access::Access;
 use crate::{
@@ -28,7 +29,7 @@ use crate::{
         sessions::{SessionId, Sessions},
     },
     gateway::Gateway,
-    identity,
+    identity::Credential,
     methods::{Place, Subscriptions},
     wire::{Body, Malformed, Message, Params, RpcError},
 };
@@ -98,11 +99,22 @@ async fn answer(server: &Arc<Server>, endpoint: Option<Arc<str>>, request: Reque
     let mut response = match head.method {
         Method::OPTIONS => access::preflight(&head.headers, origin.is_some()),
         Method::POST | Method::GET | Method::DELETE => {
-            let place = Place { gateway: server.gateway.clone(), caller: identity::resolve(), endpoint };
-            match head.method {
-                Method::POST => post(server, place, &head, body).await,
-                Method::GET => legacy::get(server, place, &head.headers),
-                _ => legacy::delete(server, &place, &head.headers),
+            let authorization = head.headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes);
+            match server.gateway.identities().resolve(Credential::of_header(authorization)) {
+                Err(refused) => {
+                    let place = format!("/mcp{}", endpoint.map_or_else(String::new, |contract| format!("/{contract}")));
+                    let reason = refused.to_string();
+                    server.gateway.audit().refused(RefusedWhat::Identity, &place, None, &reason);
+                    reply::unauthorized(refused)
+                }
+                Ok(caller) => {
+                    let place = Place { gateway: server.gateway.clone(), caller, endpoint, transport: "http" };
+                    match head.method {
+                        Method::POST => post(server, place, &head, body).await,
+                        Method::GET => legacy::get(server, place, &head.headers),
+                        _ => legacy::delete(server, &place, &head.headers),
+                    }
+                }
             }
         }
         _ => reply::not_allowed("GET, POST, DELETE, OPTIONS"),

@@ -24,7 +24,7 @@ use crate::{
         modern,
     },
     gateway::Gateway,
-    identity,
+    identity::{Caller, Credential},
     methods::{self, Call, LIST_CHANGED, ListChanges, Method, Place, Reply, Subscription, Subscriptions},
     wire::{Body, Id, Malformed, Message, Params, RpcError, Version, error_answer, notification},
 };
@@ -38,13 +38,18 @@ const GRACE: Duration = Duration::from_millis(1500);
 /// And then what is left to write may still be written.
 const FLUSH_MAX: Duration = Duration::from_millis(500);
 
-/// Serves until the end of `stdin`. Calls in flight then have a moment to finish and are cancelled after it; writes that
-/// a source has been handed run to their end.
+/// Serves until the end of `stdin` or `shutdown`. Calls in flight then have a moment to finish and are cancelled after
+/// it; writes that a source has been handed run to their end. `key`: whose messages these are, asked anew for each.
 pub async fn serve(
     gateway: Arc<Gateway>,
+    key: Option<String>,
     stdin: impl AsyncRead + Unpin,
     stdout: impl AsyncWrite + Unpin + Send + 'static,
+    shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
+    let caller = gateway.identities().resolve(credential(key.as_deref()));
+    let caller = caller.map_err(|refused| anyhow::anyhow!("{}", refused.message()))?;
+    let mut shutdown = std::pin::pin!(shutdown);
     let (out, messages) = mpsc::channel(WAITING_MAX);
     let gone = CancellationToken::new();
     let writer = {
@@ -60,7 +65,8 @@ pub async fn serve(
     let mut lines = Lines::new(stdin, http.body_max_bytes);
     let mut connection = Connection {
         subscriptions: Subscriptions::new(http.streams_max, ending.clone()),
-        place: Place { gateway: gateway.clone(), caller: identity::resolve(), endpoint: None },
+        place: Place { gateway: gateway.clone(), caller, endpoint: None, transport: "stdio" },
+        key,
         calls: Cancellations::default(),
         tasks: TaskTracker::new(),
         gone: gone.clone(),
@@ -72,6 +78,7 @@ pub async fn serve(
         let line = tokio::select! {
             biased;
             () = gone.cancelled() => break Ok(()),
+            () = &mut shutdown => break Ok(()),
             line = lines.next() => line,
         };
         match line {
@@ -104,8 +111,13 @@ async fn write(mut stdout: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver
     Ok(())
 }
 
+fn credential(key: Option<&str>) -> Credential<'_> {
+    key.map_or(Credential::None, Credential::Key)
+}
+
 struct Connection {
     place: Place,
+    key: Option<String>,
     calls: Cancellations<Box<str>>,
     subscriptions: Subscriptions,
     tasks: TaskTracker,
@@ -160,6 +172,7 @@ impl Connection {
     }
 
     fn reply<'a>(&mut self, id: &Id<'a>, method: &str, params: Option<&'a RawValue>) -> Result<Reply<'a>, RpcError> {
+        self.place.caller = self.caller()?;
         let params = Params::read(params)?;
         let meta = params.meta()?;
         let request = match Era::of(method, &meta, None)? {
@@ -173,6 +186,12 @@ impl Connection {
             }
         }
         methods::answer(&self.place, &self.subscriptions, request)
+    }
+
+    /// As the key is now: it may have been revoked since the last message.
+    fn caller(&self) -> Result<Caller, RpcError> {
+        let resolved = self.place.gateway.identities().resolve(credential(self.key.as_deref()));
+        resolved.map_err(|refused| RpcError::unauthorized(refused.message()))
     }
 
     /// `notifications/cancelled` is of both eras here: it ends calls and subscriptions.
@@ -217,11 +236,13 @@ impl Connection {
         self.watching = Watching::Yes;
         let mut changes = ListChanges::new(Arc::new(self.place.clone()));
         let (out, ending) = (self.out.clone(), self.subscriptions.ending().clone());
+        let revoked = self.place.caller.revoked();
         self.tasks.spawn(async move {
             loop {
                 tokio::select! {
                     biased;
                     () = ending.cancelled() => break,
+                    () = revoked.cancelled() => break,
                     () = changes.changed() => {}
                 }
                 if out.send(notification(LIST_CHANGED, None)).await.is_err() {

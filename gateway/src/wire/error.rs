@@ -12,6 +12,7 @@ pub struct RpcError {
     pub message: Cow<'static, str>,
     /// JSON.
     pub data: Option<String>,
+    pub retry_after_s: Option<u32>,
 }
 
 impl RpcError {
@@ -27,6 +28,18 @@ impl RpcError {
     /// The same at another HTTP status: 403, 405, 413, 415 …
     pub fn refused(status: u16, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(-32600, status, message)
+    }
+
+    /// Nobody is known by that key.
+    pub fn unauthorized(message: &'static str) -> Self {
+        Self::refused(401, message)
+    }
+
+    /// `data` says when to come back, as a call's result does.
+    pub fn rate_limited(retry_after_ms: u32) -> Self {
+        let data = format!(r#"{{"code":"rate_limited","retry_after_ms":{retry_after_ms}}}"#);
+        let seconds = retry_after_ms.div_ceil(1000);
+        Self { data: Some(data), retry_after_s: Some(seconds), ..Self::refused(429, "you are asking too often") }
     }
 
     /// A modern client tells a modern server by this 404 with a body; legacy errors of methods ride on 200.
@@ -65,7 +78,7 @@ impl RpcError {
     }
 
     fn new(code: i32, status: u16, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, status, message: message.into(), data: None }
+        Self { code, status, message: message.into(), data: None, retry_after_s: None }
     }
 }
 

@@ -20,7 +20,7 @@ const HEAD_MAX: Duration = Duration::from_secs(60);
 const DRAIN_MAX: Duration = Duration::from_secs(60);
 
 /// Accepts until `shutdown`, then sets `ending` and returns when the connections have ended.
-pub(super) async fn serve(
+pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
     connections_max: usize,

@@ -139,15 +139,17 @@ pub(super) fn get(server: &Arc<Server>, place: Place, headers: &HeaderMap) -> Re
         Err(error) => return reply::refusal(&RpcError { status: 503, ..error }),
     };
     let ended = session.take_stream();
+    let revoked = place.caller.revoked();
     let changes = ListChanges::new(Arc::new(place));
-    let state = (server.clone(), session, changes, ended, reply::keep_alive(), room);
+    let state = (server.clone(), session, changes, [ended, revoked], reply::keep_alive(), room);
     // The comment sends the headers on their way.
     let opening = stream::iter([Ok(reply::comment())]);
     reply::events(opening.chain(stream::unfold(state, async |mut state| {
-        let (server, session, changes, ended, keep_alive, _) = &mut state;
+        let (server, session, changes, [ended, revoked], keep_alive, _) = &mut state;
         let bytes = tokio::select! {
             biased;
             () = ended.cancelled() => return None,
+            () = revoked.cancelled() => return None,
             () = server.subscriptions.ending().cancelled() => return None,
             () = changes.changed() => reply::frame([wire::notification(LIST_CHANGED, None)]),
             _ = keep_alive.tick() => reply::comment(),

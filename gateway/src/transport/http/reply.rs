@@ -11,6 +11,7 @@ use futures::{Stream, StreamExt as _, future::BoxFuture, stream};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::{
+    identity::Refused,
     methods::ProgressUpdates,
     wire::{Id, RpcError, error_answer, error_without_id},
 };
@@ -27,7 +28,11 @@ pub(super) fn json(status: u16, body: Vec<u8>) -> Response {
 
 /// An error in answer to a message.
 pub(super) fn error(id: Option<&Id<'_>>, error: &RpcError) -> Response {
-    json(error.status, error_answer(id, error))
+    let mut response = json(error.status, error_answer(id, error));
+    if let Some(seconds) = error.retry_after_s {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
 }
 
 /// An error before there was a message.
@@ -37,6 +42,17 @@ pub(super) fn refusal(error: &RpcError) -> Response {
         // The rest of the body is not waited for.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
+    response
+}
+
+/// Nobody is known by the key, or there was none.
+pub(super) fn unauthorized(refused: Refused) -> Response {
+    let mut response = refusal(&RpcError::unauthorized(refused.message()));
+    let challenge = match refused {
+        Refused::Missing => HeaderValue::from_static("Bearer realm=\"weir\""),
+        _ => HeaderValue::from_static("Bearer realm=\"weir\", error=\"invalid_token\""),
+    };
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     response
 }
 

@@ -1,0 +1,159 @@
+//! The admin API: its own listener, its own keys with roles, one OpenAPI document made from these handlers.
+
+mod admins;
+mod contracts;
+mod keys;
+mod problem;
+mod staff;
+
+use std::{future::Future, io::Write as _, net::SocketAddr, os::unix::fs::OpenOptionsExt as _, path::Path, sync::Arc};
+
+use anyhow::Context as _;
+use axum::{Json, Router, extract::State as Shared, response::IntoResponse as _, routing::get};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use utoipa::{
+    Modify, OpenApi,
+    openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+};
+use utoipa_axum::{router::OpenApiRouter, routes};
+use weir_state::{AdminRow, State};
+
+pub use self::problem::Refusal;
+use crate::{
+    gateway::Gateway,
+    identity::{Kind, Minted, now_ms},
+    registry::Registry,
+    transport::http::connections,
+};
+
+/// The first admin key, in the state folder; readable by its owner alone.
+pub const TOKEN_FILE: &str = "admin.token";
+/// Where the admin API of a running gateway listens, in the state folder.
+pub const ADDRESS_FILE: &str = "admin.url";
+/// Requests of admins are few; this bounds those of anybody else.
+const CONNECTIONS_MAX: usize = 64;
+
+/// What all handlers share.
+pub struct Admin {
+    pub gateway: Arc<Gateway>,
+    pub registry: Arc<Registry>,
+    pub state: Arc<State>,
+}
+
+type Ask = Shared<Arc<Admin>>;
+/// What a handler answers.
+type Answer<T> = Result<T, Refusal>;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Weir admin API",
+        description = "Contracts behind their gate, keys, plugins and the audit trail of one gateway. Every request \
+                       carries `Authorization: Bearer weiradm_…`; roles are viewer, editor and operator, each may what \
+                       the one before it may. Errors are RFC 9457 problem documents."
+    ),
+    modifiers(&Bearer),
+    security(("admin_key" = []))
+)]
+struct Document;
+
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("weiradm_<id>_<secret>").build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("admin_key", SecurityScheme::Http(scheme));
+    }
+}
+
+/// The routes, and the document that describes them.
+fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(keys::list, keys::create))
+        .routes(routes!(keys::revoke))
+        .routes(routes!(admins::list, admins::create))
+        .routes(routes!(admins::revoke))
+        .routes(routes!(contracts::list, contracts::submit))
+        .routes(routes!(contracts::show))
+        .routes(routes!(contracts::version))
+        .routes(routes!(contracts::compare))
+        .routes(routes!(contracts::roll_back))
+        .routes(routes!(contracts::retire))
+        .routes(routes!(contracts::drafts))
+        .routes(routes!(contracts::draft))
+        .routes(routes!(contracts::publish))
+        .routes(routes!(contracts::discard))
+        .split_for_parts()
+}
+
+/// The OpenAPI 3.1 document.
+pub fn document() -> utoipa::openapi::OpenApi {
+    routes().1
+}
+
+/// Serves until `shutdown`.
+pub async fn serve(admin: Arc<Admin>, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+    let (router, document) = routes();
+    let document = Arc::new(document);
+    let router = router
+        .route("/openapi.json", get(async move || Json(document.as_ref().clone())))
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(ready))
+        .fallback(async || Refusal::not_found("route").into_response())
+        .method_not_allowed_fallback(async || Refusal::method().into_response())
+        .with_state(admin);
+    connections::serve(listener, router, CONNECTIONS_MAX, shutdown, &CancellationToken::new()).await;
+}
+
+/// Ready: the state can be read and written records are kept.
+async fn ready(Shared(admin): Ask) -> axum::response::Response {
+    match admin.state.is_healthy().await {
+        true => "ready\n".into_response(),
+        false => Refusal::unavailable("the state cannot be read").into_response(),
+    }
+}
+
+/// Makes the first admin key where none was ever made. It is in the file, which only its owner can read, before it is
+/// valid: who is killed in between goes on at the next start.
+pub async fn first_key(state: &State, folder: &Path) -> anyhow::Result<()> {
+    if !state.admins().await?.is_empty() {
+        return Ok(());
+    }
+    let path = folder.join(TOKEN_FILE);
+    let failed = || format!("the first admin key in {}", path.display());
+    if !path.exists() {
+        let minted = Minted::new(Kind::Admin).map_err(|error| anyhow::anyhow!("no random number: {error}"))?;
+        // Of several processes starting at once, one links its file into place.
+        let fresh = folder.join(format!(".{TOKEN_FILE}.{}", std::process::id()));
+        let file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh);
+        file.and_then(|mut file| file.write_all(minted.text.as_bytes())).with_context(failed)?;
+        let linked = std::fs::hard_link(&fresh, &path);
+        std::fs::remove_file(&fresh).with_context(failed)?;
+        linked.or_else(|error| if path.exists() { Ok(()) } else { Err(error) }).with_context(failed)?;
+    }
+    let text = std::fs::read_to_string(&path).with_context(failed)?;
+    let minted = Minted::read(text.trim(), Kind::Admin);
+    let minted = minted.with_context(|| format!("{} holds no admin key: delete it", path.display()))?;
+    let row = AdminRow {
+        id: minted.id,
+        secret_hash: minted.hash.to_vec(),
+        name: "first".into(),
+        role: "operator".into(),
+        created_ms: now_ms(),
+        created_by: "start".into(),
+        revoked_ms: None,
+    };
+    if state.add_first_admin(&row).await? {
+        tracing::info!("the first admin key is in {}", path.display());
+    }
+    Ok(())
+}
+
+/// So that the command line on the same machine finds this gateway.
+pub fn announce(folder: &Path, address: SocketAddr) -> std::io::Result<()> {
+    let fresh = folder.join(format!(".{ADDRESS_FILE}.{}", std::process::id()));
+    std::fs::write(&fresh, format!("http://{address}"))?;
+    std::fs::rename(fresh, folder.join(ADDRESS_FILE))
+}

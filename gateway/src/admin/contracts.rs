@@ -1,0 +1,444 @@
+//! Contracts: submit → draft with its report → publish, roll back, retire.
+
+use std::collections::BTreeMap;
+
+use axum::{Json, extract::State as Shared, http::StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+use weir_contracts::{Contract, compiled_document, diff::diff, form};
+use weir_state::{DraftRow, VersionRow};
+
+use super::{
+    Answer, Ask, Refusal,
+    problem::{Asked, At, Body},
+    staff::Staff,
+};
+use crate::registry::{
+    Uncompiled,
+    gate::{Approval, Held, Origin, Role, Submission, Verdict},
+};
+
+const DRAFTS_MAX: u32 = 200;
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct ContractView {
+    name: String,
+    /// `file` or `api`: where it is changed.
+    origin: &'static str,
+    /// Null: retired.
+    version: Option<String>,
+    /// Moves with every change of what is live.
+    revision: i64,
+    tools: Vec<String>,
+    /// Drafts that wait for someone.
+    pending: Vec<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct ContractDetail {
+    name: String,
+    /// Null: retired.
+    version: Option<String>,
+    /// The compiled document, as `weir compile` prints it.
+    #[schema(value_type = Option<Object>)]
+    document: Option<Value>,
+    /// The form it was compiled from.
+    source: Option<String>,
+    /// Oldest first.
+    versions: Vec<VersionView>,
+    drafts: Vec<DraftView>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct VersionView {
+    version: String,
+    /// How it differed from the one before; `first` where there was none.
+    class: String,
+    fingerprint: String,
+    published_ms: i64,
+    published_by: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct VersionDetail {
+    #[serde(flatten)]
+    view: VersionView,
+    #[schema(value_type = Object)]
+    document: Value,
+    source: String,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct DraftView {
+    id: String,
+    contract: String,
+    /// The live version it was compared with.
+    base: Option<String>,
+    /// What it would become; null: the contract would be retired.
+    version: Option<String>,
+    class: String,
+    fingerprint: String,
+    /// Who may publish it; null where it is decided.
+    needs: Option<Role>,
+    /// `pending`, `published`, `discarded` or `superseded`.
+    status: String,
+    created_ms: i64,
+    created_by: String,
+    decided_ms: Option<i64>,
+    decided_by: Option<String>,
+    /// The difference: `{class, breaking, fingerprint, items}`.
+    #[schema(value_type = Object)]
+    report: Value,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewContract {
+    /// The contract file, YAML or JSON.
+    #[schema(min_length = 1, max_length = 1048576)]
+    source: String,
+    /// True: wait for someone even where it could go live at once.
+    #[serde(default)]
+    hold: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct Submitted {
+    contract: String,
+    /// `unchanged`, `published` or `held`.
+    verdict: &'static str,
+    /// Now live.
+    version: Option<String>,
+    /// The draft that waits.
+    draft: Option<String>,
+    /// Who may publish it.
+    needs: Option<Role>,
+    fingerprint: Option<String>,
+    /// The difference: `{class, breaking, fingerprint, items}`.
+    #[schema(value_type = Option<Object>)]
+    report: Option<Value>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Agreed {
+    /// Of the difference that was looked at; another one is refused.
+    fingerprint: String,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Back {
+    /// An earlier version.
+    to: String,
+    /// Of the difference between what is live and `to`; see the diff route.
+    fingerprint: String,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Between {
+    /// A version; by default the live one.
+    from: Option<String>,
+    /// A version; by default the live one.
+    to: Option<String>,
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Of {
+    /// Of one contract alone.
+    contract: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct NowLive {
+    contract: String,
+    /// Null: retired.
+    version: Option<String>,
+}
+
+/// All contracts that ever were. Role: viewer.
+#[utoipa::path(get, path = "/v1/contracts", responses(
+    (status = 200, body = Vec<ContractView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<ContractView>>> {
+    staff.needs(Role::Viewer)?;
+    let gate = admin.registry.gate();
+    gate.refresh().await?;
+    let live = gate.live();
+    let mut pending: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for draft in admin.state.drafts(None, DRAFTS_MAX).await?.into_iter().filter(|draft| draft.status == "pending") {
+        pending.entry(draft.contract).or_default().push(draft.id);
+    }
+    let heads = admin.state.heads().await?.into_iter();
+    let views = heads.map(|head| ContractView {
+        tools: live.get(&head.name).map_or_else(Vec::new, |live| tools(&live.contract)),
+        pending: pending.remove(&head.name).unwrap_or_default(),
+        origin: origin(head.origin),
+        name: head.name,
+        version: head.live,
+        revision: head.revision,
+    });
+    Ok(Json(views.collect()))
+}
+
+/// Compiles a contract, compares it with the live version and publishes or holds it. Role: editor.
+#[utoipa::path(post, path = "/v1/contracts", request_body = NewContract, responses(
+    (status = 200, body = Submitted, description = "unchanged, or published"),
+    (status = 202, body = Submitted, description = "held: someone has to agree"),
+    (status = 400, body = Refusal), (status = 401, body = Refusal), (status = 403, body = Refusal),
+    (status = 409, body = Refusal), (status = 413, body = Refusal), (status = 415, body = Refusal),
+    (status = 422, body = Refusal, description = "refused, with every problem"), (status = 503, body = Refusal)))]
+pub(super) async fn submit(
+    Shared(admin): Ask,
+    staff: Staff,
+    Body(new): Body<NewContract>,
+) -> Answer<(StatusCode, Json<Submitted>)> {
+    staff.needs(Role::Editor)?;
+    let refused = |problems: &[weir_contracts::Problem]| Refusal::problems("the contract is refused", problems);
+    let source = form::read("source", &new.source).map_err(|problems| refused(&problems))?;
+    let Some(name) = source.contract.clone() else {
+        return Err(Refusal::invalid("a form without a contract compiles, but there is nothing to serve"));
+    };
+    let contract = admin.registry.compile(&source).await.map_err(|error| match error {
+        Uncompiled::Refused(problems) => refused(&problems),
+        Uncompiled::Waiting(why) => Refusal::unavailable(why),
+    })?;
+    let by = staff.by();
+    let submission = Submission { contract, source: &new.source, origin: Origin::Api, by: &by, hold: new.hold };
+    let verdict = admin.registry.gate().submit(submission).await?;
+    admin.registry.publish();
+    Ok(match verdict {
+        Verdict::Unchanged { version } => {
+            let version = Some(version.to_string());
+            (StatusCode::OK, Json(Submitted { verdict: "unchanged", version, ..Submitted::of(name) }))
+        }
+        Verdict::Published { version, diff } => {
+            let (version, report) = (Some(version.to_string()), diff.as_ref().map(value));
+            (StatusCode::OK, Json(Submitted { verdict: "published", version, report, ..Submitted::of(name) }))
+        }
+        Verdict::Held(held) => (StatusCode::ACCEPTED, Json(Submitted::held(held))),
+    })
+}
+
+impl Submitted {
+    fn of(contract: String) -> Self {
+        Self { contract, verdict: "", version: None, draft: None, needs: None, fingerprint: None, report: None }
+    }
+
+    fn held(held: Held) -> Self {
+        Self {
+            verdict: "held",
+            draft: Some(held.draft),
+            needs: Some(held.needs),
+            fingerprint: Some(held.fingerprint),
+            report: held.diff.as_ref().map(value),
+            ..Self::of(held.contract)
+        }
+    }
+}
+
+/// One contract with its history. Role: viewer.
+#[utoipa::path(get, path = "/v1/contracts/{name}",
+    params(("name" = String, Path, description = "the contract's name")),
+    responses((status = 200, body = ContractDetail), (status = 401, body = Refusal), (status = 403, body = Refusal),
+        (status = 404, body = Refusal)))]
+pub(super) async fn show(Shared(admin): Ask, staff: Staff, At(name): At<String>) -> Answer<Json<ContractDetail>> {
+    staff.needs(Role::Viewer)?;
+    let gate = admin.registry.gate();
+    gate.refresh().await?;
+    let versions = admin.state.versions(&name).await?;
+    let drafts = admin.state.drafts(Some(&name), DRAFTS_MAX).await?;
+    let live = gate.live().get(&name).cloned();
+    if versions.is_empty() && drafts.is_empty() {
+        return Err(Refusal::not_found("contract"));
+    }
+    Ok(Json(ContractDetail {
+        name,
+        version: live.as_ref().map(|live| live.contract.version.to_string()),
+        document: live.as_ref().map(|live| compiled_document(&live.contract)),
+        source: live.map(|live| live.source.clone()),
+        versions: versions.iter().map(VersionView::from).collect(),
+        drafts: drafts.into_iter().map(DraftView::from).collect(),
+    }))
+}
+
+/// One version. Role: viewer.
+#[utoipa::path(get, path = "/v1/contracts/{name}/versions/{version}",
+    params(("name" = String, Path, description = "the contract's name"),
+        ("version" = String, Path, description = "such as 1.2.0")),
+    responses((status = 200, body = VersionDetail), (status = 401, body = Refusal), (status = 403, body = Refusal),
+        (status = 404, body = Refusal)))]
+pub(super) async fn version(
+    Shared(admin): Ask,
+    staff: Staff,
+    At((name, version)): At<(String, String)>,
+) -> Answer<Json<VersionDetail>> {
+    staff.needs(Role::Viewer)?;
+    let row = admin.state.version(&name, &version).await?.ok_or_else(|| Refusal::not_found("version"))?;
+    let document = compiled_document(&read(&row)?);
+    Ok(Json(VersionDetail { view: VersionView::from(&row), document, source: row.source }))
+}
+
+/// The difference between two versions. Role: viewer.
+#[utoipa::path(get, path = "/v1/contracts/{name}/diff",
+    params(("name" = String, Path, description = "the contract's name"), Between),
+    responses((status = 200, body = Object), (status = 400, body = Refusal), (status = 401, body = Refusal),
+        (status = 403, body = Refusal), (status = 404, body = Refusal)))]
+pub(super) async fn compare(
+    Shared(admin): Ask,
+    staff: Staff,
+    At(name): At<String>,
+    Asked(between): Asked<Between>,
+) -> Answer<Json<Value>> {
+    staff.needs(Role::Viewer)?;
+    let gate = admin.registry.gate();
+    gate.refresh().await?;
+    let live = gate.live().get(&name).map(|live| live.contract.version.to_string());
+    let find = async |asked: Option<String>| {
+        let version = asked.or_else(|| live.clone()).ok_or_else(|| Refusal::not_found("live version"))?;
+        let row = admin.state.version(&name, &version).await?.ok_or_else(|| Refusal::not_found("version"))?;
+        read(&row)
+    };
+    let (from, to) = (find(between.from).await?, find(between.to).await?);
+    Ok(Json(value(&diff(&from, &to))))
+}
+
+/// Makes an earlier version live again; the fingerprint is that of the difference from live to it. Role: editor, and
+/// operator where it breaks.
+#[utoipa::path(post, path = "/v1/contracts/{name}/rollback", request_body = Back,
+    params(("name" = String, Path, description = "the contract's name")),
+    responses((status = 200, body = NowLive), (status = 400, body = Refusal), (status = 401, body = Refusal),
+        (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 409, body = Refusal),
+        (status = 413, body = Refusal), (status = 415, body = Refusal), (status = 422, body = Refusal)))]
+pub(super) async fn roll_back(
+    Shared(admin): Ask,
+    staff: Staff,
+    At(name): At<String>,
+    Body(back): Body<Back>,
+) -> Answer<Json<NowLive>> {
+    staff.needs(Role::Editor)?;
+    let approval = Approval { by: &staff.by(), role: staff.role, fingerprint: &back.fingerprint };
+    admin.registry.gate().roll_back(&name, &back.to, &approval).await?;
+    admin.registry.publish();
+    Ok(Json(NowLive { contract: name, version: Some(back.to) }))
+}
+
+/// Asks for a contract to be retired: a draft that an operator publishes. Role: editor.
+#[utoipa::path(post, path = "/v1/contracts/{name}/retire",
+    params(("name" = String, Path, description = "the contract's name")),
+    responses((status = 202, body = Submitted), (status = 401, body = Refusal), (status = 403, body = Refusal),
+        (status = 404, body = Refusal)))]
+pub(super) async fn retire(
+    Shared(admin): Ask,
+    staff: Staff,
+    At(name): At<String>,
+) -> Answer<(StatusCode, Json<Submitted>)> {
+    staff.needs(Role::Editor)?;
+    let gate = admin.registry.gate();
+    gate.refresh().await?;
+    let origin = gate.live().get(&name).ok_or_else(|| Refusal::not_found("live contract"))?.origin;
+    let held = gate.ask_to_retire(&name, origin, &staff.by()).await?;
+    Ok((StatusCode::ACCEPTED, Json(Submitted::held(held))))
+}
+
+/// Drafts, newest first. Role: viewer.
+#[utoipa::path(get, path = "/v1/drafts", params(Of), responses((status = 200, body = Vec<DraftView>),
+    (status = 400, body = Refusal), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+pub(super) async fn drafts(Shared(admin): Ask, staff: Staff, Asked(of): Asked<Of>) -> Answer<Json<Vec<DraftView>>> {
+    staff.needs(Role::Viewer)?;
+    let drafts = admin.state.drafts(of.contract.as_deref(), DRAFTS_MAX).await?;
+    Ok(Json(drafts.into_iter().map(DraftView::from).collect()))
+}
+
+/// One draft. Role: viewer.
+#[utoipa::path(get, path = "/v1/drafts/{id}", params(("id" = String, Path, description = "the draft's id")), responses(
+    (status = 200, body = DraftView), (status = 401, body = Refusal), (status = 403, body = Refusal),
+    (status = 404, body = Refusal)))]
+pub(super) async fn draft(Shared(admin): Ask, staff: Staff, At(id): At<String>) -> Answer<Json<DraftView>> {
+    staff.needs(Role::Viewer)?;
+    let draft = admin.state.draft(&id).await?.ok_or_else(|| Refusal::not_found("draft"))?;
+    Ok(Json(draft.into()))
+}
+
+/// Publishes a draft exactly as it was reported. Role: editor, and operator where it breaks.
+#[utoipa::path(post, path = "/v1/drafts/{id}/publish", request_body = Agreed,
+    params(("id" = String, Path, description = "the draft's id")),
+    responses((status = 200, body = NowLive), (status = 400, body = Refusal), (status = 401, body = Refusal),
+        (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 409, body = Refusal),
+        (status = 413, body = Refusal), (status = 415, body = Refusal), (status = 422, body = Refusal)))]
+pub(super) async fn publish(
+    Shared(admin): Ask,
+    staff: Staff,
+    At(id): At<String>,
+    Body(agreed): Body<Agreed>,
+) -> Answer<Json<NowLive>> {
+    staff.needs(Role::Editor)?;
+    let approval = Approval { by: &staff.by(), role: staff.role, fingerprint: &agreed.fingerprint };
+    let (draft, version) = admin.registry.gate().publish(&id, &approval).await?;
+    admin.registry.publish();
+    Ok(Json(NowLive { contract: draft.contract, version: version.map(|version| version.to_string()) }))
+}
+
+/// Discards a pending draft. Role: editor.
+#[utoipa::path(post, path = "/v1/drafts/{id}/discard", params(("id" = String, Path, description = "the draft's id")),
+    responses((status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal),
+        (status = 404, body = Refusal), (status = 409, body = Refusal)))]
+pub(super) async fn discard(Shared(admin): Ask, staff: Staff, At(id): At<String>) -> Answer<StatusCode> {
+    staff.needs(Role::Editor)?;
+    admin.registry.gate().discard(&id, &staff.by()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl From<&VersionRow> for VersionView {
+    fn from(row: &VersionRow) -> Self {
+        Self {
+            version: row.version.clone(),
+            class: row.class.clone(),
+            fingerprint: row.fingerprint.clone(),
+            published_ms: row.published_ms,
+            published_by: row.published_by.clone(),
+        }
+    }
+}
+
+impl From<DraftRow> for DraftView {
+    fn from(row: DraftRow) -> Self {
+        Self {
+            needs: (row.status == "pending").then(|| Role::for_class(&row.class)),
+            report: serde_json::from_str(&row.report).unwrap_or_default(),
+            id: row.id,
+            contract: row.contract,
+            base: row.base,
+            version: row.version,
+            class: row.class,
+            fingerprint: row.fingerprint,
+            status: row.status,
+            created_ms: row.created_ms,
+            created_by: row.created_by,
+            decided_ms: row.decided_ms,
+            decided_by: row.decided_by,
+        }
+    }
+}
+
+fn read(row: &VersionRow) -> Result<Contract, Refusal> {
+    let artifact = serde_json::from_str(&row.artifact).ok().and_then(|value| Contract::from_artifact(&value).ok());
+    artifact.ok_or_else(|| Refusal::unavailable("the stored version cannot be read"))
+}
+
+fn tools(contract: &Contract) -> Vec<String> {
+    contract.tools.iter().map(|tool| tool.name.clone()).collect()
+}
+
+fn origin(origin: Origin) -> &'static str {
+    match origin {
+        Origin::File => "file",
+        Origin::Api => "api",
+    }
+}
+
+fn value(of: &impl Serialize) -> Value {
+    serde_json::to_value(of).expect("plain data")
+}

@@ -1,0 +1,156 @@
+//! Keys of agents: made once, shown once, revoked for good.
+
+use axum::{Json, extract::State as Shared, http::StatusCode};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use weir_audit::AdminAct;
+use weir_state::KeyRow;
+
+use super::{
+    Answer, Ask, Refusal,
+    problem::{At, Body},
+    staff::Staff,
+};
+use crate::{
+    identity::{AccessList, KeyLimits, Kind, Minted, now_ms},
+    registry::gate::Role,
+};
+
+const NAME_MAX_CHARS: usize = 64;
+
+/// A key, without its secret.
+#[derive(Serialize, ToSchema)]
+pub(super) struct KeyView {
+    id: String,
+    agent: String,
+    tenant: String,
+    /// What it may see and call; null: everything.
+    access: Option<AccessList>,
+    limits: KeyLimits,
+    /// Milliseconds since 1970, as all times.
+    created_ms: i64,
+    created_by: String,
+    expires_ms: Option<i64>,
+    revoked_ms: Option<i64>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewKey {
+    /// Who holds it: 1 to 64 letters, digits, `-`, `_`, `.`, `@`, `:`.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_.@:-]+$")]
+    agent: String,
+    /// Whom the agent belongs to; by default the agent itself.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_.@:-]+$")]
+    tenant: Option<String>,
+    /// Left out: every contract.
+    access: Option<AccessList>,
+    #[serde(default)]
+    limits: KeyLimits,
+    /// Left out: it does not expire.
+    #[schema(minimum = 1, maximum = 315360000)]
+    expires_in_s: Option<i64>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct MadeKey {
+    #[serde(flatten)]
+    view: KeyView,
+    /// The key. It is shown now and never again.
+    key: String,
+}
+
+impl From<KeyRow> for KeyView {
+    fn from(row: KeyRow) -> Self {
+        Self {
+            access: row.access.as_deref().map(|text| serde_json::from_str(text).unwrap_or_default()),
+            limits: row.limits.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default(),
+            id: row.id,
+            agent: row.agent,
+            tenant: row.tenant,
+            created_ms: row.created_ms,
+            created_by: row.created_by,
+            expires_ms: row.expires_ms,
+            revoked_ms: row.revoked_ms,
+        }
+    }
+}
+
+/// All keys that ever were, revoked ones too. Role: viewer.
+#[utoipa::path(get, path = "/v1/keys", responses(
+    (status = 200, body = Vec<KeyView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<KeyView>>> {
+    staff.needs(Role::Viewer)?;
+    Ok(Json(admin.state.keys().await?.into_iter().map(KeyView::from).collect()))
+}
+
+/// Makes a key for an agent. Role: operator.
+#[utoipa::path(post, path = "/v1/keys", request_body = NewKey, responses(
+    (status = 201, body = MadeKey), (status = 400, body = Refusal), (status = 401, body = Refusal),
+    (status = 403, body = Refusal), (status = 413, body = Refusal), (status = 415, body = Refusal),
+    (status = 422, body = Refusal)))]
+pub(super) async fn create(
+    Shared(admin): Ask,
+    staff: Staff,
+    Body(new): Body<NewKey>,
+) -> Answer<(StatusCode, Json<MadeKey>)> {
+    staff.needs(Role::Operator)?;
+    new.check()?;
+    let minted = Minted::new(Kind::Agent).map_err(|_| Refusal::unavailable("no random number could be had"))?;
+    let now = now_ms();
+    let row = KeyRow {
+        id: minted.id,
+        secret_hash: minted.hash.to_vec(),
+        tenant: new.tenant.unwrap_or_else(|| new.agent.clone()),
+        agent: new.agent,
+        access: new.access.map(|access| serde_json::to_string(&access).expect("plain data")),
+        limits: Some(serde_json::to_string(&new.limits).expect("plain data")),
+        created_ms: now,
+        created_by: staff.by(),
+        expires_ms: new.expires_in_s.map(|seconds| now.saturating_add(seconds.saturating_mul(1000))),
+        revoked_ms: None,
+    };
+    let detail = serde_json::Map::from_iter([("agent".to_owned(), row.agent.clone().into())]);
+    admin.gateway.audit().admin(AdminAct::KeyCreate, &row.id, None, &staff.by(), Some(&detail))?;
+    admin.state.add_key(&row).await?;
+    admin.gateway.identities().replace(&admin.state.keys().await?);
+    Ok((StatusCode::CREATED, Json(MadeKey { view: row.into(), key: minted.text })))
+}
+
+/// Revokes one key: the next call with it is refused, and what it has open ends. Role: operator.
+#[utoipa::path(delete, path = "/v1/keys/{id}", params(("id" = String, Path, description = "the key's id")), responses(
+    (status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 404, body = Refusal)))]
+pub(super) async fn revoke(Shared(admin): Ask, staff: Staff, At(id): At<String>) -> Answer<StatusCode> {
+    staff.needs(Role::Operator)?;
+    admin.gateway.audit().admin(AdminAct::KeyRevoke, &id, None, &staff.by(), None)?;
+    admin.state.revoke_key(&id, now_ms()).await?;
+    admin.gateway.identities().replace(&admin.state.keys().await?);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl NewKey {
+    fn check(&self) -> Result<(), Refusal> {
+        name("agent", &self.agent)?;
+        self.tenant.as_deref().map_or(Ok(()), |tenant| name("tenant", tenant))?;
+        if self.expires_in_s.is_some_and(|seconds| !(1..=315_360_000).contains(&seconds)) {
+            return Err(Refusal::invalid("`expires_in_s` must be 1 to 315360000 seconds"));
+        }
+        let rates = self.limits.rate.iter().chain(self.limits.tools.values());
+        for rate in rates {
+            if weir_contracts::form::rate(rate).is_none() {
+                let shown: String = rate.chars().take(32).collect();
+                return Err(Refusal::invalid(format!("`limits`: `{shown}` is not a rate such as 60/min")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Names stand in logs, metrics and the trail.
+pub(super) fn name(field: &str, name: &str) -> Result<(), Refusal> {
+    let fits = |char: char| char.is_ascii_alphanumeric() || "-_.@:".contains(char);
+    if (1..=NAME_MAX_CHARS).contains(&name.len()) && name.chars().all(fits) {
+        return Ok(());
+    }
+    Err(Refusal::invalid(format!("`{field}` must be 1 to 64 letters, digits, `-`, `_`, `.`, `@` or `:`")))
+}

@@ -1,0 +1,165 @@
+//! Refusals as RFC 9457 problem documents.
+
+use axum::{
+    Json,
+    extract::{
+        FromRequest, FromRequestParts, Path, Query, Request,
+        rejection::{JsonRejection, PathRejection, QueryRejection},
+    },
+    http::{HeaderValue, StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use weir_contracts::Problem;
+use weir_state::StateError;
+
+use crate::{registry::gate::GateError, telemetry::Unrecorded};
+
+/// Why a request was refused.
+#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
+#[schema(as = Problem)]
+pub struct Refusal {
+    /// `about:blank`: the title is that of the status.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    status: u16,
+    title: &'static str,
+    detail: String,
+    /// Of a contract that is refused: every problem, `{file, place, message, hint?}`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    problems: Vec<Value>,
+}
+
+impl Refusal {
+    pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        let title = status.canonical_reason().unwrap_or("Error");
+        Self { kind: "about:blank", status: status.as_u16(), title, detail: detail.into(), problems: Vec::new() }
+    }
+
+    pub fn not_found(what: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, format!("there is no such {what}"))
+    }
+
+    pub fn method() -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "the route has other methods: see /openapi.json")
+    }
+
+    pub fn unavailable(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+    }
+
+    pub fn invalid(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
+    pub fn problems(detail: &str, problems: &[Problem]) -> Self {
+        let problems = problems.iter().map(|problem| serde_json::to_value(problem).expect("plain data")).collect();
+        Self { problems, ..Self::invalid(detail) }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, Json(&self)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"weir admin\""));
+        }
+        response
+    }
+}
+
+impl From<StateError> for Refusal {
+    fn from(error: StateError) -> Self {
+        match error {
+            StateError::Moved(_) => Self::new(StatusCode::CONFLICT, format!("{error}: read it again")),
+            StateError::Unknown(what) => Self::not_found(what),
+            StateError::Open { .. } | StateError::Database(_) => {
+                tracing::error!(%error, "an admin request failed");
+                Self::unavailable("the state cannot be used now")
+            }
+        }
+    }
+}
+
+impl From<Unrecorded> for Refusal {
+    fn from(error: Unrecorded) -> Self {
+        Self::unavailable(format!("{error}: nothing was done"))
+    }
+}
+
+impl From<GateError> for Refusal {
+    fn from(error: GateError) -> Self {
+        match error {
+            GateError::Refused(problems) => Self::problems("the contract is refused", &problems),
+            GateError::Role { .. } => Self::new(StatusCode::FORBIDDEN, error.to_string()),
+            GateError::Fingerprint(_) | GateError::Decided(_) | GateError::Outdated { .. } => {
+                Self::new(StatusCode::CONFLICT, error.to_string())
+            }
+            GateError::Artifact(_) => {
+                tracing::error!(%error, "an admin request failed");
+                Self::unavailable("a stored version cannot be read")
+            }
+            GateError::State(error) => error.into(),
+            GateError::Unrecorded(error) => error.into(),
+        }
+    }
+}
+
+/// A JSON body whose refusal is a problem document too.
+pub(super) struct Body<T>(pub T);
+
+/// Likewise of the path.
+pub(super) struct At<T>(pub T);
+
+/// Likewise of the query.
+pub(super) struct Asked<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+        let Json(body) = Json::from_request(request, state).await?;
+        Ok(Self(body))
+    }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for At<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let Path(place) = Path::from_request_parts(parts, state).await?;
+        Ok(Self(place))
+    }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let Query(asked) = Query::from_request_parts(parts, state).await?;
+        Ok(Self(asked))
+    }
+}
+
+impl From<JsonRejection> for Refusal {
+    fn from(rejection: JsonRejection) -> Self {
+        Self::new(rejection.status(), rejection.body_text())
+    }
+}
+
+impl From<PathRejection> for Refusal {
+    fn from(rejection: PathRejection) -> Self {
+        Self::new(rejection.status(), rejection.body_text())
+    }
+}
+
+impl From<QueryRejection> for Refusal {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::new(rejection.status(), rejection.body_text())
+    }
+}

@@ -1,0 +1,66 @@
+//! Who asks: the holder of an admin key.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::FromRequestParts,
+    http::{StatusCode, header::AUTHORIZATION, request::Parts},
+};
+
+use weir_audit::RefusedWhat;
+
+use super::{Admin, Refusal};
+use crate::{
+    identity::{Credential, admin_matches},
+    registry::gate::Role,
+};
+
+/// Known, whatever the role; each handler says which it needs.
+pub(super) struct Staff {
+    pub name: String,
+    pub role: Role,
+}
+
+impl Staff {
+    pub(super) fn needs(&self, role: Role) -> Result<(), Refusal> {
+        if self.role >= role {
+            return Ok(());
+        }
+        let detail = format!("this needs the role {}, and yours is {}", role.word(), self.role.word());
+        Err(Refusal::new(StatusCode::FORBIDDEN, detail))
+    }
+
+    /// As the trail names who did something.
+    pub(super) fn by(&self) -> String {
+        format!("admin:{}", self.name)
+    }
+}
+
+impl FromRequestParts<Arc<Admin>> for Staff {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, admin: &Arc<Admin>) -> Result<Self, Refusal> {
+        let values = parts.headers.get_all(AUTHORIZATION).iter().map(|value| value.as_bytes());
+        let place = parts.uri.path().to_owned();
+        let refused = |detail: &str| {
+            admin.gateway.audit().refused(RefusedWhat::Identity, &place, None, "admin key");
+            Refusal::new(StatusCode::UNAUTHORIZED, detail)
+        };
+        let text = match Credential::of_header(values) {
+            Credential::Key(text) => text,
+            Credential::None => {
+                return Err(refused("an admin key is needed: send `Authorization: Bearer weiradm_…`"));
+            }
+            Credential::Malformed => return Err(refused("the admin key is not valid")),
+        };
+        let rows = admin.state.admins().await?;
+        let find = |id: &str| {
+            let row = rows.iter().find(|row| row.id == id && row.revoked_ms.is_none())?;
+            row.secret_hash.as_slice().try_into().ok()
+        };
+        let id = admin_matches(text, find).ok_or_else(|| refused("the admin key is not valid"))?;
+        let row = rows.into_iter().find(|row| row.id == id).ok_or_else(|| refused("the admin key is not valid"))?;
+        let role = Role::from_word(&row.role).ok_or_else(|| refused("the admin key is not valid"))?;
+        Ok(Self { name: row.name, role })
+    }
+}

@@ -1,0 +1,119 @@
+//! The command line as a client of the admin API of a running gateway.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use reqwest::Method;
+use serde_json::Value;
+
+use super::{Failure, Settings};
+use crate::admin::{ADDRESS_FILE, TOKEN_FILE};
+
+#[derive(Args, Clone)]
+pub(super) struct Target {
+    /// The admin API; by default that of the gateway with this state folder
+    #[arg(long, env = "WEIR_ADMIN_URL", value_name = "URL")]
+    admin: Option<String>,
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// An admin API, and the key for it: `WEIR_ADMIN_KEY`, or the first key in the state folder.
+pub(super) struct Api {
+    client: reqwest::Client,
+    url: String,
+    key: String,
+}
+
+impl Target {
+    pub(super) fn api(&self) -> Result<Api, Failure> {
+        let state = self.settings.config()?.folders.state;
+        let url = match &self.admin {
+            Some(url) => url.trim_end_matches('/').to_owned(),
+            None => {
+                read(&state, ADDRESS_FILE).context("is `weir serve` running? Or name its admin API with --admin")?
+            }
+        };
+        let key = match std::env::var("WEIR_ADMIN_KEY") {
+            Ok(key) if !key.is_empty() => key,
+            _ => read(&state, TOKEN_FILE).context("set WEIR_ADMIN_KEY to an admin key")?,
+        };
+        weir_connections::http::install_tls();
+        let client = reqwest::Client::builder().build().context("no HTTP client")?;
+        Ok(Api { client, url, key })
+    }
+}
+
+impl Api {
+    /// The JSON of the answer; null where it has none.
+    pub(super) async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
+        let mut request = self.client.request(method, format!("{}{path}", self.url)).bearer_auth(&self.key);
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        let response = request.send().await.with_context(|| format!("no admin API answers at {}", self.url))?;
+        let status = response.status();
+        let text = response.text().await?;
+        let answer: Value = match text.is_empty() {
+            true => Value::Null,
+            false => {
+                serde_json::from_str(&text).with_context(|| format!("{} answered {status} and no JSON", self.url))?
+            }
+        };
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let mut message = answer["detail"].as_str().unwrap_or("the request was refused").to_owned();
+        for problem in answer["problems"].as_array().into_iter().flatten() {
+            let part = |key: &str| problem[key].as_str().unwrap_or_default();
+            message.push_str(&format!("\n{} at {}: {}", part("file"), part("place"), part("message")));
+            if let Some(hint) = problem["hint"].as_str() {
+                message.push_str(&format!("\n  hint: {hint}"));
+            }
+        }
+        bail!("{message}")
+    }
+}
+
+fn read(folder: &Path, name: &str) -> anyhow::Result<String> {
+    let path = folder.join(name);
+    let text = std::fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+    Ok(text.trim().to_owned())
+}
+
+/// Columns as wide as their widest cell; an empty list says so.
+pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() {
+        return "none\n".to_owned();
+    }
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([head[column].len()]).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let line = |cells: &[String]| {
+        let padded: Vec<String> =
+            cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}", width = *width)).collect();
+        format!("{}\n", padded.join("  ").trim_end())
+    };
+    let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
+    [&head].into_iter().chain(rows).map(|row| line(row)).collect()
+}
+
+/// A cell: text as it is, null empty, times as they stand in logs.
+pub(super) fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+pub(super) fn time(value: &Value) -> String {
+    let time = value.as_i64().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    time.map_or_else(String::new, |time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
+}

@@ -1,0 +1,167 @@
+//! `weir audit`: what was called, by whom, and the proof that nobody changed it since. Reads the trail in the state
+//! folder; no gateway needs to run.
+
+use std::{
+    io::{BufWriter, Write as _},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand, ValueEnum};
+use weir_audit::{Filter, Format, Receipt, command, parse_time};
+
+use super::{Done, Failure, Settings};
+
+#[derive(Args)]
+#[command(arg_required_else_help = true)]
+pub(super) struct Audit {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Check that no record was changed, deleted, moved or cut; with receipts also that those records are there
+    Verify {
+        /// Receipts that agents kept: `_meta` → `dev.weir/receipt` of a result
+        receipts: Vec<Receipt>,
+        /// The report as JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Print the records that match
+    Query {
+        #[command(flatten)]
+        filter: Asked,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Print the latest records, and with --follow those that come
+    Tail {
+        /// How many
+        #[arg(short = 'n', long, default_value_t = 20)]
+        lines: usize,
+        /// Go on as records are written
+        #[arg(short, long)]
+        follow: bool,
+        #[command(flatten)]
+        filter: Asked,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Write the records that match to stdout, for a spreadsheet or another system
+    Export {
+        #[arg(long, value_enum, default_value_t = As::Jsonl)]
+        format: As,
+        #[command(flatten)]
+        filter: Asked,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+#[derive(Args)]
+struct Place {
+    /// The folder of the trail; by default `audit` in the state folder
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+#[derive(Args)]
+struct Asked {
+    /// From then on: 2026-11-22, 2026-11-22T10:00:00Z, or 90s, 15m, 2h, 7d ago
+    #[arg(long, value_parser = parse_time)]
+    since: Option<jiff::Timestamp>,
+    /// Until then
+    #[arg(long, value_parser = parse_time)]
+    until: Option<jiff::Timestamp>,
+    /// call, intent, refused, admin or chain; may be repeated
+    #[arg(long = "kind", value_name = "KIND")]
+    kinds: Vec<String>,
+    #[arg(long)]
+    agent: Option<String>,
+    #[arg(long)]
+    tenant: Option<String>,
+    #[arg(long)]
+    tool: Option<String>,
+    #[arg(long)]
+    contract: Option<String>,
+    /// ok, refused, failed, cancelled or unknown
+    #[arg(long)]
+    outcome: Option<String>,
+    #[arg(long)]
+    call_id: Option<String>,
+    /// Records that contain this text
+    #[arg(long)]
+    text: Option<String>,
+    /// At most so many
+    #[arg(long)]
+    limit: Option<usize>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum As {
+    Jsonl,
+    Csv,
+}
+
+impl Audit {
+    pub(super) fn run(self) -> Done {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        let done = match self.command {
+            Command::Verify { receipts, json, place } => {
+                let sound =
+                    command::verify(&place.folder()?, &receipts, json, &mut out).map_err(anyhow::Error::from)?;
+                if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            }
+            Command::Query { filter, json, place } => {
+                command::query(&place.folder()?, filter.into(), json, &mut out).map_err(anyhow::Error::from)?;
+                ExitCode::SUCCESS
+            }
+            Command::Tail { lines, follow, filter, json, place } => {
+                let folder = place.folder()?;
+                command::tail(&folder, filter.into(), lines, follow, json, &mut out).map_err(anyhow::Error::from)?;
+                ExitCode::SUCCESS
+            }
+            Command::Export { format, filter, place } => {
+                let format = match format {
+                    As::Jsonl => Format::JsonLines,
+                    As::Csv => Format::Csv,
+                };
+                command::export(&place.folder()?, filter.into(), format, &mut out).map_err(anyhow::Error::from)?;
+                ExitCode::SUCCESS
+            }
+        };
+        out.flush()?;
+        Ok(done)
+    }
+}
+
+impl Place {
+    fn folder(&self) -> Result<PathBuf, Failure> {
+        let folder = match &self.folder {
+            Some(folder) => folder.clone(),
+            None => self.settings.config()?.folders.state.join("audit"),
+        };
+        std::fs::metadata(&folder).with_context(|| format!("there is no audit trail in {}", folder.display()))?;
+        Ok(folder)
+    }
+}
+
+impl From<Asked> for Filter {
+    fn from(asked: Asked) -> Self {
+        let Asked { since, until, kinds, agent, tenant, tool, contract, outcome, call_id, text, limit } = asked;
+        Self { since, until, kinds, agent, tenant, tool, contract, outcome, call_id, text, limit }
+    }
+}

@@ -1,0 +1,215 @@
+//! `weir contracts`: what is served, what waits, and who agrees to it.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{
+    Done, Failure,
+    admin::{Api, Target, cell, table, time},
+    block_on,
+};
+
+#[derive(Args)]
+#[command(arg_required_else_help = true)]
+pub(super) struct Contracts {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List all contracts, the live version of each and what waits
+    List {
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Show one contract with its versions and drafts
+    Show {
+        name: String,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Submit a contract file: it goes live where it breaks nothing, and is held where it may
+    Submit {
+        /// The contract file; `-` for stdin
+        file: PathBuf,
+        /// Hold it even where it could go live at once
+        #[arg(long)]
+        hold: bool,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Publish a draft that waits, exactly as it was reported
+    Publish {
+        /// The draft's id
+        draft: String,
+        /// The fingerprint of the difference you looked at; without it the report is printed and nothing happens
+        #[arg(long)]
+        fingerprint: Option<String>,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Discard a draft that waits
+    Discard {
+        draft: String,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Make an earlier version live again
+    Rollback {
+        name: String,
+        /// The version to go back to
+        #[arg(long)]
+        to: String,
+        /// The fingerprint of the difference; without it the difference is printed and nothing happens
+        #[arg(long)]
+        fingerprint: Option<String>,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Ask for a contract to be retired: its tools go away, its history stays
+    Retire {
+        name: String,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+/// Something waits for someone.
+const HELD: u8 = 3;
+
+impl Contracts {
+    pub(super) fn run(self) -> Done {
+        match self.command {
+            Command::List { target } => list(&target),
+            Command::Show { name, target } => show(&target, &name),
+            Command::Submit { file, hold, target } => {
+                let source = super::compile::read(&file)?;
+                let body = json!({ "source": source, "hold": hold });
+                submitted(&target, &ask(&target, Method::POST, "/v1/contracts", Some(&body))?)
+            }
+            Command::Publish { draft, fingerprint: None, target } => {
+                let draft = ask(&target, Method::GET, &format!("/v1/drafts/{draft}"), None)?;
+                looked_at(&target, &draft["report"], &format!("weir contracts publish {}", cell(&draft["id"])))
+            }
+            Command::Publish { draft, fingerprint: Some(fingerprint), target } => {
+                let body = json!({ "fingerprint": fingerprint });
+                live(&target, &ask(&target, Method::POST, &format!("/v1/drafts/{draft}/publish"), Some(&body))?)
+            }
+            Command::Discard { draft, target } => {
+                ask(&target, Method::POST, &format!("/v1/drafts/{draft}/discard"), None)?;
+                Ok(ExitCode::SUCCESS)
+            }
+            Command::Rollback { name, to, fingerprint: None, target } => {
+                let report = ask(&target, Method::GET, &format!("/v1/contracts/{name}/diff?to={to}"), None)?;
+                looked_at(&target, &report, &format!("weir contracts rollback {name} --to {to}"))
+            }
+            Command::Rollback { name, to, fingerprint: Some(fingerprint), target } => {
+                let body = json!({ "to": to, "fingerprint": fingerprint });
+                live(&target, &ask(&target, Method::POST, &format!("/v1/contracts/{name}/rollback"), Some(&body))?)
+            }
+            Command::Retire { name, target } => {
+                submitted(&target, &ask(&target, Method::POST, &format!("/v1/contracts/{name}/retire"), None)?)
+            }
+        }
+    }
+}
+
+fn ask(target: &Target, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
+    let api: Api = target.api()?;
+    Ok(block_on(api.ask(method, path, body))?.context("the admin API refused")?)
+}
+
+fn list(target: &Target) -> Done {
+    let contracts = ask(target, Method::GET, "/v1/contracts", None)?;
+    if target.json {
+        println!("{contracts}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let row = |contract: &Value| {
+        let count = contract["tools"].as_array().map_or(0, Vec::len).to_string();
+        let pending = contract["pending"].as_array().into_iter().flatten().map(cell).collect::<Vec<_>>().join(",");
+        let version = contract["version"].as_str().unwrap_or("retired").to_owned();
+        vec![cell(&contract["name"]), version, cell(&contract["origin"]), count, pending]
+    };
+    let rows: Vec<Vec<String>> = contracts.as_array().into_iter().flatten().map(row).collect();
+    print!("{}", table(&["CONTRACT", "VERSION", "FROM", "TOOLS", "PENDING"], &rows));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(target: &Target, name: &str) -> Done {
+    let contract = ask(target, Method::GET, &format!("/v1/contracts/{name}"), None)?;
+    if target.json {
+        println!("{contract}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("{name}: {}\n", contract["version"].as_str().unwrap_or("retired"));
+    let version = |row: &Value| {
+        vec![cell(&row["version"]), cell(&row["class"]), time(&row["published_ms"]), cell(&row["published_by"])]
+    };
+    let rows: Vec<Vec<String>> = contract["versions"].as_array().into_iter().flatten().map(version).collect();
+    print!("{}", table(&["VERSION", "CHANGE", "PUBLISHED", "BY"], &rows));
+    let draft = |row: &Value| {
+        vec![
+            cell(&row["id"]),
+            cell(&row["status"]),
+            cell(&row["class"]),
+            time(&row["created_ms"]),
+            cell(&row["created_by"]),
+        ]
+    };
+    let rows: Vec<Vec<String>> = contract["drafts"].as_array().into_iter().flatten().map(draft).collect();
+    if !rows.is_empty() {
+        println!();
+        print!("{}", table(&["DRAFT", "STATUS", "CHANGE", "CREATED", "BY"], &rows));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn submitted(target: &Target, answer: &Value) -> Done {
+    let held = answer["verdict"] == "held";
+    if target.json {
+        println!("{answer}");
+    } else {
+        match answer["verdict"].as_str() {
+            Some("held") => {
+                print!("{}", super::diff::text(&answer["report"]));
+                println!(
+                    "held as {} for the role {}; publish it with\n  weir contracts publish {} --fingerprint {}",
+                    cell(&answer["draft"]),
+                    cell(&answer["needs"]),
+                    cell(&answer["draft"]),
+                    cell(&answer["fingerprint"]),
+                );
+            }
+            verdict => {
+                print!("{}", super::diff::text(&answer["report"]));
+                println!("{}: {} {}", cell(&answer["contract"]), verdict.unwrap_or_default(), cell(&answer["version"]));
+            }
+        }
+    }
+    Ok(if held { ExitCode::from(HELD) } else { ExitCode::SUCCESS })
+}
+
+/// Shows a difference and how to agree to it.
+fn looked_at(target: &Target, report: &Value, command: &str) -> Done {
+    if target.json {
+        println!("{report}");
+    } else {
+        print!("{}", super::diff::text(report));
+        println!("nothing has changed; to agree:\n  {command} --fingerprint {}", cell(&report["fingerprint"]));
+    }
+    Ok(ExitCode::from(HELD))
+}
+
+fn live(target: &Target, answer: &Value) -> Done {
+    match target.json {
+        true => println!("{answer}"),
+        false => println!("{}: {}", cell(&answer["contract"]), answer["version"].as_str().unwrap_or("retired")),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,135 @@
+//! `weir keys`: one key per agent.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{
+    Done,
+    admin::{Target, cell, table, time},
+    block_on,
+};
+
+#[derive(Args)]
+#[command(arg_required_else_help = true)]
+pub(super) struct Keys {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Make a key for an agent and print it, once
+    Create {
+        /// Who holds the key: a name that stands in logs and in the audit trail
+        #[arg(long)]
+        agent: String,
+        /// Whom the agent belongs to; by default the agent itself
+        #[arg(long)]
+        tenant: Option<String>,
+        /// A contract the agent may use; may be repeated. Without --contract and --tool: everything
+        #[arg(id = "allowed_contracts", long = "contract", value_name = "NAME")]
+        contracts: Vec<String>,
+        /// A single tool the agent may use; may be repeated
+        #[arg(id = "allowed_tools", long = "tool", value_name = "NAME")]
+        tools: Vec<String>,
+        /// What the agent may ask over all tools, such as 600/min
+        #[arg(long, value_name = "RATE")]
+        rate: Option<String>,
+        /// The limit of one tool instead of its own, such as list_tickets=10/min; may be repeated
+        #[arg(long = "tool-rate", value_name = "TOOL=RATE", value_parser = pair)]
+        tool_rates: Vec<(String, String)>,
+        /// Days until the key expires; without it, never
+        #[arg(long, value_name = "DAYS")]
+        expires_days: Option<u32>,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// List all keys, without their secrets
+    List {
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Revoke a key: the next call with it is refused
+    Revoke {
+        /// The key's id, as listed
+        id: String,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (tool, rate) = text.split_once('=').ok_or("write TOOL=RATE")?;
+    Ok((tool.to_owned(), rate.to_owned()))
+}
+
+impl Keys {
+    pub(super) fn run(self) -> Done {
+        match self.command {
+            Command::Create { agent, tenant, contracts, tools, rate, tool_rates, expires_days, target } => {
+                let narrow = !contracts.is_empty() || !tools.is_empty();
+                let mut limits =
+                    json!({ "tools": tool_rates.into_iter().collect::<std::collections::BTreeMap<_, _>>() });
+                if let Some(rate) = rate {
+                    limits["rate"] = rate.into();
+                }
+                let body = json!({
+                    "agent": agent,
+                    "tenant": tenant,
+                    "access": narrow.then(|| json!({ "contracts": contracts, "tools": tools })),
+                    "limits": limits,
+                    "expires_in_s": expires_days.map(|days| i64::from(days) * 86_400),
+                });
+                let made = ask(&target, Method::POST, "/v1/keys", Some(body))?;
+                if target.json {
+                    println!("{made}");
+                } else {
+                    println!("{}", cell(&made["key"]));
+                    eprintln!(
+                        "Keep it: it is not shown again. It is sent as `Authorization: Bearer …`, on stdio as WEIR_KEY."
+                    );
+                }
+            }
+            Command::List { target } => {
+                let keys = ask(&target, Method::GET, "/v1/keys", None)?;
+                if target.json {
+                    println!("{keys}");
+                } else {
+                    let rows: Vec<Vec<String>> = keys.as_array().into_iter().flatten().map(row).collect();
+                    print!("{}", table(&["ID", "AGENT", "TENANT", "ACCESS", "CREATED", "EXPIRES", "REVOKED"], &rows));
+                }
+            }
+            Command::Revoke { id, target } => {
+                ask(&target, Method::DELETE, &format!("/v1/keys/{id}"), None)?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn ask(target: &Target, method: Method, path: &str, body: Option<Value>) -> Result<Value, super::Failure> {
+    let api = target.api()?;
+    Ok(block_on(api.ask(method, path, body.as_ref()))??)
+}
+
+fn row(key: &Value) -> Vec<String> {
+    let access = match &key["access"] {
+        Value::Null => "everything".to_owned(),
+        list => {
+            let names = ["contracts", "tools"].into_iter().flat_map(|kind| list[kind].as_array().into_iter().flatten());
+            names.map(cell).collect::<Vec<_>>().join(",")
+        }
+    };
+    vec![
+        cell(&key["id"]),
+        cell(&key["agent"]),
+        cell(&key["tenant"]),
+        access,
+        time(&key["created_ms"]),
+        time(&key["expires_ms"]),
+        time(&key["revoked_ms"]),
+    ]
+}

@@ -1,0 +1,59 @@
+//! `weir lint`: whether a model can tell from the words what a tool does.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Args;
+use serde_json::Value;
+use weir_contracts::lint::{Finding, Level, lint_contract, lint_document, to_json};
+
+use super::{
+    Done, Failure,
+    compile::{Shapes, read},
+    diff::is_document,
+};
+
+#[derive(Args)]
+#[command(arg_required_else_help = true)]
+pub(super) struct Lint {
+    /// A contract, a compiled document or any server's tools/list answer; `-` for stdin
+    file: PathBuf,
+    /// The findings as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    shapes: Shapes,
+}
+
+/// Exit code 0 where nothing is an error, 1 where something is.
+impl Lint {
+    pub(super) fn run(self) -> Done {
+        let findings = self.findings()?;
+        if self.json {
+            println!("{}", serde_json::to_string_pretty(&to_json(&findings)).expect("plain JSON"));
+        } else {
+            for finding in &findings {
+                println!("{}", line(finding));
+            }
+            if findings.is_empty() {
+                println!("nothing found");
+            }
+        }
+        let errors = findings.iter().any(|finding| finding.level == Level::Error);
+        Ok(if errors { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    fn findings(&self) -> Result<Vec<Finding>, Failure> {
+        let text = read(&self.file)?;
+        match serde_json::from_str::<Value>(&text) {
+            Ok(document) if is_document(&document) => Ok(lint_document(&document).map_err(anyhow::Error::msg)?),
+            _ => Ok(lint_contract(&self.shapes.contract(&self.file.display().to_string(), &text)?)),
+        }
+    }
+}
+
+fn line(finding: &Finding) -> String {
+    let parts: Vec<&str> = [&finding.tool, &finding.field].into_iter().flatten().map(String::as_str).collect();
+    let place = if parts.is_empty() { "all".to_owned() } else { parts.join(".") };
+    let Finding { rule, level, message, hint, .. } = finding;
+    format!("{:<7} {place}: {message} ({rule})\n        hint: {hint}", level.word())
+}

@@ -1,0 +1,88 @@
+//! `weir lock`: the published version beside its file, so that the gate holds where there is no state yet.
+
+use std::{
+    collections::BTreeMap,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::Value;
+use weir_contracts::{
+    Contract, form,
+    lock::{Approval, Lock as Locked},
+};
+use weir_state::{Live, State, VersionRow};
+
+use super::{Done, Failure, Settings, block_on};
+use crate::registry::gate::Role;
+
+#[derive(Args)]
+pub(super) struct Lock {
+    /// Contract files; by default all of the contracts folder
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+impl Lock {
+    pub(super) fn run(self) -> Done {
+        block_on(self.lock())?
+    }
+
+    async fn lock(&self) -> Done {
+        let folders = self.settings.config()?.folders;
+        let state = State::open(&folders.state).await.map_err(anyhow::Error::from)?;
+        let live = state.live().await.map_err(anyhow::Error::from)?;
+        let live: BTreeMap<&str, &Live> = live.iter().map(|live| (live.name.as_str(), live)).collect();
+        let files = match self.files.is_empty() {
+            true => crate::registry::contract_files(&folders.contracts).map_err(|problem| vec![problem])?,
+            false => self.files.clone(),
+        };
+        for file in &files {
+            let text = super::compile::read(file)?;
+            let source = form::read(&file.display().to_string(), &text)?;
+            let name = source.contract.with_context(|| format!("{} defines no contract", file.display()))?;
+            let Some(live) = live.get(name.as_str()) else {
+                return Err(anyhow::anyhow!("the contract `{name}` was never published: serve it first").into());
+            };
+            let versions = state.versions(&name).await.map_err(anyhow::Error::from)?;
+            let lock = lock(live, &versions)?;
+            let path = file.with_file_name(format!("{name}.lock.json"));
+            write(&path, &lock.to_text()).with_context(|| format!("{} cannot be written", path.display()))?;
+            let note = if live.source == text { "" } else { "; the file has changed since, and the lock has not" };
+            println!("{}: {name} {}{note}", path.display(), live.version);
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn lock(live: &Live, versions: &[VersionRow]) -> Result<Locked, Failure> {
+    let value: Value = serde_json::from_str(&live.artifact).context("the stored version cannot be read")?;
+    let contract = Contract::from_artifact(&value).map_err(anyhow::Error::msg)?;
+    let approved = |pair: &[VersionRow]| {
+        let [from, to] = pair else { return None };
+        let held = to.class == "review" || Role::for_class(&to.class) == Role::Operator;
+        let at = jiff::Timestamp::from_millisecond(to.published_ms).ok()?;
+        let approval = Approval {
+            fingerprint: to.fingerprint.clone(),
+            from: from.version.parse().ok()?,
+            to: to.version.parse().ok()?,
+            by: to.published_by.clone(),
+            at: at.to_string(),
+        };
+        held.then_some(approval)
+    };
+    Ok(Locked { contract, approvals: versions.windows(2).filter_map(approved).collect() })
+}
+
+/// Whole or not at all.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let fresh = path.with_extension(format!("{}.tmp", std::process::id()));
+    let mut file = std::fs::File::create(&fresh)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(fresh, path)
+}

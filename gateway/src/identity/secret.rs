@@ -1,0 +1,105 @@
+//! How a key looks: `weir_<id>_<secret>` for an agent, `weiradm_<id>_<secret>` for an admin. The secret has 256 random
+//! bits, so that one plain SHA-256 is a hash nobody can turn round, and refusing a bad key costs next to nothing.
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq as _;
+
+const ID_HEX: usize = 12;
+const SECRET_HEX: usize = 64;
+const BEARER: &str = "bearer ";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Agent,
+    Admin,
+}
+
+/// What a request brought along, not believed yet.
+#[derive(Clone, Copy)]
+pub enum Credential<'a> {
+    None,
+    Key(&'a str),
+    /// More than one header, another scheme, not text.
+    Malformed,
+}
+
+/// A new key. The text is shown once and never stored.
+pub struct Minted {
+    pub id: String,
+    pub text: String,
+    pub hash: [u8; 32],
+}
+
+pub(super) struct Parts<'a> {
+    pub id: &'a str,
+    secret: &'a str,
+}
+
+impl Kind {
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Agent => "weir_",
+            Self::Admin => "weiradm_",
+        }
+    }
+}
+
+impl<'a> Credential<'a> {
+    /// Of an `Authorization` header, or of each where there are several.
+    pub fn of_header(mut values: impl Iterator<Item = &'a [u8]>) -> Self {
+        let Some(first) = values.next() else { return Self::None };
+        let text = std::str::from_utf8(first).ok().filter(|_| values.next().is_none());
+        let bearer = text.and_then(|text| {
+            text.get(..BEARER.len()).filter(|scheme| scheme.eq_ignore_ascii_case(BEARER))?;
+            text.get(BEARER.len()..)
+        });
+        bearer.map_or(Self::Malformed, |key| Self::Key(key.trim()))
+    }
+}
+
+impl Minted {
+    pub fn new(kind: Kind) -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; (ID_HEX + SECRET_HEX) / 2];
+        getrandom::fill(&mut bytes)?;
+        let (id, secret) = bytes.split_at(ID_HEX / 2);
+        let (id, secret) = (hex(id), hex(secret));
+        let hash = Sha256::digest(secret.as_bytes()).into();
+        Ok(Self { text: format!("{}{id}_{secret}", kind.prefix()), id, hash })
+    }
+}
+
+impl Minted {
+    /// One that was minted before.
+    pub fn read(text: &str, kind: Kind) -> Option<Self> {
+        let parts = Parts::read(text, kind)?;
+        let hash = Sha256::digest(parts.secret.as_bytes()).into();
+        Some(Self { id: parts.id.to_owned(), text: text.to_owned(), hash })
+    }
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn read(text: &'a str, kind: Kind) -> Option<Self> {
+        let (id, secret) = text.strip_prefix(kind.prefix())?.split_once('_')?;
+        let hex = |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        (id.len() == ID_HEX && secret.len() == SECRET_HEX && hex(id) && hex(secret)).then_some(Self { id, secret })
+    }
+
+    /// In the same time, whatever the hash.
+    pub(super) fn matches(&self, hash: &[u8; 32]) -> bool {
+        let own: [u8; 32] = Sha256::digest(self.secret.as_bytes()).into();
+        own.ct_eq(hash).into()
+    }
+}
+
+/// Whether `text` is the admin key of that id and hash.
+pub fn admin_matches(text: &str, find: impl Fn(&str) -> Option<[u8; 32]>) -> Option<String> {
+    let parts = Parts::read(text, Kind::Admin)?;
+    let hash = find(parts.id);
+    // A hash nobody has: an unknown id takes as long as a wrong secret.
+    let matches = parts.matches(&hash.unwrap_or_default());
+    (matches && hash.is_some()).then(|| parts.id.to_owned())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

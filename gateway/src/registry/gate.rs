@@ -1,0 +1,606 @@
+//! The gate: what keeps a change from going live by itself.
+//!
+//! Every submission is compared with the live version, or with the last one where the name was retired. What changes
+//! nothing an agent relies on goes live; the rest waits as a draft, and its approval is bound to the fingerprint of
+//! exactly that change. The live version is what was published, byte for byte, whatever its file says by now.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
+};
+
+use serde_json::Value;
+use weir_audit::AdminAct;
+use weir_contracts::{
+    Contract, Problem, Version,
+    diff::{Class, Diff, diff},
+    lock::Lock,
+};
+use weir_state::{DraftRow, NewDraft, State, StateError, VersionRow};
+
+pub use weir_state::Origin;
+
+use crate::{
+    identity::now_ms,
+    telemetry::{Audit, Unrecorded},
+};
+
+/// How often a submission is judged anew because someone else published meanwhile.
+const ATTEMPTS: usize = 4;
+/// The class of a version that has none before it.
+const FIRST: &str = "first";
+/// The class and the rule of a draft that would retire its contract.
+const RETIRE: &str = "contract-removed";
+
+pub struct Gate {
+    state: Arc<State>,
+    audit: Arc<Audit>,
+    live: Mutex<BTreeMap<String, Arc<LiveContract>>>,
+    /// The state's generation that `live` was read at; -1 before the first time.
+    seen: AtomicI64,
+}
+
+/// A published version that is served.
+#[derive(Debug)]
+pub struct LiveContract {
+    pub contract: Arc<Contract>,
+    pub origin: Origin,
+    /// The text of its form.
+    pub source: String,
+    revision: i64,
+}
+
+pub struct Submission<'a> {
+    pub contract: Contract,
+    pub source: &'a str,
+    pub origin: Origin,
+    /// `file:PATH`, or the name of an admin.
+    pub by: &'a str,
+    /// True: it waits for someone even where it could go live.
+    pub hold: bool,
+}
+
+/// What became of a submission.
+#[derive(Debug)]
+pub enum Verdict {
+    Unchanged { version: Version },
+    Published { version: Version, diff: Option<Diff> },
+    Held(Held),
+}
+
+#[derive(Debug)]
+pub struct Held {
+    pub draft: String,
+    pub contract: String,
+    pub class: String,
+    pub fingerprint: String,
+    pub needs: Role,
+    pub diff: Option<Diff>,
+}
+
+/// What someone may do over the admin API; each may what those before it may.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Reads.
+    Viewer,
+    /// Submits contracts, publishes what needs a second look, tries calls.
+    Editor,
+    /// Everything: breaking changes, keys, plugins.
+    Operator,
+}
+
+/// Who decides about a draft, and what they saw of it.
+pub struct Approval<'a> {
+    pub by: &'a str,
+    pub role: Role,
+    pub fingerprint: &'a str,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum GateError {
+    #[error("the contract is refused")]
+    Refused(Vec<Problem>),
+    #[error("a change of class `{class}` needs the role {}", needs.word())]
+    Role { class: String, needs: Role },
+    #[error("the approval is for another change: the fingerprint is {0}")]
+    Fingerprint(String),
+    #[error("the draft is {0}, not pending")]
+    Decided(String),
+    #[error("the draft rests on {base}, but {live} is live by now: submit it again")]
+    Outdated { base: String, live: String },
+    #[error("a stored version cannot be read: {0}")]
+    Artifact(String),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error(transparent)]
+    Unrecorded(#[from] Unrecorded),
+}
+
+impl Role {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Editor => "editor",
+            Self::Operator => "operator",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Viewer, Self::Editor, Self::Operator].into_iter().find(|role| role.word() == word)
+    }
+
+    /// Who may publish a change of that class.
+    pub fn for_class(class: &str) -> Self {
+        match class {
+            "breaking" | "undecided" => Self::Operator,
+            _ => Self::Editor,
+        }
+    }
+}
+
+impl Gate {
+    pub fn new(state: Arc<State>, audit: Arc<Audit>) -> Self {
+        Self { state, audit, live: Mutex::default(), seen: AtomicI64::new(-1) }
+    }
+
+    /// Takes over what any process published.
+    pub async fn refresh(&self) -> Result<(), GateError> {
+        // Asked before the rest is read: what moves meanwhile is read again next time.
+        let generation = self.state.generation().await?;
+        if self.seen.load(Ordering::Relaxed) != generation {
+            self.read().await?;
+            self.seen.store(generation, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    async fn read(&self) -> Result<(), GateError> {
+        let known = self.live();
+        if known.is_empty() {
+            let rows = self.state.live().await?;
+            let mut live = BTreeMap::new();
+            for row in rows {
+                let contract = artifact(&row.name, &row.artifact)?;
+                live.insert(row.name, Arc::new(LiveContract::new(contract, row.origin, row.source, row.revision)));
+            }
+            self.set(live);
+            return Ok(());
+        }
+        let mut live = BTreeMap::new();
+        for head in self.state.heads().await? {
+            let Some(number) = head.live else { continue };
+            match known.get(&head.name).filter(|known| known.revision == head.revision) {
+                Some(known) => {
+                    live.insert(head.name, known.clone());
+                }
+                None => {
+                    let row = self.state.version(&head.name, &number).await?.ok_or(StateError::Unknown("version"))?;
+                    let contract = artifact(&head.name, &row.artifact)?;
+                    let entry = LiveContract::new(contract, head.origin, row.source, head.revision);
+                    live.insert(head.name, Arc::new(entry));
+                }
+            }
+        }
+        self.set(live);
+        Ok(())
+    }
+
+    /// By name.
+    pub fn live(&self) -> BTreeMap<String, Arc<LiveContract>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn state(&self) -> &Arc<State> {
+        &self.state
+    }
+
+    /// Judges a compiled contract, and publishes or holds it.
+    pub async fn submit(&self, submission: Submission<'_>) -> Result<Verdict, GateError> {
+        let mut last = StateError::Moved("the contract");
+        for _ in 0..ATTEMPTS {
+            self.refresh().await?;
+            match self.judge(&submission).await {
+                Err(GateError::State(StateError::Moved(what))) => last = StateError::Moved(what),
+                Ok(verdict) => {
+                    self.refresh().await?;
+                    return Ok(verdict);
+                }
+                refused => return refused,
+            }
+        }
+        Err(last.into())
+    }
+
+    async fn judge(&self, submission: &Submission<'_>) -> Result<Verdict, GateError> {
+        let name = &submission.contract.name;
+        let live = self.live();
+        self.check(submission, &live)?;
+        let history = self.state.versions(name).await?;
+        let current = live.get(name);
+        let Some(before) = self.before(current, &history)? else {
+            return self.first(submission).await;
+        };
+        let change = diff(&before, &submission.contract);
+        if let (Class::Identical, Some(current)) = (change.class, current) {
+            if current.source != submission.source {
+                self.state.keep(name, &before.version.to_string(), submission.source).await?;
+            }
+            self.state.drop_held(name, now_ms(), submission.by).await?;
+            return Ok(Verdict::Unchanged { version: before.version });
+        }
+        if (change.class, submission.hold) == (Class::Identical, false) {
+            // Retired, and now back as it was.
+            let version = before.version.to_string();
+            let subject = format!("{name}@{version}");
+            let change = self.state.switch(name, None, Some(&version), None, now_ms(), submission.by);
+            self.recorded(AdminAct::Publish, &subject, "", submission.by, change).await?;
+            let change = diff(&before, &submission.contract);
+            return Ok(Verdict::Published { version: before.version, diff: Some(change) });
+        }
+        let version = free(change.next_version(before.version), change.class, &history);
+        let contract = Contract { version, ..submission.contract.clone() };
+        let waits = submission.hold || matches!(change.class, Class::Review | Class::Undecided | Class::Breaking);
+        let base = current.map(|current| current.contract.version.to_string());
+        if waits {
+            return self.hold(submission, &contract, base.as_deref(), change).await.map(Verdict::Held);
+        }
+        let row = row(&contract, submission, change.class.word(), &change.fingerprint);
+        self.publish_row(base.as_deref(), submission.origin, &row, None).await?;
+        Ok(Verdict::Published { version, diff: Some(change) })
+    }
+
+    /// What the submission is compared with: a name's history outlives its deletion.
+    fn before(
+        &self,
+        current: Option<&Arc<LiveContract>>,
+        history: &[VersionRow],
+    ) -> Result<Option<Arc<Contract>>, GateError> {
+        match (current, history.last()) {
+            (Some(current), _) => Ok(Some(current.contract.clone())),
+            (None, Some(last)) => Ok(Some(Arc::new(artifact(&last.contract, &last.artifact)?))),
+            (None, None) => Ok(None),
+        }
+    }
+
+    async fn first(&self, submission: &Submission<'_>) -> Result<Verdict, GateError> {
+        let contract = &submission.contract;
+        if submission.hold {
+            let fingerprint = digest(&[&contract.to_artifact().to_string()]);
+            let held = self.store_held(submission, contract, None, FIRST, &fingerprint, "{}").await?;
+            return Ok(Verdict::Held(Held { diff: None, ..held }));
+        }
+        let row = row(contract, submission, FIRST, &digest(&[&contract.to_artifact().to_string()]));
+        self.publish_row(None, submission.origin, &row, None).await?;
+        Ok(Verdict::Published { version: contract.version, diff: None })
+    }
+
+    async fn hold(
+        &self,
+        submission: &Submission<'_>,
+        contract: &Contract,
+        base: Option<&str>,
+        change: Diff,
+    ) -> Result<Held, GateError> {
+        let report = serde_json::to_string(&change).expect("a diff is plain data");
+        let (class, fingerprint) = (change.class.word(), change.fingerprint.clone());
+        let held = self.store_held(submission, contract, base, class, &fingerprint, &report).await?;
+        Ok(Held { diff: Some(change), ..held })
+    }
+
+    async fn store_held(
+        &self,
+        submission: &Submission<'_>,
+        contract: &Contract,
+        base: Option<&str>,
+        class: &str,
+        fingerprint: &str,
+        report: &str,
+    ) -> Result<Held, GateError> {
+        let id = draft_id();
+        let version = contract.version.to_string();
+        let artifact = contract.to_artifact().to_string();
+        let draft = NewDraft {
+            id: &id,
+            contract: &contract.name,
+            base,
+            version: Some(&version),
+            artifact: Some(&artifact),
+            source: submission.source,
+            origin: submission.origin,
+            class,
+            fingerprint,
+            report,
+            at_ms: now_ms(),
+            by: submission.by,
+        };
+        let draft = self.state.hold(&draft).await?;
+        Ok(Held {
+            draft,
+            contract: contract.name.clone(),
+            class: class.to_owned(),
+            fingerprint: fingerprint.to_owned(),
+            needs: Role::for_class(class),
+            diff: None,
+        })
+    }
+
+    /// What a lock file says was published becomes the first version here. Its form is not known, so that the file
+    /// beside it is judged.
+    pub async fn restore(&self, lock: &Lock, name: &str) -> Result<(), GateError> {
+        let contract = &lock.contract;
+        if contract.name != name {
+            let message = format!("is the lock of `{}`, not of `{name}`", contract.name);
+            return Err(GateError::Refused(vec![Problem::new("", "/contract/name", message)]));
+        }
+        let row = VersionRow {
+            contract: name.to_owned(),
+            version: contract.version.to_string(),
+            artifact: contract.to_artifact().to_string(),
+            source: String::new(),
+            class: FIRST.to_owned(),
+            fingerprint: digest(&[&contract.to_artifact().to_string()]),
+            published_ms: now_ms(),
+            published_by: "lock".to_owned(),
+        };
+        self.publish_row(None, Origin::File, &row, None).await?;
+        self.refresh().await?;
+        Ok(())
+    }
+
+    /// Asks for a contract to be retired: its tools go away, its history stays. Always held.
+    pub async fn ask_to_retire(&self, name: &str, origin: Origin, by: &str) -> Result<Held, GateError> {
+        let live = self.live();
+        let current = live.get(name).ok_or(StateError::Unknown("live contract"))?;
+        let base = current.contract.version.to_string();
+        let tools: Vec<&str> = current.contract.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let fingerprint = digest(&[RETIRE, name, &base]);
+        let items: Vec<Value> = tools
+            .iter()
+            .map(|tool| {
+                serde_json::json!({
+                    "rule": RETIRE, "path": format!("/tools/{tool}"), "side": "contract", "tool": tool,
+                    "class": "breaking", "old": tool, "new": null,
+                    "reason": "the contract would be retired, and the tool with it",
+                })
+            })
+            .collect();
+        let report = serde_json::json!({
+            "class": "breaking", "breaking": true, "fingerprint": fingerprint, "items": items,
+        });
+        let draft = NewDraft {
+            id: &draft_id(),
+            contract: name,
+            base: Some(&base),
+            version: None,
+            artifact: None,
+            source: &current.source,
+            origin,
+            class: "breaking",
+            fingerprint: &fingerprint,
+            report: &report.to_string(),
+            at_ms: now_ms(),
+            by,
+        };
+        let draft = self.state.hold(&draft).await?;
+        let contract = name.to_owned();
+        Ok(Held { draft, contract, class: "breaking".into(), fingerprint, needs: Role::Operator, diff: None })
+    }
+
+    /// Publishes a draft as it was reported, or does nothing. The version now live; `None` when it was retired.
+    pub async fn publish(&self, id: &str, approval: &Approval<'_>) -> Result<(DraftRow, Option<Version>), GateError> {
+        self.refresh().await?;
+        let draft = self.state.draft(id).await?.ok_or(StateError::Unknown("draft"))?;
+        self.may_publish(&draft, approval)?;
+        let base = draft.base.as_deref();
+        match (&draft.artifact, &draft.version) {
+            (Some(text), Some(_)) => {
+                let contract = artifact(&draft.contract, text)?;
+                let row = VersionRow {
+                    contract: draft.contract.clone(),
+                    version: contract.version.to_string(),
+                    artifact: text.clone(),
+                    source: draft.source.clone(),
+                    class: draft.class.clone(),
+                    fingerprint: draft.fingerprint.clone(),
+                    published_ms: now_ms(),
+                    published_by: approval.by.to_owned(),
+                };
+                self.publish_row(base, draft.origin, &row, Some(id)).await?;
+                self.refresh().await?;
+                Ok((draft, Some(contract.version)))
+            }
+            _ => {
+                let change = self.state.switch(&draft.contract, base, None, Some(id), now_ms(), approval.by);
+                self.recorded(AdminAct::Retire, &draft.contract, &draft.fingerprint, approval.by, change).await?;
+                self.refresh().await?;
+                Ok((draft, None))
+            }
+        }
+    }
+
+    fn may_publish(&self, draft: &DraftRow, approval: &Approval<'_>) -> Result<(), GateError> {
+        if draft.status != "pending" {
+            return Err(GateError::Decided(draft.status.clone()));
+        }
+        let needs = Role::for_class(&draft.class);
+        if approval.role < needs {
+            return Err(GateError::Role { class: draft.class.clone(), needs });
+        }
+        if approval.fingerprint != draft.fingerprint {
+            return Err(GateError::Fingerprint(draft.fingerprint.clone()));
+        }
+        let live = self.live().get(&draft.contract).map(|live| live.contract.version.to_string());
+        if live != draft.base {
+            let word = |version: Option<String>| version.unwrap_or_else(|| "nothing".to_owned());
+            return Err(GateError::Outdated { base: word(draft.base.clone()), live: word(live) });
+        }
+        Ok(())
+    }
+
+    pub async fn discard(&self, id: &str, by: &str) -> Result<(), GateError> {
+        self.recorded(AdminAct::Reject, id, "", by, self.state.discard(id, now_ms(), by)).await
+    }
+
+    /// How going back to an earlier version would differ from what is live.
+    pub async fn rollback_diff(&self, name: &str, to: &str) -> Result<Diff, GateError> {
+        self.refresh().await?;
+        let target = self.state.version(name, to).await?.ok_or(StateError::Unknown("version"))?;
+        let target = artifact(name, &target.artifact)?;
+        let history = self.state.versions(name).await?;
+        let current = self.before(self.live().get(name), &history)?.ok_or(StateError::Unknown("contract"))?;
+        Ok(diff(&current, &target))
+    }
+
+    /// Makes an earlier version live again, through the same gate: the approval is for the difference to what is live.
+    pub async fn roll_back(&self, name: &str, to: &str, approval: &Approval<'_>) -> Result<Diff, GateError> {
+        let change = self.rollback_diff(name, to).await?;
+        let needs = Role::for_class(change.class.word());
+        if approval.role < needs {
+            return Err(GateError::Role { class: change.class.word().to_owned(), needs });
+        }
+        if approval.fingerprint != change.fingerprint {
+            return Err(GateError::Fingerprint(change.fingerprint));
+        }
+        let base = self.live().get(name).map(|live| live.contract.version.to_string());
+        let switch = self.state.switch(name, base.as_deref(), Some(to), None, now_ms(), approval.by);
+        let subject = format!("{name}@{to}");
+        self.recorded(AdminAct::Rollback, &subject, &change.fingerprint, approval.by, switch).await?;
+        self.refresh().await?;
+        Ok(change)
+    }
+
+    /// A contract is changed where it comes from, and its tools are its own.
+    fn check(&self, submission: &Submission<'_>, live: &BTreeMap<String, Arc<LiveContract>>) -> Result<(), GateError> {
+        let contract = &submission.contract;
+        let mut problems = Vec::new();
+        if let Some(current) = live.get(&contract.name).filter(|current| current.origin != submission.origin) {
+            let (from, hint) = match current.origin {
+                Origin::File => ("a contract file", "change the file, or retire the contract first"),
+                Origin::Api => ("the admin API", "change it there, or retire the contract first"),
+            };
+            let message = format!("the contract `{}` comes from {from} already", contract.name);
+            problems.push(Problem::new("", "/contract", message).hint(hint));
+        }
+        let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
+        for other in live.values().filter(|other| other.contract.name != contract.name) {
+            taken.extend(other.contract.tools.iter().map(|tool| (tool.name.as_str(), other.contract.name.as_str())));
+        }
+        let own: BTreeSet<&str> = contract.tools.iter().map(|tool| tool.name.as_str()).collect();
+        for tool in own {
+            if let Some(owner) = taken.get(tool) {
+                let message = format!("the tool `{tool}` is defined by the contract `{owner}` already");
+                problems.push(Problem::new("", "/tools", message).hint("give one of the contracts a `prefix:`"));
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(GateError::Refused(problems)) }
+    }
+
+    async fn publish_row(
+        &self,
+        base: Option<&str>,
+        origin: Origin,
+        row: &VersionRow,
+        draft: Option<&str>,
+    ) -> Result<(), GateError> {
+        let subject = format!("{}@{}", row.contract, row.version);
+        let change = self.state.publish(base, origin, row, draft);
+        self.recorded(AdminAct::Publish, &subject, &row.fingerprint, &row.published_by, change).await
+    }
+
+    /// First the trail, then the change: what cannot be recorded is not done, and what then fails is recorded too.
+    async fn recorded(
+        &self,
+        act: AdminAct,
+        subject: &str,
+        fingerprint: &str,
+        by: &str,
+        change: impl Future<Output = Result<(), StateError>>,
+    ) -> Result<(), GateError> {
+        let fingerprint = (!fingerprint.is_empty()).then_some(fingerprint);
+        self.audit.admin(act, subject, fingerprint, by, None)?;
+        let done = change.await;
+        if let Err(error) = &done {
+            let detail = serde_json::Map::from_iter([("failed".to_owned(), Value::String(error.to_string()))]);
+            self.audit.admin(AdminAct::Reject, subject, fingerprint, by, Some(&detail))?;
+        }
+        Ok(done?)
+    }
+
+    fn set(&self, live: BTreeMap<String, Arc<LiveContract>>) {
+        *self.live.lock().unwrap_or_else(PoisonError::into_inner) = live;
+    }
+}
+
+impl Held {
+    /// For the log: what, why and how to go on.
+    pub fn line(&self) -> String {
+        let reasons: Vec<String> =
+            self.diff.iter().flat_map(|diff| &diff.items).map(|item| item.reason.clone()).collect();
+        let why = match reasons.split_first() {
+            None => "its file is gone".to_owned(),
+            Some((first, [])) => first.clone(),
+            Some((first, rest)) => format!("{first}, and {} more", rest.len()),
+        };
+        format!(
+            "{} ({}): {why}; the live version is served on. Publish it with `weir contracts publish {} --fingerprint {}`",
+            self.contract, self.class, self.draft, self.fingerprint
+        )
+    }
+}
+
+impl LiveContract {
+    fn new(contract: Contract, origin: Origin, source: String, revision: i64) -> Self {
+        Self { contract: Arc::new(contract), origin, source, revision }
+    }
+}
+
+fn row(contract: &Contract, submission: &Submission<'_>, class: &str, fingerprint: &str) -> VersionRow {
+    VersionRow {
+        contract: contract.name.clone(),
+        version: contract.version.to_string(),
+        artifact: contract.to_artifact().to_string(),
+        source: submission.source.to_owned(),
+        class: class.to_owned(),
+        fingerprint: fingerprint.to_owned(),
+        published_ms: now_ms(),
+        published_by: submission.by.to_owned(),
+    }
+}
+
+/// After a rollback the next number may be taken: the first free one of the same step.
+fn free(mut version: Version, class: Class, history: &[VersionRow]) -> Version {
+    while history.iter().any(|row| row.version == version.to_string()) {
+        match class {
+            Class::Breaking | Class::Undecided => version.major += 1,
+            Class::Compatible | Class::Review => version.minor += 1,
+            Class::Cosmetic | Class::Identical => version.patch += 1,
+        }
+    }
+    version
+}
+
+fn artifact(name: &str, text: &str) -> Result<Contract, GateError> {
+    let failed = |error: String| GateError::Artifact(format!("{name}: {error}"));
+    let value: Value = serde_json::from_str(text).map_err(|error| failed(error.to_string()))?;
+    Contract::from_artifact(&value).map_err(|error| failed(error.to_string()))
+}
+
+fn draft_id() -> String {
+    format!("d_{}", &crate::telemetry::call_id()[2..])
+}
+
+fn digest(parts: &[&str]) -> String {
+    use sha2::{Digest as _, Sha256};
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part.as_bytes());
+    }
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}

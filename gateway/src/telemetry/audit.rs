@@ -1,0 +1,103 @@
+//! The audit trail of this process, as the rest of the gateway writes to it: answered means recorded.
+
+use std::{
+    num::NonZeroU32,
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use governor::{DefaultDirectRateLimiter, Quota};
+use serde_json::{Map, Value};
+use weir_audit::{Admin, AdminAct, ArgumentsKey, Event, Fsync, Receipt, Refused, RefusedWhat, Settings, Trail};
+
+use crate::config;
+
+/// Refusals before identity that are recorded one by one each second; beyond it they are counted together, so that a
+/// stranger cannot fill the disk.
+const REFUSALS_PER_SECOND: NonZeroU32 = NonZeroU32::new(20).unwrap();
+
+pub struct Audit {
+    /// `None`: nothing is recorded (tests within this process, commands that only look).
+    trail: Option<(Trail, ArgumentsKey)>,
+    refusals: DefaultDirectRateLimiter,
+    /// Refusals not recorded yet.
+    uncounted: AtomicU64,
+}
+
+/// The trail cannot be written. What happened is in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the audit trail cannot be written")]
+pub struct Unrecorded;
+
+impl Audit {
+    pub fn none() -> Self {
+        Self::with(None)
+    }
+
+    /// `audit/` in the state folder. `process`: what this process does.
+    pub fn open(state: &Path, process: &str, config: &config::Audit) -> anyhow::Result<Self> {
+        let settings = Settings {
+            process: process.to_owned(),
+            fsync: match config.fsync {
+                config::Fsync::Each => Fsync::Each,
+                config::Fsync::Off => Fsync::Off,
+                config::Fsync::Interval => Fsync::Interval(Duration::from_millis(config.fsync_interval_ms)),
+            },
+            segment_max_bytes: config.segment_max_bytes,
+            keep_age: (config.keep_days > 0).then(|| Duration::from_secs(config.keep_days * 24 * 3600)),
+            keep_bytes: (config.keep_max_bytes > 0).then_some(config.keep_max_bytes),
+            ..Settings::default()
+        };
+        let key = ArgumentsKey::open(state)?;
+        Ok(Self::with(Some((Trail::open(&state.join("audit"), settings)?, key))))
+    }
+
+    fn with(trail: Option<(Trail, ArgumentsKey)>) -> Self {
+        let refusals = DefaultDirectRateLimiter::direct(Quota::per_second(REFUSALS_PER_SECOND));
+        Self { trail, refusals, uncounted: AtomicU64::new(0) }
+    }
+
+    /// `None` where nothing is recorded at all.
+    pub fn append(&self, event: &Event<'_>) -> Result<Option<Receipt>, Unrecorded> {
+        let Some((trail, _)) = &self.trail else { return Ok(None) };
+        trail.append(event).map(Some).map_err(|error| {
+            tracing::error!(target: "weir::audit", %error, "the audit trail cannot be written: calls are refused");
+            Unrecorded
+        })
+    }
+
+    /// Of the arguments as they were sent.
+    pub fn digest(&self, arguments: &[u8]) -> Option<String> {
+        self.trail.as_ref().map(|(_, key)| key.digest(arguments))
+    }
+
+    /// Someone was turned away before there was a call. Never fails the refusal itself.
+    pub fn refused(&self, what: RefusedWhat, place: &str, agent: Option<&str>, reason: &str) {
+        self.uncounted.fetch_add(1, Ordering::Relaxed);
+        if self.refusals.check().is_err() {
+            return;
+        }
+        let count = self.uncounted.swap(0, Ordering::Relaxed).max(1);
+        let refused =
+            Refused { what, place, call_id: None, key_id: None, agent, address: None, reason: Some(reason), count };
+        let _ = self.append(&Event::Refused(refused));
+    }
+
+    /// Someone changed what is served or who may use it. What cannot be recorded must not be done: this comes first.
+    pub fn admin(
+        &self,
+        act: AdminAct,
+        subject: &str,
+        fingerprint: Option<&str>,
+        by: &str,
+        detail: Option<&Map<String, Value>>,
+    ) -> Result<(), Unrecorded> {
+        self.append(&Event::Admin(Admin { act, subject, fingerprint, by, call_id: None, detail })).map(drop)
+    }
+
+    /// For readiness and metrics.
+    pub fn health(&self) -> Option<weir_audit::Health> {
+        self.trail.as_ref().map(|(trail, _)| trail.health())
+    }
+}

@@ -1,0 +1,236 @@
+//! Answered means recorded, and every later change of the record is found.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use weir_tests::{House, Modern, Stdio, client};
+
+use crate::sample;
+
+fn receipt(result: &Value) -> String {
+    result["_meta"]["dev.weir/receipt"].as_str().unwrap_or_else(|| panic!("no receipt: {result}")).to_owned()
+}
+
+fn records(house: &House, words: &[&str]) -> Vec<Value> {
+    let (code, out, err) = house.run(&[&["audit", "query", "--json"], words].concat());
+    assert_eq!(code, 0, "{err}");
+    out.lines().map(|line| serde_json::from_str(line).expect("a record is JSON")).collect()
+}
+
+#[tokio::test]
+async fn every_call_leaves_its_record_and_the_caller_a_receipt() {
+    let contract = sample::CONTRACT.replace(
+        "    fields:\n      - { name: country, type: dropdown, choices: [NO, SE, IS] }",
+        "    audit: { clear: [country] }\n    fields:\n      - { name: country, type: dropdown, choices: [NO, SE, IS] }",
+    );
+    assert_ne!(contract, sample::CONTRACT);
+    let house = sample::house().file("contracts/airports.yaml", contract);
+    let gateway = house.serve();
+    let key = house.key(&["--agent", "ann", "--tenant", "acme"]);
+    let ann = Modern::with_key(gateway.url(), &key);
+    let found = ann.call("lookup_airport", json!({"iata": "OSL"})).await;
+    let bad = ann.call("lookup_airport", json!({"iata": "top-secret-value"})).await;
+    let listed = ann.call("list_airports", json!({"country": "NO"})).await;
+    let made = ann.call("create_airport", json!({"iata": "BOO", "name": "Bodo Airport", "country": "NO"})).await;
+    ann.ask("tools/call", json!({"name": "no_such_tool", "arguments": {}})).await;
+    client::send(Modern::new(gateway.url()).request("tools/list", json!({}))).await;
+
+    let calls = records(&house, &["--kind", "call"]);
+    let told: Vec<(&str, &str)> = calls
+        .iter()
+        .map(|call| (call["tool"].as_str().unwrap_or("-"), call["outcome"].as_str().unwrap_or("?")))
+        .collect();
+    let expected = [
+        ("lookup_airport", "ok"),
+        ("lookup_airport", "refused"),
+        ("list_airports", "ok"),
+        ("create_airport", "ok"),
+        ("-", "refused"),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(calls[1]["code"], "invalid_arguments");
+    assert_eq!(calls[1]["call_id"], bad["structuredContent"]["call_id"]);
+    assert_eq!((calls[0]["agent"].as_str(), calls[0]["tenant"].as_str()), (Some("ann"), Some("acme")));
+    assert_eq!(calls[0]["contract"], "airports@1.0.0");
+    assert_eq!(calls[2]["clear"], json!({"country": "NO"}));
+    assert!(calls[0].get("clear").is_none());
+    let intents = records(&house, &["--kind", "intent"]);
+    assert_eq!(intents.len(), 1, "a write is announced: {intents:?}");
+    assert_eq!(intents[0]["call_id"], calls[3]["call_id"]);
+    assert_eq!(records(&house, &["--kind", "refused"])[0]["what"], "identity");
+    let acts: Vec<Value> = records(&house, &["--kind", "admin"]).into_iter().map(|act| act["act"].clone()).collect();
+    assert_eq!(acts, ["publish", "key_create"]);
+
+    let receipts = [receipt(&found), receipt(&bad), receipt(&listed), receipt(&made)];
+    let words: Vec<&str> = ["audit", "verify"].into_iter().chain(receipts.iter().map(String::as_str)).collect();
+    let (code, out, err) = house.run(&words);
+    assert_eq!(code, 0, "{out} {err}");
+    let trail = std::fs::read_dir(house.path().join("state/audit")).expect("a trail");
+    let text: String = trail.flatten().flat_map(|chain| segments(&chain.path())).map(|file| read(&file)).collect();
+    for secret in [key.as_str(), "top-secret-value", "Bodo"] {
+        assert!(!text.contains(secret), "`{secret}` is in the trail");
+    }
+}
+
+/// Each way to change a trail, and `weir audit verify` finds it.
+#[tokio::test]
+async fn verify_finds_every_change() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let mut last = String::new();
+    for _ in 0..8 {
+        last = receipt(&client.call("lookup_airport", json!({"iata": "OSL"})).await);
+    }
+    drop(gateway);
+    let trail = house.path().join("state/audit");
+    let chain =
+        std::fs::read_dir(&trail).expect("a trail").flatten().map(|chain| chain.path()).find(|path| path.is_dir());
+    let chain = chain.expect("a chain");
+    let segment = segments(&chain).pop().expect("a segment");
+    let whole = read(&segment);
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    let swapped = [&lines[..2], &[lines[3], lines[2]], &lines[4..]].concat().concat();
+    let cases = [
+        ("a changed byte", whole.replacen("lookup_airport", "lookup_airporT", 1)),
+        ("a deleted line", [&lines[..3], &lines[4..]].concat().concat()),
+        ("two swapped lines", swapped),
+        ("a cut tail", lines[..lines.len() - 2].concat()),
+    ];
+    assert_eq!(house.run(&["audit", "verify", &last]).0, 0);
+    for (what, text) in cases {
+        std::fs::write(&segment, text).expect("written");
+        let (code, out, _) = house.run(&["audit", "verify", &last]);
+        assert_eq!(code, 1, "{what} is not found: {out}");
+    }
+    std::fs::write(&segment, &whole).expect("written");
+    assert_eq!(house.run(&["audit", "verify", &last]).0, 0);
+    let other = sample::house();
+    let gateway = other.serve();
+    Modern::new(gateway.url()).call("lookup_airport", json!({"iata": "ARN"})).await;
+    drop(gateway);
+    let foreign =
+        std::fs::read_dir(other.path().join("state/audit")).expect("a trail").flatten().map(|chain| chain.path());
+    let foreign = segments(&foreign.into_iter().find(|path| path.is_dir()).expect("a chain")).pop().expect("a segment");
+    std::fs::copy(foreign, &segment).expect("replaced");
+    assert_eq!(house.run(&["audit", "verify", &last]).0, 1, "a replaced file is not found");
+}
+
+/// Killed under load, again and again, with two more processes on the same state: what a client was answered is there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_was_answered_before_a_kill_is_recorded() {
+    const KILLS: usize = 50;
+    let house = sample::house();
+    let mut receipts = Vec::new();
+    let (mut first, mut second) = (Stdio::start(&house), Stdio::start(&house));
+    for round in 0..KILLS {
+        let mut gateway = house.serve();
+        let url = gateway.url();
+        let stop = Arc::new(AtomicBool::new(false));
+        let callers: Vec<_> = (0..4)
+            .map(|_| {
+                let (client, stop) = (Modern::new(url.clone()), stop.clone());
+                tokio::spawn(async move {
+                    let mut got = Vec::new();
+                    while !stop.load(Ordering::Relaxed) {
+                        let params = json!({"name": "lookup_airport", "arguments": {"iata": "OSL"}});
+                        let Ok(response) = client.request("tools/call", params).send().await else { break };
+                        let Ok(text) = response.text().await else { break };
+                        let Ok(answer) = serde_json::from_str::<Value>(&text) else { break };
+                        assert!(answer["error"].is_null(), "{answer}");
+                        got.push(receipt(&answer["result"]));
+                    }
+                    got
+                })
+            })
+            .collect();
+        if round % 10 == 0 {
+            for process in [&mut first, &mut second] {
+                let params = json!({"name": "lookup_airport", "arguments": {"iata": "KEF"}});
+                let answer = process.ask_modern("tools/call", params).await;
+                assert!(answer["error"].is_null(), "{answer}");
+                receipts.push(receipt(&answer["result"]));
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(20 + (round as u64 * 7) % 60)).await;
+        gateway.kill();
+        stop.store(true, Ordering::Relaxed);
+        for caller in callers {
+            receipts.extend(caller.await.expect("a caller ends"));
+        }
+    }
+    drop((first, second));
+    assert!(receipts.len() > KILLS, "{} answers", receipts.len());
+    // The newest of each chain stand for those before them, which they are chained to.
+    let mut newest = std::collections::BTreeMap::new();
+    for receipt in &receipts {
+        let mut parts = receipt.split(':');
+        let (chain, seq) = (parts.next().expect("a chain"), parts.next().and_then(|seq| seq.parse::<u64>().ok()));
+        let kept = newest.entry(chain.to_owned()).or_insert((seq, receipt));
+        if seq > kept.0 {
+            *kept = (seq, receipt);
+        }
+    }
+    let words: Vec<&str> =
+        ["audit", "verify"].into_iter().chain(newest.values().map(|(_, receipt)| receipt.as_str())).collect();
+    let (code, out, err) = house.run(&words);
+    assert_eq!(code, 0, "{out} {err}");
+    let gateway = house.serve();
+    assert_eq!(Modern::new(gateway.url()).call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false);
+    assert_eq!(house.json(&["contracts", "show", "airports"])["versions"].as_array().map_or(0, Vec::len), 1);
+}
+
+/// Without its trail a gateway answers nothing and runs no write; it goes on by itself when the trail is back.
+#[tokio::test]
+async fn what_cannot_be_recorded_is_not_answered() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    assert_eq!(client.call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false);
+    let (trail, away) = (house.path().join("state/audit"), house.path().join("state/away"));
+    std::fs::rename(&trail, &away).expect("moved");
+    std::fs::write(&trail, "in the way").expect("written");
+    // A trail that was moved away is noticed soon, not at once.
+    let started = std::time::Instant::now();
+    while client.call("lookup_airport", json!({"iata": "OSL"})).await["isError"] == false {
+        assert!(started.elapsed() < Duration::from_secs(20), "it is not noticed that the trail is gone");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    for (tool, arguments) in [
+        ("lookup_airport", json!({"iata": "OSL"})),
+        ("create_airport", json!({"iata": "BOO", "name": "Bodo Airport", "country": "NO"})),
+    ] {
+        let result = client.call(tool, arguments).await;
+        assert_eq!(result["structuredContent"]["code"], "unavailable", "{result}");
+        assert!(result["_meta"]["dev.weir/receipt"].is_null());
+    }
+    std::fs::remove_file(&trail).expect("removed");
+    std::fs::rename(&away, &trail).expect("moved back");
+    let started = std::time::Instant::now();
+    while client.call("lookup_airport", json!({"iata": "OSL"})).await["isError"] != false {
+        assert!(started.elapsed() < Duration::from_secs(20), "it does not recover");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let lookup = client.call("lookup_airport", json!({"iata": "BOO"})).await;
+    assert_eq!(lookup["structuredContent"]["code"], "not_found", "the write that was not recorded was not run");
+    drop(gateway);
+    assert_eq!(house.run(&["audit", "verify"]).0, 0);
+}
+
+fn segments(chain: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(chain).into_iter().flatten().flatten().map(|file| file.path());
+    let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
+    files.sort();
+    files
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).expect("a segment is text")
+}

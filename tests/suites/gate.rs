@@ -1,0 +1,339 @@
+//! Contracts that change: what goes live, what waits, who agrees, and what agents see of it.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use weir_tests::{Events, House, Legacy, Modern, http};
+
+use crate::sample;
+
+const HELD: i32 = 3;
+/// A breaking change: an optional argument becomes required.
+fn broken() -> String {
+    let change = sample::CONTRACT.replace(
+        "{ name: country, type: dropdown, choices: [NO, SE, IS] }",
+        "{ name: country, type: dropdown, required: true, choices: [NO, SE, IS] }",
+    );
+    assert_ne!(change, sample::CONTRACT);
+    change
+}
+
+fn wider() -> String {
+    sample::CONTRACT.replace("max: 9000", "max: 12000")
+}
+
+/// As the endpoint says; `none` where there is none.
+async fn version(url: &str) -> String {
+    let answer = Modern::new(url).ask("server/discover", json!({})).await;
+    let info = &answer.reply()["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
+    info["version"].as_str().unwrap_or("none").to_owned()
+}
+
+async fn until(url: &str, wanted: &str) {
+    let started = Instant::now();
+    while version(url).await != wanted {
+        assert!(started.elapsed() < Duration::from_secs(30), "{url} is still {}", version(url).await);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn pending(house: &House) -> Value {
+    let contract = house.json(&["contracts", "show", "airports"]);
+    let drafts = contract["drafts"].as_array().cloned().unwrap_or_default();
+    drafts.into_iter().find(|draft| draft["status"] == "pending").unwrap_or_default()
+}
+
+async fn held(house: &House) -> Value {
+    let started = Instant::now();
+    loop {
+        let draft = pending(house);
+        if !draft.is_null() {
+            return draft;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "nothing is held");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Under load: nobody sees the breaking change before the publish, every connected client hears of it after.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_breaking_file_is_held_until_an_operator_agrees_to_exactly_that_change() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let url = gateway.contract_url("airports");
+    assert_eq!(version(&url).await, "1.0.0");
+    let before = Modern::new(&url).list().await;
+    let legacy = Legacy::open(&url, "2025-11-25").await;
+    let mut legacy_stream = Events::open(legacy.stream()).await;
+    let listening = Modern::new(&url);
+    let mut stream =
+        Events::open(listening.request("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})))
+            .await;
+    stream.next(Duration::from_secs(10)).await.expect("acknowledged");
+
+    let stop = AtomicBool::new(false);
+    let load = async {
+        let (mut calls, mut old, mut new) = (0, 0, 0);
+        while !stop.load(Ordering::Relaxed) {
+            let client = Modern::new(&url);
+            let result = client.call("list_airports", json!({"limit": 1})).await;
+            calls += 1;
+            match result["structuredContent"]["code"].as_str() {
+                None => {
+                    assert_eq!(new, 0, "the old contract answers after the new one did");
+                    old += 1;
+                }
+                Some(code) => {
+                    assert_eq!(code, "invalid_arguments", "{result}");
+                    new += 1;
+                }
+            }
+        }
+        (calls, old, new)
+    };
+    let change = async {
+        house.write("contracts/airports.yaml", broken());
+        let draft = held(&house).await;
+        assert_eq!((draft["class"].as_str(), draft["version"].as_str()), (Some("breaking"), Some("2.0.0")));
+        let item = draft["report"]["items"].as_array().into_iter().flatten().find(|item| item["class"] == "breaking");
+        let item = item.expect("a breaking item");
+        assert_eq!((item["tool"].as_str(), item["side"].as_str()), (Some("list_airports"), Some("input")));
+        assert!(item["witness"].is_object(), "{item}");
+        assert_eq!(Modern::new(&url).list().await, before);
+        assert_eq!(version(&url).await, "1.0.0");
+        gateway.wait_for_log("held: airports");
+
+        let id = draft["id"].as_str().expect("an id");
+        let (code, out, _) = house.run(&["contracts", "publish", id]);
+        assert_eq!(code, HELD, "{out}");
+        assert!(out.contains("nothing has changed"), "{out}");
+        let (code, _, err) = house.run(&["contracts", "publish", id, "--fingerprint", "00"]);
+        assert_eq!(code, 1);
+        assert!(err.contains("another change"), "{err}");
+        assert_eq!(version(&url).await, "1.0.0");
+        let fingerprint = draft["fingerprint"].as_str().expect("a fingerprint");
+        let (code, out, err) = house.run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
+        assert_eq!((code, out.as_str()), (0, "airports: 2.0.0"), "{err}");
+        until(&url, "2.0.0").await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        stop.store(true, Ordering::Relaxed);
+    };
+    let ((calls, old, new), ()) = tokio::join!(load, change);
+    assert!(old > 0 && new > 0, "{calls} calls, {old} before and {new} after");
+    for stream in [&mut stream, &mut legacy_stream] {
+        let message = stream.next(Duration::from_secs(10)).await.expect("list_changed");
+        assert_eq!(message["method"], "notifications/tools/list_changed");
+    }
+    let again = house.run(&["contracts", "publish", pending(&house)["id"].as_str().unwrap_or("d_none")]);
+    assert_eq!(again.0, 1, "nothing is pending any more: {}", again.1);
+}
+
+#[tokio::test]
+async fn what_breaks_nothing_goes_live_with_its_number() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let url = gateway.contract_url("airports");
+    house.write("contracts/airports.yaml", wider());
+    until(&url, "1.1.0").await;
+    house.write("contracts/airports.yaml", wider().replace("IATA code.", "Its IATA code."));
+    until(&url, "1.1.1").await;
+    let all = Modern::new(gateway.url());
+    let before = all.list().await;
+    house.write("contracts/airports.yaml", format!("# a comment\n{}", wider().replace("IATA code.", "Its IATA code.")));
+    tokio::time::sleep(Duration::from_millis(800)).await;
+    assert_eq!(version(&url).await, "1.1.1", "a comment is no change");
+    assert_eq!(all.list().await, before);
+
+    let rollback = ["contracts", "rollback", "airports", "--to", "1.0.0"];
+    let report = house.json(&rollback);
+    assert_eq!(report["class"], "breaking", "going back takes what was given: {report}");
+    let fingerprint = report["fingerprint"].as_str().expect("a fingerprint");
+    let (code, out, err) = house.run(&[&rollback[..], &["--fingerprint", fingerprint]].concat());
+    assert_eq!((code, out.as_str()), (0, "airports: 1.0.0"), "{err}");
+    until(&url, "1.0.0").await;
+    let versions = house.json(&["contracts", "show", "airports"])["versions"].as_array().map_or(0, Vec::len);
+    assert_eq!(versions, 3, "nothing is forgotten");
+}
+
+/// Across restarts: the live version comes from the state, whatever the folder says.
+#[tokio::test]
+async fn a_breaking_edit_and_a_deleted_file_stay_held_over_a_restart() {
+    let house = sample::house();
+    drop(house.serve());
+    house.write("contracts/airports.yaml", broken());
+    let gateway = house.serve();
+    let url = gateway.contract_url("airports");
+    assert_eq!(version(&url).await, "1.0.0");
+    assert_eq!(Modern::new(&url).call("list_airports", json!({})).await["isError"], false);
+    assert_eq!(held(&house).await["class"], "breaking");
+    drop(gateway);
+
+    std::fs::remove_file(house.path().join("contracts/airports.yaml")).expect("removed");
+    let gateway = house.serve();
+    let url = gateway.contract_url("airports");
+    assert_eq!(Modern::new(&url).call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false);
+    let draft = held(&house).await;
+    assert_eq!((draft["version"].as_str(), draft["class"].as_str()), (None, Some("breaking")), "to be retired");
+
+    house.write("contracts/airports.yaml", sample::CONTRACT);
+    let started = Instant::now();
+    while !pending(&house).is_null() {
+        assert!(started.elapsed() < Duration::from_secs(20), "the file is back, and nothing is to be retired");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    std::fs::remove_file(house.path().join("contracts/airports.yaml")).expect("removed");
+    let draft = held(&house).await;
+    let (id, fingerprint) = (draft["id"].as_str().expect("an id"), draft["fingerprint"].as_str().expect("one"));
+    let (code, out, err) = house.run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
+    assert_eq!((code, out.as_str()), (0, "airports: retired"), "{err}");
+    let started = Instant::now();
+    while Modern::new(&url).ask("tools/list", json!({})).await.status == 200 {
+        assert!(started.elapsed() < Duration::from_secs(20), "it is served on");
+    }
+
+    // A name's history outlives its deletion: removed and added again is a change like any other.
+    house.write("contracts/airports.yaml", broken());
+    assert_eq!(held(&house).await["class"], "breaking");
+    house.write("contracts/airports.yaml", wider());
+    until(&url, "1.1.0").await;
+}
+
+/// The same gate for what comes over the API; each role may what it may.
+#[tokio::test]
+async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
+    let house = House::new().sheets().file("data/airports.csv", sample::DATA);
+    let gateway = house.serve();
+    house.write("a.yaml", sample::CONTRACT);
+    let (code, out, err) = house.run(&["contracts", "submit", "a.yaml"]);
+    assert_eq!((code, out.as_str()), (0, "airports: published 1.0.0"), "{err}");
+    let url = gateway.contract_url("airports");
+    assert_eq!(Modern::new(&url).call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false);
+    let (code, out, _) = house.run(&["contracts", "submit", "a.yaml"]);
+    assert_eq!((code, out.as_str()), (0, "airports: unchanged 1.0.0"));
+    house.write("a.yaml", broken());
+    let (code, out, _) = house.run(&["contracts", "submit", "a.yaml"]);
+    assert_eq!(code, HELD, "{out}");
+    assert!(out.contains("for example {"), "the report has a witness: {out}");
+    house.write("a.yaml", "contract: airports\ntools: [{ tool: x }]\n");
+    let (code, _, err) = house.run(&["contracts", "submit", "a.yaml"]);
+    assert!(code == 1 && err.contains("source at /tools/0"), "{err}");
+    house.write("contracts/airports.yaml", wider());
+    gateway.wait_for_log("comes from the admin API already");
+
+    let admin = Admin::of(&house);
+    let mut keys = vec![("nobody", String::new()), ("agent", house.key(&["--agent", "ann"]))];
+    for role in ["viewer", "editor"] {
+        let made = admin.ask("POST", "/v1/admins", Some(json!({"name": role, "role": role}))).await;
+        assert_eq!(made.0, 201, "{}", made.1);
+        keys.push((role, made.1["key"].as_str().expect("a key").to_owned()));
+    }
+    keys.push(("operator", admin.key.clone()));
+    let draft = pending(&house);
+    let publish = format!("/v1/drafts/{}/publish", draft["id"].as_str().expect("an id"));
+    let agreed = json!({"fingerprint": draft["fingerprint"]});
+    // The least role that a route lets in; what it then answers is not asked here, only who is refused.
+    let routes = [
+        ("GET", "/v1/contracts", None, "viewer"),
+        ("GET", "/v1/contracts/airports", None, "viewer"),
+        ("GET", "/v1/contracts/airports/versions/1.0.0", None, "viewer"),
+        ("GET", "/v1/contracts/airports/diff", None, "viewer"),
+        ("GET", "/v1/drafts", None, "viewer"),
+        ("GET", "/v1/keys", None, "viewer"),
+        ("POST", "/v1/contracts", Some(json!({"source": "x"})), "editor"),
+        ("POST", "/v1/contracts/none/retire", None, "editor"),
+        ("POST", "/v1/contracts/none/rollback", Some(json!({"to": "1.0.0", "fingerprint": "0"})), "editor"),
+        ("POST", "/v1/drafts/none/discard", None, "editor"),
+        ("GET", "/v1/admins", None, "operator"),
+        ("POST", "/v1/keys", Some(json!({"agent": "?"})), "operator"),
+        ("DELETE", "/v1/keys/none", None, "operator"),
+        ("POST", "/v1/admins", Some(json!({"name": "?", "role": "viewer"})), "operator"),
+        ("DELETE", "/v1/admins/none", None, "operator"),
+        ("POST", publish.as_str(), Some(agreed), "operator"),
+    ];
+    for (method, path, body, least) in routes {
+        let mut reached = false;
+        for (role, key) in &keys {
+            let (status, answer) = Admin { key: key.clone(), ..admin.clone() }.ask(method, path, body.clone()).await;
+            reached |= *role == least;
+            match *role {
+                "nobody" | "agent" => assert_eq!(status, 401, "{role} {method} {path}: {answer}"),
+                _ if reached => assert!(![401, 403].contains(&status), "{role} {method} {path}: {status} {answer}"),
+                _ => assert_eq!(status, 403, "{role} {method} {path}: {answer}"),
+            }
+        }
+    }
+    assert_eq!(house.json(&["contracts", "show", "airports"])["version"], "2.0.0");
+}
+
+/// The admin API, asked plainly.
+#[derive(Clone)]
+struct Admin {
+    url: String,
+    key: String,
+}
+
+impl Admin {
+    fn of(house: &House) -> Self {
+        let read = |name: &str| std::fs::read_to_string(house.path().join("state").join(name)).expect("written");
+        Self { url: read("admin.url"), key: read("admin.token") }
+    }
+
+    async fn ask(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+        let method = method.parse().expect("a method");
+        let mut request = http().request(method, format!("{}{path}", self.url));
+        if !self.key.is_empty() {
+            request = request.bearer_auth(&self.key);
+        }
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        let response = request.send().await.expect("an answer");
+        let status = response.status().as_u16();
+        (status, serde_json::from_str(&response.text().await.expect("text")).unwrap_or_default())
+    }
+}
+
+/// A fresh container: the state is gone, the file was edited, and its lock lies beside it.
+#[tokio::test]
+async fn with_an_empty_state_the_lock_is_the_published_version() {
+    let house = sample::house();
+    let gateway = house.serve();
+    house.write("contracts/airports.yaml", wider());
+    until(&gateway.contract_url("airports"), "1.1.0").await;
+    let (code, out, err) = house.run(&["lock"]);
+    assert!(code == 0 && out.contains("airports 1.1.0"), "{out} {err}");
+    drop(gateway);
+    std::fs::remove_dir_all(house.path().join("state")).expect("wiped");
+    house.write("contracts/airports.yaml", broken());
+    let gateway = house.serve();
+    let url = gateway.contract_url("airports");
+    assert_eq!(version(&url).await, "1.1.0");
+    assert_eq!(Modern::new(&url).call("list_airports", json!({"min_elevation_ft": 10000})).await["isError"], false);
+    assert_eq!(held(&house).await["base"], "1.1.0");
+    drop(gateway);
+
+    std::fs::remove_dir_all(house.path().join("state")).expect("wiped");
+    house.write("contracts/airports.lock.json", "{\"lock\": 1, \"contract\": {}}");
+    let (code, _, err) = house.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert!(code == 1 && err.contains("airports.lock.json"), "a lock that cannot be read is no lock to ignore: {err}");
+}
+
+/// `weir diff` says the same of files, with an exit code for a pipeline.
+#[tokio::test]
+async fn diff_tells_a_pipeline_by_its_exit_code() {
+    let house =
+        sample::house().file("old.yaml", sample::CONTRACT).file("new.yaml", broken()).file("wide.yaml", wider());
+    let (code, out, err) = house.run(&["diff", "old.yaml", "new.yaml", "--json"]);
+    let report: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out} {err}"));
+    assert_eq!((code, report["breaking"].as_bool()), (2, Some(true)));
+    assert_eq!(house.run(&["diff", "old.yaml", "wide.yaml"]).0, 0);
+    let gateway = house.serve();
+    let (code, out, _) = house.run(&["diff", "new.yaml", "--against", &gateway.contract_url("airports")]);
+    assert!(code == 2 && out.contains("breaking"), "{code}: {out}");
+    let (code, out, _) = house.run(&["lint", "old.yaml", "--json"]);
+    let findings: Value = serde_json::from_str(&out).expect("JSON");
+    assert!(code == 0 && findings["findings"].is_array(), "{out}");
+}

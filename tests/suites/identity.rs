@@ -1,0 +1,235 @@
+//! Who calls, what they may see, and how often: the same over every version and both transports.
+
+use futures::future::join_all;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use weir_tests::{Answer, Events, Gateway, House, Legacy, Modern, Stdio, client};
+
+use crate::sample;
+
+const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+const SECOND: &str = r#"
+contract: fields
+collections:
+  fields: { adapter: sheet, settings: { connection: data, path: airports.csv }, key: [iata] }
+tools:
+  - tool: lookup_field
+    description: Returns the air field with an IATA code.
+    verb: lookup
+    collection: fields
+    fields: [{ name: iata, type: text, required: true, help: "IATA code." }]
+"#;
+
+fn house() -> House {
+    sample::house().file("contracts/fields.yaml", SECOND)
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str()).collect()
+}
+
+async fn refused(client: &Modern) -> Answer {
+    let answer = client.ask("tools/call", json!({"name": "lookup_airport", "arguments": {"iata": "OSL"}})).await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{}", answer.text);
+    assert!(answer.headers.contains_key("www-authenticate"));
+    answer
+}
+
+#[tokio::test]
+async fn a_key_is_needed_as_soon_as_one_exists_and_revoking_it_closes_at_once() {
+    let house = house();
+    let gateway = house.serve();
+    let open = Modern::new(gateway.url());
+    assert_eq!(open.ask("tools/list", json!({})).await.result()["cacheScope"], "public");
+    let key = house.key(&["--agent", "ann", "--tenant", "acme"]);
+    refused(&open).await;
+    let ann = Modern::with_key(gateway.url(), &key);
+    assert_eq!(ann.call("lookup_airport", json!({"iata": "OSL"})).await["structuredContent"]["country"], "NO");
+    assert_eq!(ann.ask("tools/list", json!({})).await.result()["cacheScope"], "private");
+    let last = if key.ends_with('0') { "1" } else { "0" };
+    for wrong in ["weir_x", &format!("{}{last}", &key[..key.len() - 1]), &key[..key.len() - 1]] {
+        let answer = refused(&Modern::with_key(gateway.url(), wrong)).await;
+        assert!(!answer.text.contains(wrong), "an error repeats the key");
+    }
+
+    let listed = house.json(&["keys", "list"]);
+    let id = listed[0]["id"].as_str().expect("an id");
+    assert!(!listed.to_string().contains(&key), "a secret is shown once");
+    let (code, _, err) = house.run(&["keys", "revoke", id]);
+    assert_eq!(code, 0, "{err}");
+    refused(&ann).await;
+    refused(&open).await;
+    assert!(!gateway.log().contains(&key));
+    drop(gateway);
+    refused(&Modern::new(house.serve().url())).await;
+}
+
+/// Every version and both transports: the list, the call of what is hidden, and the endpoint of what is hidden.
+#[tokio::test]
+async fn hidden_and_unknown_are_the_same_in_every_version_over_both_transports() {
+    let house = house();
+    let gateway = house.serve();
+    let key = house.key(&["--agent", "ann", "--tool", "lookup_airport"]);
+    let modern = Modern::with_key(gateway.url(), &key);
+    assert_eq!(names(modern.ask("tools/list", json!({})).await.result()), ["lookup_airport"]);
+    let told = |answer: &Value, tool: &str| answer["error"].to_string().replace(tool, "TOOL");
+    for hidden in ["list_airports", "lookup_field"] {
+        let ask = async |tool: &str| {
+            let answer = modern.ask("tools/call", json!({"name": tool, "arguments": {}})).await;
+            (answer.status, told(answer.reply(), tool))
+        };
+        assert_eq!(ask(hidden).await, ask("no_such_tool").await);
+    }
+    let endpoint = async |name: &str| {
+        let answer = Modern::with_key(gateway.contract_url(name), &key).ask("tools/list", json!({})).await;
+        (answer.status, told(answer.reply(), name))
+    };
+    assert_eq!(endpoint("fields").await, endpoint("nothing").await);
+    assert_eq!(endpoint("airports").await.0, StatusCode::OK);
+
+    let mut stdio = Stdio::start_as(&house, &key);
+    assert_eq!(names(&stdio.ask_modern("tools/list", json!({})).await["result"]), ["lookup_airport"]);
+    for version in LEGACY {
+        let client = Legacy::open_as(gateway.url(), version, Some(&key)).await;
+        assert_eq!(names(client.ask("tools/list", json!({})).await.result()), ["lookup_airport"], "{version}");
+        let ask = async |tool: &str| {
+            told(client.ask("tools/call", json!({"name": tool, "arguments": {}})).await.reply(), tool)
+        };
+        assert_eq!(ask("lookup_field").await, ask("no_such_tool").await, "{version}");
+        assert_eq!(client.call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false, "{version}");
+
+        let params =
+            json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        stdio.ask("initialize", params).await;
+        assert_eq!(names(&stdio.ask("tools/list", json!({})).await["result"]), ["lookup_airport"], "{version}");
+        let hidden = stdio.ask("tools/call", json!({"name": "lookup_field", "arguments": {}})).await;
+        let unknown = stdio.ask("tools/call", json!({"name": "no_such_tool", "arguments": {}})).await;
+        assert_eq!(told(&hidden, "lookup_field"), told(&unknown, "no_such_tool"), "{version}");
+    }
+    let in_batch = json!([{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "lookup_field", "arguments": {}}}]);
+    let client = Legacy::open_as(gateway.url(), "2025-03-26", Some(&key)).await;
+    let answer = client::send(client.in_session(in_batch.to_string())).await;
+    assert!(answer.text.contains("-32602"), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn a_session_is_its_keys_alone_and_ends_with_it() {
+    let house = house();
+    let gateway = house.serve();
+    let (ann, bob) = (house.key(&["--agent", "ann"]), house.key(&["--agent", "bob"]));
+    let session = Legacy::open_as(gateway.url(), "2025-11-25", Some(&ann)).await;
+    let stolen = session.in_hands_of(Some(&bob));
+    assert_eq!(stolen.ask("tools/list", json!({})).await.status, StatusCode::NOT_FOUND);
+    let again = house.key(&["--agent", "ann"]);
+    let other = session.in_hands_of(Some(&again));
+    assert_eq!(other.ask("tools/list", json!({})).await.status, StatusCode::NOT_FOUND, "the same name, another key");
+    assert_eq!(session.in_hands_of(None).ask("ping", json!({})).await.status, StatusCode::UNAUTHORIZED);
+
+    let mut stream = Events::open(session.stream()).await;
+    let mut stdio = Stdio::start_as(&house, &ann);
+    assert_eq!(names(&stdio.ask_modern("tools/list", json!({})).await["result"]).len(), 4);
+    let keys = house.json(&["keys", "list"]);
+    let of_ann = keys.as_array().into_iter().flatten().find(|key| ann.contains(key["id"].as_str().unwrap_or("?")));
+    house.run(&["keys", "revoke", of_ann.expect("listed")["id"].as_str().expect("an id")]);
+    assert_eq!(session.ask("tools/list", json!({})).await.status, StatusCode::UNAUTHORIZED);
+    let started = std::time::Instant::now();
+    assert_eq!(stream.next(std::time::Duration::from_secs(10)).await, None, "the stream ends");
+    assert!(started.elapsed().as_secs() < 9, "by itself");
+    // Another process learns of it within a second.
+    tokio::time::sleep(std::time::Duration::from_millis(1000)).await;
+    let answer = stdio.ask_modern("tools/list", json!({})).await;
+    assert!(answer["error"]["message"].as_str().is_some_and(|message| message.contains("not valid")), "{answer}");
+    assert_eq!(Modern::with_key(gateway.url(), &bob).ask("tools/list", json!({})).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_process_on_stdio_needs_its_key_at_the_start() {
+    let house = house();
+    let gateway = house.serve();
+    house.key(&["--agent", "ann"]);
+    drop(gateway);
+    let (code, out, err) = house.run(&["stdio"]);
+    assert_eq!((code, out.as_str()), (1, ""), "{err}");
+    assert!(err.contains("WEIR_KEY"), "{err}");
+}
+
+#[tokio::test]
+async fn limits_hold_under_a_thousand_calls_at_once() {
+    let house = house();
+    let gateway = house.serve();
+    let words = ["--agent", "ann", "--tool-rate", "lookup_airport=10/hour", "--rate", "100000/min"];
+    let ann = Modern::with_key(gateway.url(), &house.key(&words));
+    let bob = Modern::with_key(gateway.url(), &house.key(&["--agent", "bob"]));
+    let call = async || ann.call("lookup_airport", json!({"iata": "OSL"})).await;
+    let results = join_all((0..1000).map(|_| call())).await;
+    let passed = results.iter().filter(|result| result["isError"] == false).count();
+    assert_eq!(passed, 10);
+    for result in results.iter().filter(|result| result["isError"] == true) {
+        let told = &result["structuredContent"];
+        assert_eq!(told["code"], "rate_limited");
+        assert!(told["retry_after_ms"].as_u64().is_some_and(|wait| wait > 0), "{told}");
+    }
+    assert_eq!(ann.call("list_airports", json!({})).await["isError"], false, "another tool has its own bucket");
+    assert_eq!(bob.call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false, "and so has another agent");
+}
+
+/// The bucket over everything counts what does not exist too, and other methods say so with 429.
+#[tokio::test]
+async fn the_coarse_bucket_counts_every_request() {
+    let house = house();
+    let gateway = house.serve();
+    let ann = Modern::with_key(gateway.url(), &house.key(&["--agent", "ann", "--rate", "5/hour"]));
+    for _ in 0..5 {
+        let answer = ann.ask("tools/call", json!({"name": "no_such_tool", "arguments": {}})).await;
+        assert_eq!(answer.error_code(), -32602);
+    }
+    let call = ann.call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert_eq!(call["structuredContent"]["code"], "rate_limited", "{call}");
+    let answer = ann.ask("tools/list", json!({})).await;
+    assert_eq!(answer.status, StatusCode::TOO_MANY_REQUESTS, "{}", answer.text);
+    assert!(answer.headers.contains_key("retry-after"));
+    assert!(answer.reply()["error"]["data"]["retry_after_ms"].as_u64().is_some_and(|wait| wait > 1000));
+}
+
+/// Every client uses the JSON-RPC id 1, alone and in sessions of its own; none sees another's answer.
+#[tokio::test]
+async fn a_thousand_clients_with_one_id_never_see_each_others_answers() {
+    let house = house();
+    let gateway = house.serve();
+    let codes = ["ARN", "BGO", "GOT", "KEF", "OSL", "TRD"];
+    let keys: Vec<String> = (0..codes.len()).map(|agent| house.key(&["--agent", &format!("a{agent}")])).collect();
+    let asked = (0..1000).map(|number| {
+        let (code, key, url) = (codes[number % codes.len()], &keys[number % keys.len()], gateway.url());
+        let id = if number % 2 == 0 { json!(1) } else { json!("1") };
+        async move {
+            let body = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+                "name": "lookup_airport", "arguments": {"iata": code}}});
+            let client = match number % 10 {
+                0 => Legacy::open_as(url, "2025-11-25", Some(key)).await,
+                _ => Legacy::bare(url, "2025-11-25", Some(key)),
+            };
+            loop {
+                let answer = client::send(client.in_session(body.to_string())).await;
+                assert_eq!(answer.reply()["id"], id);
+                let told = &answer.result()["structuredContent"];
+                if told["code"] != "overloaded" {
+                    return assert_eq!(told["iata"], code, "{told}");
+                }
+                let wait = told["retry_after_ms"].as_u64().expect("when to come back");
+                tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
+            }
+        }
+    });
+    join_all(asked).await;
+}
+
+#[test]
+fn other_addresses_than_loopback_need_keys() {
+    let house = house();
+    let (code, _, err) = house.run(&["serve", "--listen", "0.0.0.0:0"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("/http/listen") && err.contains("[identity]"), "{err}");
+    let closed = sample::house().config("[identity]\nrequired = true");
+    let gateway = Gateway::start(closed.weir(&["serve", "--listen", "0.0.0.0:0"]));
+    assert!(gateway.base.contains("0.0.0.0"));
+}
