@@ -1,22 +1,38 @@
 //! The admin API: its own listener, its own keys with roles, one OpenAPI document made from these handlers.
 
 mod admins;
+mod audit;
+mod calls;
+mod collections;
 mod contracts;
 mod keys;
+mod plugins;
 mod problem;
+mod settings;
 mod staff;
 
 use std::{future::Future, io::Write as _, net::SocketAddr, os::unix::fs::OpenOptionsExt as _, path::Path, sync::Arc};
 
 use anyhow::Context as _;
-use axum::{Json, Router, extract::State as Shared, response::IntoResponse as _, routing::get};
+use axum::{
+    Json, Router,
+    extract::{DefaultBodyLimit, State as Shared},
+    response::IntoResponse as _,
+    routing::get,
+};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use utoipa::{
     Modify, OpenApi,
-    openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    openapi::{
+        RefOr,
+        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::{
+    router::{OpenApiRouter, UtoipaMethodRouterExt as _},
+    routes,
+};
 use weir_state::{AdminRow, State};
 
 pub use self::problem::Refusal;
@@ -70,7 +86,7 @@ impl Modify for Bearer {
 
 /// The routes, and the document that describes them.
 fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
-    OpenApiRouter::with_openapi(Document::openapi())
+    let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(keys::list, keys::create))
         .routes(routes!(keys::revoke))
         .routes(routes!(admins::list, admins::create))
@@ -85,7 +101,32 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(contracts::draft))
         .routes(routes!(contracts::publish))
         .routes(routes!(contracts::discard))
-        .split_for_parts()
+        .routes(routes!(collections::list))
+        .routes(routes!(collections::describe))
+        .routes(routes!(plugins::list))
+        .routes(routes!(plugins::upload, plugins::remove).layer(DefaultBodyLimit::max(plugins::BODY_MAX_BYTES)))
+        .routes(routes!(plugins::reload))
+        .routes(routes!(calls::try_call))
+        .routes(routes!(audit::query))
+        .routes(routes!(audit::verify))
+        .routes(routes!(settings::show))
+        .split_for_parts();
+    name_problems(&mut document);
+    (router, document)
+}
+
+/// Refusals are problem documents, whichever route they come from.
+fn name_problems(document: &mut utoipa::openapi::OpenApi) {
+    for item in document.paths.paths.values_mut() {
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
+        let responses = operations.into_iter().flatten().flat_map(|operation| &mut operation.responses.responses);
+        for (_, response) in responses.filter(|(status, _)| status.starts_with(['4', '5'])) {
+            let RefOr::T(response) = response else { continue };
+            if let Some(content) = response.content.shift_remove("application/json") {
+                response.content.insert("application/problem+json".to_owned(), content);
+            }
+        }
+    }
 }
 
 /// The OpenAPI 3.1 document.

@@ -17,7 +17,7 @@ use weir_plugin_host::Progress;
 pub use self::error::{CallError, Code};
 pub use self::limits::{Buckets, InFlight, Rate};
 use self::record::CallRecord;
-use crate::{gateway::Gateway, identity::Caller};
+use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller};
 
 /// One call as any transport and any era asks for it.
 pub struct CallRequest<'a> {
@@ -71,6 +71,14 @@ pub async fn call_tool(gateway: &Gateway, caller: &Caller, request: CallRequest<
     let mut record = CallRecord::open(gateway, caller, &request); // dropped unclosed = "cancelled", recorded all the same
     let outcome = stages(gateway, caller, &request, &mut record).await;
     record.close(outcome)
+}
+
+/// Whether these arguments would reach the adapter of this tool: nothing is asked and nothing recorded.
+pub fn check(gateway: &Gateway, caller: &Caller, tool: &CatalogueTool, arguments: &str) -> ToolResult {
+    match arguments::bind(gateway.cursors(), caller, tool, Some(arguments)) {
+        Ok(_) => ToolResult::new("The arguments are valid.".to_owned(), r#"{"valid":true}"#.to_owned(), false),
+        Err(error) => error.into_result("none"),
+    }
 }
 
 async fn stages(

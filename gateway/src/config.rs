@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use weir_connections::ConnectionConfig;
 use weir_plugin_host::PluginConfig;
 
@@ -21,6 +21,7 @@ pub struct Config {
     pub identity: Identity,
     pub admin: Admin,
     pub audit: Audit,
+    pub contracts: Contracts,
     pub limits: Limits,
     pub log: Log,
     pub connections: BTreeMap<String, ConnectionConfig>,
@@ -30,7 +31,7 @@ pub struct Config {
 }
 
 /// `[folders]`, relative to the file.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Folders {
     /// Contract files: `*.yaml`, `*.yml`, `*.json`.
@@ -49,7 +50,7 @@ impl Default for Folders {
     }
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Http {
     /// Without it `weir serve` speaks stdio when its stdin is not a terminal.
@@ -92,7 +93,7 @@ impl Default for Http {
     }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Identity {
     /// True: nobody is served without a key, also before the first one is made. Other addresses than loopback need it.
@@ -100,7 +101,7 @@ pub struct Identity {
     pub required: bool,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Admin {
     /// Where the admin API of `weir serve` listens; port 0 takes a free one. The address is written to `admin.url` in
@@ -116,8 +117,21 @@ impl Default for Admin {
     }
 }
 
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Contracts {
+    /// How often the sources of live contracts are described again, to find what changed there; 0: never.
+    pub drift_interval_s: u64,
+}
+
+impl Default for Contracts {
+    fn default() -> Self {
+        Self { drift_interval_s: 300 }
+    }
+}
+
 /// `[audit]`: the trail in `audit/` of the state folder.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Audit {
     /// When records are made to outlive the machine; they outlive the process as soon as a call is answered.
@@ -132,7 +146,7 @@ pub struct Audit {
     pub keep_max_bytes: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fsync {
     #[default]
@@ -155,7 +169,7 @@ impl Default for Audit {
     }
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Calls running at once, over all tools.
@@ -173,9 +187,23 @@ impl Default for Limits {
 }
 
 /// Calls and the seconds they are counted over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct AgentRate(pub Option<(u32, u32)>);
+
+impl From<AgentRate> for String {
+    fn from(rate: AgentRate) -> Self {
+        rate.0.map_or_else(
+            || "off".to_owned(),
+            |(calls, seconds)| match seconds {
+                1 => format!("{calls}/s"),
+                60 => format!("{calls}/min"),
+                3600 => format!("{calls}/hour"),
+                _ => format!("{calls}/day"),
+            },
+        )
+    }
+}
 
 impl TryFrom<String> for AgentRate {
     type Error = String;
@@ -189,7 +217,7 @@ impl TryFrom<String> for AgentRate {
     }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
     pub format: LogFormat,
@@ -197,7 +225,7 @@ pub struct Log {
     pub filter: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     #[default]

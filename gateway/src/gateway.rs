@@ -10,6 +10,7 @@ use crate::{
     call::{Buckets, InFlight, cursor::Cursors},
     config::Config,
     identity::Identities,
+    plugin_files::PluginFiles,
     snapshot::Snapshot,
     telemetry::Audit,
 };
@@ -22,6 +23,7 @@ pub struct Gateway {
     listing: watch::Sender<u64>,
     identities: Identities,
     audit: Arc<Audit>,
+    plugin_files: PluginFiles,
     buckets: Buckets,
     in_flight: InFlight,
     cursors: Cursors,
@@ -32,6 +34,7 @@ impl Gateway {
         Self {
             identities,
             audit: Arc::new(audit),
+            plugin_files: PluginFiles::default(),
             buckets: Buckets::new(config.limits.agent_rate.0),
             in_flight: InFlight::new(config.limits.in_flight_max),
             config,
@@ -61,6 +64,11 @@ impl Gateway {
 
     pub fn audit(&self) -> &Arc<Audit> {
         &self.audit
+    }
+
+    /// What became of the files in the plugins folder.
+    pub fn plugin_files(&self) -> &PluginFiles {
+        &self.plugin_files
     }
 
     pub fn buckets(&self) -> &Buckets {

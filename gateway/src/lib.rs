@@ -16,6 +16,7 @@ pub mod admin;
 
 pub mod config;
 pub mod gateway;
+pub mod plugin_files;
 pub mod registry;
 pub mod snapshot;
 pub mod telemetry;

@@ -11,7 +11,7 @@ mod shapes;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
@@ -35,7 +35,11 @@ pub struct Registry {
     recorded: Recorded,
     gate: Gate,
     files: Mutex<Files>,
+    drift: std::sync::Mutex<Drift>,
 }
+
+/// By contract and collection: what its source no longer serves, at the last look.
+type Drift = BTreeMap<(String, String), Vec<String>>;
 
 #[derive(Default)]
 struct Files {
@@ -74,7 +78,7 @@ impl Registry {
     pub fn new(gateway: Arc<Gateway>, state: Arc<State>) -> Self {
         let recorded = Recorded::new(gateway.config().folders.state.join("shapes"));
         let gate = Gate::new(state, gateway.audit().clone());
-        Self { gateway, recorded, gate, files: Mutex::default() }
+        Self { gateway, recorded, gate, files: Mutex::default(), drift: std::sync::Mutex::default() }
     }
 
     pub fn gate(&self) -> &Gate {
@@ -243,6 +247,53 @@ impl Registry {
         }
     }
 
+    /// Describes the sources of all live contracts again and again, until the task ends.
+    pub async fn watch_sources(&self) {
+        let interval = Duration::from_secs(self.gateway.config().contracts.drift_interval_s);
+        if interval.is_zero() {
+            return;
+        }
+        loop {
+            tokio::time::sleep(interval).await;
+            for (name, live) in self.gate.live() {
+                for collection in &live.contract.collections {
+                    // A source that is away now has not changed.
+                    let _ = self.look(&name, collection).await;
+                }
+            }
+        }
+    }
+
+    /// The shape of a collection as its source has it now, and what of the published one it no longer serves.
+    pub async fn look(
+        &self,
+        contract: &str,
+        collection: &weir_contracts::contract::Collection,
+    ) -> Result<(Shape, Vec<String>), Describe> {
+        let shape = describe_as(&self.gateway, contract, collection).await?;
+        let drift = collection.accepts(&shape).err().unwrap_or_default();
+        let key = (contract.to_owned(), collection.name.clone());
+        let before = {
+            let mut known = self.drift.lock().unwrap_or_else(PoisonError::into_inner);
+            match drift.is_empty() {
+                true => known.remove(&key),
+                false => known.insert(key, drift.clone()),
+            }
+        };
+        if before.as_ref() != Some(&drift) && !drift.is_empty() {
+            tracing::warn!(contract, collection = collection.name, "the source changed: {}", drift.join("; "));
+        } else if before.is_some() && drift.is_empty() {
+            tracing::info!(contract, collection = collection.name, "the source serves the contract again");
+        }
+        Ok((shape, drift))
+    }
+
+    /// What a source no longer served at the last look.
+    pub fn drift(&self, contract: &str, collection: &str) -> Vec<String> {
+        let known = self.drift.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&(contract.to_owned(), collection.to_owned())).cloned().unwrap_or_default()
+    }
+
     /// Swaps in what is live now, where that is not what is served already.
     pub fn publish(&self) {
         let contracts: Vec<Arc<Contract>> = self.gate.live().values().map(|live| live.contract.clone()).collect();
@@ -335,24 +386,46 @@ pub async fn describe(
     source: &form::Source,
     collection: &form::Collection,
 ) -> Result<Shape, Describe> {
+    let asked = Asked { name: &collection.name, adapter: &collection.adapter, settings: &collection.settings };
+    ask(gateway, &source.file, asked).await
+}
+
+/// The same of a published one; `file` is the contract's name.
+async fn describe_as(
+    gateway: &Gateway,
+    file: &str,
+    collection: &weir_contracts::contract::Collection,
+) -> Result<Shape, Describe> {
+    let asked = Asked { name: &collection.name, adapter: &collection.adapter, settings: &collection.settings };
+    ask(gateway, file, asked).await
+}
+
+/// What of a collection its adapter needs to describe it.
+struct Asked<'a> {
+    name: &'a str,
+    adapter: &'a str,
+    settings: &'a serde_json::Value,
+}
+
+async fn ask(gateway: &Gateway, file: &str, collection: Asked<'_>) -> Result<Shape, Describe> {
     let place = format!("/collections/{}", collection.name);
     let text =
-        match gateway.host().describe(&collection.adapter, &collection.settings.to_string()).await {
+        match gateway.host().describe(collection.adapter, &collection.settings.to_string()).await {
             Ok(text) => text,
             Err(AdapterFailure::Guest(error)) => {
                 let why = format!("the collection `{}` cannot be described: {}", collection.name, error.message);
                 return Err(match error.code.as_str() {
                     "unavailable" | "timeout" | "overloaded" | "rate_limited" => Describe::Later(why),
-                    "denied" => Describe::Refused(Problem::new(&source.file, place, why).hint(format!(
+                    "denied" => Describe::Refused(Problem::new(file, place, why).hint(format!(
                         "grant the connection under [plugins.{}.grants] in weir.toml",
                         collection.adapter
                     ))),
-                    _ => Describe::Refused(Problem::new(&source.file, place, why)),
+                    _ => Describe::Refused(Problem::new(file, place, why)),
                 });
             }
             Err(failure) => return Err(Describe::Later(format!("the collection `{}`: {failure}", collection.name))),
         };
-    let refused = |why: String| Describe::Refused(Problem::new(&source.file, place.clone(), why));
+    let refused = |why: String| Describe::Refused(Problem::new(file, place.clone(), why));
     Shape::read(&text)
         .map_err(|error| refused(format!("the adapter `{}` answered no shape: {error}", collection.adapter)))
 }

@@ -66,7 +66,7 @@ async fn every_call_leaves_its_record_and_the_caller_a_receipt() {
     assert_eq!(intents[0]["call_id"], calls[3]["call_id"]);
     assert_eq!(records(&house, &["--kind", "refused"])[0]["what"], "identity");
     let acts: Vec<Value> = records(&house, &["--kind", "admin"]).into_iter().map(|act| act["act"].clone()).collect();
-    assert_eq!(acts, ["publish", "key_create"]);
+    assert_eq!(acts, ["plugin_load", "plugin_load", "plugin_load", "publish", "key_create"]);
 
     let receipts = [receipt(&found), receipt(&bad), receipt(&listed), receipt(&made)];
     let words: Vec<&str> = ["audit", "verify"].into_iter().chain(receipts.iter().map(String::as_str)).collect();

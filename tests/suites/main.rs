@@ -1,5 +1,6 @@
 //! Weir seen from outside, one module a concern. One binary, so that it links once.
 
+mod admin;
 mod audit;
 mod bound;
 mod calls;

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The folders under `clients/` in the cache; the harness of the tests looks there.
-const PYTHON_ENVIRONMENTS: [&str; 2] = ["python-current", "python-mcp1"];
+const PYTHON_ENVIRONMENTS: [&str; 3] = ["python-current", "python-mcp1", "python-schemathesis"];
 
 /// Everything the tests need beside Rust: PostgreSQL, Python and Node clients.
 pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {

@@ -9,6 +9,7 @@ use std::{
 use anyhow::Context as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use weir_audit::AdminAct;
 use weir_connections::Connections;
 use weir_contracts::Problem;
 use weir_plugin_host::{Host, HostConfig};
@@ -103,7 +104,7 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
         move |adapter: &str| weak.upgrade().map_or_else(Vec::new, |gateway| registry::in_use(&gateway, adapter));
     host.set_in_use(Arc::new(in_use));
     for report in host.load_all().await {
-        report_load(&report);
+        report_load(&gateway, &report);
     }
     let registry = Arc::new(Registry::new(gateway.clone(), state.clone()));
     Ok(Started { gateway, registry, state })
@@ -188,15 +189,23 @@ async fn follow(gateway: Arc<Gateway>, state: Arc<State>) {
 /// Follows plugins and, where contracts come from files, those, while the process serves.
 pub(super) fn watch(started: &Started, files: bool) {
     tokio::spawn(follow(started.gateway.clone(), started.state.clone()));
-    let host = started.gateway.host().clone();
-    tokio::spawn(async move { host.watch(|report| report_load(&report)).await });
+    let (host, gateway) = (started.gateway.host().clone(), started.gateway.clone());
+    tokio::spawn(async move { host.watch(move |report| report_load(&gateway, &report)).await });
     if files {
         let registry = started.registry.clone();
         tokio::spawn(async move { registry.watch().await });
+        let registry = started.registry.clone();
+        tokio::spawn(async move { registry.watch_sources().await });
     }
 }
 
-fn report_load(report: &weir_plugin_host::LoadReport) {
+fn report_load(gateway: &Gateway, report: &weir_plugin_host::LoadReport) {
+    gateway.plugin_files().note(report);
+    if let Ok(plugin) = &report.result
+        && !report.removed
+    {
+        let _ = gateway.audit().admin(AdminAct::PluginLoad, &plugin.name, Some(&plugin.digest), "folder", None);
+    }
     match &report.result {
         Ok(plugin) => tracing::info!(
             file = report.file,

@@ -36,6 +36,7 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
         identity: reader.section(&mut table, "identity"),
         admin: reader.section(&mut table, "admin"),
         audit: reader.section(&mut table, "audit"),
+        contracts: reader.section(&mut table, "contracts"),
         limits: reader.section(&mut table, "limits"),
         log: reader.section(&mut table, "log"),
         connections: reader.named(&mut table, "connections"),
@@ -46,7 +47,7 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
         reader.problem(
             format!("/{key}"),
             format!("unknown key `{key}`"),
-            "known are folders, http, identity, admin, audit, limits, log, connections and plugins",
+            "known are folders, http, identity, admin, audit, contracts, limits, log, connections and plugins",
         );
     }
     reader.bounds(&config);

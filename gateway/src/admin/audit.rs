@@ -1,0 +1,88 @@
+//! The audit trail of this state folder, all processes together.
+
+use axum::{Json, extract::State as Shared};
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::IntoParams;
+use weir_audit::{Filter, parse_time};
+
+use super::{Answer, Ask, Refusal, problem::Asked, staff::Staff};
+use crate::registry::gate::Role;
+
+/// Records in one answer; older ones are asked for with `until`.
+const RECORDS_MAX: usize = 1000;
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wanted {
+    /// RFC 3339, a date, or 90s, 15m, 2h, 7d ago.
+    since: Option<String>,
+    until: Option<String>,
+    /// call, intent, refused, admin or chain.
+    kind: Option<String>,
+    agent: Option<String>,
+    tenant: Option<String>,
+    tool: Option<String>,
+    contract: Option<String>,
+    /// ok, refused, failed, cancelled or unknown.
+    outcome: Option<String>,
+    call_id: Option<String>,
+    /// At most so many, 1 to 1000; by default 100.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+}
+
+/// The records that match, oldest first. Role: viewer.
+#[utoipa::path(get, path = "/v1/audit", params(Wanted), responses(
+    (status = 200, body = Vec<Object>), (status = 400, body = Refusal), (status = 401, body = Refusal),
+    (status = 403, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+pub(super) async fn query(Shared(admin): Ask, staff: Staff, Asked(wanted): Asked<Wanted>) -> Answer<Json<Vec<Value>>> {
+    staff.needs(Role::Viewer)?;
+    let time = |text: Option<String>| {
+        let parsed = text.as_deref().map(parse_time).transpose();
+        parsed.map_err(|error| Refusal::invalid(error.to_string()))
+    };
+    let limit = wanted.limit.unwrap_or(100);
+    if !(1..=RECORDS_MAX).contains(&limit) {
+        return Err(Refusal::invalid(format!("`limit` must be 1 to {RECORDS_MAX}")));
+    }
+    let filter = Filter {
+        since: time(wanted.since)?,
+        until: time(wanted.until)?,
+        kinds: wanted.kind.into_iter().collect(),
+        agent: wanted.agent,
+        tenant: wanted.tenant,
+        tool: wanted.tool,
+        contract: wanted.contract,
+        outcome: wanted.outcome,
+        call_id: wanted.call_id,
+        text: None,
+        limit: Some(limit),
+    };
+    let folder = admin.gateway.config().folders.state.join("audit");
+    let read = move || -> std::io::Result<Vec<Value>> {
+        weir_audit::read(&folder, filter)?.map(|record| Ok(Value::Object(record?.members))).collect()
+    };
+    blocking(read).await.map(Json)
+}
+
+/// Whether any record was changed, deleted, moved or cut. Role: viewer.
+#[utoipa::path(get, path = "/v1/audit/verify", responses(
+    (status = 200, body = Object), (status = 401, body = Refusal), (status = 403, body = Refusal),
+    (status = 503, body = Refusal)))]
+pub(super) async fn verify(Shared(admin): Ask, staff: Staff) -> Answer<Json<Value>> {
+    staff.needs(Role::Viewer)?;
+    let folder = admin.gateway.config().folders.state.join("audit");
+    let verify = move || weir_audit::verify(&folder, &[]).map_err(std::io::Error::other);
+    let report = blocking(verify).await?;
+    Ok(Json(serde_json::to_value(report).expect("plain data")))
+}
+
+/// Files are read beside the runtime.
+async fn blocking<T: Send + 'static>(read: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(read).await.map_err(std::io::Error::other).and_then(|done| done);
+    done.map_err(|error| {
+        tracing::error!(%error, "an admin request failed");
+        Refusal::unavailable("the audit trail cannot be read now")
+    })
+}

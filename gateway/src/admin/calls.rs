@@ -1,0 +1,97 @@
+//! Trying a call: as any agent, with what was checked and what came back.
+
+use std::time::Instant;
+
+use axum::{Json, extract::State as Shared};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+
+use super::{Answer, Ask, Refusal, problem::Body, staff::Staff};
+use crate::{
+    call::{self, CallOutcome, CallRequest},
+    registry::gate::Role,
+};
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Trial {
+    tool: String,
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    arguments: Map<String, Value>,
+    /// Whose call it is; by default `local`, while no key was ever made.
+    #[serde(default = "local")]
+    agent: String,
+    /// True: access, limits and arguments are checked, and no adapter is asked.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct Tried {
+    tool: String,
+    agent: String,
+    /// False: no adapter was asked.
+    ran: bool,
+    /// Milliseconds, all stages.
+    ms: f64,
+    is_error: bool,
+    text: String,
+    /// As a client gets it under `structuredContent`; of a dry run that is valid, `{"valid": true}`.
+    #[schema(value_type = Object)]
+    structured_content: Value,
+    receipt: Option<String>,
+}
+
+fn local() -> String {
+    "local".into()
+}
+
+/// Runs one call, or checks it, as an agent would make it. It is recorded like any other. Role: editor, and operator
+/// where it may change something.
+#[utoipa::path(post, path = "/v1/calls", request_body = Trial, responses(
+    (status = 200, body = Tried), (status = 400, body = Refusal), (status = 401, body = Refusal),
+    (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 413, body = Refusal),
+    (status = 415, body = Refusal), (status = 422, body = Refusal)))]
+pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body<Trial>) -> Answer<Json<Tried>> {
+    staff.needs(Role::Editor)?;
+    let caller = admin.gateway.identities().agent(&trial.agent).ok_or_else(|| Refusal::not_found("agent"))?;
+    let snapshot = admin.gateway.snapshot();
+    let tool = snapshot.catalogue.tool(None, &trial.tool, caller.access()).ok_or_else(|| Refusal::not_found("tool"))?;
+    if tool.tool.writes() && !trial.dry_run {
+        staff.needs(Role::Operator)?;
+    }
+    let arguments = Value::Object(trial.arguments).to_string();
+    let started = Instant::now();
+    let result = if trial.dry_run {
+        call::check(&admin.gateway, &caller, tool, &arguments)
+    } else {
+        let request = CallRequest {
+            endpoint: None,
+            tool: &trial.tool,
+            arguments: Some(&arguments),
+            progress: None,
+            cancel: CancellationToken::new(),
+            trace: None,
+            transport: "admin",
+            protocol: "none",
+            timeout: None,
+        };
+        match call::call_tool(&admin.gateway, &caller, request).await {
+            CallOutcome::Complete(result) => result,
+            CallOutcome::UnknownTool => return Err(Refusal::not_found("tool")),
+        }
+    };
+    Ok(Json(Tried {
+        tool: trial.tool,
+        agent: trial.agent,
+        ran: !trial.dry_run,
+        ms: started.elapsed().as_secs_f64() * 1000.0,
+        is_error: result.is_error,
+        text: result.text,
+        structured_content: serde_json::from_str(&result.structured).unwrap_or_default(),
+        receipt: result.receipt,
+    }))
+}

@@ -1,0 +1,75 @@
+//! Collections: what each live contract reaches, and whether its source still is what was published.
+
+use axum::{Json, extract::State as Shared};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::{Answer, Ask, Refusal, problem::At, staff::Staff};
+use crate::registry::{Describe, gate::Role};
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct CollectionView {
+    contract: String,
+    collection: String,
+    adapter: String,
+    /// The columns that may ever leave the source.
+    published: Vec<String>,
+    write: bool,
+    /// How the source was found to differ from the recorded shape, at the last look; empty: it serves.
+    drift: Vec<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct Described {
+    /// As the source describes itself now.
+    #[schema(value_type = Object)]
+    shape: Value,
+    /// What of the published version it no longer serves; empty: nothing is missing.
+    drift: Vec<String>,
+}
+
+/// The collections of all live contracts. Role: viewer.
+#[utoipa::path(get, path = "/v1/collections", responses(
+    (status = 200, body = Vec<CollectionView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<CollectionView>>> {
+    staff.needs(Role::Viewer)?;
+    admin.registry.gate().refresh().await?;
+    let mut views = Vec::new();
+    for (name, live) in admin.registry.gate().live() {
+        for collection in &live.contract.collections {
+            views.push(CollectionView {
+                contract: name.clone(),
+                collection: collection.name.clone(),
+                adapter: collection.adapter.clone(),
+                published: collection.published.clone(),
+                write: collection.write,
+                drift: admin.registry.drift(&name, &collection.name),
+            });
+        }
+    }
+    Ok(Json(views))
+}
+
+/// Asks the source now. Role: editor.
+#[utoipa::path(post, path = "/v1/collections/{contract}/{collection}/describe",
+    params(("contract" = String, Path, description = "the contract's name"),
+        ("collection" = String, Path, description = "the collection's name in it")),
+    responses((status = 200, body = Described), (status = 401, body = Refusal), (status = 403, body = Refusal),
+        (status = 404, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
+pub(super) async fn describe(
+    Shared(admin): Ask,
+    staff: Staff,
+    At((contract, collection)): At<(String, String)>,
+) -> Answer<Json<Described>> {
+    staff.needs(Role::Editor)?;
+    admin.registry.gate().refresh().await?;
+    let live = admin.registry.gate().live().get(&contract).cloned();
+    let live = live.ok_or_else(|| Refusal::not_found("live contract"))?;
+    let collection = live.contract.collection(&collection).ok_or_else(|| Refusal::not_found("collection"))?;
+    let (shape, drift) = admin.registry.look(&contract, collection).await.map_err(|error| match error {
+        Describe::Later(why) => Refusal::unavailable(why),
+        Describe::Refused(problem) => Refusal::problems("the source cannot be described", &[problem]),
+    })?;
+    Ok(Json(Described { shape: serde_json::to_value(shape).expect("plain data"), drift }))
+}

@@ -1,0 +1,144 @@
+//! The admin API beyond contracts and keys: plugins, sources, trial calls, the trail, and the whole of it by its own
+//! description.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use weir_tests::{House, Modern, foreign, http, place};
+
+use crate::sample;
+
+struct Admin {
+    url: String,
+    key: String,
+}
+
+impl Admin {
+    fn of(house: &House) -> Self {
+        let read = |name: &str| std::fs::read_to_string(house.path().join("state").join(name)).expect("written");
+        Self { url: read("admin.url"), key: read("admin.token") }
+    }
+
+    async fn ask(&self, method: &str, path: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
+        let request = http().request(method.parse().expect("a method"), format!("{}{path}", self.url));
+        let request = request.bearer_auth(&self.key).header("content-type", "application/json").body(body);
+        let response = request.send().await.expect("an answer");
+        let status = response.status().as_u16();
+        (status, serde_json::from_str(&response.text().await.expect("text")).unwrap_or_default())
+    }
+}
+
+/// A plugin put there over the API runs; one that is none is refused, and what ran before runs on.
+#[tokio::test]
+async fn a_plugin_is_put_in_refused_or_taken_away() {
+    let house = sample::house().own_plugins(&[]);
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let client = Modern::new(gateway.url());
+    let sheet = std::fs::read(place::plugins().join("sheet.wasm")).expect("a built adapter");
+    let (status, plugin) = admin.ask("PUT", "/v1/plugins/sheet", sheet).await;
+    assert_eq!((status, plugin["name"].as_str()), (200, Some("sheet")), "{plugin}");
+    let started = std::time::Instant::now();
+    while client.list().await.0.is_empty() {
+        assert!(started.elapsed() < Duration::from_secs(30), "the contract that waited for it is served");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(client.call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false);
+
+    let (status, refusal) = admin.ask("PUT", "/v1/plugins/sheet", "not a component").await;
+    assert_eq!(status, 422, "{refusal}");
+    assert_eq!(client.call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false);
+    for name in ["..%2Fsheet", "A", "a.b", ""] {
+        assert!([400, 404].contains(&admin.ask("PUT", &format!("/v1/plugins/{name}"), "x").await.0), "{name}");
+    }
+    let (_, plugins) = admin.ask("GET", "/v1/plugins", "").await;
+    assert_eq!(plugins["plugins"][0]["grants"]["data"], "write", "{plugins}");
+    assert_eq!(plugins["plugins"][0]["digest"], plugin["digest"]);
+
+    assert_eq!(admin.ask("DELETE", "/v1/plugins/sheet", "").await.0, 204);
+    let started = std::time::Instant::now();
+    loop {
+        let result = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+        if result["structuredContent"]["code"] == "unavailable" {
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "its tools are still answered: {result}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(client.list().await.0.len(), 3, "and do not vanish");
+}
+
+/// A renamed column is seen on demand, named, and agents are told so instead of getting something else.
+#[tokio::test]
+async fn a_source_that_changed_is_found_out() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let describe = "/v1/collections/airports/airports/describe";
+    let (status, seen) = admin.ask("POST", describe, "").await;
+    assert_eq!((status, &seen["drift"]), (200, &json!([])), "{seen}");
+    house.write("data/airports.csv", sample::DATA.replace("country", "land"));
+    let (_, seen) = admin.ask("POST", describe, "").await;
+    assert!(seen["drift"].to_string().contains("country"), "{seen}");
+    let (_, collections) = admin.ask("GET", "/v1/collections", "").await;
+    assert_eq!(collections[0]["drift"], seen["drift"]);
+    gateway.wait_for_log("the source changed");
+    let result = Modern::new(gateway.url()).call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert_eq!(result["structuredContent"]["code"], "source_changed", "{result}");
+    house.write("data/airports.csv", sample::DATA);
+    assert_eq!(admin.ask("POST", describe, "").await.1["drift"], json!([]));
+}
+
+#[tokio::test]
+async fn a_call_is_tried_as_an_agent_would_make_it() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    house.key(&["--agent", "ann", "--tool", "lookup_airport"]);
+    let ask = async |body: Value| admin.ask("POST", "/v1/calls", body.to_string()).await;
+    let (status, tried) = ask(json!({"tool": "lookup_airport", "arguments": {"iata": "OSL"}, "agent": "ann"})).await;
+    assert_eq!((status, tried["structured_content"]["country"].as_str()), (200, Some("NO")), "{tried}");
+    assert!(tried["ms"].as_f64().is_some_and(|ms| ms > 0.0) && tried["receipt"].is_string(), "{tried}");
+    let (_, tried) =
+        ask(json!({"tool": "lookup_airport", "arguments": {"iata": "x"}, "agent": "ann", "dry_run": true})).await;
+    assert_eq!(
+        (tried["ran"].as_bool(), tried["structured_content"]["code"].as_str()),
+        (Some(false), Some("invalid_arguments"))
+    );
+    assert_eq!(ask(json!({"tool": "list_airports", "agent": "ann"})).await.0, 404, "hidden from her");
+    assert_eq!(ask(json!({"tool": "lookup_airport", "agent": "bob"})).await.0, 404, "nobody");
+
+    let (_, records) = admin.ask("GET", "/v1/audit?kind=call&agent=ann", "").await;
+    assert_eq!(records.as_array().map(Vec::len), Some(1), "{records}");
+    assert_eq!(admin.ask("GET", "/v1/audit?since=yesterday", "").await.0, 422);
+    let (_, report) = admin.ask("GET", "/v1/audit/verify", "").await;
+    assert_eq!(report["findings"], json!([]), "{report}");
+    let (_, config) = admin.ask("GET", "/v1/config", "").await;
+    assert_eq!(
+        (config["limits"]["agent_rate"].as_str(), config["connections"][0].as_str()),
+        (Some("1000/s"), Some("data"))
+    );
+}
+
+/// Someone else's tool reads our description and asks everything it allows, and more: no answer is a server error, and
+/// each is as described.
+#[test]
+fn the_api_is_as_it_describes_itself() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let output = foreign::python("python-schemathesis")
+        .args(["-c", "from schemathesis.cli import schemathesis; schemathesis()", "run"])
+        .arg(format!("{}/openapi.json", admin.url))
+        .args(["--header", &format!("Authorization: Bearer {}", admin.key)])
+        .args([
+            "--checks",
+            "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
+        ])
+        .args(["--exclude-path-regex", "^/v1/plugins", "--max-examples", "15", "--no-color", "--seed", "7"])
+        .current_dir(house.path())
+        .output()
+        .expect("schemathesis starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+}
