@@ -8,6 +8,7 @@ mod contracts;
 mod keys;
 mod plugins;
 mod problem;
+mod retries;
 mod settings;
 mod staff;
 
@@ -17,6 +18,7 @@ use anyhow::Context as _;
 use axum::{
     Json, Router,
     extract::{DefaultBodyLimit, State as Shared},
+    middleware::from_fn_with_state,
     response::IntoResponse as _,
     routing::get,
 };
@@ -144,6 +146,7 @@ pub async fn serve(admin: Arc<Admin>, listener: TcpListener, shutdown: impl Futu
         .route("/readyz", get(ready))
         .fallback(async || Refusal::not_found("route").into_response())
         .method_not_allowed_fallback(async || Refusal::method().into_response())
+        .layer(from_fn_with_state(admin.clone(), retries::answer))
         .with_state(admin);
     connections::serve(listener, router, CONNECTIONS_MAX, shutdown, &CancellationToken::new()).await;
 }

@@ -3,6 +3,7 @@
 
 mod admin;
 mod audit;
+mod backup;
 mod call;
 mod clients;
 mod compile;
@@ -65,6 +66,8 @@ enum Command {
     Keys(keys::Keys),
     /// What was called, by whom, and whether anybody changed the record of it
     Audit(audit::Audit),
+    /// Copy the state folder while gateways run: contract versions, keys, the audit trail
+    Backup(backup::Backup),
 }
 
 /// Where the configuration comes from; flags and environment win over the file.
@@ -101,6 +104,7 @@ pub fn main() -> ExitCode {
         Command::Lint(command) => command.run(),
         Command::Lock(command) => command.run(),
         Command::Audit(command) => command.run(),
+        Command::Backup(command) => command.run(),
     };
     done.unwrap_or_else(|failure| {
         failure.say();

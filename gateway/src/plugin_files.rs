@@ -10,7 +10,12 @@ use weir_plugin_host::LoadReport;
 
 /// The last word on each file.
 #[derive(Default)]
-pub struct PluginFiles(Mutex<BTreeMap<String, (Instant, Result<(), String>)>>);
+pub struct PluginFiles(Mutex<BTreeMap<String, Noted>>);
+
+struct Noted {
+    at: Instant,
+    refusal: Option<String>,
+}
 
 impl PluginFiles {
     pub fn note(&self, report: &LoadReport) {
@@ -19,20 +24,19 @@ impl PluginFiles {
             files.remove(&report.file);
             return;
         }
-        let result = report.result.as_ref().map(drop).map_err(Clone::clone);
-        files.insert(report.file.clone(), (Instant::now(), result));
+        let refusal = report.result.as_ref().err().cloned();
+        files.insert(report.file.clone(), Noted { at: Instant::now(), refusal });
     }
 
     /// Files that are refused now, and why.
     pub fn refused(&self) -> Vec<(String, String)> {
         let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        files.iter().filter_map(|(file, (_, result))| Some((file.clone(), result.as_ref().err()?.clone()))).collect()
+        files.iter().filter_map(|(file, noted)| Some((file.clone(), noted.refusal.clone()?))).collect()
     }
 
     /// Why a file was refused, where that was after `since`.
     pub fn refusal(&self, file: &str, since: Instant) -> Option<String> {
         let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, result) = files.get(file)?;
-        result.as_ref().err().filter(|_| *at >= since).cloned()
+        files.get(file).filter(|noted| noted.at >= since)?.refusal.clone()
     }
 }

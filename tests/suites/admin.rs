@@ -120,6 +120,53 @@ async fn a_call_is_tried_as_an_agent_would_make_it() {
     );
 }
 
+/// A retry with the same key gets the first answer and does nothing twice; a key is for one request.
+#[tokio::test]
+async fn a_retry_is_answered_as_the_first_time() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let retire = format!("{}/v1/contracts/airports/retire", admin.url);
+    let ask = async |url: &str, body: &'static str| {
+        let request = http().post(url).bearer_auth(&admin.key).header("idempotency-key", "k1");
+        let response = request.header("content-type", "application/json").body(body).send().await.expect("an answer");
+        (
+            response.status().as_u16(),
+            response.headers().contains_key("idempotent-replayed"),
+            response.text().await.expect("text"),
+        )
+    };
+    let first = ask(&retire, "").await;
+    let again = ask(&retire, "").await;
+    assert_eq!((first.0, first.1, again.1), (202, false, true));
+    assert_eq!(first.2, again.2);
+    assert_eq!(ask(&retire, "{}").await.0, 400, "another request");
+    assert_eq!(ask(&format!("{}/v1/keys", admin.url), r#"{"agent": "ann"}"#).await.0, 400, "a secret is not kept");
+}
+
+/// A backup is taken while the gateway serves, and another gateway starts from it as the same one.
+#[tokio::test]
+async fn a_backup_takes_the_place_of_the_state() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let key = house.key(&["--agent", "ann"]);
+    let ann = Modern::with_key(gateway.url(), &key);
+    let result = ann.call("lookup_airport", json!({"iata": "OSL"})).await;
+    let receipt = result["_meta"]["dev.weir/receipt"].as_str().expect("a receipt").to_owned();
+    let (code, out, err) = house.run(&["backup", "copy"]);
+    assert_eq!((code, out.as_str()), (0, "copy"), "{err}");
+    assert_eq!(house.run(&["backup", "copy"]).0, 1, "nothing is overwritten");
+    drop(gateway);
+    std::fs::remove_dir_all(house.path().join("state")).expect("lost");
+    std::fs::rename(house.path().join("copy"), house.path().join("state")).expect("restored");
+    let gateway = house.serve();
+    assert_eq!(Modern::new(gateway.url()).ask("tools/list", json!({})).await.status, 401);
+    let ann = Modern::with_key(gateway.url(), &key);
+    assert_eq!(ann.call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false);
+    let (code, out, err) = house.run(&["audit", "verify", &receipt]);
+    assert_eq!(code, 0, "{out} {err}");
+}
+
 /// Someone else's tool reads our description and asks everything it allows, and more: no answer is a server error, and
 /// each is as described.
 #[test]

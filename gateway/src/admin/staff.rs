@@ -17,6 +17,8 @@ use crate::{
 
 /// Known, whatever the role; each handler says which it needs.
 pub(super) struct Staff {
+    /// Of the key.
+    pub id: String,
     pub name: String,
     pub role: Role,
 }
@@ -61,6 +63,6 @@ impl FromRequestParts<Arc<Admin>> for Staff {
         let id = admin_matches(text, find).ok_or_else(|| refused("the admin key is not valid"))?;
         let row = rows.into_iter().find(|row| row.id == id).ok_or_else(|| refused("the admin key is not valid"))?;
         let role = Role::from_word(&row.role).ok_or_else(|| refused("the admin key is not valid"))?;
-        Ok(Self { name: row.name, role })
+        Ok(Self { id, name: row.name, role })
     }
 }

@@ -1,0 +1,63 @@
+//! `weir backup`: everything of the state folder, in one folder that can take its place.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::Context as _;
+use clap::Args;
+use weir_state::{FILE, State};
+
+use super::{Done, Settings, block_on};
+
+#[derive(Args)]
+#[command(arg_required_else_help = true)]
+pub(super) struct Backup {
+    /// A folder that is not there yet; to restore, make it the state folder
+    to: PathBuf,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// What is copied as it stands, beside the database: keys, recorded shapes, the audit trail.
+const COPIED: [&str; 5] = ["cursor.key", "audit.key", "admin.token", "shapes", "audit"];
+
+impl Backup {
+    pub(super) fn run(self) -> Done {
+        block_on(self.back_up())?
+    }
+
+    /// Gateways may go on meanwhile: the database is copied as it is at one moment, and a record of the trail that is
+    /// written right now is the torn tail of its copy.
+    async fn back_up(&self) -> Done {
+        let from = self.settings.config()?.folders.state;
+        fs::metadata(from.join(FILE)).with_context(|| format!("there is no state in {}", from.display()))?;
+        let state = State::open(&from).await.map_err(anyhow::Error::from)?;
+        fs::create_dir(&self.to).with_context(|| format!("{} cannot be made", self.to.display()))?;
+        for name in COPIED {
+            let (from, to) = (from.join(name), self.to.join(name));
+            if from.exists() {
+                copy(&from, &to).with_context(|| format!("{} cannot be copied", from.display()))?;
+            }
+        }
+        state.back_up(&self.to.join(FILE)).await.map_err(anyhow::Error::from)?;
+        println!("{}", self.to.display());
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Files keep their permissions; what vanished meanwhile is left out.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let gone = |error: io::Error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) };
+    if !from.is_dir() {
+        return fs::copy(from, to).map(drop).or_else(gone);
+    }
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
