@@ -42,7 +42,7 @@ use crate::{
     gateway::Gateway,
     identity::{Kind, Minted, now_ms},
     registry::Registry,
-    transport::http::connections,
+    transport::http::{connections, metrics},
 };
 
 /// The first admin key, in the state folder; readable by its owner alone.
@@ -137,7 +137,8 @@ pub fn document() -> utoipa::openapi::OpenApi {
 }
 
 /// Serves until `shutdown`.
-pub async fn serve(admin: Arc<Admin>, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+pub async fn serve(admin: Arc<Admin>, listener: TcpListener, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
+    let scrape = metrics::router(&admin.gateway, listener.local_addr()?)?;
     let (router, document) = routes();
     let document = Arc::new(document);
     let router = router
@@ -147,8 +148,10 @@ pub async fn serve(admin: Arc<Admin>, listener: TcpListener, shutdown: impl Futu
         .fallback(async || Refusal::not_found("route").into_response())
         .method_not_allowed_fallback(async || Refusal::method().into_response())
         .layer(from_fn_with_state(admin.clone(), retries::answer))
-        .with_state(admin);
+        .with_state(admin)
+        .merge(scrape);
     connections::serve(listener, router, CONNECTIONS_MAX, shutdown, &CancellationToken::new()).await;
+    Ok(())
 }
 
 /// Ready: the state can be read and written records are kept.

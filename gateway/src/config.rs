@@ -22,6 +22,7 @@ pub struct Config {
     pub admin: Admin,
     pub audit: Audit,
     pub contracts: Contracts,
+    pub metrics: Metrics,
     pub limits: Limits,
     pub log: Log,
     pub connections: BTreeMap<String, ConnectionConfig>,
@@ -166,6 +167,30 @@ impl Default for Audit {
             keep_days: 90,
             keep_max_bytes: 8 << 30,
         }
+    }
+}
+
+/// `[metrics]`: `/metrics` on the admin listener and on the one of `[http]`.
+#[derive(Clone, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Metrics {
+    /// What a scraper shows as a bearer token: `env:NAME` or `file:path`. Without it only loopback is scraped.
+    #[serde(skip_serializing)]
+    pub token: Option<String>,
+    /// Tools with series of their own; the others share one.
+    pub tools_max: usize,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self { token: None, tools_max: 500 }
+    }
+}
+
+/// Leaves out the token, reference or not.
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Metrics").field("tools_max", &self.tools_max).finish_non_exhaustive()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     identity::Identities,
     plugin_files::PluginFiles,
     snapshot::Snapshot,
-    telemetry::Audit,
+    telemetry::{Audit, Metrics},
 };
 
 pub struct Gateway {
@@ -24,17 +24,26 @@ pub struct Gateway {
     identities: Identities,
     audit: Arc<Audit>,
     plugin_files: PluginFiles,
+    metrics: Arc<Metrics>,
     buckets: Buckets,
     in_flight: InFlight,
     cursors: Cursors,
 }
 
 impl Gateway {
-    pub fn new(config: Config, host: Arc<Host>, cursors: Cursors, identities: Identities, audit: Audit) -> Self {
+    pub fn new(
+        config: Config,
+        host: Arc<Host>,
+        cursors: Cursors,
+        identities: Identities,
+        audit: Audit,
+        metrics: Metrics,
+    ) -> Self {
         Self {
             identities,
             audit: Arc::new(audit),
             plugin_files: PluginFiles::default(),
+            metrics: Arc::new(metrics),
             buckets: Buckets::new(config.limits.agent_rate.0),
             in_flight: InFlight::new(config.limits.in_flight_max),
             config,
@@ -71,6 +80,10 @@ impl Gateway {
         &self.plugin_files
     }
 
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
     pub fn buckets(&self) -> &Buckets {
         &self.buckets
     }
@@ -96,6 +109,7 @@ impl Gateway {
     /// Swaps in a new generation; wakes the streams only when a listing changed.
     pub fn publish(&self, snapshot: Snapshot) {
         let listing = snapshot.listing_generation;
+        self.metrics.publish(&snapshot.catalogue);
         self.snapshot.store(Arc::new(snapshot));
         self.listing.send_if_modified(|seen| std::mem::replace(seen, listing) != listing);
     }

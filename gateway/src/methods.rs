@@ -11,7 +11,7 @@ mod ping;
 mod progress;
 mod trace;
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Instant};
 
 pub use call::Call;
 pub use changes::{LIST_CHANGED, ListChanges};
@@ -46,22 +46,53 @@ pub enum Method {
     ReadResource,
 }
 
+impl Method {
+    /// In the order of the declaration.
+    pub const ALL: [Self; 11] = [
+        Self::Discover,
+        Self::Initialize,
+        Self::Ping,
+        Self::ListTools,
+        Self::CallTool,
+        Self::Listen,
+        Self::ListPrompts,
+        Self::GetPrompt,
+        Self::ListResources,
+        Self::ListResourceTemplates,
+        Self::ReadResource,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Discover => "server/discover",
+            Self::Initialize => "initialize",
+            Self::Ping => "ping",
+            Self::ListTools => "tools/list",
+            Self::CallTool => "tools/call",
+            Self::Listen => "subscriptions/listen",
+            Self::ListPrompts => "prompts/list",
+            Self::GetPrompt => "prompts/get",
+            Self::ListResources => "resources/list",
+            Self::ListResourceTemplates => "resources/templates/list",
+            Self::ReadResource => "resources/read",
+        }
+    }
+
+    /// Which eras have it: legacy, modern.
+    fn eras(self) -> (bool, bool) {
+        match self {
+            Self::ListTools | Self::CallTool => (true, true),
+            Self::Initialize | Self::Ping => (true, false),
+            _ => (false, true),
+        }
+    }
+}
+
 /// The method of that name in that era.
 pub fn find(method: &str, modern: bool) -> Option<Method> {
-    Some(match (method, modern) {
-        ("server/discover", true) => Method::Discover,
-        ("initialize", false) => Method::Initialize,
-        ("ping", false) => Method::Ping,
-        ("tools/list", _) => Method::ListTools,
-        ("tools/call", _) => Method::CallTool,
-        ("subscriptions/listen", true) => Method::Listen,
-        ("prompts/list", true) => Method::ListPrompts,
-        ("prompts/get", true) => Method::GetPrompt,
-        ("resources/list", true) => Method::ListResources,
-        ("resources/templates/list", true) => Method::ListResourceTemplates,
-        ("resources/read", true) => Method::ReadResource,
-        _ => return None,
-    })
+    let found = Method::ALL.into_iter().find(|known| known.name() == method)?;
+    let (in_legacy, in_modern) = found.eras();
+    (if modern { in_modern } else { in_legacy }).then_some(found)
 }
 
 /// A request that has passed every check of its era.
@@ -96,6 +127,15 @@ pub enum Reply<'a> {
 }
 
 pub fn answer<'a>(place: &Place, subscriptions: &Subscriptions, request: Request<'a>) -> Result<Reply<'a>, RpcError> {
+    let (method, version, began) = (request.method, request.version, Instant::now());
+    let reply = reply(place, subscriptions, request);
+    // What the transport runs is measured where it ends.
+    let done = !matches!(reply, Ok(Reply::Call(_) | Reply::Subscribe(_)));
+    place.gateway.metrics().request(method, version, done.then(|| began.elapsed()));
+    reply
+}
+
+fn reply<'a>(place: &Place, subscriptions: &Subscriptions, request: Request<'a>) -> Result<Reply<'a>, RpcError> {
     // A call has a record to leave, so it takes from the agent's bucket on its own path.
     if request.method != Method::CallTool {
         place.gateway.buckets().request(&place.caller).map_err(RpcError::rate_limited)?;

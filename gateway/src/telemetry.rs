@@ -1,10 +1,12 @@
-//! Logs and the audit trail; metrics have their room here.
+//! Logs, metrics and the audit trail.
 
 mod audit;
 mod logs;
+pub mod metrics;
 
 pub use audit::{Audit, Unrecorded};
 pub use logs::{Call, call, start};
+pub use metrics::Metrics;
 
 /// Unguessable and short enough to read out: `c_` and 16 hex digits.
 pub fn call_id() -> String {

@@ -7,8 +7,13 @@ use weir_contracts::{Contract, compile, form};
 use weir_plugin_host::{Host, HostConfig};
 
 use crate::{
-    call::cursor::Cursors, catalogue::Catalogue, config::Config, gateway::Gateway, identity::Identities,
-    snapshot::Snapshot, telemetry::Audit,
+    call::cursor::Cursors,
+    catalogue::Catalogue,
+    config::Config,
+    gateway::Gateway,
+    identity::Identities,
+    snapshot::Snapshot,
+    telemetry::{Audit, Metrics},
 };
 
 /// `desk` with three tools and `depot` with one; pages of two; everything else as configured by default.
@@ -26,7 +31,9 @@ pub(crate) fn gateway(change: impl FnOnce(&mut Config)) -> Arc<Gateway> {
     let connections = Connections::new(&BTreeMap::new(), Path::new("/")).expect("no connections");
     let host = Host::new(host, Arc::new(connections)).expect("a host without plugins");
     let cursors = Cursors::ephemeral().expect("random numbers");
-    let gateway = Arc::new(Gateway::new(config, Arc::new(host), cursors, Identities::open(), Audit::none()));
+    let metrics = Metrics::new(config.metrics.tools_max, None);
+    let gateway = Gateway::new(config, Arc::new(host), cursors, Identities::open(), Audit::none(), metrics);
+    let gateway = Arc::new(gateway);
     publish(&gateway, &[("desk", &["find_ticket", "get_ticket", "show_ticket"]), ("depot", &["find_part"])]);
     gateway
 }

@@ -7,6 +7,7 @@ pub mod foreign;
 pub mod gateway;
 pub mod place;
 pub mod postgres;
+pub mod prometheus;
 pub mod schema;
 pub mod stdio;
 pub mod upstream;

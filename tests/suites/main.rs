@@ -9,6 +9,7 @@ mod conformance;
 mod gate;
 mod identical;
 mod identity;
+mod metrics;
 mod operations;
 mod plugins;
 mod protocol;

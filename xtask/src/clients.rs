@@ -19,14 +19,15 @@ use crate::{
 /// The folders under `clients/` in the cache; the harness of the tests looks there.
 const PYTHON_ENVIRONMENTS: [&str; 3] = ["python-current", "python-mcp1", "python-schemathesis"];
 
-/// Everything the tests need beside Rust: PostgreSQL, Python and Node clients.
+/// Everything the tests need beside Rust: PostgreSQL, Prometheus, Python and Node clients.
 pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
     thread::scope(|scope| {
         let database = scope.spawn(|| debian::ensure(workshop, &["postgresql"], postgresql_present));
+        let metrics = scope.spawn(|| debian::ensure(workshop, &["prometheus"], prometheus_present));
         let node = scope.spawn(|| node_clients(workshop));
         let environments: Vec<_> =
             PYTHON_ENVIRONMENTS.iter().map(|name| scope.spawn(move || python(workshop, name).map(drop))).collect();
-        let mut results = vec![join(database), join(node)];
+        let mut results = vec![join(database), join(metrics), join(node)];
         results.extend(environments.into_iter().map(join));
         results.into_iter().collect()
     })
@@ -96,6 +97,11 @@ fn python_present() -> bool {
 fn postgresql_present() -> bool {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     versions.into_iter().any(|version| version.path().join("bin/initdb").exists())
+}
+
+/// The package brings `promtool` along.
+fn prometheus_present() -> bool {
+    ["prometheus", "promtool"].iter().all(|name| succeeds(Command::new(name).arg("--version")))
 }
 
 fn with_first(folder: &Path) -> std::ffi::OsString {

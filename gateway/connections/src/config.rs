@@ -44,7 +44,7 @@ pub enum ConnectionConfig {
 }
 
 /// Replaces the references to secrets. The error names the reference, never a value.
-pub(crate) fn resolve(value: &str, base: &Path) -> Result<String, String> {
+pub fn resolve(value: &str, base: &Path) -> Result<String, String> {
     if value.starts_with("env:") || value.starts_with("file:") {
         return secret(value, base);
     }

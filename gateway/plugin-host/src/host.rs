@@ -16,7 +16,7 @@ use crate::{
     engine::Engines,
     guest::{Call, Purpose, Writes},
     load::Loader,
-    plugin::{Generation, Plugin},
+    plugin::{Counters, Generation, Plugin},
     pool::{Key, Pool},
 };
 
@@ -62,7 +62,26 @@ pub struct PluginStatus {
     pub calls: u64,
     /// Calls that ended in a trap, a bound or a timeout.
     pub failures: u64,
+    /// Calls that were not answered, by what ended them.
+    pub ends: Ends,
+    /// What all calls took together, their sources and their waiting for a turn included.
+    pub busy: Duration,
+    /// The most linear memory that one instance has held.
+    pub memory_peak_bytes: usize,
+    /// Linear memory of the instances that wait for the next call.
+    pub parked_bytes: usize,
     pub swaps: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ends {
+    /// A trap, or an answer that it may not give.
+    pub failed: u64,
+    /// It ran out of memory.
+    pub memory: u64,
+    pub timeout: u64,
+    /// No turn or no instance was free in time.
+    pub overloaded: u64,
 }
 
 /// Answers the collections that published contracts reach through an adapter.
@@ -109,7 +128,7 @@ impl Host {
         let by_adapter = self.served.by_adapter.load();
         let by_file: BTreeMap<&str, &Arc<Plugin>> =
             by_adapter.values().map(|plugin| (plugin.file.as_str(), plugin)).collect();
-        by_file.into_values().map(|plugin| plugin.status()).collect()
+        by_file.into_values().map(|plugin| plugin.status(&self.pool)).collect()
     }
 
     /// Instances that exist, and how many of them are parked.
@@ -178,11 +197,11 @@ impl Host {
         let plugin = self.served.by_adapter.load().get(adapter).cloned();
         let plugin = plugin.ok_or_else(|| AdapterFailure::Unavailable(adapter.to_owned()))?;
         let generation = plugin.generation.load_full();
-        plugin.counters.calls.fetch_add(1, Ordering::Relaxed);
-        let told = self.run_on(&generation, context, purpose, ask, writes).await;
-        if matches!(told, Err(AdapterFailure::Failed(_) | AdapterFailure::Timeout)) {
-            plugin.counters.failures.fetch_add(1, Ordering::Relaxed);
-        }
+        let counters = &plugin.counters;
+        counters.calls.fetch_add(1, Ordering::Relaxed);
+        let began = Instant::now();
+        let told = self.run_on(&generation, context, purpose, ask, writes, counters).await;
+        counters.ended(&told, began.elapsed());
         told
     }
 
@@ -193,6 +212,7 @@ impl Host {
         purpose: Purpose,
         ask: Ask<'_>,
         writes: &Arc<Writes>,
+        counters: &Counters,
     ) -> Result<Told, AdapterFailure> {
         let _admitted = generation.admission.admit(&context.tenant).await?;
         let key = Key {
@@ -207,6 +227,7 @@ impl Host {
         call.progress = context.progress.clone();
         call.writes = Arc::clone(writes);
         let told = call::run(generation, &mut lease.instance, call, &ask).await;
+        counters.used(lease.instance.as_ref(), &told);
         // Whatever else ends the call leaves an instance in an unknown state.
         let clean = matches!(told, Ok(_) | Err(AdapterFailure::Guest(_)));
         let reusable = lease.instance.as_ref().is_some_and(|instance| instance.reusable());

@@ -22,4 +22,4 @@ pub use adapter::{
     AdapterFailure, CallContext, Change, CollectionRef, Condition, GuestError, Page, Progress, Query, WriteFailure,
 };
 pub use config::{Grant, HostConfig, Isolation, PluginConfig};
-pub use host::{Host, InUse, LoadReport, PluginStatus};
+pub use host::{Ends, Host, InUse, LoadReport, PluginStatus};

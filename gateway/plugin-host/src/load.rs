@@ -166,7 +166,7 @@ impl Loader {
         match loaded {
             Ok(None) => None,
             Ok(Some((plugin, notes))) => {
-                let status = plugin.status();
+                let status = plugin.status(&self.pool);
                 tracing::debug!(file = name, ms = started.elapsed().as_millis() as u64, "plugin loaded");
                 Some(LoadReport { notes, ..report(name.to_owned(), Ok(status)) })
             }
@@ -336,7 +336,7 @@ impl Loader {
             let Some(plugin) = self.files.remove(&name).and_then(|file| file.plugin) else { continue };
             self.publish();
             self.retire(&plugin.generation.load());
-            reports.push(LoadReport { removed: true, ..report(name, Ok(plugin.status())) });
+            reports.push(LoadReport { removed: true, ..report(name, Ok(plugin.status(&self.pool))) });
             // It may have been in the way of another file.
             self.forget_refusals();
         }

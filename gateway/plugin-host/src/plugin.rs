@@ -1,19 +1,24 @@
 //! A loaded plugin: one file, what it says of itself, and the generation that serves now.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
 use wasmtime::component::InstancePre;
 
 use crate::{
-    PluginStatus,
+    AdapterFailure, Ends, PluginStatus,
     admission::Admission,
     bindings::v0_1::exports::weir::plugin::{about, collections},
     engine::Size,
     guest::{Guest, Profile},
+    instance::Instance,
+    pool::Pool,
 };
 
 pub(crate) mod about_text;
@@ -54,8 +59,13 @@ pub(crate) struct Code {
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) calls: AtomicU64,
-    pub(crate) failures: AtomicU64,
     pub(crate) swaps: AtomicU64,
+    failed: AtomicU64,
+    memory: AtomicU64,
+    timeout: AtomicU64,
+    overloaded: AtomicU64,
+    busy_nanoseconds: AtomicU64,
+    memory_peak_bytes: AtomicUsize,
 }
 
 impl Plugin {
@@ -63,12 +73,53 @@ impl Plugin {
         Self { file, generation: ArcSwap::from_pointee(generation), counters: Counters::default() }
     }
 
-    pub(crate) fn status(&self) -> PluginStatus {
-        let mut status = self.generation.load().status();
-        status.calls = self.counters.calls.load(Ordering::Relaxed);
-        status.failures = self.counters.failures.load(Ordering::Relaxed);
-        status.swaps = self.counters.swaps.load(Ordering::Relaxed);
+    pub(crate) fn status(&self, pool: &Pool) -> PluginStatus {
+        let generation = self.generation.load();
+        let mut status = generation.status();
+        let counters = &self.counters;
+        status.calls = counters.calls.load(Ordering::Relaxed);
+        status.ends = counters.ends();
+        status.failures = status.ends.failed + status.ends.memory + status.ends.timeout;
+        status.busy = Duration::from_nanos(counters.busy_nanoseconds.load(Ordering::Relaxed));
+        status.memory_peak_bytes = counters.memory_peak_bytes.load(Ordering::Relaxed);
+        status.parked_bytes = pool.parked_bytes(generation.id);
+        status.swaps = counters.swaps.load(Ordering::Relaxed);
         status
+    }
+}
+
+impl Counters {
+    /// A call has come back.
+    pub(crate) fn ended<T>(&self, told: &Result<T, AdapterFailure>, took: Duration) {
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.busy_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+        let count = match told {
+            Err(AdapterFailure::Failed(_)) => &self.failed,
+            Err(AdapterFailure::Timeout) => &self.timeout,
+            Err(AdapterFailure::Overloaded { .. }) => &self.overloaded,
+            _ => return,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What a call has left its instance with.
+    pub(crate) fn used<T>(&self, instance: Option<&Instance>, told: &Result<T, AdapterFailure>) {
+        let Some(instance) = instance else { return };
+        self.memory_peak_bytes.fetch_max(instance.bytes(), Ordering::Relaxed);
+        if instance.memory_refused() && matches!(told, Err(AdapterFailure::Failed(_))) {
+            self.memory.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn ends(&self) -> Ends {
+        let memory = self.memory.load(Ordering::Relaxed);
+        Ends {
+            // Those that ran out of memory are among them.
+            failed: self.failed.load(Ordering::Relaxed).saturating_sub(memory),
+            memory,
+            timeout: self.timeout.load(Ordering::Relaxed),
+            overloaded: self.overloaded.load(Ordering::Relaxed),
+        }
     }
 }
 
@@ -82,6 +133,10 @@ impl Generation {
             generation: self.number,
             calls: 0,
             failures: 0,
+            ends: Ends::default(),
+            busy: Duration::ZERO,
+            memory_peak_bytes: 0,
+            parked_bytes: 0,
             swaps: 0,
         }
     }

@@ -124,6 +124,12 @@ impl Pool {
         (state.live, state.parked.len())
     }
 
+    /// Linear memory of the parked instances of one generation.
+    pub(crate) fn parked_bytes(&self, generation: u64) -> usize {
+        let state = self.lock();
+        state.parked.values().filter(|parked| parked.key.generation == generation).map(|parked| parked.bytes).sum()
+    }
+
     fn try_checkout(self: &Arc<Self>, key: &Key, size: Size) -> Option<Lease> {
         let mut state = self.lock();
         let newest = state.by_key.get(key).and_then(|stamps| stamps.last().copied());

@@ -27,6 +27,7 @@ pub(super) async fn show(Shared(admin): Ask, staff: Staff) -> Answer<Json<Value>
         "identity": config.identity,
         "admin": config.admin,
         "audit": config.audit,
+        "metrics": config.metrics,
         "limits": config.limits,
         "log": config.log,
         "connections": config.connections.keys().collect::<Vec<_>>(),

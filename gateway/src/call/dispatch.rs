@@ -43,6 +43,7 @@ pub(super) async fn run(
         Ask::Read(query) => {
             let page = gateway.host().read(&context, collection, query).await;
             drop(slot);
+            record.answered();
             Ok(Answer::Page(page.map_err(CallError::from)?))
         }
         Ask::Write(change) => {

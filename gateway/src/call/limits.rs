@@ -32,6 +32,14 @@ const BUCKETS_MAX: usize = 1 << 16;
 pub struct InFlight {
     room: Arc<Semaphore>,
     most: u32,
+    decisions: Decisions,
+}
+
+/// What one limiter has decided.
+#[derive(Default)]
+struct Decisions {
+    passed: AtomicU64,
+    refused: AtomicU64,
 }
 
 /// Room for one call; given back when dropped.
@@ -46,6 +54,8 @@ pub struct Buckets {
     agent_rate: Option<Rate>,
     agents: DashMap<Arc<str>, Arc<Bucket>>,
     tools: DashMap<(Arc<str>, Arc<str>), Arc<Bucket>>,
+    of_agents: Decisions,
+    of_tools: Decisions,
     clock: DefaultClock,
     started: Instant,
 }
@@ -60,7 +70,21 @@ struct Bucket {
 impl InFlight {
     pub fn new(most: usize) -> Self {
         let most = u32::try_from(most).unwrap_or(u32::MAX).min(MOST);
-        Self { room: Arc::new(Semaphore::new(most as usize)), most }
+        Self { room: Arc::new(Semaphore::new(most as usize)), most, decisions: Decisions::default() }
+    }
+
+    /// Calls that may run at once.
+    pub fn most(&self) -> u32 {
+        self.most
+    }
+
+    /// Calls that were let in, and those that were not.
+    pub fn decisions(&self) -> (u64, u64) {
+        self.decisions.counts()
+    }
+
+    fn enter(&self) -> Option<OwnedSemaphorePermit> {
+        self.decisions.count(self.room.clone().try_acquire_owned()).ok()
     }
 
     /// Calls running now.
@@ -79,29 +103,58 @@ impl InFlight {
     }
 }
 
+impl Decisions {
+    fn count<T, E>(&self, decided: Result<T, E>) -> Result<T, E> {
+        let count = if decided.is_ok() { &self.passed } else { &self.refused };
+        count.fetch_add(1, Ordering::Relaxed);
+        decided
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (self.passed.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
+    }
+}
+
 impl Buckets {
     pub fn new(agent_rate: Option<Rate>) -> Self {
-        let clock = DefaultClock::default();
-        Self { agent_rate, agents: DashMap::new(), tools: DashMap::new(), clock, started: Instant::now() }
+        Self {
+            agent_rate,
+            agents: DashMap::new(),
+            tools: DashMap::new(),
+            of_agents: Decisions::default(),
+            of_tools: Decisions::default(),
+            clock: DefaultClock::default(),
+            started: Instant::now(),
+        }
+    }
+
+    /// Requests that the buckets over everything let through, and those they did not.
+    pub fn agent_decisions(&self) -> (u64, u64) {
+        self.of_agents.counts()
+    }
+
+    /// Likewise calls, by the buckets of single tools.
+    pub fn tool_decisions(&self) -> (u64, u64) {
+        self.of_tools.counts()
     }
 
     /// One request of any method. The milliseconds to wait where the agent asks too often. Without keys everyone is
     /// `local`, who is no agent to be bounded.
     pub fn request(&self, caller: &Caller) -> Result<(), u32> {
-        let Some(limits) = limits(caller) else { return Ok(()) };
-        match limits.rate.as_deref().and_then(form::rate).or(self.agent_rate) {
+        let rate = limits(caller).and_then(|limits| limits.rate.as_deref().and_then(form::rate).or(self.agent_rate));
+        self.of_agents.count(match rate {
             None => Ok(()),
             Some(rate) => self.take(&self.agents, caller.agent.clone(), rate),
-        }
+        })
     }
 
     /// One call of a tool that exists.
     fn call(&self, caller: &Caller, tool: &CatalogueTool) -> Result<(), u32> {
         let own = limits(caller).and_then(|limits| limits.tools.get(&*tool.name)).and_then(|rate| form::rate(rate));
-        match own.or(tool.tool.limits.rate) {
+        self.of_tools.count(match own.or(tool.tool.limits.rate) {
             None => Ok(()),
             Some(rate) => self.take(&self.tools, (caller.agent.clone(), tool.name.clone()), rate),
-        }
+        })
     }
 
     fn take<K: Eq + std::hash::Hash>(&self, table: &DashMap<K, Arc<Bucket>>, key: K, rate: Rate) -> Result<(), u32> {
@@ -156,9 +209,9 @@ pub(super) fn acquire(
     tool: &CatalogueTool,
 ) -> Result<Slot, CallError> {
     buckets.call(caller, tool).map_err(|wait| limited("This tool was called too often.", wait))?;
-    match in_flight.room.clone().try_acquire_owned() {
-        Ok(permit) => Ok(Slot(permit)),
-        Err(_) => Err(CallError::new(Code::Overloaded, "Too many calls are running at once.").retry_after_ms(100)),
+    match in_flight.enter() {
+        Some(permit) => Ok(Slot(permit)),
+        None => Err(CallError::new(Code::Overloaded, "Too many calls are running at once.").retry_after_ms(100)),
     }
 }
 

@@ -22,7 +22,10 @@ use crate::{
     catalogue::CatalogueTool,
     gateway::Gateway,
     identity::Caller,
-    telemetry::{self, Audit},
+    telemetry::{
+        self, Audit, Metrics,
+        metrics::{Ended, Marks},
+    },
 };
 
 pub(super) struct CallRecord {
@@ -34,6 +37,7 @@ pub(super) struct CallRecord {
 /// What is written down at the end.
 struct Line {
     audit: Arc<Audit>,
+    metrics: Arc<Metrics>,
     call_id: Arc<str>,
     caller: Caller,
     transport: &'static str,
@@ -54,6 +58,7 @@ struct Known {
     ran: bool,
     /// It was asked to change something.
     wrote: bool,
+    marks: Marks,
 }
 
 /// Where a write in its own task stands.
@@ -68,6 +73,7 @@ impl CallRecord {
     pub(super) fn open(gateway: &Gateway, caller: &Caller, request: &CallRequest<'_>) -> Self {
         let line = Line {
             audit: gateway.audit().clone(),
+            metrics: gateway.metrics().clone(),
             call_id: telemetry::call_id().into(),
             caller: caller.clone(),
             transport: request.transport,
@@ -85,7 +91,14 @@ impl CallRecord {
     }
 
     pub(super) fn tool(&mut self, tool: &Arc<CatalogueTool>) {
-        lock(&self.line.known).tool = Some(tool.clone());
+        let mut known = lock(&self.line.known);
+        known.tool = Some(tool.clone());
+        known.marks.found = Some(Instant::now());
+    }
+
+    /// The adapter has answered, or failed to.
+    pub(super) fn answered(&mut self) {
+        lock(&self.line.known).marks.answered = Some(Instant::now());
     }
 
     /// The arguments are valid and about to reach an adapter. A write is recorded before it runs.
@@ -96,15 +109,25 @@ impl CallRecord {
             known.ran = true;
             known.wrote = writes;
             known.clear.clone_from(&input.clear);
-        }
-        if !writes {
-            return Ok(());
+            let now = Instant::now();
+            known.marks.bound = Some(now);
+            if !writes {
+                known.marks.asked = Some(now);
+                return Ok(());
+            }
         }
         let announced = self.line.with_about(|about| self.line.audit.append(&Event::Intent(Intent { about })));
-        announced.map(drop).map_err(|_| {
-            lock(&self.line.known).ran = false;
-            unrecorded().outcome(WriteOutcome::None)
-        })
+        let mut known = lock(&self.line.known);
+        match announced {
+            Ok(_) => {
+                known.marks.asked = Some(Instant::now());
+                Ok(())
+            }
+            Err(_) => {
+                known.ran = false;
+                Err(unrecorded().outcome(WriteOutcome::None))
+            }
+        }
     }
 
     /// Runs a write in its own task and waits for it. When this future is dropped, the task runs on and closes the record.
@@ -129,6 +152,7 @@ impl CallRecord {
         };
         let result = task.await.unwrap_or_else(failed);
         self.write = None;
+        self.answered();
         result
     }
 
@@ -180,10 +204,11 @@ impl Drop for CallRecord {
 impl Line {
     /// The end of the call, in the log and in the trail.
     fn write(&self, error: Option<&CallError>) -> Result<Option<Receipt>, telemetry::Unrecorded> {
-        let milliseconds = self.opened.elapsed().as_secs_f64() * 1000.0;
+        let closed = Instant::now();
+        let milliseconds = (closed - self.opened).as_secs_f64() * 1000.0;
         let label = error.map(|error| if error.unknown_tool { "unknown_tool" } else { error.code.label() });
         let outcome = self.outcome(error);
-        self.with_about(|about| {
+        let recorded = self.with_about(|about| {
             telemetry::call(&telemetry::Call {
                 call_id: about.call_id,
                 agent: about.agent,
@@ -195,7 +220,27 @@ impl Line {
                 detail: error.and_then(|error| error.log.as_deref()),
             });
             self.audit.append(&Event::Call(Call { about, outcome, code: label, ms: milliseconds }))
-        })
+        });
+        self.count(error, outcome, recorded.is_err(), closed);
+        recorded
+    }
+
+    fn count(&self, error: Option<&CallError>, outcome: Outcome, unrecorded: bool, closed: Instant) {
+        let known = lock(&self.known);
+        let code = match unrecorded && !known.wrote {
+            true => Some(Code::Unavailable),
+            false => error.map(|error| error.code),
+        };
+        self.metrics.call(&Ended {
+            tool: known.tool.as_deref(),
+            agent: &self.caller.agent,
+            error,
+            code,
+            outcome,
+            opened: self.opened,
+            marks: known.marks,
+            closed,
+        });
     }
 
     fn with_about<T>(&self, then: impl FnOnce(About<'_>) -> T) -> T {

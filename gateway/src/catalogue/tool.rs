@@ -11,6 +11,7 @@ use weir_contracts::{Contract, Tool, Version, output::RecordChecker, validate::A
 use weir_plugin_host::CollectionRef;
 
 use super::{Catalogue, ListShape};
+use crate::telemetry::metrics::ToolSeries;
 
 pub struct CatalogueTool {
     pub name: Arc<str>,
@@ -23,6 +24,8 @@ pub struct CatalogueTool {
     pub collection: Option<CollectionRef>,
     arguments: OnceLock<ArgumentValidator>,
     records: Option<RecordChecker>,
+    /// Where its calls are counted; the metrics fill it in.
+    pub series: OnceLock<Arc<ToolSeries>>,
     digest: [u8; 32],
 }
 
@@ -61,6 +64,7 @@ impl CatalogueTool {
             collection,
             arguments: OnceLock::new(),
             records,
+            series: OnceLock::new(),
             digest,
         })
     }

@@ -23,7 +23,7 @@ use crate::{
     gateway::Gateway,
     identity::Identities,
     registry::{self, Registry},
-    telemetry::{self, Audit},
+    telemetry::{self, Audit, Metrics},
 };
 
 pub(super) struct Started {
@@ -80,6 +80,9 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
         let problem = Problem::new("weir.toml", format!("/connections/{name}"), message);
         return Err(vec![problem.hint("keep data and `[folders] state` apart")].into());
     }
+    let token = config.metrics.token.as_deref().map(|token| weir_connections::config::resolve(token, &config.base));
+    let token = token.transpose().map_err(|what| vec![Problem::new("weir.toml", "/metrics/token", what)])?;
+    let metrics = Metrics::new(config.metrics.tools_max, token.as_deref());
     let host = Host::new(
         HostConfig {
             plugins: config.folders.plugins.clone(),
@@ -98,7 +101,7 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
     let state = Arc::new(State::open(state).await.map_err(anyhow::Error::from)?);
     let identities = Identities::new(&state.keys().await.map_err(anyhow::Error::from)?, config.identity.required);
     let host = Arc::new(host);
-    let gateway = Arc::new(Gateway::new(config, host.clone(), cursors, identities, audit));
+    let gateway = Arc::new(Gateway::new(config, host.clone(), cursors, identities, audit, metrics));
     let weak = Arc::downgrade(&gateway); // the gateway owns the host
     let in_use =
         move |adapter: &str| weak.upgrade().map_or_else(Vec::new, |gateway| registry::in_use(&gateway, adapter));
@@ -128,7 +131,7 @@ pub(super) async fn contracts(started: &Started) -> Result<(), Failure> {
 /// The admin API beside a gateway.
 pub(super) struct AdminServer {
     ending: CancellationToken,
-    task: JoinHandle<()>,
+    task: JoinHandle<anyhow::Result<()>>,
 }
 
 impl AdminServer {
@@ -206,6 +209,7 @@ fn report_load(gateway: &Gateway, report: &weir_plugin_host::LoadReport) {
     {
         let _ = gateway.audit().admin(AdminAct::PluginLoad, &plugin.name, Some(&plugin.digest), "folder", None);
     }
+    gateway.metrics().plugin_load(report);
     match &report.result {
         Ok(plugin) => tracing::info!(
             file = report.file,

@@ -37,6 +37,7 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
         admin: reader.section(&mut table, "admin"),
         audit: reader.section(&mut table, "audit"),
         contracts: reader.section(&mut table, "contracts"),
+        metrics: reader.section(&mut table, "metrics"),
         limits: reader.section(&mut table, "limits"),
         log: reader.section(&mut table, "log"),
         connections: reader.named(&mut table, "connections"),
@@ -47,7 +48,7 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
         reader.problem(
             format!("/{key}"),
             format!("unknown key `{key}`"),
-            "known are folders, http, identity, admin, audit, contracts, limits, log, connections and plugins",
+            "known are folders, http, identity, admin, audit, contracts, metrics, limits, log, connections and plugins",
         );
     }
     reader.bounds(&config);
@@ -158,6 +159,7 @@ impl Reader<'_> {
             ("/http/streams_max", config.http.streams_max),
             ("/audit/fsync_interval_ms", usize::try_from(config.audit.fsync_interval_ms).unwrap_or(usize::MAX)),
             ("/audit/segment_max_bytes", usize::try_from(config.audit.segment_max_bytes).unwrap_or(usize::MAX)),
+            ("/metrics/tools_max", config.metrics.tools_max),
             ("/limits/in_flight_max", config.limits.in_flight_max),
             ("/limits/timeout_ms", usize::try_from(config.limits.timeout_ms).unwrap_or(usize::MAX)),
         ] {

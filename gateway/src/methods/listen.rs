@@ -13,6 +13,7 @@ use crate::wire::{Id, ResultWriter, RpcError, key, notification, raw};
 #[derive(Clone)]
 pub struct Subscriptions {
     room: Arc<Semaphore>,
+    most: usize,
     ending: CancellationToken,
 }
 
@@ -37,7 +38,17 @@ enum Next {
 impl Subscriptions {
     /// `ending`: when set, every subscription is closed with its result.
     pub fn new(most: usize, ending: CancellationToken) -> Self {
-        Self { room: Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))), ending }
+        let most = most.min(Semaphore::MAX_PERMITS);
+        Self { room: Arc::new(Semaphore::new(most)), most, ending }
+    }
+
+    /// Streams that are open.
+    pub fn len(&self) -> usize {
+        self.most.saturating_sub(self.room.available_permits())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     pub fn ending(&self) -> &CancellationToken {

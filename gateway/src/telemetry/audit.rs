@@ -17,12 +17,30 @@ use crate::config;
 /// stranger cannot fill the disk.
 const REFUSALS_PER_SECOND: NonZeroU32 = NonZeroU32::new(20).unwrap();
 
+/// Refusals that are counted apart; with another reason they are their kind's `other`.
+const REFUSALS: [(RefusedWhat, &str, &str); 11] = [
+    (RefusedWhat::Identity, "identity", "missing"),
+    (RefusedWhat::Identity, "identity", "malformed"),
+    (RefusedWhat::Identity, "identity", "unknown"),
+    (RefusedWhat::Identity, "identity", "expired"),
+    (RefusedWhat::Identity, "identity", "revoked"),
+    (RefusedWhat::Identity, "identity", "admin key"),
+    (RefusedWhat::Identity, "identity", OTHER),
+    (RefusedWhat::Access, "access", OTHER),
+    (RefusedWhat::Rate, "rate", OTHER),
+    (RefusedWhat::Overload, "overload", OTHER),
+    (RefusedWhat::Request, "request", OTHER),
+];
+const OTHER: &str = "other";
+
 pub struct Audit {
     /// `None`: nothing is recorded (tests within this process, commands that only look).
     trail: Option<(Trail, ArgumentsKey)>,
     refusals: DefaultDirectRateLimiter,
     /// Refusals not recorded yet.
     uncounted: AtomicU64,
+    /// All of them, in the order of [`REFUSALS`].
+    counted: [AtomicU64; REFUSALS.len()],
 }
 
 /// The trail cannot be written. What happened is in the log.
@@ -55,7 +73,7 @@ impl Audit {
 
     fn with(trail: Option<(Trail, ArgumentsKey)>) -> Self {
         let refusals = DefaultDirectRateLimiter::direct(Quota::per_second(REFUSALS_PER_SECOND));
-        Self { trail, refusals, uncounted: AtomicU64::new(0) }
+        Self { trail, refusals, uncounted: AtomicU64::new(0), counted: Default::default() }
     }
 
     /// `None` where nothing is recorded at all.
@@ -75,6 +93,10 @@ impl Audit {
     /// Someone was turned away before there was a call. Never fails the refusal itself.
     pub fn refused(&self, what: RefusedWhat, place: &str, agent: Option<&str>, reason: &str) {
         self.uncounted.fetch_add(1, Ordering::Relaxed);
+        let alike = |(kind, _, known): &(RefusedWhat, _, &str)| *kind == what && (*known == reason || *known == OTHER);
+        if let Some(at) = REFUSALS.iter().position(alike) {
+            self.counted[at].fetch_add(1, Ordering::Relaxed);
+        }
         if self.refusals.check().is_err() {
             return;
         }
@@ -94,6 +116,12 @@ impl Audit {
         detail: Option<&Map<String, Value>>,
     ) -> Result<(), Unrecorded> {
         self.append(&Event::Admin(Admin { act, subject, fingerprint, by, call_id: None, detail })).map(drop)
+    }
+
+    /// What was refused and why, both from a closed list, and how often.
+    pub fn refusals(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+        let counts = REFUSALS.iter().zip(&self.counted);
+        counts.map(|((_, what, reason), count)| (*what, *reason, count.load(Ordering::Relaxed)))
     }
 
     /// For readiness and metrics.

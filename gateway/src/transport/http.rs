@@ -4,6 +4,7 @@ mod access;
 mod body;
 pub(crate) mod connections;
 mod legacy;
+pub(crate) mod metrics;
 mod modern;
 mod reply;
 
@@ -62,7 +63,13 @@ pub async fn serve(
         tasks: TaskTracker::new(),
         gateway: gateway.clone(),
     });
-    connections::serve(listener, router(server.clone()), http.connections_max, shutdown, &ending).await;
+    let (sessions, streams) = (Arc::downgrade(&server), Arc::downgrade(&server));
+    gateway.metrics().watch_http(
+        move || sessions.upgrade().map_or(0, |server| server.sessions.len()),
+        move || streams.upgrade().map_or(0, |server| server.subscriptions.len()),
+    );
+    let scrape = metrics::router(&gateway, listener.local_addr()?)?;
+    connections::serve(listener, router(server.clone()).merge(scrape), http.connections_max, shutdown, &ending).await;
     server.tasks.close();
     server.tasks.wait().await;
     gateway.in_flight().drained().await;

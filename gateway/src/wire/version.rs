@@ -11,6 +11,8 @@ pub enum Version {
 }
 
 impl Version {
+    pub const ALL: [Self; 5] =
+        [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
     pub const LEGACY: [Self; 4] = [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25];
     /// What `initialize` is answered with when the client asks for a version that is not spoken.
     pub const LEGACY_LATEST: Self = Self::V2025_11_25;

@@ -1,0 +1,250 @@
+//! Metrics: counted where things happen, read by Prometheus. No label holds what an agent wrote.
+
+mod now;
+mod series;
+pub mod table;
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
+
+use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry, TextEncoder};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+use weir_audit::Outcome;
+use weir_contracts::validate::REASONS;
+
+pub use self::series::ToolSeries;
+use self::{
+    series::{Agents, Tools},
+    table::{Kind, Row},
+};
+use crate::{
+    call::{CallError, Code},
+    catalogue::{Catalogue, CatalogueTool},
+    gateway::Gateway,
+    identity::Credential,
+    methods::Method,
+    wire::Version,
+};
+
+/// Calls that came to no tool.
+const UNKNOWN: &str = "_unknown";
+/// Everything beyond the bound on series.
+const OTHER: &str = "_other";
+const STAGES: [&str; 6] = ["lookup", "arguments", "intent", "adapter", "output", "record"];
+const LOADS: [&str; 3] = ["loaded", "refused", "removed"];
+
+/// A number that lives elsewhere, read when it is scraped.
+type Reading = Box<dyn Fn() -> usize + Send + Sync>;
+
+/// The metrics of one gateway.
+pub struct Metrics {
+    registry: Registry,
+    tools: Tools,
+    agents: Agents,
+    unknown: ToolSeries,
+    unknown_tool: IntCounter,
+    overhead: Histogram,
+    stages: [Histogram; STAGES.len()],
+    /// In the order of [`REASONS`].
+    reasons: Vec<IntCounter>,
+    requests: Vec<[IntCounter; Version::ALL.len()]>,
+    durations: Vec<Histogram>,
+    loads: [IntCounter; LOADS.len()],
+    folded_contracts: IntCounter,
+    tools_max: usize,
+    sessions: OnceLock<Reading>,
+    streams: OnceLock<Reading>,
+    /// SHA-256 of what a scraper must show.
+    token: Option<[u8; 32]>,
+}
+
+/// When one stage of a call gave over to the next; what was not reached is `None`.
+#[derive(Clone, Copy, Default)]
+pub struct Marks {
+    pub found: Option<Instant>,
+    pub bound: Option<Instant>,
+    pub asked: Option<Instant>,
+    pub answered: Option<Instant>,
+}
+
+/// One call that has ended and been recorded.
+pub struct Ended<'a> {
+    pub tool: Option<&'a CatalogueTool>,
+    pub agent: &'a Arc<str>,
+    pub error: Option<&'a CallError>,
+    /// What the caller is told; differs from the error's where the call could not be recorded.
+    pub code: Option<Code>,
+    pub outcome: Outcome,
+    pub opened: Instant,
+    pub marks: Marks,
+    /// The end of the last stage before the record.
+    pub closed: Instant,
+}
+
+impl Metrics {
+    /// `tools_max`: tools with series of their own. `token`: what a scraper must show.
+    pub fn new(tools_max: usize, token: Option<&str>) -> Self {
+        let registry = Registry::new();
+        #[cfg(target_os = "linux")]
+        register(&registry, prometheus::process_collector::ProcessCollector::for_self());
+        let folded = counters(&registry, &table::FOLDED);
+        let calls = counters(&registry, &table::CALLS);
+        let operations = histograms(&registry, &table::OPERATIONS);
+        let adapters = histograms(&registry, &table::ADAPTERS);
+        let agents = Agents::new(counters(&registry, &table::AGENTS), &folded);
+        let invalid = counters(&registry, &table::INVALID);
+        let requests = counters(&registry, &table::REQUESTS);
+        let stages = histograms(&registry, &table::STAGES);
+        let loads = counters(&registry, &table::PLUGIN_LOADS);
+        let by_version = |method: &Method| {
+            Version::ALL.map(|version| requests.with_label_values(&[method.name(), version.as_str()]))
+        };
+        let tools = Tools::new(calls.clone(), operations.clone(), adapters, &folded, tools_max);
+        Self {
+            unknown: tools.named(UNKNOWN),
+            unknown_tool: calls.with_label_values(&[UNKNOWN, "", "", "unknown_tool"]),
+            overhead: histograms(&registry, &table::OVERHEAD).with_label_values::<&str>(&[]),
+            stages: STAGES.map(|stage| stages.with_label_values(&[stage])),
+            reasons: REASONS.iter().map(|(reason, _)| invalid.with_label_values(&[reason])).collect(),
+            requests: Method::ALL.iter().map(by_version).collect(),
+            durations: Method::ALL.iter().map(|method| operations.with_label_values(&[method.name(), ""])).collect(),
+            loads: LOADS.map(|result| loads.with_label_values(&[result])),
+            folded_contracts: folded.with_label_values(&["contract"]),
+            tools_max,
+            sessions: OnceLock::new(),
+            streams: OnceLock::new(),
+            token: token.map(|token| Sha256::digest(token).into()),
+            registry,
+            tools,
+            agents,
+        }
+    }
+
+    /// Whether a scraper must show a token at all.
+    pub fn are_guarded(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// Whether the scraper has shown the token that is needed.
+    pub fn admit(&self, credential: Credential<'_>) -> bool {
+        match (&self.token, credential) {
+            (None, _) => true,
+            (Some(token), Credential::Key(shown)) => Sha256::digest(shown).ct_eq(&token[..]).into(),
+            (Some(_), Credential::None | Credential::Malformed) => false,
+        }
+    }
+
+    /// A new snapshot is about to be served.
+    pub fn publish(&self, catalogue: &Catalogue) {
+        self.tools.publish(catalogue.tools());
+    }
+
+    pub fn call(&self, call: &Ended<'_>) {
+        let end = Instant::now();
+        let total = end - call.opened;
+        let series = call.tool.map_or(&self.unknown, |tool| self.tools.of(tool));
+        match call.error {
+            Some(error) if error.unknown_tool => self.unknown_tool.inc(),
+            _ => series.outcome(call.code).inc(),
+        }
+        series.duration.observe(total.as_secs_f64());
+        let in_adapter = self.stages(call, end);
+        if let Some(in_adapter) = in_adapter {
+            series.adapter.observe(in_adapter.as_secs_f64());
+        }
+        self.overhead.observe(total.saturating_sub(in_adapter.unwrap_or_default()).as_secs_f64());
+        self.agents.count(call.agent, result(call.outcome));
+        let invalid = call.error.and_then(|error| error.invalid.as_ref());
+        for problem in invalid.iter().flat_map(|invalid| &invalid.errors) {
+            if let Some(at) = REASONS.iter().position(|(reason, _)| *reason == problem.reason) {
+                self.reasons[at].inc();
+            }
+        }
+    }
+
+    /// A request of any method; how long it took where it was answered at once.
+    pub fn request(&self, method: Method, version: Version, took: Option<Duration>) {
+        self.requests[method as usize][version as usize].inc();
+        if let Some(took) = took {
+            self.durations[method as usize].observe(took.as_secs_f64());
+        }
+    }
+
+    pub fn plugin_load(&self, report: &weir_plugin_host::LoadReport) {
+        let at = match &report.result {
+            _ if report.removed => 2,
+            Ok(_) => 0,
+            Err(_) => 1,
+        };
+        self.loads[at].inc();
+    }
+
+    /// What the HTTP transport has open.
+    pub fn watch_http(
+        &self,
+        sessions: impl Fn() -> usize + Send + Sync + 'static,
+        streams: impl Fn() -> usize + Send + Sync + 'static,
+    ) {
+        let _ = self.sessions.set(Box::new(sessions));
+        let _ = self.streams.set(Box::new(streams));
+    }
+
+    /// The time in the adapter, where it was asked.
+    fn stages(&self, call: &Ended<'_>, end: Instant) -> Option<Duration> {
+        let Marks { found, bound, asked, answered } = call.marks;
+        let begins = [Some(call.opened), found, bound, asked, answered, Some(call.closed)];
+        let mut until = end;
+        let mut in_adapter = None;
+        for (at, began) in begins.iter().enumerate().rev() {
+            let Some(began) = began else { continue };
+            let took = until.saturating_duration_since(*began);
+            self.stages[at].observe(took.as_secs_f64());
+            if STAGES[at] == "adapter" {
+                in_adapter = Some(took);
+            }
+            until = *began;
+        }
+        in_adapter
+    }
+}
+
+/// Everything, in Prometheus' text format.
+pub fn text(gateway: &Gateway) -> String {
+    let mut families = gateway.metrics().registry.gather();
+    families.extend(now::families(gateway));
+    TextEncoder::new().encode_to_string(&families).expect("families of the registry are whole")
+}
+
+fn result(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Ok => "ok",
+        Outcome::Refused => "refused",
+        Outcome::Failed => "failed",
+        Outcome::Cancelled => "cancelled",
+        Outcome::Unknown => "unknown",
+    }
+}
+
+fn counters(registry: &Registry, row: &Row) -> IntCounterVec {
+    let made = IntCounterVec::new(Opts::new(row.name, row.help), row.labels).expect("a row of the table is valid");
+    register(registry, made.clone());
+    made
+}
+
+fn histograms(registry: &Registry, row: &Row) -> HistogramVec {
+    let Kind::Histogram(bounds) = row.kind else { unreachable!("{} is no histogram", row.name) };
+    let options = HistogramOpts::new(row.name, row.help).buckets(bounds.to_vec());
+    let made = HistogramVec::new(options, row.labels).expect("a row of the table is valid");
+    register(registry, made.clone());
+    made
+}
+
+fn register(registry: &Registry, collector: impl prometheus::core::Collector + 'static) {
+    registry.register(Box::new(collector)).expect("each name is registered once");
+}
+
+#[cfg(test)]
+mod tests;

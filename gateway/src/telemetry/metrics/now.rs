@@ -1,0 +1,123 @@
+//! What lives elsewhere and is read when it is scraped, so that nothing is kept twice.
+
+use prometheus::{CounterVec, GaugeVec, Opts, core::Collector as _, proto::MetricFamily};
+
+use super::table::{self, Kind, Row};
+use crate::gateway::Gateway;
+
+/// One value and its labels, in the order of the row.
+type Sample<'a> = (Vec<&'a str>, f64);
+
+pub(super) fn families(gateway: &Gateway) -> Vec<MetricFamily> {
+    let mut families = Vec::new();
+    load(gateway, &mut families);
+    refusals(gateway, &mut families);
+    plugins(gateway, &mut families);
+    audit(gateway, &mut families);
+    contracts(gateway, &mut families);
+    families.push(family(&table::BUILD, vec![(vec![env!("CARGO_PKG_VERSION")], 1.0)]));
+    families.retain(|family| !family.get_metric().is_empty());
+    families
+}
+
+fn load(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
+    let running = gateway.in_flight();
+    families.push(one(&table::IN_FLIGHT, running.len() as f64));
+    families.push(one(&table::IN_FLIGHT_MAX, f64::from(running.most())));
+    let metrics = gateway.metrics();
+    let read = |reading: &std::sync::OnceLock<super::Reading>| reading.get().map_or(0, |read| read()) as f64;
+    families.push(one(&table::SESSIONS, read(&metrics.sessions)));
+    families.push(one(&table::STREAMS, read(&metrics.streams)));
+    let decided = [
+        ("agent", gateway.buckets().agent_decisions()),
+        ("tool", gateway.buckets().tool_decisions()),
+        ("in_flight", running.decisions()),
+    ];
+    let decided = decided.into_iter().flat_map(|(limiter, (passed, refused))| {
+        [(vec![limiter, "passed"], passed as f64), (vec![limiter, "refused"], refused as f64)]
+    });
+    families.push(family(&table::LIMITERS, decided.collect()));
+}
+
+fn refusals(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
+    let refused = gateway.audit().refusals().map(|(what, reason, count)| (vec![what, reason], count as f64));
+    families.push(family(&table::REFUSALS, refused.collect()));
+}
+
+fn plugins(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
+    let plugins = gateway.host().plugins();
+    let each = |row: &Row, value: &dyn Fn(&weir_plugin_host::PluginStatus) -> f64| {
+        family(row, plugins.iter().map(|plugin| (vec![&*plugin.name], value(plugin))).collect())
+    };
+    families.push(each(&table::PLUGIN_CALLS, &|plugin| plugin.calls as f64));
+    families.push(each(&table::PLUGIN_SECONDS, &|plugin| plugin.busy.as_secs_f64()));
+    families.push(each(&table::PLUGIN_MEMORY, &|plugin| plugin.memory_peak_bytes as f64));
+    families.push(each(&table::PLUGIN_PARKED, &|plugin| plugin.parked_bytes as f64));
+    families.push(each(&table::PLUGIN_SWAPS, &|plugin| plugin.swaps as f64));
+    let failures = plugins.iter().flat_map(|plugin| {
+        let failures = &plugin.ends;
+        [
+            ("failed", failures.failed),
+            ("memory", failures.memory),
+            ("timeout", failures.timeout),
+            ("overloaded", failures.overloaded),
+        ]
+        .map(|(kind, count)| (vec![&*plugin.name, kind], count as f64))
+    });
+    families.push(family(&table::PLUGIN_FAILURES, failures.collect()));
+    let info = plugins.iter().map(|plugin| {
+        let digest = plugin.digest.get(..12).unwrap_or(&plugin.digest);
+        (vec![&*plugin.name, &*plugin.version, digest], 1.0)
+    });
+    families.push(family(&table::PLUGIN_INFO, info.collect()));
+    let (live, parked) = gateway.host().instances();
+    let running = (vec!["running"], live.saturating_sub(parked) as f64);
+    families.push(family(&table::INSTANCES, vec![running, (vec!["parked"], parked as f64)]));
+}
+
+fn audit(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
+    let Some(health) = gateway.audit().health() else { return };
+    families.push(one(&table::AUDIT_FAILING, f64::from(u8::from(health.failing))));
+    families.push(one(&table::AUDIT_FAILURES, health.failures as f64));
+    families.push(one(&table::AUDIT_RECORDS, health.records as f64));
+    families.push(one(&table::AUDIT_BYTES, health.bytes as f64));
+    families.push(one(&table::AUDIT_UNSYNCED, health.unsynced as f64));
+}
+
+fn contracts(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
+    let snapshot = gateway.snapshot();
+    let metrics = gateway.metrics();
+    let shown = snapshot.contracts.iter().take(metrics.tools_max);
+    let folded = snapshot.contracts.len().saturating_sub(metrics.tools_max);
+    metrics.folded_contracts.inc_by(folded as u64);
+    let shown: Vec<_> = shown.map(|contract| (contract, contract.version.to_string())).collect();
+    let tools = shown
+        .iter()
+        .map(|(contract, version)| (vec![contract.name.as_str(), version.as_str()], contract.tools.len() as f64));
+    families.push(family(&table::CONTRACT_TOOLS, tools.collect()));
+    families.push(one(&table::TOOLS, snapshot.catalogue.len() as f64));
+    families.push(one(&table::CONTRACTS, snapshot.contracts.len() as f64));
+    families.push(one(&table::GENERATION, snapshot.generation as f64));
+}
+
+fn one(row: &Row, value: f64) -> MetricFamily {
+    family(row, vec![(Vec::new(), value)])
+}
+
+fn family(row: &Row, samples: Vec<Sample<'_>>) -> MetricFamily {
+    let options = Opts::new(row.name, row.help);
+    let valid = "a row of the table is valid";
+    let mut families = match row.kind {
+        Kind::Counter => {
+            let counter = CounterVec::new(options, row.labels).expect(valid);
+            samples.iter().for_each(|(labels, value)| counter.with_label_values(labels).inc_by(*value));
+            counter.collect()
+        }
+        Kind::Gauge | Kind::Histogram(_) => {
+            let gauge = GaugeVec::new(options, row.labels).expect(valid);
+            samples.iter().for_each(|(labels, value)| gauge.with_label_values(labels).set(*value));
+            gauge.collect()
+        }
+    };
+    families.pop().unwrap_or_default()
+}

@@ -1,0 +1,220 @@
+//! Series of tools and agents: made once, kept as handles, bounded in number.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use dashmap::DashMap;
+use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec};
+
+use super::OTHER;
+use crate::{
+    call::{Code, error::TABLE},
+    catalogue::CatalogueTool,
+};
+
+/// Adapters with series of their own.
+const ADAPTERS_MAX: usize = 64;
+/// Agents with series of their own.
+const AGENTS_MAX: usize = 500;
+/// What the audit trail says of a call.
+pub(super) const RESULTS: [&str; 5] = ["ok", "refused", "failed", "cancelled", "unknown"];
+
+/// Everything counted of one tool of one contract version.
+pub struct ToolSeries {
+    ok: IntCounter,
+    /// In the order of [`TABLE`].
+    codes: Vec<IntCounter>,
+    pub(super) duration: Histogram,
+    pub(super) adapter: Histogram,
+}
+
+/// Tool, then `contract@version`.
+type Key = (Arc<str>, Arc<str>);
+
+pub(super) struct Tools {
+    calls: IntCounterVec,
+    durations: HistogramVec,
+    adapters: HistogramVec,
+    most: usize,
+    known: Mutex<Known>,
+    other: Arc<ToolSeries>,
+    folded_tools: IntCounter,
+    folded_adapters: IntCounter,
+}
+
+#[derive(Default)]
+struct Known {
+    tools: HashMap<Key, Arc<ToolSeries>>,
+    adapters: HashSet<Arc<str>>,
+}
+
+pub(super) struct Agents {
+    calls: IntCounterVec,
+    known: DashMap<Arc<str>, Arc<AgentSeries>>,
+    other: AgentSeries,
+    folded: IntCounter,
+}
+
+/// In the order of [`RESULTS`].
+struct AgentSeries([IntCounter; 5]);
+
+impl ToolSeries {
+    /// `None`: it went well.
+    pub(super) fn outcome(&self, code: Option<Code>) -> &IntCounter {
+        code.and_then(|code| self.codes.get(code as usize)).unwrap_or(&self.ok)
+    }
+}
+
+impl Tools {
+    pub(super) fn new(
+        calls: IntCounterVec,
+        durations: HistogramVec,
+        adapters: HistogramVec,
+        folded: &IntCounterVec,
+        most: usize,
+    ) -> Self {
+        let other = Arc::new(series(&calls, &durations, &adapters, [OTHER, "", ""], OTHER));
+        let folded_tools = folded.with_label_values(&["tool"]);
+        let folded_adapters = folded.with_label_values(&["adapter"]);
+        Self { calls, durations, adapters, most, known: Mutex::default(), other, folded_tools, folded_adapters }
+    }
+
+    /// What stands for no tool at all.
+    pub(super) fn named(&self, name: &str) -> ToolSeries {
+        series(&self.calls, &self.durations, &self.adapters, [name, "", ""], OTHER)
+    }
+
+    /// The series of a tool: looked up once, then kept with it.
+    pub(super) fn of<'a>(&self, tool: &'a CatalogueTool) -> &'a ToolSeries {
+        tool.series.get_or_init(|| self.find(&mut self.known(), tool))
+    }
+
+    /// Tools of a new snapshot count from 0. Those that are gone keep their series until the room is needed. When more
+    /// are published than there is room for, those that are called first get it.
+    pub(super) fn publish<'a>(&self, tools: impl Iterator<Item = &'a Arc<CatalogueTool>>) {
+        let tools: Vec<_> = tools.collect();
+        let live: HashSet<Key> = tools.iter().map(|tool| key(tool)).collect();
+        let mut known = self.known();
+        let new = live.iter().filter(|key| !known.tools.contains_key(*key)).count();
+        if known.tools.len() + new > self.most {
+            self.forget(&mut known, &live);
+        }
+        if tools.len() <= self.most {
+            for tool in tools {
+                self.find(&mut known, tool);
+            }
+        }
+    }
+
+    fn find(&self, known: &mut Known, tool: &CatalogueTool) -> Arc<ToolSeries> {
+        let key = key(tool);
+        if let Some(series) = known.tools.get(&key) {
+            return series.clone();
+        }
+        if known.tools.len() >= self.most {
+            self.folded_tools.inc();
+            return self.other.clone();
+        }
+        let adapter = self.adapter(known, tool.collection.as_ref().map(|collection| &collection.adapter));
+        let version = tool.version.to_string();
+        let labels = [&*tool.name, &*tool.contract, &version];
+        let made = Arc::new(series(&self.calls, &self.durations, &self.adapters, labels, &adapter));
+        known.tools.insert(key, made.clone());
+        made
+    }
+
+    fn adapter(&self, known: &mut Known, adapter: Option<&Arc<str>>) -> Arc<str> {
+        let Some(adapter) = adapter else { return OTHER.into() };
+        if known.adapters.contains(adapter) {
+            return adapter.clone();
+        }
+        if known.adapters.len() >= ADAPTERS_MAX {
+            self.folded_adapters.inc();
+            return OTHER.into();
+        }
+        known.adapters.insert(adapter.clone());
+        adapter.clone()
+    }
+
+    fn forget(&self, known: &mut Known, live: &HashSet<Key>) {
+        let names: HashSet<&str> = live.iter().map(|(tool, _)| &**tool).collect();
+        known.tools.retain(|key, _| {
+            let (tool, contract_version) = key;
+            if live.contains(key) {
+                return true;
+            }
+            let (contract, version) = contract_version.rsplit_once('@').unwrap_or((contract_version, ""));
+            for outcome in outcomes() {
+                let _ = self.calls.remove_label_values(&[tool, contract, version, outcome]);
+            }
+            if !names.contains(&**tool) {
+                let _ = self.durations.remove_label_values(&["tools/call", tool]);
+            }
+            false
+        });
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Agents {
+    pub(super) fn new(calls: IntCounterVec, folded: &IntCounterVec) -> Self {
+        let other = AgentSeries(RESULTS.map(|result| calls.with_label_values(&[OTHER, result])));
+        Self { calls, known: DashMap::new(), other, folded: folded.with_label_values(&["agent"]) }
+    }
+
+    /// `result`: one of [`RESULTS`].
+    pub(super) fn count(&self, agent: &Arc<str>, result: &str) {
+        let at = RESULTS.iter().position(|known| *known == result).unwrap_or(RESULTS.len() - 1);
+        if let Some(series) = self.known.get(agent) {
+            return series.0[at].inc();
+        }
+        if self.known.len() >= AGENTS_MAX {
+            self.folded.inc();
+            return self.other.0[at].inc();
+        }
+        let made = AgentSeries(RESULTS.map(|result| self.calls.with_label_values(&[&**agent, result])));
+        made.0[at].inc();
+        self.known.insert(agent.clone(), Arc::new(made));
+    }
+}
+
+fn key(tool: &CatalogueTool) -> Key {
+    (tool.name.clone(), tool.contract_version.clone())
+}
+
+fn outcomes() -> impl Iterator<Item = &'static str> {
+    std::iter::once("ok").chain(TABLE.iter().map(|row| row.label))
+}
+
+fn series(
+    calls: &IntCounterVec,
+    durations: &HistogramVec,
+    adapters: &HistogramVec,
+    [tool, contract, version]: [&str; 3],
+    adapter: &str,
+) -> ToolSeries {
+    let counter = |outcome: &str| calls.with_label_values(&[tool, contract, version, outcome]);
+    ToolSeries {
+        ok: counter("ok"),
+        codes: TABLE.iter().map(|row| counter(row.label)).collect(),
+        duration: durations.with_label_values(&["tools/call", tool]),
+        adapter: adapters.with_label_values(&[adapter]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_its_place_in_the_table() {
+        for (at, row) in TABLE.iter().enumerate() {
+            assert_eq!(row.code as usize, at, "{}", row.label);
+        }
+    }
+}

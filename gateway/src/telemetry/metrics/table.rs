@@ -1,0 +1,285 @@
+//! The one table of metrics: name, kind, labels and what it says. `docs/metrics.md` is generated from it.
+
+use Kind::{Counter, Gauge, Histogram};
+
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Counter,
+    Gauge,
+    /// Upper bounds of its buckets, in seconds.
+    Histogram(&'static [f64]),
+}
+
+pub struct Row {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub labels: &'static [&'static str],
+    pub help: &'static str,
+}
+
+/// The bounds that OpenTelemetry advises for MCP, with finer ones below: many sources answer within a millisecond.
+const OPERATION: &[f64] =
+    &[0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+/// Microseconds to milliseconds: what Weir itself takes.
+const FINE: &[f64] = &[
+    0.000_002, 0.000_005, 0.000_01, 0.000_02, 0.000_03, 0.000_05, 0.000_075, 0.000_1, 0.000_15, 0.000_2, 0.000_5,
+    0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 1.0,
+];
+
+pub const CALLS: Row = Row {
+    name: "weir_calls_total",
+    kind: Counter,
+    labels: &["tool", "contract", "version", "outcome"],
+    help: "Calls that ended. `outcome`: `ok`, `unknown_tool`, or a code of docs/errors.md. `_unknown` stands for calls \
+           that came to no tool.",
+};
+pub const OPERATIONS: Row = Row {
+    name: "mcp_server_operation_duration_seconds",
+    kind: Histogram(OPERATION),
+    labels: &["mcp_method_name", "gen_ai_tool_name"],
+    help: "Time from a request's reading to its answer, recorded: OpenTelemetry's `mcp.server.operation.duration`. The \
+           tool is empty for methods that have none.",
+};
+pub const OVERHEAD: Row = Row {
+    name: "weir_call_overhead_seconds",
+    kind: Histogram(FINE),
+    labels: &[],
+    help: "What Weir itself adds to a call: its time without that of the adapter.",
+};
+pub const STAGES: Row = Row {
+    name: "weir_call_stage_seconds",
+    kind: Histogram(FINE),
+    labels: &["stage"],
+    help: "Time in each stage of a call: `lookup`, `arguments`, `intent` (a write's announcement in the audit trail), \
+           `adapter`, `output`, `record` (log and audit trail).",
+};
+pub const ADAPTERS: Row = Row {
+    name: "weir_adapter_seconds",
+    kind: Histogram(OPERATION),
+    labels: &["adapter"],
+    help: "Time of calls in the adapter, its source included.",
+};
+pub const INVALID: Row = Row {
+    name: "weir_invalid_arguments_total",
+    kind: Counter,
+    labels: &["reason"],
+    help: "Problems found in arguments, by reason (docs/contract-format.md); a call may have several.",
+};
+pub const AGENTS: Row = Row {
+    name: "weir_agent_calls_total",
+    kind: Counter,
+    labels: &["agent", "result"],
+    help: "Calls that ended, by agent, as the audit trail has them: `ok`, `refused` (nothing ran), `failed`, \
+           `cancelled`, `unknown` (a write that may have been done).",
+};
+pub const REQUESTS: Row = Row {
+    name: "weir_requests_total",
+    kind: Counter,
+    labels: &["method", "protocol"],
+    help: "MCP requests that passed the checks of their protocol version.",
+};
+pub const LIMITERS: Row = Row {
+    name: "weir_limiter_decisions_total",
+    kind: Counter,
+    labels: &["limiter", "decision"],
+    help: "What the limiters decided: `agent` (everything an agent asks), `tool` (one agent's calls of one tool), \
+           `in_flight` (calls running at once).",
+};
+pub const REFUSALS: Row = Row {
+    name: "weir_refusals_total",
+    kind: Counter,
+    labels: &["what", "reason"],
+    help: "Who was turned away before there was a call. The reason `admin key` is the admin API.",
+};
+pub const IN_FLIGHT: Row = Row { name: "weir_in_flight_calls", kind: Gauge, labels: &[], help: "Calls running now." };
+pub const IN_FLIGHT_MAX: Row = Row {
+    name: "weir_in_flight_calls_max",
+    kind: Gauge,
+    labels: &[],
+    help: "Calls that may run at once (`[limits] in_flight_max`).",
+};
+pub const SESSIONS: Row =
+    Row { name: "weir_sessions", kind: Gauge, labels: &[], help: "Legacy sessions that are open." };
+pub const STREAMS: Row =
+    Row { name: "weir_streams", kind: Gauge, labels: &[], help: "Notification streams that are open." };
+pub const PLUGIN_CALLS: Row = Row {
+    name: "weir_plugin_calls_total",
+    kind: Counter,
+    labels: &["plugin"],
+    help: "Calls into a plugin, over its generations; describing a source is one too.",
+};
+pub const PLUGIN_FAILURES: Row = Row {
+    name: "weir_plugin_failures_total",
+    kind: Counter,
+    labels: &["plugin", "kind"],
+    help: "Calls that a plugin did not answer: `failed` (a trap, or an answer it may not give), `memory` (it ran out), \
+           `timeout`, `overloaded` (no turn or no instance was free in time).",
+};
+pub const PLUGIN_SECONDS: Row = Row {
+    name: "weir_plugin_seconds_total",
+    kind: Counter,
+    labels: &["plugin"],
+    help: "Time of calls in a plugin, its source and its waiting for a turn included.",
+};
+pub const PLUGIN_MEMORY: Row = Row {
+    name: "weir_plugin_memory_peak_bytes",
+    kind: Gauge,
+    labels: &["plugin"],
+    help: "The most linear memory that one instance has held since the plugin was loaded.",
+};
+pub const PLUGIN_PARKED: Row = Row {
+    name: "weir_plugin_parked_bytes",
+    kind: Gauge,
+    labels: &["plugin"],
+    help: "Linear memory of the plugin's instances that wait for the next call.",
+};
+pub const PLUGIN_SWAPS: Row = Row {
+    name: "weir_plugin_swaps_total",
+    kind: Counter,
+    labels: &["plugin"],
+    help: "How often a new build of the plugin took over.",
+};
+pub const PLUGIN_LOADS: Row = Row {
+    name: "weir_plugin_loads_total",
+    kind: Counter,
+    labels: &["result"],
+    help: "Plugin files that were `loaded`, `refused` or `removed`. A refused file leaves the old one serving.",
+};
+pub const PLUGIN_INFO: Row = Row {
+    name: "weir_plugin_info",
+    kind: Gauge,
+    labels: &["plugin", "version", "digest"],
+    help: "1 for each plugin that serves; the first twelve digits of its file's SHA-256.",
+};
+pub const INSTANCES: Row = Row {
+    name: "weir_plugin_instances",
+    kind: Gauge,
+    labels: &["state"],
+    help: "Plugin instances that are `running` and `parked`.",
+};
+pub const AUDIT_FAILING: Row = Row {
+    name: "weir_audit_failing",
+    kind: Gauge,
+    labels: &[],
+    help: "1 from a failed write or sync of the audit trail until one succeeds. Calls are refused meanwhile.",
+};
+pub const AUDIT_FAILURES: Row = Row {
+    name: "weir_audit_failures_total",
+    kind: Counter,
+    labels: &[],
+    help: "Writes and syncs of the audit trail that failed.",
+};
+pub const AUDIT_RECORDS: Row =
+    Row { name: "weir_audit_records_total", kind: Counter, labels: &[], help: "Records in this process's chain." };
+pub const AUDIT_BYTES: Row =
+    Row { name: "weir_audit_bytes_total", kind: Counter, labels: &[], help: "Bytes of those records." };
+pub const AUDIT_UNSYNCED: Row = Row {
+    name: "weir_audit_unsynced_records",
+    kind: Gauge,
+    labels: &[],
+    help: "Records that a crash of the machine (not of the process) could still lose.",
+};
+pub const CONTRACT_TOOLS: Row = Row {
+    name: "weir_contract_tools",
+    kind: Gauge,
+    labels: &["contract", "version"],
+    help: "Tools of each contract that is served, and its version.",
+};
+pub const TOOLS: Row = Row { name: "weir_tools", kind: Gauge, labels: &[], help: "Tools that are served." };
+pub const CONTRACTS: Row = Row { name: "weir_contracts", kind: Gauge, labels: &[], help: "Contracts that are served." };
+pub const GENERATION: Row = Row {
+    name: "weir_snapshot_generation",
+    kind: Gauge,
+    labels: &[],
+    help: "Moves with every change of what is served.",
+};
+pub const FOLDED: Row = Row {
+    name: "weir_series_folded_total",
+    kind: Counter,
+    labels: &["label"],
+    help: "How often a `tool`, `agent`, `adapter` or `contract` got no series of its own, because the bound on series \
+           was reached, and was counted under `_other` (contracts: left out).",
+};
+pub const BUILD: Row =
+    Row { name: "weir_build_info", kind: Gauge, labels: &["version"], help: "1, with the version of this build." };
+
+pub const TABLE: &[&Row] = &[
+    &CALLS,
+    &OPERATIONS,
+    &OVERHEAD,
+    &STAGES,
+    &ADAPTERS,
+    &INVALID,
+    &AGENTS,
+    &REQUESTS,
+    &LIMITERS,
+    &REFUSALS,
+    &IN_FLIGHT,
+    &IN_FLIGHT_MAX,
+    &SESSIONS,
+    &STREAMS,
+    &PLUGIN_CALLS,
+    &PLUGIN_FAILURES,
+    &PLUGIN_SECONDS,
+    &PLUGIN_MEMORY,
+    &PLUGIN_PARKED,
+    &PLUGIN_SWAPS,
+    &PLUGIN_LOADS,
+    &PLUGIN_INFO,
+    &INSTANCES,
+    &AUDIT_FAILING,
+    &AUDIT_FAILURES,
+    &AUDIT_RECORDS,
+    &AUDIT_BYTES,
+    &AUDIT_UNSYNCED,
+    &CONTRACT_TOOLS,
+    &TOOLS,
+    &CONTRACTS,
+    &GENERATION,
+    &FOLDED,
+    &BUILD,
+];
+
+/// `docs/metrics.md`.
+pub fn page() -> String {
+    let mut page = String::from(
+        "# Metrics\n\nGenerated from `gateway/src/telemetry/metrics/table.rs`; `WEIR_BLESS=1 cargo test` writes it \
+         anew. How to scrape\nthem, the dashboards and the alerts: [watching.md](watching.md).\n\n\
+         No label holds what an agent wrote: a tool that does not exist is `_unknown`. Tools, agents, adapters and\n\
+         contracts have series of their own up to a bound (`[metrics] tools_max` for tools and contracts, 500 agents,\n\
+         64 adapters), and are `_other` beyond it. Counters of published tools start at 0 when they are published.\n\
+         Beside these there are Prometheus' usual `process_*` metrics.\n\n\
+         | metric | kind | labels | |\n|---|---|---|---|\n",
+    );
+    for row in TABLE {
+        let kind = match row.kind {
+            Counter => "counter",
+            Gauge => "gauge",
+            Histogram(_) => "histogram",
+        };
+        let labels: Vec<String> = row.labels.iter().map(|label| format!("`{label}`")).collect();
+        page.push_str(&format!("| `{}` | {kind} | {} | {} |\n", row.name, labels.join(", "), row.help));
+    }
+    page.push_str("\nBuckets, in seconds:\n\n");
+    for row in TABLE {
+        if let Histogram(bounds) = row.kind {
+            let bounds: Vec<String> = bounds.iter().map(f64::to_string).collect();
+            page.push_str(&format!("- `{}`: {}\n", row.name, bounds.join(", ")));
+        }
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_in_docs_is_this_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md");
+        if std::env::var_os("WEIR_BLESS").is_some() {
+            std::fs::write(path, page()).expect("written");
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), page(), "run the tests with WEIR_BLESS=1");
+    }
+}

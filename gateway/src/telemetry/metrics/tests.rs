@@ -1,0 +1,144 @@
+//! Series stay few, whatever is asked; calls are counted where they belong.
+
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::{
+    call::{CallRequest, call_tool},
+    identity::Caller,
+    testing,
+};
+
+fn request<'a>(tool: &'a str, arguments: &'a str) -> CallRequest<'a> {
+    CallRequest {
+        endpoint: None,
+        tool,
+        arguments: Some(arguments),
+        progress: None,
+        cancel: CancellationToken::new(),
+        trace: None,
+        transport: "http",
+        protocol: "2026-07-28",
+        timeout: None,
+    }
+}
+
+fn series(text: &str) -> usize {
+    text.lines().filter(|line| !line.starts_with('#')).count()
+}
+
+fn value(text: &str, series: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no series {series} in\n{text}"))
+}
+
+#[tokio::test]
+async fn a_hundred_thousand_random_names_leave_no_series_behind() {
+    let gateway = testing::gateway(|config| config.limits.agent_rate.0 = None);
+    let caller = Caller::local();
+    call_tool(&gateway, &caller, request("none", "{}")).await;
+    let before = series(&text(&gateway));
+    for number in 0..100_000_u64 {
+        let name = format!("{:x}", number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        call_tool(&gateway, &caller, request(&name, "{}")).await;
+    }
+    let after = text(&gateway);
+    assert_eq!(series(&after), before);
+    let unknown = "weir_calls_total{contract=\"\",outcome=\"unknown_tool\",tool=\"_unknown\",version=\"\"}";
+    assert_eq!(value(&after, unknown), 100_001.0);
+}
+
+#[tokio::test]
+async fn a_published_tool_counts_from_zero_and_a_refusal_by_its_reason() {
+    let gateway = testing::gateway(|_| {});
+    let of = |outcome: &str| {
+        format!("weir_calls_total{{contract=\"depot\",outcome=\"{outcome}\",tool=\"find_part\",version=\"1.0.0\"}}")
+    };
+    let before = text(&gateway);
+    for outcome in ["ok", "invalid_arguments", "unavailable"] {
+        assert_eq!(value(&before, &of(outcome)), 0.0);
+    }
+    call_tool(&gateway, &Caller::local(), request("find_part", r#"{"colour":"red"}"#)).await;
+    call_tool(&gateway, &Caller::local(), request("find_part", r#"{"id":"1"}"#)).await;
+    let after = text(&gateway);
+    assert_eq!(value(&after, &of("invalid_arguments")), 1.0);
+    assert_eq!(value(&after, &of("unavailable")), 1.0, "there is no adapter");
+    assert_eq!(value(&after, "weir_invalid_arguments_total{reason=\"missing_required\"}"), 1.0);
+    assert_eq!(value(&after, "weir_invalid_arguments_total{reason=\"unknown_argument\"}"), 1.0);
+    assert_eq!(value(&after, "weir_agent_calls_total{agent=\"local\",result=\"refused\"}"), 1.0);
+    assert_eq!(value(&after, "weir_call_stage_seconds_count{stage=\"adapter\"}"), 1.0);
+    assert_eq!(value(&after, "weir_call_overhead_seconds_count"), 2.0);
+}
+
+/// The bound holds over publishes, and what is gone makes room.
+#[test]
+fn tools_beyond_the_bound_share_a_series() {
+    let gateway = testing::gateway(|config| config.metrics.tools_max = 4);
+    let before = series(&text(&gateway));
+    let names: Vec<String> = (0..40).map(|number| format!("get_{number}")).collect();
+    for chunk in names.chunks(4) {
+        let tools: Vec<&str> = chunk.iter().map(String::as_str).collect();
+        testing::publish(&gateway, &[("desk", &tools)]);
+        let after = text(&gateway);
+        assert!(series(&after) <= before, "{} series, {before} before", series(&after));
+        assert!(after.contains(&format!("tool=\"{}\"", tools[0])), "{} has no series", tools[0]);
+    }
+    let tools: Vec<&str> = names.iter().map(String::as_str).collect();
+    testing::publish(&gateway, &[("desk", &tools)]);
+    let snapshot = gateway.snapshot();
+    snapshot.catalogue.tools().for_each(|tool| gateway.metrics().tools.of(tool).outcome(None).inc());
+    let after = text(&gateway);
+    assert!(series(&after) <= before, "{} series, {before} before", series(&after));
+    assert_eq!(value(&after, "weir_calls_total{contract=\"\",outcome=\"ok\",tool=\"_other\",version=\"\"}"), 36.0);
+    assert_eq!(value(&after, "weir_series_folded_total{label=\"tool\"}"), 36.0);
+}
+
+#[test]
+fn a_scraper_shows_the_token_or_goes_away() {
+    let guarded = Metrics::new(1, Some("s3cret"));
+    assert!(guarded.are_guarded());
+    assert!(guarded.admit(Credential::Key("s3cret")));
+    for wrong in [Credential::None, Credential::Malformed, Credential::Key("s3cre"), Credential::Key("")] {
+        assert!(!guarded.admit(wrong));
+    }
+}
+
+/// What `docs/metrics.md` promises is there, and nothing else is.
+#[tokio::test]
+async fn every_row_of_the_table_is_scraped() {
+    let gateway = testing::gateway(|_| {});
+    let text = text(&gateway);
+    let named: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    for name in &named {
+        let known = table::TABLE.iter().any(|row| row.name == *name) || name.starts_with("process_");
+        assert!(known, "{name} is not in the table");
+    }
+    for row in table::TABLE {
+        // This gateway has no plugins and no trail.
+        let absent = (row.name.starts_with("weir_plugin_") && row.labels.contains(&"plugin"))
+            || row.name.starts_with("weir_audit_")
+            || row.name == "weir_agent_calls_total";
+        assert!(absent || named.contains(&row.name), "{} is not scraped", row.name);
+    }
+}
+
+/// On the path of every call: a microsecond, with room for a busy machine.
+#[test]
+fn counting_a_call_costs_little() {
+    const CALLS: u32 = 200_000;
+    let gateway = testing::gateway(|_| {});
+    let snapshot = gateway.snapshot();
+    let tool = snapshot.catalogue.tools().next().expect("a tool");
+    let agent: Arc<str> = "local".into();
+    let began = Instant::now();
+    for _ in 0..CALLS {
+        let now = Instant::now();
+        let marks = Marks { found: Some(now), bound: Some(now), asked: Some(now), answered: Some(now) };
+        let outcome = Outcome::Ok;
+        let (tool, opened, closed) = (Some(&**tool), now, now);
+        gateway.metrics().call(&Ended { tool, agent: &agent, error: None, code: None, outcome, opened, marks, closed });
+    }
+    let each = began.elapsed() / CALLS;
+    assert!(each < Duration::from_micros(10), "counting a call takes {each:?}");
+    eprintln!("counting a call takes {each:?}");
+}

@@ -1,0 +1,57 @@
+//! `/metrics`, for Prometheus: with the token where one is set, else on loopback alone.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::{
+        HeaderValue, StatusCode,
+        header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE},
+    },
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+
+use super::{access::Access, reply};
+use crate::{gateway::Gateway, identity::Credential, telemetry::metrics};
+
+/// The version is that of the text format.
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+struct Scrape {
+    gateway: Arc<Gateway>,
+    access: Access,
+    /// The listener is reached from this machine alone.
+    loopback: bool,
+}
+
+/// `local`: where the listener listens.
+pub(crate) fn router(gateway: &Arc<Gateway>, local: SocketAddr) -> anyhow::Result<Router> {
+    let access = Access::new(&gateway.config().http, local)?;
+    let scrape = Scrape { gateway: gateway.clone(), access, loopback: local.ip().is_loopback() };
+    Ok(Router::new().route("/metrics", get(answer)).with_state(Arc::new(scrape)))
+}
+
+async fn answer(State(scrape): State<Arc<Scrape>>, request: Request) -> Response {
+    let metrics = scrape.gateway.metrics();
+    if !metrics.are_guarded() {
+        if !scrape.loopback {
+            return refused("metrics are open on loopback alone; set `token` under [metrics]");
+        }
+        // A page in a browser on this machine is not this machine.
+        if let Err(error) = scrape.access.check(request.uri(), request.headers()) {
+            return reply::refusal(&error);
+        }
+    }
+    let values = request.headers().get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes);
+    match metrics.admit(Credential::of_header(values)) {
+        true => ([(CONTENT_TYPE, TEXT)], metrics::text(&scrape.gateway)).into_response(),
+        false => refused("send `Authorization: Bearer` with the token of [metrics]"),
+    }
+}
+
+fn refused(message: &'static str) -> Response {
+    let challenge = HeaderValue::from_static("Bearer realm=\"weir metrics\"");
+    (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, challenge)], format!("{message}\n")).into_response()
+}
