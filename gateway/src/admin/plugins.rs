@@ -86,7 +86,7 @@ pub(super) async fn upload(
     let bytes = Bytes::from_request(request, &())
         .await
         .map_err(|rejection| Refusal::new(rejection.status(), rejection.body_text()))?;
-    let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex::encode(Sha256::digest(&bytes));
     admin.gateway.audit().admin(AdminAct::PluginLoad, &name, Some(&digest), &staff.by(), None)?;
     let before = std::fs::read(&path).ok();
     let started = Instant::now();

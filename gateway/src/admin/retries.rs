@@ -93,6 +93,5 @@ fn again(reply: ReplyRow) -> Response {
 }
 
 fn digest(path: &str, body: &[u8]) -> String {
-    let digest = Sha256::new().chain_update(path).chain_update([0]).chain_update(body).finalize();
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::new().chain_update(path).chain_update([0]).chain_update(body).finalize())
 }

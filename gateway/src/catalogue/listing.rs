@@ -82,7 +82,7 @@ impl ServerInfo {
             digest.update([0]);
         }
         let digest = digest.finalize();
-        let short: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        let short = hex::encode(&digest[..4]);
         Self {
             name: "weir".to_owned(),
             title: None,

@@ -116,7 +116,8 @@ impl Sources {
             let settings = collection.settings.to_string();
             let shape = serde_json::to_string(&collection.shape).expect("a shape is plain data");
             let meaning = Sha256::new().chain_update(&settings).chain_update([0]).chain_update(&shape).finalize();
-            let key = format!("{}@{}/{}#{}", contract.name, contract.version, collection.name, hex(&meaning[..6]));
+            let key =
+                format!("{}@{}/{}#{}", contract.name, contract.version, collection.name, hex::encode(&meaning[..6]));
             let prepared = CollectionRef {
                 key: key.into(),
                 adapter: collection.adapter.as_str().into(),
@@ -156,8 +157,4 @@ fn digest(contract: &Contract, tool: &Tool, source: Option<&CollectionRef>) -> [
         .chain_update(output_schema.as_ref().map(Value::to_string).unwrap_or_default())
         .finalize()
         .into()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -62,7 +62,7 @@ impl Minted {
         let mut bytes = [0; (ID_HEX + SECRET_HEX) / 2];
         getrandom::fill(&mut bytes)?;
         let (id, secret) = bytes.split_at(ID_HEX / 2);
-        let (id, secret) = (hex(id), hex(secret));
+        let (id, secret) = (hex::encode(id), hex::encode(secret));
         let hash = Sha256::digest(secret.as_bytes()).into();
         Ok(Self { text: format!("{}{id}_{secret}", kind.prefix()), id, hash })
     }
@@ -98,8 +98,4 @@ pub fn admin_matches(text: &str, find: impl Fn(&str) -> Option<[u8; 32]>) -> Opt
     // A hash nobody has: an unknown id takes as long as a wrong secret.
     let matches = parts.matches(&hash.unwrap_or_default());
     (matches && hash.is_some()).then(|| parts.id.to_owned())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,6 +1,6 @@
 //! Keys of agents and of admins. Secrets are stored as hashes alone.
 
-use sqlx::FromRow;
+use sqlx::{FromRow, SqliteExecutor};
 
 use super::{State, StateError};
 
@@ -70,18 +70,7 @@ impl State {
     }
 
     pub async fn add_admin(&self, admin: &AdminRow) -> Result<(), StateError> {
-        sqlx::query(
-            "INSERT INTO admins (id, secret_hash, name, role, created_ms, created_by) VALUES (?, ?, ?, ?, ?, ?)",
-        )
-        .bind(&admin.id)
-        .bind(&admin.secret_hash)
-        .bind(&admin.name)
-        .bind(&admin.role)
-        .bind(admin.created_ms)
-        .bind(&admin.created_by)
-        .execute(&self.pool)
-        .await?;
-        Ok(())
+        insert(admin, &self.pool).await
     }
 
     /// Adds the admin only where none was ever made: of several processes starting at once, one does.
@@ -91,17 +80,7 @@ impl State {
         if there > 0 {
             return Ok(false);
         }
-        sqlx::query(
-            "INSERT INTO admins (id, secret_hash, name, role, created_ms, created_by) VALUES (?, ?, ?, ?, ?, ?)",
-        )
-        .bind(&admin.id)
-        .bind(&admin.secret_hash)
-        .bind(&admin.name)
-        .bind(&admin.role)
-        .bind(admin.created_ms)
-        .bind(&admin.created_by)
-        .execute(&mut *change)
-        .await?;
+        insert(admin, &mut *change).await?;
         change.commit().await?;
         Ok(true)
     }
@@ -111,4 +90,17 @@ impl State {
         let done = sqlx::query(update).bind(at_ms).bind(id).execute(&self.pool).await?;
         if done.rows_affected() == 0 { Err(StateError::Unknown("admin key")) } else { Ok(()) }
     }
+}
+
+async fn insert<'e>(admin: &AdminRow, to: impl SqliteExecutor<'e>) -> Result<(), StateError> {
+    sqlx::query("INSERT INTO admins (id, secret_hash, name, role, created_ms, created_by) VALUES (?, ?, ?, ?, ?, ?)")
+        .bind(&admin.id)
+        .bind(&admin.secret_hash)
+        .bind(&admin.name)
+        .bind(&admin.role)
+        .bind(admin.created_ms)
+        .bind(&admin.created_by)
+        .execute(to)
+        .await?;
+    Ok(())
 }
