@@ -103,6 +103,15 @@ const CASES: &[Case] = &[
         ],
     },
     Case {
+        what: "the audit keeps an argument in clear",
+        change: |file, _| {
+            let field = file["tools"][1]["fields"][0]["name"].clone();
+            file["tools"][1]["audit"] = json!({ "clear": [field] });
+        },
+        class: Class::Review,
+        rules: &["audit-loosened"],
+    },
+    Case {
         what: "a column may be null now",
         change: |_, shape| shape["fields"][1]["nullable"] = true.into(),
         class: Class::Breaking,

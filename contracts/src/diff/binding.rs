@@ -51,6 +51,7 @@ pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
             report.note(ToolRule::TextModeChanged, tool, "/text", (json!(was.text), json!(is.text)), reason);
         }
         limits(was, is, report);
+        audit(was, is, report);
         match (&was.binding, &is.binding) {
             (None, None) => {}
             (None, Some(_)) => {
@@ -263,6 +264,24 @@ fn limits(old: &Tool, new: &Tool, report: &mut Report) {
             "another timeout".to_owned(),
         );
     }
+}
+
+/// What the audit keeps in clear of the arguments.
+fn audit(old: &Tool, new: &Tool, report: &mut Report) {
+    let without = |fields: &[String], others: &[String]| -> Vec<String> {
+        fields.iter().filter(|field| !others.contains(field)).cloned().collect()
+    };
+    let came = without(&new.audit_clear, &old.audit_clear);
+    let rule = match (came.is_empty(), without(&old.audit_clear, &new.audit_clear).is_empty()) {
+        (true, true) => return,
+        (false, _) => ToolRule::AuditLoosened,
+        (true, false) => ToolRule::AuditTightened,
+    };
+    let reason = match came.is_empty() {
+        true => "fewer arguments are kept in clear by the audit".to_owned(),
+        false => format!("the audit keeps further arguments in clear: {}", came.join(", ")),
+    };
+    note(report, rule, old, "/audit_clear", (&old.audit_clear, &new.audit_clear), reason);
 }
 
 fn note<T: Serialize>(report: &mut Report, rule: ToolRule, tool: &Tool, path: &str, change: (&T, &T), reason: String) {

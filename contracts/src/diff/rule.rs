@@ -168,6 +168,8 @@ tool_rules! {
     TimezoneChanged "timezone-changed" Review "the zone that zoneless times are read in";
     WriteAllowed "write-allowed" Review "a collection may be written";
     WriteForbidden "write-forbidden" Compatible "a collection may no longer be written";
+    AuditLoosened "audit-loosened" Review "further arguments are kept in clear by the audit";
+    AuditTightened "audit-tightened" Compatible "fewer arguments are kept in clear by the audit";
     PublishedWidened "published-widened" Review "further columns may leave the source";
     PublishedNarrowed "published-narrowed" Compatible "fewer columns may leave the source; what tools answer is compared by itself";
     ShapeRecorded "shape-recorded" Identical "the recorded shape; what callers see of it is compared by itself";
