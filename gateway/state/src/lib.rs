@@ -28,7 +28,7 @@ static MIGRATIONS: Migrator = sqlx::migrate!();
 
 /// The file in the state folder.
 pub const FILE: &str = "weir.db";
-/// Held while the tables are brought to this version.
+/// Held while the file is made and its tables are brought to this version.
 const LOCK: &str = "weir.db.lock";
 /// How long a change waits for another process that is writing.
 const BUSY: Duration = Duration::from_secs(10);
@@ -57,6 +57,10 @@ impl State {
         let path = folder.join(FILE);
         let failed = |error: Box<dyn std::error::Error + Send + Sync>| StateError::Open { path: path.clone(), error };
         create(folder, &path).map_err(|error| failed(error.into()))?;
+        // Of several processes that start at once the others wait here: SQLite has no lock for migrations, and turning a
+        // new file to WAL does not wait for others that do the same.
+        let lock = fs::File::create(folder.join(LOCK)).map_err(|error| failed(error.into()))?;
+        lock.lock().map_err(|error| failed(error.into()))?;
         let options = SqliteConnectOptions::new()
             .filename(&path)
             .journal_mode(SqliteJournalMode::Wal)
@@ -68,9 +72,6 @@ impl State {
             .connect_with(options)
             .await
             .map_err(|error| failed(error.into()))?;
-        // SQLite has no lock for migrations: of several processes starting at once, the others wait here.
-        let lock = fs::File::create(folder.join(LOCK)).map_err(|error| failed(error.into()))?;
-        lock.lock().map_err(|error| failed(error.into()))?;
         MIGRATIONS.run(&pool).await.map_err(|error| failed(error.into()))?;
         drop(lock);
         Ok(Self { pool, path })
