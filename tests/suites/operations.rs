@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Legacy, Modern, Postgres, client, foreign, place};
+use weir_tests::{Gateway, House, Modern, Postgres, foreign, place};
 
 use crate::sample;
 
@@ -109,22 +109,19 @@ async fn a_column_added_under_load_reaches_nobody() {
     }
 }
 
-/// Ten thousand tools: a quick start, a call as quick as beside ten, a listing in pages.
+/// Ten thousand tools are listed in pages, and each is called. How quickly is for `cargo xtask bench`.
 #[tokio::test]
 async fn ten_thousand_tools() {
-    let few = many_tools(10);
-    let (few_gateway, _) = timed_start(&few);
-    let many = many_tools(10_000);
-    drop(timed_start(&many)); // records the shape and compiles the plugins, as any first start does
-    let (gateway, start) = timed_start(&many);
-    assert!(start < limit(Duration::from_secs(1)), "the start took {start:?}");
+    let house = many_tools(10_000);
+    let gateway = house.serve();
     let client = Modern::new(gateway.url());
     let (tools, pages) = client.list().await;
     assert_eq!(tools.len(), 10_000);
     assert!(pages >= 10, "only {pages} pages");
-    let slow = median_call(&client, "lookup_9999").await;
-    let quick = median_call(&Modern::new(few_gateway.url()), "lookup_9").await;
-    assert!(slow < quick * 2 + Duration::from_millis(2), "{slow:?} with 10,000 tools, {quick:?} with 10");
+    for tool in ["lookup_0", "lookup_9999"] {
+        let result = client.call(tool, json!({"iata": "OSL"})).await;
+        assert_eq!(result["isError"], false, "{result}");
+    }
 }
 
 fn many_tools(count: usize) -> House {
@@ -139,47 +136,6 @@ fn many_tools(count: usize) -> House {
         .expect("a string grows");
     }
     House::new().sheets().file("contracts/airports.yaml", contract).file("data/airports.csv", sample::DATA)
-}
-
-fn timed_start(house: &House) -> (Gateway, Duration) {
-    let started = Instant::now();
-    let gateway = house.serve();
-    (gateway, started.elapsed())
-}
-
-async fn median_call(client: &Modern, tool: &str) -> Duration {
-    let mut times = Vec::new();
-    for _ in 0..40 {
-        let started = Instant::now();
-        let result = client.call(tool, json!({"iata": "OSL"})).await;
-        times.push(started.elapsed());
-        assert_eq!(result["isError"], false, "{result}");
-    }
-    times.sort();
-    times[times.len() / 2]
-}
-
-/// A call in a session on loopback, this side's own reading and writing included.
-#[tokio::test]
-async fn a_call_in_a_session_is_quick() {
-    let house = sample::house();
-    let gateway = house.serve();
-    let session = Legacy::open(gateway.url(), client::LEGACY).await;
-    let mut times = Vec::new();
-    for _ in 0..200 {
-        let started = Instant::now();
-        let result = session.call("lookup_airport", json!({"iata": "OSL"})).await;
-        times.push(started.elapsed());
-        assert_eq!(result["isError"], false, "{result}");
-    }
-    times.sort();
-    let median = times[times.len() / 2];
-    assert!(median < limit(Duration::from_millis(2)), "p50 {median:?}");
-}
-
-/// Bounds of time are for a machine that does nothing else: tests run beside each other and get five times as much.
-fn limit(quiet: Duration) -> Duration {
-    quiet * 5
 }
 
 /// Two commands: serve a file nobody here has seen, and ask it.

