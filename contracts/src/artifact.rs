@@ -29,8 +29,25 @@ impl Contract {
         Ok(contract)
     }
 
+    /// Likewise, of a text that was kept where nobody else writes. Its schemas compiled when it was written, and do so
+    /// again at their first use: ten thousand of them would be most of a start.
+    pub fn from_own_artifact(text: &str) -> Result<Self, String> {
+        let contract: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        contract.check_parts()?;
+        Ok(contract)
+    }
+
     /// What the compiler promises its readers, asked again of what was kept.
     pub(crate) fn check(&self) -> Result<(), String> {
+        self.check_parts()?;
+        for tool in &self.tools {
+            check_schemas(tool).map_err(|message| format!("tool {}: {message}", name::quoted(&tool.name)))?;
+        }
+        Ok(())
+    }
+
+    /// That names are names, and that every part refers to one that is there.
+    fn check_parts(&self) -> Result<(), String> {
         if !self.name.is_empty() {
             name::check_contract(&self.name)?;
         }
@@ -59,10 +76,6 @@ impl Contract {
     }
 
     fn check_tool(&self, tool: &Tool) -> Result<(), String> {
-        crate::validate::validator(&tool.input_schema).map_err(|message| format!("its input schema: {message}"))?;
-        if let Some(schema) = &tool.output_schema {
-            crate::validate::validator(schema).map_err(|message| format!("its output schema: {message}"))?;
-        }
         match &tool.binding {
             Some(binding) => self.check_binding(tool, binding),
             None => Ok(()),
@@ -91,6 +104,14 @@ impl Contract {
         }
         Ok(())
     }
+}
+
+fn check_schemas(tool: &Tool) -> Result<(), String> {
+    crate::validate::validator(&tool.input_schema).map_err(|message| format!("its input schema: {message}"))?;
+    if let Some(schema) = &tool.output_schema {
+        crate::validate::validator(schema).map_err(|message| format!("its output schema: {message}"))?;
+    }
+    Ok(())
 }
 
 /// A value as its type; the error is the JSON Pointer to what does not fit, and why.

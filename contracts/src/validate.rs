@@ -11,6 +11,7 @@ mod schema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use self::example::{Examples, Exemplified};
 use crate::json::{self, Fault, JsonError};
 
 /// Reported at most; a call with more is not a near miss.
@@ -21,7 +22,9 @@ const SCHEMA_BYTES_MAX: usize = 2 << 20;
 /// Checks arguments against one input schema. Built once per snapshot.
 pub struct ArgumentValidator {
     validator: jsonschema::Validator,
-    schema: Value,
+    /// In a box: examples are known by where a part of it lies.
+    schema: Box<Value>,
+    examples: Examples,
 }
 
 /// Everything that is wrong with the arguments; `errors` is never empty.
@@ -83,7 +86,7 @@ pub const REASONS: &[(&str, &str)] = &[
 impl ArgumentValidator {
     /// `schema` may be any JSON Schema 2020-12; formats are asserted, regexes run in linear time, nothing is fetched.
     pub fn new(schema: &Value) -> Result<Self, String> {
-        Ok(Self { validator: validator(schema)?, schema: schema.clone() })
+        Ok(Self { validator: validator(schema)?, schema: Box::new(schema.clone()), examples: Examples::default() })
     }
 
     /// `raw` is the text of the `arguments` member; absent arguments are `{}`.
@@ -106,7 +109,7 @@ impl ArgumentValidator {
         match value {
             None => {}
             Some(value @ Value::Object(_)) => {
-                repair::complete(&self.validator, &self.schema, value, &mut errors);
+                repair::complete(&self.validator, self.exemplified(), value, &mut errors);
             }
             Some(_) => return self.not_an_object(),
         }
@@ -115,6 +118,10 @@ impl ArgumentValidator {
             errors.push(ArgumentError::at(String::new(), "no_match"));
         }
         InvalidArguments { errors }
+    }
+
+    fn exemplified(&self) -> Exemplified<'_> {
+        Exemplified { root: &self.schema, examples: &self.examples }
     }
 
     fn not_an_object(&self) -> InvalidArguments {
@@ -146,13 +153,13 @@ impl ArgumentValidator {
         if error.example.is_none()
             && let Some(found) = schema::at_instance(&self.schema, &error.path)
         {
-            error.example = example::build(&self.schema, found);
+            error.example = self.exemplified().example(found);
         }
         error
     }
 
     fn whole_example(&self) -> Option<Value> {
-        example::build(&self.schema, &self.schema).filter(|example| self.validator.is_valid(example))
+        self.exemplified().example(&self.schema).filter(|example| self.validator.is_valid(example))
     }
 }
 

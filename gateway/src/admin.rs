@@ -42,6 +42,7 @@ use crate::{
     gateway::Gateway,
     identity::{Kind, Minted, now_ms},
     registry::Registry,
+    reload::Reload,
     transport::http::{connections, metrics},
 };
 
@@ -57,6 +58,7 @@ pub struct Admin {
     pub gateway: Arc<Gateway>,
     pub registry: Arc<Registry>,
     pub state: Arc<State>,
+    pub reload: Arc<Reload>,
 }
 
 type Ask = Shared<Arc<Admin>>;
@@ -112,6 +114,7 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(audit::query))
         .routes(routes!(audit::verify))
         .routes(routes!(settings::show))
+        .routes(routes!(settings::reload))
         .split_for_parts();
     name_problems(&mut document);
     (router, document)

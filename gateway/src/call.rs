@@ -17,7 +17,7 @@ use weir_plugin_host::Progress;
 pub use self::error::{CallError, Code};
 pub use self::limits::{Buckets, InFlight, Rate};
 use self::record::CallRecord;
-use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller};
+use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller, telemetry::metrics::Stages};
 
 /// One call as any transport and any era asks for it.
 pub struct CallRequest<'a> {
@@ -59,11 +59,13 @@ pub struct ToolResult {
     pub receipt: Option<String>,
     /// A write that was done and could not be recorded.
     pub unrecorded: bool,
+    /// How long each stage took.
+    pub stages: Stages,
 }
 
 impl ToolResult {
     pub fn new(text: String, structured: String, is_error: bool) -> Self {
-        Self { text, structured, is_error, receipt: None, unrecorded: false }
+        Self { text, structured, is_error, receipt: None, unrecorded: false, stages: Stages::default() }
     }
 }
 
@@ -75,7 +77,7 @@ pub async fn call_tool(gateway: &Gateway, caller: &Caller, request: CallRequest<
 
 /// Whether these arguments would reach the adapter of this tool: nothing is asked and nothing recorded.
 pub fn check(gateway: &Gateway, caller: &Caller, tool: &CatalogueTool, arguments: &str) -> ToolResult {
-    match arguments::bind(gateway.cursors(), caller, tool, Some(arguments)) {
+    match arguments::bind(gateway.cursors(), caller, tool, Some(arguments), false) {
         Ok(_) => ToolResult::new("The arguments are valid.".to_owned(), r#"{"valid":true}"#.to_owned(), false),
         Err(error) => error.into_result("none"),
     }
@@ -91,7 +93,11 @@ async fn stages(
     let snapshot = gateway.snapshot();
     let tool = lookup::visible(&snapshot.catalogue, caller, request, record)?; // hidden and unknown cannot differ
     let slot = limits::acquire(gateway.in_flight(), gateway.buckets(), caller, tool)?;
-    let input = arguments::bind(gateway.cursors(), caller, tool, request.arguments)?;
+    let keep_profile = gateway.config().contracts.impact_days > 0;
+    let input = arguments::bind(gateway.cursors(), caller, tool, request.arguments, keep_profile)?;
+    if let Some(profile) = &input.profile {
+        gateway.past().note(tool, &caller.agent, profile);
+    }
     record.intent(&input)?; // a write is recorded before it runs
     let answer = dispatch::run(gateway, slot, caller, tool, &input, request, record).await?;
     output::shape(gateway.cursors(), caller, tool, &input, answer)

@@ -14,16 +14,18 @@ mod flags;
 mod keys;
 mod lint;
 mod lock;
+mod plugins;
 mod serve;
 mod start;
 mod validate;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode, sync::OnceLock};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use weir_contracts::Problem;
+use weir_plugin_host::BuiltIn;
 
-use crate::config::LogFormat;
+use crate::{config::LogFormat, telemetry};
 
 /// The gateway between agents and data. A form is a tool contract: describe a tool as a form, point it at a
 /// spreadsheet, a SQL table or a REST endpoint, and serve it to any MCP client.
@@ -62,6 +64,8 @@ enum Command {
     Lock(lock::Lock),
     /// Contracts of a running gateway: submit, publish, roll back, retire
     Contracts(contracts::Contracts),
+    /// Plugins of a running gateway: list, show, upload, reload, remove
+    Plugins(plugins::Plugins),
     /// Keys of agents: create, list, revoke
     Keys(keys::Keys),
     /// What was called, by whom, and whether anybody changed the record of it
@@ -90,8 +94,17 @@ struct Settings {
     log_format: Option<LogFormat>,
 }
 
-pub fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+/// What the program carries, handed over by `main`.
+static BUILT_IN: OnceLock<BuiltIn> = OnceLock::new();
+
+fn built_in() -> BuiltIn {
+    BUILT_IN.get().copied().unwrap_or_default()
+}
+
+pub fn main(built_in: BuiltIn) -> ExitCode {
+    let _ = BUILT_IN.set(built_in); // once a process
+    let matches = Cli::command().long_version(long_version(built_in)).get_matches();
+    let done = match Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).command {
         Command::Serve(command) => command.run(),
         Command::Stdio(command) => command.run(),
         Command::Call(command) => command.run(),
@@ -100,16 +113,24 @@ pub fn main() -> ExitCode {
         Command::Draft(command) => command.run(),
         Command::Diff(command) => command.run(),
         Command::Contracts(command) => command.run(),
+        Command::Plugins(command) => command.run(),
         Command::Keys(command) => command.run(),
         Command::Lint(command) => command.run(),
         Command::Lock(command) => command.run(),
         Command::Audit(command) => command.run(),
         Command::Backup(command) => command.run(),
     };
+    telemetry::end();
     done.unwrap_or_else(|failure| {
         failure.say();
         ExitCode::FAILURE
     })
+}
+
+fn long_version(built_in: BuiltIn) -> String {
+    let names: Vec<&str> = built_in.iter().map(|(name, _)| *name).collect();
+    let inside = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    format!("{}\nadapters inside: {inside}", env!("CARGO_PKG_VERSION"))
 }
 
 /// Why a command could not do its work.

@@ -123,11 +123,14 @@ impl Default for Admin {
 pub struct Contracts {
     /// How often the sources of live contracts are described again, to find what changed there; 0: never.
     pub drift_interval_s: u64,
+    /// How long it is kept what calls looked like (no texts, no free numbers), so that a change is told which agents'
+    /// calls it would have refused; 0: not kept.
+    pub impact_days: u32,
 }
 
 impl Default for Contracts {
     fn default() -> Self {
-        Self { drift_interval_s: 300 }
+        Self { drift_interval_s: 300, impact_days: 0 }
     }
 }
 
@@ -259,6 +262,26 @@ pub enum LogFormat {
 }
 
 impl Config {
+    /// The sections that hold no secret, as they are in effect.
+    pub fn sections(&self) -> serde_json::Map<String, serde_json::Value> {
+        let value = |section: serde_json::Result<serde_json::Value>| section.expect("plain values");
+        use serde_json::to_value;
+        [
+            ("folders", to_value(&self.folders)),
+            ("http", to_value(&self.http)),
+            ("identity", to_value(&self.identity)),
+            ("admin", to_value(&self.admin)),
+            ("audit", to_value(&self.audit)),
+            ("contracts", to_value(&self.contracts)),
+            ("metrics", to_value(&self.metrics)),
+            ("limits", to_value(&self.limits)),
+            ("log", to_value(&self.log)),
+        ]
+        .map(|(name, section)| (name.to_owned(), value(section)))
+        .into_iter()
+        .collect()
+    }
+
     /// Without a file: no contracts and no connections, plugins and state in the working folder.
     pub fn bare(base: &Path) -> Self {
         read("(defaults)", "", base).expect("the defaults are valid")

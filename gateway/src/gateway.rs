@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use tokio::sync::watch;
 use weir_plugin_host::Host;
 
@@ -10,13 +10,14 @@ use crate::{
     call::{Buckets, InFlight, cursor::Cursors},
     config::Config,
     identity::Identities,
+    impact::Past,
     plugin_files::PluginFiles,
     snapshot::Snapshot,
     telemetry::{Audit, Metrics},
 };
 
 pub struct Gateway {
-    config: Config,
+    config: ArcSwap<Config>,
     host: Arc<Host>,
     snapshot: ArcSwap<Snapshot>,
     /// The listing generation; streams watch it, so that no client needs a queue.
@@ -28,6 +29,7 @@ pub struct Gateway {
     buckets: Buckets,
     in_flight: InFlight,
     cursors: Cursors,
+    past: Past,
 }
 
 impl Gateway {
@@ -46,16 +48,25 @@ impl Gateway {
             metrics: Arc::new(metrics),
             buckets: Buckets::new(config.limits.agent_rate.0),
             in_flight: InFlight::new(config.limits.in_flight_max),
-            config,
+            config: ArcSwap::from_pointee(config),
             host,
             snapshot: ArcSwap::from_pointee(Snapshot::empty()),
             listing: watch::Sender::new(0),
             cursors,
+            past: Past::default(),
         }
     }
 
-    pub fn config(&self) -> &Config {
-        &self.config
+    /// As it is in effect now.
+    pub fn config(&self) -> Guard<Arc<Config>> {
+        self.config.load()
+    }
+
+    /// Takes over what may change while serving.
+    pub fn reconfigure(&self, config: Config) {
+        self.buckets.set_agent_rate(config.limits.agent_rate.0);
+        self.identities.require(config.identity.required);
+        self.config.store(Arc::new(config));
     }
 
     pub fn host(&self) -> &Arc<Host> {
@@ -96,6 +107,11 @@ impl Gateway {
         &self.cursors
     }
 
+    /// What calls looked like.
+    pub fn past(&self) -> &Past {
+        &self.past
+    }
+
     /// Wakes whenever a listing changed.
     pub fn listing_changes(&self) -> watch::Receiver<u64> {
         self.listing.subscribe()
@@ -103,7 +119,7 @@ impl Gateway {
 
     /// The bound on one call where its tool sets none.
     pub fn timeout(&self) -> Duration {
-        Duration::from_millis(self.config.limits.timeout_ms)
+        Duration::from_millis(self.config.load().limits.timeout_ms)
     }
 
     /// Swaps in a new generation; wakes the streams only when a listing changed.

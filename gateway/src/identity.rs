@@ -5,7 +5,10 @@ mod keys;
 mod secret;
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -47,7 +50,7 @@ pub enum Refused {
 pub struct Identities {
     keys: ArcSwap<Keys>,
     /// `[identity] required`: closed even before the first key.
-    required: bool,
+    required: AtomicBool,
 }
 
 impl Caller {
@@ -90,11 +93,11 @@ impl Refused {
 impl Identities {
     /// Open to everyone: until keys are defined, or for a process without state.
     pub fn open() -> Self {
-        Self { keys: ArcSwap::from_pointee(Keys::default()), required: false }
+        Self { keys: ArcSwap::from_pointee(Keys::default()), required: AtomicBool::new(false) }
     }
 
     pub fn new(rows: &[KeyRow], required: bool) -> Self {
-        Self { keys: ArcSwap::from_pointee(Keys::new(rows, None)), required }
+        Self { keys: ArcSwap::from_pointee(Keys::new(rows, None)), required: AtomicBool::new(required) }
     }
 
     /// Takes over what changed. A key that did not change stays the same object, with what it has open.
@@ -103,14 +106,19 @@ impl Identities {
         self.keys.store(Arc::new(Keys::new(rows, Some(&old))));
     }
 
+    /// `[identity] required`, from the next request on.
+    pub fn require(&self, required: bool) {
+        self.required.store(required, Ordering::Relaxed);
+    }
+
     /// True once a key is needed. It stays so when the last one is revoked.
     pub fn are_required(&self) -> bool {
-        self.required || !self.keys.load().is_empty()
+        self.required.load(Ordering::Relaxed) || !self.keys.load().is_empty()
     }
 
     pub fn resolve(&self, credential: Credential<'_>) -> Result<Caller, Refused> {
         let keys = self.keys.load();
-        if !self.required && keys.is_empty() {
+        if !self.required.load(Ordering::Relaxed) && keys.is_empty() {
             return Ok(Caller::local());
         }
         let key = keys.find(credential, now_ms())?;
@@ -120,7 +128,7 @@ impl Identities {
     /// Any agent by name, for an operator's trial call.
     pub fn agent(&self, name: &str) -> Option<Caller> {
         let keys = self.keys.load();
-        if !self.required && keys.is_empty() && name == "local" {
+        if !self.required.load(Ordering::Relaxed) && keys.is_empty() && name == "local" {
             return Some(Caller::local());
         }
         let key = keys.of_agent(name, now_ms())?;

@@ -16,8 +16,10 @@ pub mod admin;
 
 pub mod config;
 pub mod gateway;
+pub mod impact;
 pub mod plugin_files;
 pub mod registry;
+pub mod reload;
 pub mod snapshot;
 pub mod telemetry;
 

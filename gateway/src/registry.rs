@@ -12,7 +12,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::{Arc, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::sync::Mutex;
@@ -91,7 +91,8 @@ impl Registry {
         let mut state = self.files.lock().await;
         let Files { loaded: files, gone } = &mut *state;
         let mut report = Report::default();
-        let folder = &self.gateway.config().folders.contracts;
+        let config = self.gateway.config();
+        let folder = &config.folders.contracts;
         let refused = |error: GateError| Problem::new(&folder.display().to_string(), "", error.to_string());
         if let Err(error) = self.gate.refresh().await {
             report.problems.push(refused(error));
@@ -249,12 +250,14 @@ impl Registry {
 
     /// Describes the sources of all live contracts again and again, until the task ends.
     pub async fn watch_sources(&self) {
-        let interval = Duration::from_secs(self.gateway.config().contracts.drift_interval_s);
-        if interval.is_zero() {
-            return;
-        }
+        let mut looked = Instant::now();
         loop {
-            tokio::time::sleep(interval).await;
+            tokio::time::sleep(WATCH_INTERVAL).await;
+            let interval = Duration::from_secs(self.gateway.config().contracts.drift_interval_s);
+            if interval.is_zero() || looked.elapsed() < interval {
+                continue;
+            }
+            looked = Instant::now();
             for (name, live) in self.gate.live() {
                 for collection in &live.contract.collections {
                     // A source that is away now has not changed.

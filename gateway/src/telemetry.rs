@@ -1,22 +1,28 @@
 //! Logs, metrics and the audit trail.
 
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
 mod audit;
 mod logs;
 pub mod metrics;
 
 pub use audit::{Audit, Unrecorded};
-pub use logs::{Call, call, start};
+pub use logs::{Call, call, end, lines_lost, set_filter, start};
 pub use metrics::Metrics;
 
-/// Unguessable and short enough to read out: `c_` and 16 hex digits.
-pub fn call_id() -> String {
-    let mut bytes = [0; 8];
-    // Without randomness a call still has an identifier, only a guessable one; it is no secret.
-    if getrandom::fill(&mut bytes).is_err() {
-        bytes = std::time::SystemTime::now()
-            .duration_since(std::time::UNIX_EPOCH)
-            .map_or(0, |now| now.as_nanos() as u64)
-            .to_be_bytes();
-    }
-    format!("c_{:016x}", u64::from_be_bytes(bytes))
+/// Unguessable and short enough to read out: `c_` and 16 hex digits. A keyed hash of a counter, which no system call
+/// has to be asked for.
+pub fn call_id() -> Arc<str> {
+    static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let mut text = *b"c_0000000000000000";
+    let id = KEY.hash_one(NEXT.fetch_add(1, Ordering::Relaxed));
+    hex::encode_to_slice(id.to_be_bytes(), &mut text[2..]).expect("16 digits for 8 bytes");
+    std::str::from_utf8(&text).expect("ASCII").into()
 }

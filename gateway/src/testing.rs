@@ -23,6 +23,7 @@ pub(crate) fn gateway(change: impl FnOnce(&mut Config)) -> Arc<Gateway> {
     change(&mut config);
     let host = HostConfig {
         plugins: "/nonexistent/plugins".into(),
+        built_in: &[],
         cache: std::env::temp_dir().join("weir-protocol-tests"),
         plugin: BTreeMap::new(),
         instances_max: 4,

@@ -1,25 +1,31 @@
 //! The admin API beyond contracts and keys: plugins, sources, trial calls, the trail, and the whole of it by its own
 //! description.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use weir_tests::{House, Modern, foreign, http, place};
 
-use crate::sample;
+use crate::{built_in, plugins, sample};
 
-struct Admin {
-    url: String,
-    key: String,
+pub(crate) struct Admin {
+    pub(crate) url: String,
+    pub(crate) key: String,
 }
 
 impl Admin {
-    fn of(house: &House) -> Self {
+    pub(crate) fn of(house: &House) -> Self {
         let read = |name: &str| std::fs::read_to_string(house.path().join("state").join(name)).expect("written");
         Self { url: read("admin.url"), key: read("admin.token") }
     }
 
-    async fn ask(&self, method: &str, path: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
         let request = http().request(method.parse().expect("a method"), format!("{}{path}", self.url));
         let request = request.bearer_auth(&self.key).header("content-type", "application/json").body(body);
         let response = request.send().await.expect("an answer");
@@ -31,41 +37,88 @@ impl Admin {
 /// A plugin put there over the API runs; one that is none is refused, and what ran before runs on.
 #[tokio::test]
 async fn a_plugin_is_put_in_refused_or_taken_away() {
-    let house = sample::house().own_plugins(&[]);
+    let house = House::new().own_plugins(&[]).file("contracts/tiny.yaml", plugins::tiny_contract("rust"));
+    let house = house.config("[connections.data]\nkind = \"files\"\npath = \"data\"\nwrite = true");
+    let house = house.config("[plugins.tiny-rust.grants]\ndata = \"write\"");
     let gateway = house.serve();
     let admin = Admin::of(&house);
     let client = Modern::new(gateway.url());
-    let sheet = std::fs::read(place::plugins().join("sheet.wasm")).expect("a built adapter");
-    let (status, plugin) = admin.ask("PUT", "/v1/plugins/sheet", sheet).await;
-    assert_eq!((status, plugin["name"].as_str()), (200, Some("sheet")), "{plugin}");
+    assert_eq!(client.list().await.0.len(), 0, "its contract waits");
+    let tiny = std::fs::read(place::guest("tiny-rust")).expect("a built guest");
+    let (status, plugin) = admin.ask("PUT", "/v1/plugins/tiny-rust", tiny).await;
+    assert_eq!((status, plugin["name"].as_str(), plugin["origin"].as_str()), (200, Some("tiny-rust"), Some("folder")));
     let started = std::time::Instant::now();
     while client.list().await.0.is_empty() {
         assert!(started.elapsed() < Duration::from_secs(30), "the contract that waited for it is served");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    assert_eq!(client.call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false);
+    assert_eq!(client.call("rust_get", json!({"id": 2})).await["isError"], false);
 
-    let (status, refusal) = admin.ask("PUT", "/v1/plugins/sheet", "not a component").await;
+    let (status, refusal) = admin.ask("PUT", "/v1/plugins/tiny-rust", "not a component").await;
     assert_eq!(status, 422, "{refusal}");
-    assert_eq!(client.call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false);
+    assert_eq!(client.call("rust_get", json!({"id": 2})).await["isError"], false);
     for name in ["..%2Fsheet", "A", "a.b", ""] {
         assert!([400, 404].contains(&admin.ask("PUT", &format!("/v1/plugins/{name}"), "x").await.0), "{name}");
     }
     let (_, plugins) = admin.ask("GET", "/v1/plugins", "").await;
-    assert_eq!(plugins["plugins"][0]["grants"]["data"], "write", "{plugins}");
-    assert_eq!(plugins["plugins"][0]["digest"], plugin["digest"]);
+    let listed = plugins["plugins"].as_array().into_iter().flatten().find(|listed| listed["name"] == "tiny-rust");
+    let listed = listed.unwrap_or_else(|| panic!("it is not listed: {plugins}"));
+    assert_eq!((&listed["grants"]["data"], &listed["digest"]), (&json!("write"), &plugin["digest"]));
 
-    assert_eq!(admin.ask("DELETE", "/v1/plugins/sheet", "").await.0, 204);
+    assert_eq!(admin.ask("DELETE", "/v1/plugins/tiny-rust", "").await.0, 204);
+    assert_eq!(admin.ask("DELETE", "/v1/plugins/nobody", "").await.0, 404);
+    let (status, refusal) = admin.ask("DELETE", "/v1/plugins/sheet", "").await;
+    assert_eq!(status, 409, "it is built in: {refusal}");
     let started = std::time::Instant::now();
     loop {
-        let result = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+        let result = client.call("rust_get", json!({"id": 2})).await;
         if result["structuredContent"]["code"] == "unavailable" {
             break;
         }
         assert!(started.elapsed() < Duration::from_secs(30), "its tools are still answered: {result}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    assert_eq!(client.list().await.0.len(), 3, "and do not vanish");
+    assert_eq!(client.list().await.0.len(), 2, "and do not vanish");
+}
+
+#[tokio::test]
+async fn plugins_are_looked_after_from_the_command_line() {
+    let house = sample::house().own_plugins(&[]);
+    house.write("mine/sheet.wasm", built_in::another_sheet());
+    house.write("mine/broken.wasm", "not a component");
+    house.write("mine/Upper.wasm", "");
+    let _gateway = house.serve();
+    let (code, listed, _) = house.run(&["plugins", "list"]);
+    assert!(code == 0 && listed.starts_with("PLUGIN") && listed.contains("built-in"), "{listed}");
+
+    let uploaded = house.json(&["plugins", "upload", "mine/sheet.wasm"]);
+    assert_eq!(uploaded["origin"], "folder", "{uploaded}");
+    assert_eq!(house.json(&["plugins", "show", "sheet"])["digest"], uploaded["digest"]);
+    let (_, shown, _) = house.run(&["plugins", "show", "sheet"]);
+    assert!(shown.contains("grants      data=write"), "{shown}");
+
+    let refusals: [(&[&str], &str); 5] = [
+        (&["plugins", "upload", "mine/broken.wasm"], "not a WebAssembly component"),
+        (&["plugins", "upload", "mine/absent.wasm"], "cannot be read"),
+        (&["plugins", "upload", "mine/Upper.wasm"], "give one with --name"),
+        (&["plugins", "show", "nobody"], "there are [rest, sheet, sql]"),
+        (&["plugins", "remove", "rest"], "is built into this gateway"),
+    ];
+    for (words, why) in refusals {
+        let (code, _, err) = house.run(words);
+        assert!(code == 1 && err.contains(why), "{words:?}: {code} {err}");
+    }
+    assert_eq!(house.run(&["plugins", "reload"]).0, 0);
+    assert_eq!(house.run(&["plugins", "remove", "sheet"]).0, 0);
+    let started = std::time::Instant::now();
+    loop {
+        let all = house.json(&["plugins", "list"]);
+        if all["plugins"][1]["origin"] == "built-in" && all["refused"] == json!([]) {
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "the refused file and the removed one stay: {all}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 /// A renamed column is seen on demand, named, and agents are told so instead of getting something else.
@@ -99,6 +152,8 @@ async fn a_call_is_tried_as_an_agent_would_make_it() {
     let (status, tried) = ask(json!({"tool": "lookup_airport", "arguments": {"iata": "OSL"}, "agent": "ann"})).await;
     assert_eq!((status, tried["structured_content"]["country"].as_str()), (200, Some("NO")), "{tried}");
     assert!(tried["ms"].as_f64().is_some_and(|ms| ms > 0.0) && tried["receipt"].is_string(), "{tried}");
+    let stages: Vec<_> = tried["stages_ms"].as_object().expect("stages").keys().collect();
+    assert_eq!(stages, ["adapter", "arguments", "intent", "lookup", "output", "record"]);
     let (_, tried) =
         ask(json!({"tool": "lookup_airport", "arguments": {"iata": "x"}, "agent": "ann", "dry_run": true})).await;
     assert_eq!(
@@ -118,6 +173,74 @@ async fn a_call_is_tried_as_an_agent_would_make_it() {
         (config["limits"]["agent_rate"].as_str(), config["connections"][0].as_str()),
         (Some("1000/s"), Some("data"))
     );
+}
+
+/// Edits of the configuration are taken over as a whole while calls go on, by SIGHUP and by the API; one that is wrong
+/// changes nothing and says every problem.
+#[tokio::test]
+async fn a_configuration_is_taken_over_or_refused() {
+    let house = sample::house().config("[limits]\nin_flight_max = 9");
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let client = Modern::new(gateway.url());
+    let first = std::fs::read_to_string(house.path().join("weir.toml")).expect("written");
+    let edit = |edits: &[(&str, &str)]| {
+        let edited = edits.iter().fold(first.clone(), |text, (old, new)| text.replace(old, new));
+        house.write("weir.toml", edited);
+    };
+    let hang_up = || {
+        let sent = std::process::Command::new("kill").args(["-HUP", &gateway.process_id().to_string()]).status();
+        assert!(sent.expect("kill runs").success());
+    };
+    let host = async || {
+        let request = client.request("tools/list", json!({})).header("host", "weir.example");
+        request.send().await.expect("an answer").status().as_u16()
+    };
+    let create = async |iata: &str| {
+        let airport = json!({"iata": iata, "name": "x", "country": "NO"});
+        client.call("create_airport", airport).await["structuredContent"]["code"].as_str().unwrap_or("ok").to_owned()
+    };
+    let (done, calls) = (Arc::new(AtomicBool::new(false)), Modern::new(gateway.url()));
+    let going_on = tokio::spawn({
+        let done = done.clone();
+        async move {
+            while !done.load(Ordering::Relaxed) {
+                let result = calls.call("lookup_airport", json!({"iata": "OSL"})).await;
+                assert_eq!(result["isError"], false, "{result}");
+            }
+        }
+    });
+
+    assert_eq!((host().await, create("AAA").await.as_str()), (403, "ok"));
+    edit(&[
+        ("data = \"write\"", "data = \"read\""),
+        ("in_flight_max = 9", "in_flight_max = 8\n[http]\nhosts = [\"weir.example\"]"),
+    ]);
+    hang_up();
+    gateway.wait_for_log("configuration taken over");
+    assert_eq!((host().await, create("BBB").await.as_str()), (200, "forbidden"));
+    assert!(gateway.log().contains("\"needs_restart\":\"/limits/in_flight_max\""), "{}", gateway.log());
+
+    edit(&[("path = \"data\"", "path = \"data\"\nrigths = 1"), ("in_flight_max", "in_fligt_max")]);
+    hang_up();
+    gateway.wait_for_log("/limits/in_fligt_max");
+    let (status, refusal) = admin.ask("POST", "/v1/config/reload", "").await;
+    let places: Vec<_> = refusal["problems"].as_array().expect("problems").iter().map(|one| &one["place"]).collect();
+    assert_eq!((status, json!(places)), (422, json!(["/limits/in_fligt_max", "/connections/data/rigths"])));
+    assert_eq!((host().await, create("BBB").await.as_str()), (200, "forbidden"), "as it was");
+
+    edit(&[]);
+    let (status, taken) = admin.ask("POST", "/v1/config/reload", "").await;
+    assert_eq!((status, &taken["needs_restart"]), (200, &json!([])), "{taken}");
+    assert_eq!(taken["changed"], json!(["/http/hosts", "/plugins/sheet"]));
+    assert_eq!((host().await, create("BBB").await.as_str()), (403, "ok"));
+    done.store(true, Ordering::Relaxed);
+    going_on.await.expect("no call failed meanwhile");
+    let (_, records) = admin.ask("GET", "/v1/audit?kind=admin", "").await;
+    let acts: Vec<_> = records.as_array().expect("records").iter().map(|record| record["act"].as_str()).collect();
+    let reloads = acts.iter().filter(|act| **act == Some("config_reload")).count();
+    let grants = acts.iter().filter(|act| **act == Some("grant_change")).count();
+    assert_eq!((reloads, grants), (2, 2), "{records}");
 }
 
 /// A retry with the same key gets the first answer and does nothing twice; a key is for one request.
@@ -142,6 +265,32 @@ async fn a_retry_is_answered_as_the_first_time() {
     assert_eq!(first.2, again.2);
     assert_eq!(ask(&retire, "{}").await.0, 400, "another request");
     assert_eq!(ask(&format!("{}/v1/keys", admin.url), r#"{"agent": "ann"}"#).await.0, 400, "a secret is not kept");
+}
+
+/// Who looks whether the gateway lives is not somebody refused; who is refused is refused once.
+#[tokio::test]
+async fn only_the_refused_are_recorded_as_refused() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    for open in ["/healthz", "/readyz", "/metrics", "/openapi.json"] {
+        let response = http().get(format!("{}{open}", admin.url)).send().await.expect("an answer");
+        assert_eq!(response.status(), 200, "{open}");
+    }
+    let refusals = async || {
+        let (_, records) = admin.ask("GET", "/v1/audit?kind=refused", "").await;
+        records.as_array().map_or(0, Vec::len)
+    };
+    assert_eq!(refusals().await, 0);
+    let retire = format!("{}/v1/contracts/airports/retire", admin.url);
+    for (request, in_all) in [
+        (http().get(format!("{}/v1/keys", admin.url)), 1),
+        (http().post(&retire), 2),
+        (http().post(&retire).header("idempotency-key", "k1"), 3),
+    ] {
+        assert_eq!(request.send().await.expect("an answer").status(), 401);
+        assert_eq!(refusals().await, in_all);
+    }
 }
 
 /// A backup is taken while the gateway serves, and another gateway starts from it as the same one.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{House, Modern, Stdio, client};
+use weir_tests::{Gateway, House, Modern, Stdio, client};
 
 use crate::sample;
 
@@ -18,7 +18,7 @@ fn receipt(result: &Value) -> String {
     result["_meta"]["dev.weir/receipt"].as_str().unwrap_or_else(|| panic!("no receipt: {result}")).to_owned()
 }
 
-fn records(house: &House, words: &[&str]) -> Vec<Value> {
+pub(crate) fn records(house: &House, words: &[&str]) -> Vec<Value> {
     let (code, out, err) = house.run(&[&["audit", "query", "--json"], words].concat());
     assert_eq!(code, 0, "{err}");
     out.lines().map(|line| serde_json::from_str(line).expect("a record is JSON")).collect()
@@ -41,6 +41,8 @@ async fn every_call_leaves_its_record_and_the_caller_a_receipt() {
     let made = ann.call("create_airport", json!({"iata": "BOO", "name": "Bodo Airport", "country": "NO"})).await;
     ann.ask("tools/call", json!({"name": "no_such_tool", "arguments": {}})).await;
     client::send(Modern::new(gateway.url()).request("tools/list", json!({}))).await;
+    let wrong = format!("{}{}", &key[..key.len() - 4], if key.ends_with("0000") { "1111" } else { "0000" });
+    client::send(Modern::with_key(gateway.url(), &wrong).request("tools/list", json!({}))).await;
 
     let calls = records(&house, &["--kind", "call"]);
     let told: Vec<(&str, &str)> = calls
@@ -59,12 +61,18 @@ async fn every_call_leaves_its_record_and_the_caller_a_receipt() {
     assert_eq!(calls[1]["call_id"], bad["structuredContent"]["call_id"]);
     assert_eq!((calls[0]["agent"].as_str(), calls[0]["tenant"].as_str()), (Some("ann"), Some("acme")));
     assert_eq!(calls[0]["contract"], "airports@1.0.0");
+    let (loads, ran) = (records(&house, &["--kind", "admin"]), |at: usize| calls[at]["plugin"].as_str());
+    let sheet = loads.iter().find(|act| act["subject"] == "sheet").expect("a load");
+    assert_eq!((ran(0), ran(1), ran(3)), (sheet["fingerprint"].as_str(), None, sheet["fingerprint"].as_str()));
     assert_eq!(calls[2]["clear"], json!({"country": "NO"}));
     assert!(calls[0].get("clear").is_none());
     let intents = records(&house, &["--kind", "intent"]);
     assert_eq!(intents.len(), 1, "a write is announced: {intents:?}");
     assert_eq!(intents[0]["call_id"], calls[3]["call_id"]);
-    assert_eq!(records(&house, &["--kind", "refused"])[0]["what"], "identity");
+    let refused = records(&house, &["--kind", "refused"]);
+    assert_eq!((&refused[0]["what"], &refused[0]["address"]), (&json!("identity"), &json!("127.0.0.1")));
+    let id = key.split('_').nth(1).expect("a public id");
+    assert_eq!((&refused[0].get("key_id"), &refused[1]["key_id"]), (&None, &json!(id)), "{refused:?}");
     let acts: Vec<Value> = records(&house, &["--kind", "admin"]).into_iter().map(|act| act["act"].clone()).collect();
     assert_eq!(acts, ["plugin_load", "plugin_load", "plugin_load", "publish", "key_create"]);
 
@@ -222,6 +230,32 @@ async fn what_cannot_be_recorded_is_not_answered() {
     assert_eq!(lookup["structuredContent"]["code"], "not_found", "the write that was not recorded was not run");
     drop(gateway);
     assert_eq!(house.run(&["audit", "verify"]).0, 0);
+}
+
+/// A limit on the size of files does not end the process: what cannot be recorded is refused, and what was is whole.
+#[tokio::test]
+async fn a_file_limit_is_outlived() {
+    let house = sample::house();
+    let weir = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    let mut limited = std::process::Command::new("sh");
+    // In blocks of 512 bytes: the database of the state fits, and some hundred records.
+    limited.args(["-c", "ulimit -f 400; exec \"$@\"", "sh"]).arg(weir.get_program()).args(weir.get_args());
+    limited.current_dir(house.path());
+    let gateway = Gateway::start(limited);
+    let client = Modern::new(gateway.url());
+    let mut answered = 0;
+    loop {
+        let result = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+        if result["isError"] == true {
+            assert_eq!(result["structuredContent"]["code"], "unavailable", "{result}");
+            break;
+        }
+        answered += 1;
+        assert!(answered < 5000, "the limit is never reached");
+    }
+    assert_eq!(client.list().await.0.len(), 3, "what needs no record is answered");
+    drop(gateway);
+    assert_eq!(records(&house, &["--kind", "call"]).len(), answered);
 }
 
 fn segments(chain: &Path) -> Vec<PathBuf> {

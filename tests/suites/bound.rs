@@ -74,6 +74,44 @@ async fn a_caller_reaches_its_own_rows_alone() {
     }
 }
 
+/// A file that loses its scope is held: nobody sees a row of another before an operator has agreed, also after a restart.
+#[tokio::test]
+async fn a_scope_dropped_from_the_file_shows_no_foreign_row() {
+    let desk = csv();
+    let scoped = std::fs::read_to_string(desk.house.path().join("contracts/desk.yaml")).expect("the contract");
+    let own = |listed: &Value| {
+        let ids: Vec<u64> = listed["structuredContent"]["records"]
+            .as_array()
+            .expect("records")
+            .iter()
+            .filter_map(|record| record["id"].as_u64())
+            .collect();
+        assert_eq!(ids, [1, 3], "{listed}");
+    };
+    own(&desk.client.call("list_tickets", json!({})).await);
+    let open = scoped.replace("      - { name: owner, from: tenant }\n", "");
+    let open = open.replace("    fields:\n  - tool", "    fields: []\n  - tool");
+    assert_ne!(open, scoped);
+    desk.house.write("contracts/desk.yaml", &open);
+    let asking = async {
+        for _ in 0..200 {
+            own(&desk.client.call("list_tickets", json!({})).await);
+            assert_eq!(refused(&desk.client, "find_ticket", json!({"id": 2})).await, "not_found");
+        }
+    };
+    asking.await;
+    desk.gateway.wait_for_log("held: desk");
+    own(&desk.client.call("list_tickets", json!({})).await);
+    drop(desk.gateway);
+    let again = desk.house.serve();
+    let client = Modern::new(again.url());
+    own(&client.call("list_tickets", json!({})).await);
+    assert_eq!(refused(&client, "delete_ticket", json!({"id": 2})).await, "not_found");
+    let shown = desk.house.json(&["contracts", "show", "desk"]);
+    let draft = shown["drafts"].as_array().into_iter().flatten().find(|draft| draft["status"] == "pending");
+    assert_eq!(draft.expect("a draft")["needs"], "operator", "{shown}");
+}
+
 async fn reads(client: &Modern) {
     let (tools, _) = client.list().await;
     let told = json!(tools).to_string();

@@ -58,6 +58,48 @@ async fn held(house: &House) -> Value {
     }
 }
 
+/// Before anyone agrees to a change, it is said whose calls of the past it would have refused; what they wrote is kept
+/// nowhere.
+#[tokio::test]
+async fn a_change_is_told_with_the_calls_it_would_have_refused() {
+    let house = House::new().sheets().config("[contracts]\nimpact_days = 30");
+    let house = house.file("data/airports.csv", sample::DATA).file("airports.yaml", sample::CONTRACT);
+    let gateway = house.serve();
+    let (code, _, err) = house.run(&["contracts", "submit", "airports.yaml"]);
+    assert_eq!(code, 0, "{err}");
+    let (ann, bob) = (house.key(&["--agent", "ann"]), house.key(&["--agent", "bob"]));
+    for (key, arguments) in [
+        (&ann, json!({"country": "SE"})),
+        (&ann, json!({"country": "SE"})),
+        (&ann, json!({})),
+        (&bob, json!({"country": "NO"})),
+    ] {
+        let result = Modern::with_key(gateway.url(), key).call("list_airports", arguments).await;
+        assert_eq!(result["isError"], false, "{result}");
+    }
+    let created = json!({"iata": "QQQ", "name": "hunter2", "country": "IS"});
+    Modern::with_key(gateway.url(), &bob).call("create_airport", created).await;
+    let narrower = sample::CONTRACT
+        .replace("choices: [NO, SE, IS]", "choices: [NO, IS]")
+        .replace("max_length: 80", "max_length: 5");
+    house.write("narrower.yaml", narrower);
+    let submitted = house.json(&["contracts", "submit", "narrower.yaml"]);
+    let agents = submitted["impact"]["agents"].as_array().expect("an impact");
+    let of = |agent: &str| agents.iter().find(|one| one["agent"] == agent).cloned().unwrap_or_default();
+    assert_eq!((&of("ann")["calls"], &of("ann")["fail"]), (&json!(3), &json!(2)), "{submitted}");
+    assert!(of("ann")["reasons"][0].as_str().is_some_and(|why| why.contains("/country")), "{submitted}");
+    assert_eq!((&of("bob")["tool"], &of("bob")["fail"]), (&json!("create_airport"), &json!(1)), "{submitted}");
+    assert_eq!(submitted["impact"]["calls"], 5);
+    let id = submitted["draft"].as_str().expect("a draft");
+    let (_, shown, _) = house.run(&["contracts", "publish", id]);
+    assert!(shown.contains("of 3 calls of list_airports by ann: 2 would have failed"), "{shown}");
+    drop(gateway);
+    for name in ["weir.db", "weir.db-wal"] {
+        let kept = std::fs::read(house.path().join("state").join(name)).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&kept).contains("hunter2"), "{name} holds what an agent wrote");
+    }
+}
+
 /// Under load: nobody sees the breaking change before the publish, every connected client hears of it after.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_breaking_file_is_held_until_an_operator_agrees_to_exactly_that_change() {

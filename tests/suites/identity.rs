@@ -173,6 +173,49 @@ async fn limits_hold_under_a_thousand_calls_at_once() {
     assert_eq!(bob.call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false, "and so has another agent");
 }
 
+/// Every version and both transports: what is left of a limit, and the refusal once nothing is.
+#[tokio::test]
+async fn a_limit_holds_in_every_version_over_both_transports() {
+    let house = house();
+    let gateway = house.serve();
+    let limited = |agent: &str| house.key(&["--agent", agent, "--tool-rate", "lookup_airport=1/hour"]);
+    let ask = || json!({"name": "lookup_airport", "arguments": {"iata": "OSL"}});
+    // In the text, since older versions have no structured content.
+    let told = |first: &Value, second: &Value, place: &str| {
+        assert_eq!(first["isError"], false, "{place}: {first}");
+        assert_eq!(second["isError"], true, "{place}: {second}");
+        assert!(
+            second["content"][0]["text"].as_str().is_some_and(|text| text.contains("Try again in ")),
+            "{place}: {second}"
+        );
+    };
+    let modern = Modern::with_key(gateway.url(), &limited("modern"));
+    let results = [
+        modern.call("lookup_airport", ask()["arguments"].clone()).await,
+        modern.call("lookup_airport", ask()["arguments"].clone()).await,
+    ];
+    told(&results[0], &results[1], "modern over HTTP");
+    let mut stdio = Stdio::start_as(&house, &limited("modern-stdio"));
+    let results = [stdio.ask_modern("tools/call", ask()).await, stdio.ask_modern("tools/call", ask()).await];
+    told(&results[0]["result"], &results[1]["result"], "modern over stdio");
+    for version in LEGACY {
+        let session = Legacy::open_as(gateway.url(), version, Some(&limited(version))).await;
+        let first = session.call("lookup_airport", ask()["arguments"].clone()).await;
+        let again = session.call("lookup_airport", ask()["arguments"].clone()).await;
+        told(&first, &again, version);
+        let mut stdio = Stdio::start_as(&house, &limited(&format!("{version}-stdio")));
+        let params =
+            json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+        stdio.ask("initialize", params).await;
+        let results = [stdio.ask("tools/call", ask()).await, stdio.ask("tools/call", ask()).await];
+        told(&results[0]["result"], &results[1]["result"], &format!("{version} over stdio"));
+    }
+    let batch = Legacy::open_as(gateway.url(), "2025-03-26", Some(&limited("batch"))).await;
+    let call = |id: u8| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": ask()});
+    let answer = client::send(batch.in_session(json!([call(1), call(2), call(3)]).to_string())).await;
+    assert_eq!(answer.text.matches("Try again in ").count(), 2, "{}", answer.text);
+}
+
 /// The bucket over everything counts what does not exist too, and other methods say so with 429.
 #[tokio::test]
 async fn the_coarse_bucket_counts_every_request() {

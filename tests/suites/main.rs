@@ -3,6 +3,7 @@
 mod admin;
 mod audit;
 mod bound;
+mod built_in;
 mod calls;
 mod clients;
 mod conformance;

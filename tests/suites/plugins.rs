@@ -278,7 +278,7 @@ async fn an_adapter_may_be_written_in_any_language() {
     }
 }
 
-fn tiny_contract(language: &str) -> String {
+pub(crate) fn tiny_contract(language: &str) -> String {
     format!(
         "contract: {language}
 prefix: {language}

@@ -1,7 +1,125 @@
-//! `cargo xtask bench`: the measurements, in release mode. None is written yet.
+//! `cargo xtask bench`: builds in release mode, installs what Weir is measured beside, measures, writes it down.
 
-use crate::{step::Failure, workshop::Workshop};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+};
 
-pub(crate) fn run(_workshop: &Workshop) -> Result<(), Failure> {
-    Err("there are no benches yet".into())
+use crate::{
+    clients,
+    debian::{self, succeeds},
+    plugins,
+    step::Failure,
+    workshop::Workshop,
+};
+
+/// Where a whole run leaves its page, its plot and its figures.
+const PAGES: &str = "docs/benchmarks";
+const HYPER_MCP: &str = "0.8.3";
+/// The generator has this core, and so has everything that is not a server under measurement.
+const LOAD_CORE: &str = "1";
+
+/// `words` are options of `weir-bench`; its `--help` says which.
+pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
+    let result = prepare(workshop, &Wanted::read(words)).and_then(|()| measure(workshop, words));
+    workshop.steps.summary();
+    result
+}
+
+/// Peers are fetched while cargo builds.
+fn prepare(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
+    thread::scope(|scope| {
+        let peers = scope.spawn(|| install(workshop, wanted));
+        let built = build(workshop);
+        peers.join().unwrap_or_else(|_| Err("installing the peers panicked".into())).and(built)
+    })
+}
+
+fn build(workshop: &Workshop) -> Result<(), Failure> {
+    plugins::build(workshop)?;
+    plugins::rust_guests(workshop)?;
+    let release = ["build", "--release", "--workspace", "--bins", "--locked"];
+    workshop.steps.command("release build", &mut workshop.cargo(&release))
+}
+
+/// What the wanted rows need. A peer that cannot be installed is left out by `weir-bench`, with the reason.
+fn install(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
+    debian::ensure(workshop, &["nghttp2-client"], || succeeds(Command::new("h2load").arg("--version")))?;
+    debian::ensure(workshop, &["util-linux"], || succeeds(Command::new("taskset").arg("--version")))?;
+    if wanted.any(&["weir-postgresql", "toolbox-postgresql"]) {
+        debian::ensure(workshop, &["postgresql"], clients::postgresql_present)?;
+    }
+    let servers = workshop.repository.join("bench/servers");
+    let python = |name: &str| {
+        let requirements = servers.join(format!("{name}.txt"));
+        clients::python_from(workshop, &requirements, &format!("bench-{name}")).map(drop)
+    };
+    if wanted.any(&["typescript-sdk", "toolbox-sqlite", "toolbox-postgresql"]) {
+        left_out(node(workshop, &servers.join("node")));
+    }
+    if wanted.any(&["python-sdk", "fastmcp"]) {
+        left_out(python("python"));
+    }
+    if wanted.any(&["contextforge"]) {
+        left_out(python("contextforge"));
+    }
+    if wanted.any(&["hyper-mcp"]) {
+        left_out(hyper_mcp(workshop));
+    }
+    Ok(())
+}
+
+fn left_out(installed: Result<(), Failure>) {
+    if let Err(failure) = installed {
+        println!("         left out: {failure}");
+    }
+}
+
+fn node(workshop: &Workshop, source: &Path) -> Result<(), Failure> {
+    let folder = clients::npm(workshop, source, "bench-node")?;
+    // Node looks for packages beside the script.
+    let script = source.join("typescript.mjs");
+    let copied = fs::copy(&script, folder.join("typescript.mjs")).map(drop);
+    copied.map_err(|error| format!("cannot copy {}: {error}", script.display()).into())
+}
+
+fn hyper_mcp(workshop: &Workshop) -> Result<(), Failure> {
+    let root = workshop.cache.join("clients/hyper-mcp");
+    let program = root.join("bin/hyper-mcp");
+    let version = Command::new(&program).arg("--version").stdin(Stdio::null()).output();
+    if version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(HYPER_MCP)) {
+        return Ok(());
+    }
+    let mut install = workshop.cargo(&["install", "hyper-mcp", "--version", HYPER_MCP, "--locked", "--quiet"]);
+    install.arg("--root").arg(&root).env("CARGO_TARGET_DIR", workshop.cache.join("hyper-mcp"));
+    workshop.steps.command("hyper-mcp", &mut install)
+}
+
+fn measure(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
+    let mut bench = workshop.command("taskset");
+    bench.args(["-c", LOAD_CORE]).arg(workshop.target.join("release/weir-bench")).args(words);
+    if !words.iter().any(|word| word.starts_with("--only") || *word == "--quick" || word.starts_with("--write")) {
+        bench.args(["--write", PAGES]);
+    }
+    workshop.steps.streamed("measurements", &mut bench)
+}
+
+/// The rows that were asked for: all of them without `--only`.
+struct Wanted(Vec<String>);
+
+impl Wanted {
+    fn read(words: &[&str]) -> Self {
+        let after = words.iter().skip_while(|word| **word != "--only").nth(1).copied();
+        let joined = words.iter().find_map(|word| word.strip_prefix("--only="));
+        let list = after.or(joined).unwrap_or_default();
+        Self(list.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect())
+    }
+
+    /// A name stands for all rows that begin with it, as in `weir-bench`.
+    fn any(&self, rows: &[&str]) -> bool {
+        self.0.is_empty()
+            || rows.iter().any(|row| self.0.iter().any(|name| row.starts_with(name.as_str()) || name.starts_with(row)))
+    }
 }

@@ -35,7 +35,12 @@ pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
 
 /// The Python environment `clients/NAME` in the cache, installed from `tests/clients/NAME.txt`; its folder.
 pub(crate) fn python(workshop: &Workshop, name: &str) -> Result<PathBuf, Failure> {
-    let requirements = read(&workshop.repository.join(format!("tests/clients/{name}.txt")))?;
+    python_from(workshop, &workshop.repository.join(format!("tests/clients/{name}.txt")), name)
+}
+
+/// The same from any file of pinned requirements.
+pub(crate) fn python_from(workshop: &Workshop, file: &Path, name: &str) -> Result<PathBuf, Failure> {
+    let requirements = read(file)?;
     let folder = workshop.cache.join("clients").join(name);
     let stamp = folder.join("installed.txt");
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == requirements) {
@@ -50,7 +55,7 @@ pub(crate) fn python(workshop: &Workshop, name: &str) -> Result<PathBuf, Failure
     if workshop.cold() {
         install.arg("--no-cache-dir");
     }
-    install.arg("--requirement").arg(format!("tests/clients/{name}.txt"));
+    install.arg("--requirement").arg(file);
     workshop.steps.command(&format!("{name} packages"), &mut install)?;
     write(&stamp, &requirements)?;
     Ok(folder)
@@ -94,7 +99,7 @@ fn python_present() -> bool {
 }
 
 /// Debian keeps the server's programs out of `PATH`, one folder a version.
-fn postgresql_present() -> bool {
+pub(crate) fn postgresql_present() -> bool {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     versions.into_iter().any(|version| version.path().join("bin/initdb").exists())
 }

@@ -30,6 +30,7 @@ pub(crate) fn run(workshop: &Workshop, port: u16) -> Result<(), Failure> {
         build.and(toolchain)
     })?;
     plugins::build(workshop)?;
+    plugins::link(workshop)?;
     lay_out_data(workshop)?;
     serve(workshop, port)
 }

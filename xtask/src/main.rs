@@ -1,4 +1,4 @@
-//! `cargo xtask demo | test | plugins | bench`: sets up what a machine lacks, then does the one thing asked.
+//! `cargo xtask demo | test | plugins | package | bench`: sets up what a machine lacks, then does the one thing asked.
 //!
 //! Needs nothing but Rust, git, a shell and apt. No dependencies, so that it starts at once on a fresh machine.
 #![allow(clippy::print_stdout, reason = "a terminal tool: standard output is what it is for")]
@@ -7,6 +7,7 @@ mod bench;
 mod clients;
 mod debian;
 mod demo;
+mod package;
 mod plugins;
 mod step;
 mod test;
@@ -22,7 +23,8 @@ Usage: cargo xtask COMMAND
   demo [--port N]   build everything, then serve the sample contracts (default port 8484)
   test              everything .ci/run runs: format, lints, plugins, clients, tests
   plugins           build the adapters into plugins/*.wasm; with --guests also those that the tests load
-  bench             the measurements, in release mode
+  package           the release: one program with the adapters inside, and what it is run with, in dist/
+  bench [OPTIONS]   Weir and its peers, measured in release mode into docs/benchmarks/; `bench -- --help` for a part
 
 Environment:
   WEIR_CACHE        where builds, clients and logs are kept (default: ~/.cache/weir)
@@ -51,7 +53,8 @@ fn run(words: &[&str]) -> Result<(), step::Failure> {
         ["test"] => test::run(&Workshop::open()?),
         ["plugins"] => plugins::run(&Workshop::open()?, false),
         ["plugins", "--guests"] => plugins::run(&Workshop::open()?, true),
-        ["bench"] => bench::run(&Workshop::open()?),
+        ["package"] => package::run(&Workshop::open()?),
+        ["bench", "--", options @ ..] | ["bench", options @ ..] => bench::run(&Workshop::open()?, options),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

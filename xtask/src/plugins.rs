@@ -12,10 +12,14 @@ use crate::{step::Failure, workshop::Workshop};
 use toolchain::Toolchain;
 
 /// Adapter crates and the file each becomes.
-const ADAPTERS: [(&str, &str); 3] = [("weir-sheet", "sheet"), ("weir-sql", "sql"), ("weir-rest", "rest")];
+pub(crate) const ADAPTERS: [(&str, &str); 3] = [("weir-sheet", "sheet"), ("weir-sql", "sql"), ("weir-rest", "rest")];
 /// The same for what the tests load.
-const GUESTS: [(&str, &str); 3] =
-    [("weir-guest-misbehaving", "misbehaving"), ("weir-guest-tiny", "tiny-rust"), ("weir-guest-probe", "probe")];
+const GUESTS: [(&str, &str); 4] = [
+    ("weir-guest-misbehaving", "misbehaving"),
+    ("weir-guest-tiny", "tiny-rust"),
+    ("weir-guest-probe", "probe"),
+    ("weir-guest-ticket", "ticket"),
+];
 
 /// The adapters, and with `guests` what the tests load beside them.
 pub(crate) fn run(workshop: &Workshop, with_guests: bool) -> Result<(), Failure> {
@@ -36,10 +40,24 @@ pub(crate) fn build(workshop: &Workshop) -> Result<(), Failure> {
     place_all(workshop, &toolchain, &ADAPTERS, &workshop.repository.join("plugins"))
 }
 
+/// Links the program again where it has other adapters inside than those that were built since: a few seconds. The
+/// workspace is built before its plugins, since their toolchain may still be on its way over the network then.
+pub(crate) fn link(workshop: &Workshop) -> Result<(), Failure> {
+    let build = ["build", "--workspace", "--all-targets", "--locked"];
+    workshop.steps.command("adapters into the program", &mut workshop.cargo(&build))
+}
+
 /// Builds what the tests load, in every language, into [`guest_folder`].
 pub(crate) fn guests(workshop: &Workshop) -> Result<(), Failure> {
     let toolchain = Toolchain::find_or_install(workshop)?;
     guests::build(workshop, &toolchain)
+}
+
+/// Those of them that are written in Rust.
+pub(crate) fn rust_guests(workshop: &Workshop) -> Result<(), Failure> {
+    let toolchain = Toolchain::find_or_install(workshop)?;
+    compile(workshop, &toolchain)?;
+    place_all(workshop, &toolchain, &GUESTS, &guest_folder(workshop))
 }
 
 /// Where the built test guests lie; the harness of the tests looks there.

@@ -24,6 +24,7 @@ fn stages(workshop: &Workshop) -> Result<(), Failure> {
         build.and(toolchain).and(clients)
     })?;
     plugins::build(workshop)?;
+    plugins::link(workshop)?;
     plugins::guests(workshop)?;
     let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
     steps.command("lints", &mut workshop.cargo(&lints))?;

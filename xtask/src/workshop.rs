@@ -49,6 +49,13 @@ impl Workshop {
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
         command.args(arguments).env("CARGO_TARGET_DIR", &self.target);
+        // What the outer cargo says of this task: `ring` watches it, and all that stands on it would be built again
+        // whenever cargo is run by hand and through here in turn.
+        for (name, _) in env::vars_os() {
+            if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|own| name.to_string_lossy().starts_with(own)) {
+                command.env_remove(name);
+            }
+        }
         command
     }
 

@@ -5,6 +5,11 @@
 
 mod text;
 
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
 use serde_json::{Map, Number, Value};
 
 use super::schema::{parts, resolve};
@@ -12,6 +17,38 @@ use crate::json;
 
 const DEPTH_MAX: usize = 12;
 const ITEMS_MAX: u64 = 1_000;
+
+/// The examples of one schema's parts. They depend on the schema alone and cost a compilation each, so that a refusal
+/// pays for those it is the first to need.
+#[derive(Default)]
+pub(super) struct Examples {
+    /// By the place of the part in memory: the schema is kept where it is.
+    built: Mutex<HashMap<usize, Option<Value>>>,
+}
+
+/// A schema whose parts stay where they are, and their examples.
+#[derive(Clone, Copy)]
+pub(super) struct Exemplified<'s> {
+    pub root: &'s Value,
+    pub examples: &'s Examples,
+}
+
+impl<'s> Exemplified<'s> {
+    /// An example for a part of the schema; `None` where none can be made.
+    pub(super) fn example(self, part: &'s Value) -> Option<Value> {
+        if part.is_boolean() {
+            return build(self.root, part); // perhaps a constant of ours, and quickly made
+        }
+        let place = std::ptr::from_ref(part).addr();
+        let built = || self.examples.built.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = built().get(&place) {
+            return known.clone();
+        }
+        let example = build(self.root, part);
+        built().insert(place, example.clone());
+        example
+    }
+}
 
 /// One example; `None` where none can be made.
 pub(super) fn build(root: &Value, schema: &Value) -> Option<Value> {

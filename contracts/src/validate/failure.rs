@@ -3,12 +3,12 @@
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde_json::{Map, Value, json};
 
-use super::{ArgumentError, example, schema};
+use super::{ArgumentError, example::Exemplified, schema};
 use crate::json::{self, push_pointer};
 
 /// What one error needs to know of its surroundings.
 pub(super) struct Context<'s> {
-    pub root: &'s Value,
+    pub schema: Exemplified<'s>,
 }
 
 /// Keywords that say what a value may be, in the order they are told.
@@ -32,7 +32,7 @@ const CONSTRAINTS: &[&str] = &[
     "maxProperties",
 ];
 
-impl Context<'_> {
+impl<'s> Context<'s> {
     pub(super) fn errors(&self, failure: &ValidationError<'_>, found: &mut Vec<ArgumentError>) {
         let path = failure.instance_path().to_string();
         let owner = self.owner(failure);
@@ -42,12 +42,12 @@ impl Context<'_> {
                 let mut path = path;
                 push_pointer(&mut path, name);
                 let property = owner.and_then(|owner| owner.get("properties")).and_then(|all| all.get(name));
-                let property = property.or_else(|| schema::at_instance(self.root, &path));
+                let property = property.or_else(|| schema::at_instance(self.schema.root, &path));
                 let mut error = ArgumentError::at(path, "missing_required");
                 error.constraint = property.and_then(|property| self.constraint(property, CONSTRAINTS));
                 error.example = match property {
-                    Some(property) => example::build(self.root, property),
-                    None => example::build(self.root, &Value::Bool(true)),
+                    Some(property) => self.schema.example(property),
+                    None => self.schema.example(&Value::Bool(true)),
                 };
                 found.push(error);
             }
@@ -92,7 +92,7 @@ impl Context<'_> {
         &self,
         failure: &ValidationError<'_>,
         path: String,
-        owner: Option<&Value>,
+        owner: Option<&'s Value>,
         least: u64,
         found: &mut Vec<ArgumentError>,
     ) {
@@ -107,7 +107,7 @@ impl Context<'_> {
         let missing = (least as usize).saturating_sub(present.map_or(0, Map::len) + coming);
         let absent =
             properties.into_iter().flatten().filter(|(name, _)| !required.contains(&name.as_str()) && !has(name));
-        let additions = absent.filter_map(|(name, property)| Some((name, example::build(self.root, property)?)));
+        let additions = absent.filter_map(|(name, property)| Some((name, self.schema.example(property)?)));
         let additions: Vec<_> = additions.take(missing.min(super::ERRORS_MAX)).collect();
         if additions.len() < missing {
             let mut error = ArgumentError::at(path, "too_few_properties");
@@ -127,21 +127,21 @@ impl Context<'_> {
     }
 
     /// The schema object whose keyword failed.
-    fn owner(&self, failure: &ValidationError<'_>) -> Option<&Value> {
+    fn owner(&self, failure: &ValidationError<'_>) -> Option<&'s Value> {
         let pointer = failure.schema_path().to_string();
         let owner = pointer.rsplit_once('/').map_or("", |(owner, _)| owner);
-        self.root.pointer(owner)
+        self.schema.root.pointer(owner)
     }
 
     /// An example that fits everything known about the place, or at least the part that failed.
-    fn example_for(&self, path: &str, owner: Option<&Value>) -> Option<Value> {
-        let whole = schema::at_instance(self.root, path);
-        whole.and_then(|schema| example::build(self.root, schema)).or_else(|| example::build(self.root, owner?))
+    fn example_for(&self, path: &str, owner: Option<&'s Value>) -> Option<Value> {
+        let whole = schema::at_instance(self.schema.root, path);
+        whole.and_then(|part| self.schema.example(part)).or_else(|| self.schema.example(owner?))
     }
 
     fn constraint(&self, schema: &Value, keys: &[&str]) -> Option<Value> {
         let mut constraint = Map::new();
-        for part in schema::parts(self.root, schema) {
+        for part in schema::parts(self.schema.root, schema) {
             for key in keys {
                 if let Some(value) = part.get(*key)
                     && !constraint.contains_key(*key)
@@ -158,7 +158,7 @@ impl Context<'_> {
         &self,
         failure: &ValidationError<'_>,
         path: String,
-        owner: Option<&Value>,
+        owner: Option<&'s Value>,
         branches: &[Vec<ValidationError<'static>>],
         found: &mut Vec<ArgumentError>,
     ) {
@@ -174,7 +174,7 @@ impl Context<'_> {
                 let schemas = owner.and_then(|owner| owner.get(keyword)).and_then(Value::as_array);
                 let mut types: Vec<Value> = Vec::new();
                 for stated in schemas.into_iter().flatten() {
-                    let stated = schema::resolve(self.root, stated).and_then(|schema| schema.get("type"));
+                    let stated = schema::resolve(self.schema.root, stated).and_then(|schema| schema.get("type"));
                     match stated {
                         Some(Value::Array(words)) => types.extend(words.iter().cloned()),
                         Some(word) => types.push(word.clone()),

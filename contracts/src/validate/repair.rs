@@ -7,7 +7,8 @@ use jsonschema::Validator;
 use serde_json::{Map, Value};
 
 use super::{
-    ArgumentError, ERRORS_MAX, example,
+    ArgumentError, ERRORS_MAX,
+    example::Exemplified,
     failure::Context,
     schema::{self, resolve},
 };
@@ -18,7 +19,7 @@ const FAILURES_MAX: usize = 64;
 const ROUNDS_MAX: usize = 4;
 
 /// Adds to `errors` (what the reader found) everything that the schema finds.
-pub(super) fn complete(validator: &Validator, schema: &Value, sent: Value, errors: &mut Vec<ArgumentError>) {
+pub(super) fn complete(validator: &Validator, schema: Exemplified<'_>, sent: Value, errors: &mut Vec<ArgumentError>) {
     let mut tried = sent;
     for error in errors.iter() {
         apply(&mut tried, error);
@@ -29,7 +30,7 @@ pub(super) fn complete(validator: &Validator, schema: &Value, sent: Value, error
             return;
         }
         for error in &mut found {
-            suggest(validator, schema, &tried, error);
+            suggest(validator, schema.root, &tried, error);
         }
         found.iter().for_each(|error| apply(&mut tried, error));
         // Told before with an example that did not help: the example gives way to the new one.
@@ -47,7 +48,7 @@ pub(super) fn complete(validator: &Validator, schema: &Value, sent: Value, error
         return;
     }
     // Too much is wrong, or it depends on too much: the last word is one whole example.
-    if let Some(whole) = example::build(schema, schema).filter(|whole| validator.is_valid(whole)) {
+    if let Some(whole) = schema.example(schema.root).filter(|whole| validator.is_valid(whole)) {
         errors.truncate(ERRORS_MAX - 1);
         let mut error = ArgumentError::at(String::new(), "no_match");
         error.example = Some(whole);
@@ -100,8 +101,8 @@ pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
 }
 
 /// Everything the validator finds, in the order of the schema, one error per place and reason.
-fn failures(validator: &Validator, schema: &Value, arguments: &Value) -> Vec<ArgumentError> {
-    let context = Context { root: schema };
+fn failures(validator: &Validator, schema: Exemplified<'_>, arguments: &Value) -> Vec<ArgumentError> {
+    let context = Context { schema };
     let mut found: Vec<ArgumentError> = Vec::new();
     for failure in validator.iter_errors(arguments).take(FAILURES_MAX) {
         context.errors(&failure, &mut found);
@@ -119,7 +120,7 @@ fn failures(validator: &Validator, schema: &Value, arguments: &Value) -> Vec<Arg
             told.push(error.clone());
         }
     }
-    told.sort_by_key(|error| rank(schema, &error.path));
+    told.sort_by_key(|error| rank(schema.root, &error.path));
     told.truncate(ERRORS_MAX);
     told
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 /// `url`, `base_url` and the values of `headers` may hold secrets by reference: `env:NAME` or `file:path` as the whole
 /// value, or `${env:NAME}` and `${file:path}` inside it (`"Bearer ${env:TOKEN}"`).
-#[derive(Clone, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum ConnectionConfig {
     Sqlite {
@@ -41,6 +41,24 @@ pub enum ConnectionConfig {
         #[serde(default)]
         write: bool,
     },
+}
+
+impl ConnectionConfig {
+    /// With every secret in its place and every path whole. The error names the reference, never a value.
+    pub(crate) fn resolved(&self, base: &Path) -> Result<Self, String> {
+        let mut resolved = self.clone();
+        match &mut resolved {
+            Self::Sqlite { path, .. } | Self::Files { path, .. } => *path = base.join(&*path),
+            Self::Postgresql { url, .. } => *url = resolve(url, base)?,
+            Self::Http { base_url, headers, .. } => {
+                *base_url = resolve(base_url, base)?;
+                for value in headers.values_mut() {
+                    *value = resolve(value, base)?;
+                }
+            }
+        }
+        Ok(resolved)
+    }
 }
 
 /// Replaces the references to secrets. The error names the reference, never a value.

@@ -16,7 +16,13 @@ pub use error::ConnectionError;
 /// All connections of one configuration, by name. Nothing is dialled until the first use.
 #[derive(Default)]
 pub struct Connections {
-    by_name: BTreeMap<String, Connection>,
+    by_name: BTreeMap<String, Open>,
+}
+
+struct Open {
+    /// With paths and secrets filled in: what it was made from.
+    config: ConnectionConfig,
+    connection: Connection,
 }
 
 #[derive(Clone)]
@@ -30,12 +36,26 @@ impl Connections {
     /// Checks each configuration and resolves its secrets; relative paths are taken from `base`, the folder of the
     /// config file. `(connection name, what is wrong)` for every problem.
     pub fn new(configs: &BTreeMap<String, ConnectionConfig>, base: &Path) -> Result<Self, Vec<(String, String)>> {
+        Self::default().renewed(configs, base)
+    }
+
+    /// Likewise, where others are open already: those that stay as they were, secrets included, keep their pools.
+    pub fn renewed(
+        &self,
+        configs: &BTreeMap<String, ConnectionConfig>,
+        base: &Path,
+    ) -> Result<Self, Vec<(String, String)>> {
         let mut by_name = BTreeMap::new();
         let mut problems = Vec::new();
         for (name, config) in configs {
-            match Connection::new(config, base) {
-                Ok(connection) => {
-                    by_name.insert(name.clone(), connection);
+            let open = config.resolved(base).and_then(|config| {
+                let same = self.by_name.get(name).filter(|open| open.config == config);
+                let connection = same.map_or_else(|| Connection::new(&config), |open| Ok(open.connection.clone()))?;
+                Ok(Open { config, connection })
+            });
+            match open {
+                Ok(open) => {
+                    by_name.insert(name.clone(), open);
                 }
                 Err(what) => problems.push((name.clone(), what)),
             }
@@ -44,7 +64,7 @@ impl Connections {
     }
 
     pub fn get(&self, name: &str) -> Option<&Connection> {
-        self.by_name.get(name)
+        self.by_name.get(name).map(|open| &open.connection)
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
@@ -62,31 +82,27 @@ impl Connections {
             }
             Connection::Http(_) => false,
         };
-        self.by_name.iter().find(|(_, connection)| reaches(connection)).map(|(name, _)| name.as_str())
+        self.by_name.iter().find(|(_, open)| reaches(&open.connection)).map(|(name, _)| name.as_str())
     }
 }
 
 impl Connection {
-    fn new(config: &ConnectionConfig, base: &Path) -> Result<Self, String> {
+    /// Of a resolved configuration.
+    fn new(config: &ConnectionConfig) -> Result<Self, String> {
         Ok(match config {
             ConnectionConfig::Sqlite { path, write } => {
-                Self::Sql(Arc::new(sql::SqlConnection::sqlite(base.join(path), *write)))
+                Self::Sql(Arc::new(sql::SqlConnection::sqlite(path.clone(), *write)))
             }
             ConnectionConfig::Postgresql { url, write, pool_max } => {
-                let url = config::resolve(url, base)?;
-                Self::Sql(Arc::new(sql::SqlConnection::postgresql(&url, *write, *pool_max)?))
+                Self::Sql(Arc::new(sql::SqlConnection::postgresql(url, *write, *pool_max)?))
             }
             ConnectionConfig::Http { base_url, headers, write, timeout_ms, response_max_bytes } => {
-                let base_url = config::resolve(base_url, base)?;
-                let headers = headers
-                    .iter()
-                    .map(|(name, value)| Ok((name.clone(), config::resolve(value, base)?)))
-                    .collect::<Result<Vec<_>, String>>()?;
+                let headers: Vec<_> = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
                 let limits = http::Limits::new(*timeout_ms, *response_max_bytes);
-                Self::Http(Arc::new(http::HttpConnection::new(&base_url, &headers, *write, limits)?))
+                Self::Http(Arc::new(http::HttpConnection::new(base_url, &headers, *write, limits)?))
             }
             ConnectionConfig::Files { path, write } => {
-                Self::Files(Arc::new(files::FileRoot::new(base.join(path), *write)))
+                Self::Files(Arc::new(files::FileRoot::new(path.clone(), *write)))
             }
         })
     }

@@ -1,6 +1,9 @@
 //! What the gateway asks of an adapter, and how that can fail.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
 
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +28,8 @@ pub struct CallContext {
     /// The caller has gone: interrupt the guest. A write already handed to a source still runs to its end.
     pub cancel: CancellationToken,
     pub progress: Option<Arc<dyn Progress>>,
+    /// Set by the host: sha256, hex, of the plugin that the call ran on. Stays empty where none did.
+    pub ran_on: Arc<OnceLock<Arc<str>>>,
 }
 
 /// Receives what a guest reports; called from the guest's thread, must not block.

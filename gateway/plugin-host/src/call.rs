@@ -57,7 +57,7 @@ pub(crate) async fn run(
     };
     let memory_refused = instance.as_ref().is_some_and(Instance::memory_refused);
     match answer {
-        Ok(Ok(told)) => bounded(told, generation),
+        Ok(Ok(told)) => result_fits(told, generation.profile.limits.result_max_bytes),
         Ok(Err(error)) => Err(AdapterFailure::Guest(guest_error(error))),
         Err(error) => Err(failure(&error, memory_refused, generation)),
     }
@@ -85,12 +85,11 @@ async fn ask_guest(
     Ok(told)
 }
 
-fn bounded(told: Told, generation: &Generation) -> Result<Told, AdapterFailure> {
+pub(crate) fn result_fits(told: Told, max: usize) -> Result<Told, AdapterFailure> {
     let size = match &told {
         Told::Text(text) => text.len(),
         Told::Page(page) => page.records.len() + page.next.as_ref().map_or(0, String::len),
     };
-    let max = generation.profile.limits.result_max_bytes;
     if size > max {
         return Err(AdapterFailure::Failed(format!("it answered {size} bytes; at most {max}")));
     }

@@ -6,10 +6,16 @@ use serde::Deserialize;
 
 use crate::engine::{MEMORY_MAX, Size};
 
+/// Components that travel inside the program: a plugin's name, and its file. A plugin named so provides the adapter of
+/// that name.
+pub type BuiltIn = &'static [(&'static str, &'static [u8])];
+
 #[derive(Clone, Debug)]
 pub struct HostConfig {
     /// The watched folder of `.wasm` files.
     pub plugins: PathBuf,
+    /// What serves where the folder has nothing else for it.
+    pub built_in: BuiltIn,
     /// Where compiled plugins are cached; 0700.
     pub cache: PathBuf,
     /// By plugin name.
@@ -20,7 +26,7 @@ pub struct HostConfig {
     pub parked_bytes_max: usize,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PluginConfig {
     /// Connection name → what the plugin may do with it. Nothing is granted by default.

@@ -11,11 +11,12 @@ use tokio_util::sync::CancellationToken;
 use weir_connections::Connections;
 
 use crate::{
-    AdapterFailure, CallContext, Change, CollectionRef, HostConfig, Isolation, Page, Query, WriteFailure,
+    AdapterFailure, CallContext, Change, CollectionRef, HostConfig, Isolation, Page, PluginConfig, Query, WriteFailure,
     call::{self, Ask, Told},
     engine::Engines,
     guest::{Call, Purpose, Writes},
     load::Loader,
+    native::Natives,
     plugin::{Counters, Generation, Plugin},
     pool::{Key, Pool},
 };
@@ -28,6 +29,7 @@ const ARGUMENT_MAX_BYTES: usize = 1 << 20;
 pub struct Host {
     engines: &'static Engines,
     pool: Arc<Pool>,
+    natives: Arc<Natives>,
     pub(crate) served: Arc<Served>,
     pub(crate) loader: tokio::sync::Mutex<Loader>,
 }
@@ -42,9 +44,11 @@ pub(crate) struct Served {
 /// What loading one file did.
 #[derive(Clone, Debug)]
 pub struct LoadReport {
+    /// The file's name in the folder; of a built-in plugin, its own name.
     pub file: String,
+    pub built_in: bool,
     pub result: Result<PluginStatus, String>,
-    /// The file is gone; its adapters answer `unavailable`.
+    /// The file is gone; its adapters answer `unavailable` unless they are built in, which is then the next report.
     pub removed: bool,
     /// What an operator should know although the plugin loaded.
     pub notes: Vec<String>,
@@ -57,6 +61,8 @@ pub struct PluginStatus {
     /// sha256 of the file, hex.
     pub digest: String,
     pub adapters: Vec<String>,
+    /// It came with the program, not from the folder.
+    pub built_in: bool,
     pub generation: u64,
     /// Since the plugin was loaded, over its generations.
     pub calls: u64,
@@ -92,8 +98,10 @@ impl Host {
         let engines = Engines::shared()?;
         let pool = Arc::new(Pool::new(config.instances_max, config.parked_bytes_max));
         let served = Arc::<Served>::default();
-        let loader = Loader::new(config, connections, engines, Arc::clone(&pool), Arc::clone(&served))?;
-        Ok(Self { engines, pool, served, loader: tokio::sync::Mutex::new(loader) })
+        let natives = Arc::new(Natives::installed(&config));
+        let loader =
+            Loader::new(config, connections, engines, Arc::clone(&pool), Arc::clone(&natives), Arc::clone(&served))?;
+        Ok(Self { engines, pool, natives, served, loader: tokio::sync::Mutex::new(loader) })
     }
 
     /// Asked before a new build of a plugin goes live: it must still hold every collection in use.
@@ -101,7 +109,7 @@ impl Host {
         self.served.in_use.store(Some(Arc::new(in_use)));
     }
 
-    /// Loads every file of the folder once; used at start. Sources are not asked.
+    /// Loads every file of the folder once, and what is built in for the rest; used at start. Sources are not asked.
     pub async fn load_all(&self) -> Vec<LoadReport> {
         self.loader.lock().await.load_all().await
     }
@@ -124,11 +132,21 @@ impl Host {
         self.loader.lock().await.forget_refusals();
     }
 
+    /// Other settings and connections, from the next call on; what was loaded, swapped or refused by it is reported.
+    pub async fn reconfigure(
+        &self,
+        plugin: BTreeMap<String, PluginConfig>,
+        connections: Arc<Connections>,
+    ) -> Vec<LoadReport> {
+        self.loader.lock().await.reconfigure(plugin, connections).await
+    }
+
     pub fn plugins(&self) -> Vec<PluginStatus> {
         let by_adapter = self.served.by_adapter.load();
-        let by_file: BTreeMap<&str, &Arc<Plugin>> =
-            by_adapter.values().map(|plugin| (plugin.file.as_str(), plugin)).collect();
-        by_file.into_values().map(|plugin| plugin.status(&self.pool)).collect()
+        // One may provide several adapters; names are unique.
+        let statuses = by_adapter.values().map(|plugin| plugin.status(&self.pool));
+        let by_name: BTreeMap<String, PluginStatus> = statuses.map(|status| (status.name.clone(), status)).collect();
+        by_name.into_values().collect()
     }
 
     /// Instances that exist, and how many of them are parked.
@@ -144,6 +162,7 @@ impl Host {
             deadline: Instant::now() + DESCRIBE_MAX,
             cancel: CancellationToken::new(),
             progress: None,
+            ran_on: Arc::default(),
         };
         let ask = Ask::Describe { adapter, settings };
         match self.run(&context, adapter, Purpose::Read, ask, &Arc::default()).await? {
@@ -194,6 +213,9 @@ impl Host {
         if ask.size() > ARGUMENT_MAX_BYTES {
             return Err(AdapterFailure::Failed(format!("the arguments take more than {ARGUMENT_MAX_BYTES} bytes")));
         }
+        if let Some(native) = self.natives.get(adapter) {
+            return native.run(context, ask, writes).await;
+        }
         let plugin = self.served.by_adapter.load().get(adapter).cloned();
         let plugin = plugin.ok_or_else(|| AdapterFailure::Unavailable(adapter.to_owned()))?;
         let generation = plugin.generation.load_full();
@@ -214,6 +236,7 @@ impl Host {
         writes: &Arc<Writes>,
         counters: &Counters,
     ) -> Result<Told, AdapterFailure> {
+        let _ = context.ran_on.set(Arc::clone(&generation.digest));
         let _admitted = generation.admission.admit(&context.tenant).await?;
         let key = Key {
             generation: generation.id,

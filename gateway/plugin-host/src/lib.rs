@@ -1,11 +1,12 @@
 //! Loads and runs plugins. The only crate that names wasmtime.
 //!
 //! A plugin is a file; [`Host`] watches a folder of them, compiles each off the call path, tries it, and swaps it
-//! in whole. A call goes to the newest generation of the plugin that provides the collection's adapter.
+//! in whole. What is built in serves where the folder has no such file. A call goes to the newest generation of the plugin that provides the collection's adapter.
 
 pub mod adapter;
 pub mod config;
 pub mod host;
+pub mod native;
 
 mod admission;
 mod bindings;
@@ -21,5 +22,6 @@ mod pool;
 pub use adapter::{
     AdapterFailure, CallContext, Change, CollectionRef, Condition, GuestError, Page, Progress, Query, WriteFailure,
 };
-pub use config::{Grant, HostConfig, Isolation, PluginConfig};
+pub use config::{BuiltIn, Grant, HostConfig, Isolation, PluginConfig};
 pub use host::{Ends, Host, InUse, LoadReport, PluginStatus};
+pub use native::NativeAdapter;

@@ -1,6 +1,8 @@
-//! From a file in the plugins folder to a plugin that serves: all or nothing, and nothing changes on a failure.
+//! From a file in the plugins folder, or one inside the program, to a plugin that serves: all or nothing, and nothing
+//! changes on a failure.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashMap},
     path::Path,
     sync::{
@@ -23,15 +25,18 @@ use crate::{
     host::Served,
     imports,
     instance::Instance,
+    native::Natives,
     plugin::{About, Generation, Plugin},
     pool::Pool,
 };
 
+mod built_in;
 mod cache;
 mod component;
 mod folder;
 mod in_use;
 
+use built_in::Inside;
 use cache::Cache;
 use component::Prepared;
 use folder::{Seen, Stamp};
@@ -47,12 +52,14 @@ pub(crate) struct Loader {
     connections: Arc<Connections>,
     engines: &'static Engines,
     pool: Arc<Pool>,
+    natives: Arc<Natives>,
     served: Arc<Served>,
     cache: Arc<Cache>,
     small: Arc<Linker<Guest>>,
     large: Arc<Linker<Guest>>,
     host_turn: Arc<Semaphore>,
     files: BTreeMap<String, File>,
+    built_in: Vec<Inside>,
 }
 
 /// What is known of one file of the folder.
@@ -63,6 +70,8 @@ struct File {
     /// What was last loaded or refused.
     settled: Option<Stamp>,
     refused: bool,
+    /// It was loaded or refused at some time, and whoever was told should hear of its end.
+    reported: bool,
     /// Looks in a row that did not find the file.
     missed: u32,
     plugin: Option<Arc<Plugin>>,
@@ -82,6 +91,7 @@ impl Loader {
         connections: Arc<Connections>,
         engines: &'static Engines,
         pool: Arc<Pool>,
+        natives: Arc<Natives>,
         served: Arc<Served>,
     ) -> anyhow::Result<Self> {
         let cache = Arc::new(Cache::open(&config.cache, engines.get(Size::Small)));
@@ -94,11 +104,31 @@ impl Loader {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let host_turn = Arc::new(Semaphore::new(cores.saturating_sub(1).max(1)));
         let files = BTreeMap::new();
-        Ok(Self { config, connections, engines, pool, served, cache, small, large, host_turn, files })
+        let built_in = config.built_in.iter().map(|(name, component)| Inside::new(name, component)).collect();
+        Ok(Self {
+            config,
+            connections,
+            engines,
+            pool,
+            natives,
+            served,
+            cache,
+            small,
+            large,
+            host_turn,
+            files,
+            built_in,
+        })
     }
 
-    /// Every file there is now, in the order of their names.
+    /// Every file there is now, in the order of their names; then what is built in and no file stands for.
     pub(crate) async fn load_all(&mut self) -> Vec<LoadReport> {
+        let mut reports = self.load_files().await;
+        reports.extend(self.fall_back(&[]).await);
+        reports
+    }
+
+    async fn load_files(&mut self) -> Vec<LoadReport> {
         let seen = match folder::look(&self.config.plugins) {
             Ok(seen) => seen,
             Err(reason) => return vec![report(String::new(), Err(reason))],
@@ -129,7 +159,7 @@ impl Loader {
     pub(crate) async fn look(&mut self) -> Vec<LoadReport> {
         // A folder that cannot be read now says nothing about the plugins.
         let Ok(seen) = folder::look(&self.config.plugins) else { return Vec::new() };
-        let mut reports = self.unload_missing(&seen);
+        let mut reports = self.unload_missing(&seen).await;
         for (name, seen) in seen {
             let file = self.files.entry(name.clone()).or_default();
             file.missed = 0;
@@ -147,6 +177,8 @@ impl Loader {
                 }
             }
         }
+        // A file may have given up an adapter that is built in too.
+        reports.extend(self.fall_back(&[]).await);
         reports
     }
 
@@ -155,6 +187,68 @@ impl Loader {
             file.settled = None;
             file.refused = false;
         }
+        for inside in &mut self.built_in {
+            inside.refused = false;
+        }
+    }
+
+    /// Other settings and connections for every plugin. Calls in flight end under those they began with; a plugin that
+    /// its pin no longer allows stops, unless the folder holds a file that it does allow.
+    pub(crate) async fn reconfigure(
+        &mut self,
+        plugin: BTreeMap<String, PluginConfig>,
+        connections: Arc<Connections>,
+    ) -> Vec<LoadReport> {
+        self.config.plugin = plugin;
+        self.connections = connections;
+        self.forget_refusals();
+        let mut reports = self.look().await;
+        let loaded: Vec<_> = self.plugins().cloned().collect();
+        for plugin in loaded {
+            let now = plugin.generation.load_full();
+            if Arc::ptr_eq(&now.profile.connections, &self.connections) {
+                continue; // loaded by the look
+            }
+            let config = self.config.plugin.get(&now.about.name).cloned().unwrap_or_default();
+            if let Err(reason) = check_pin(&now.about.name, &config, &now.digest) {
+                let built_in = plugin.built_in.load(Ordering::Relaxed);
+                reports.push(LoadReport { built_in, ..report(self.place_of(&plugin), Err(reason)) });
+                self.stop(&plugin);
+                continue;
+            }
+            let prepared = Prepared {
+                digest: now.digest.to_string(),
+                size: now.size,
+                code: Arc::clone(&now.code),
+                notes: Vec::new(),
+            };
+            let generation = self.generation(Some(&plugin), now.about.clone(), &config, prepared);
+            self.swap(Some(plugin), generation);
+        }
+        reports.extend(self.fall_back(&[]).await);
+        reports
+    }
+
+    /// Its file, or the name of what is built in.
+    fn place_of(&self, plugin: &Arc<Plugin>) -> String {
+        let of_file = |file: &File| file.plugin.as_ref().is_some_and(|served| Arc::ptr_eq(served, plugin));
+        let file = self.files.iter().find(|(_, file)| of_file(file)).map(|(name, _)| name.clone());
+        file.unwrap_or_else(|| plugin.generation.load().about.name.clone())
+    }
+
+    /// Its adapters answer `unavailable`, until something else provides them.
+    fn stop(&mut self, plugin: &Arc<Plugin>) {
+        let is_it = |slot: &Option<Arc<Plugin>>| slot.as_ref().is_some_and(|served| Arc::ptr_eq(served, plugin));
+        for file in self.files.values_mut().filter(|file| is_it(&file.plugin)) {
+            file.plugin = None;
+            file.refused = true;
+        }
+        for inside in self.built_in.iter_mut().filter(|inside| is_it(&inside.plugin)) {
+            inside.plugin = None;
+            inside.refused = true;
+        }
+        self.publish();
+        self.retire(&plugin.generation.load());
     }
 
     async fn settle(&mut self, name: &str, stamp: Stamp, occasion: Occasion) -> Option<LoadReport> {
@@ -163,6 +257,7 @@ impl Loader {
         let file = self.files.entry(name.to_owned()).or_default();
         file.settled = Some(stamp);
         file.refused = loaded.is_err();
+        file.reported = true;
         match loaded {
             Ok(None) => None,
             Ok(Some((plugin, notes))) => {
@@ -179,6 +274,7 @@ impl Loader {
         file.settled = Some(stamp);
         // Nothing that the same file could be tried again for.
         file.refused = false;
+        file.reported = true;
         Some(report(name.to_owned(), Err(reason)))
     }
 
@@ -189,9 +285,17 @@ impl Loader {
         stamp: Stamp,
         occasion: Occasion,
     ) -> Result<Option<(Arc<Plugin>, Vec<String>)>, String> {
-        let prepared = self.prepare(name, stamp).await?;
-        let current = self.files.get(name).and_then(|file| file.plugin.clone());
-        if current.as_ref().is_some_and(|current| current.generation.load().digest == prepared.digest) {
+        let path = self.config.plugins.join(name);
+        let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
+        let prepared = self.prepare(stem, move || folder::read(&path, stamp).map(Cow::Owned)).await?;
+        let own = self.files.get(name).and_then(|file| file.plugin.clone());
+        if own.as_ref().is_some_and(|own| own.generation.load().digest[..] == prepared.digest[..]) {
+            return Ok(None);
+        }
+        if own.is_none()
+            && let Some(same) = self.take_built_in(&prepared.digest)
+        {
+            self.files.entry(name.to_owned()).or_default().plugin = Some(same);
             return Ok(None);
         }
         let about = self.ask_about(&prepared).await?;
@@ -199,28 +303,34 @@ impl Loader {
         check_pin(&about.name, &config, &prepared.digest)?;
         self.check_names(name, &about)?;
         let notes = prepared.notes.clone();
+        let current = own.or_else(|| self.built_in_named(&about.name));
         let generation = self.generation(current.as_deref(), about, &config, prepared);
         if let (Occasion::Running, Some(in_use)) = (occasion, self.served.in_use.load_full()) {
             let old = current.as_ref().map(|plugin| plugin.generation.load_full());
             in_use::check(&generation, old.as_deref(), &in_use, self.engines).await?;
         }
-        Ok(Some((self.serve(name, current, generation), notes)))
+        let plugin = self.swap(current, generation);
+        plugin.built_in.store(false, Ordering::Relaxed);
+        self.displace(&plugin);
+        self.files.entry(name.to_owned()).or_default().plugin = Some(Arc::clone(&plugin));
+        self.publish();
+        Ok(Some((plugin, notes)))
     }
 
-    /// Reads, hashes, compiles and links, on a thread of its own.
-    async fn prepare(&self, name: &str, stamp: Stamp) -> Result<Prepared, String> {
-        let path = self.config.plugins.join(name);
-        let pin = Path::new(name)
-            .file_stem()
-            .and_then(|stem| stem.to_str())
-            .and_then(|stem| Some((stem.to_owned(), self.config.plugin.get(stem)?.clone())));
+    /// Reads, hashes, compiles and links, on a thread of its own. `name`: what its file calls it.
+    async fn prepare(
+        &self,
+        name: String,
+        read: impl FnOnce() -> Result<Cow<'static, [u8]>, String> + Send + 'static,
+    ) -> Result<Prepared, String> {
+        let pin = self.config.plugin.get(&name).cloned();
         let cache = Arc::clone(&self.cache);
         let engines = self.engines;
         let (small, large) = (Arc::clone(&self.small), Arc::clone(&self.large));
         tokio::task::spawn_blocking(move || {
-            let bytes = folder::read(&path, stamp)?;
+            let bytes = read()?;
             let digest = component::digest(&bytes);
-            if let Some((name, config)) = pin {
+            if let Some(config) = pin {
                 // Asked again by the plugin's own name; here a stranger is not even compiled.
                 check_pin(&name, &config, &digest)?;
             }
@@ -267,7 +377,7 @@ impl Loader {
         Generation {
             id: IDS.fetch_add(1, Ordering::Relaxed),
             number: current.map_or(1, |plugin| plugin.generation.load().number + 1),
-            digest,
+            digest: digest.into(),
             about,
             size,
             profile,
@@ -290,8 +400,11 @@ impl Loader {
 
     /// The first file with a name keeps it: a later one cannot take over its grants or its adapters.
     fn check_names(&self, name: &str, about: &About) -> Result<(), String> {
+        if let Some(adapter) = about.adapters.iter().find(|adapter| self.natives.get(&adapter.name).is_some()) {
+            return Err(format!("the adapter `{}` is part of this program, which keeps it", adapter.name));
+        }
         for (file, plugin) in self.files.iter().filter(|(file, _)| *file != name) {
-            let Some(plugin) = &file_plugin(plugin) else { continue };
+            let Some(plugin) = &plugin.plugin else { continue };
             let other = plugin.generation.load();
             if let Some(adapter) = about.adapters.iter().find(|adapter| other.provides(&adapter.name)) {
                 return Err(format!("the adapter `{}` is already provided by `{file}`, which stays", adapter.name));
@@ -304,22 +417,15 @@ impl Loader {
     }
 
     /// The swap. Calls in flight finish on the generation they began with.
-    fn serve(&mut self, name: &str, current: Option<Arc<Plugin>>, generation: Generation) -> Arc<Plugin> {
-        let plugin = match current {
-            Some(plugin) => {
-                let old = plugin.generation.swap(Arc::new(generation));
-                plugin.counters.swaps.fetch_add(1, Ordering::Relaxed);
-                self.retire(&old);
-                plugin
-            }
-            None => Arc::new(Plugin::new(name.to_owned(), generation)),
-        };
-        self.files.entry(name.to_owned()).or_default().plugin = Some(Arc::clone(&plugin));
-        self.publish();
+    fn swap(&self, current: Option<Arc<Plugin>>, generation: Generation) -> Arc<Plugin> {
+        let Some(plugin) = current else { return Arc::new(Plugin::new(generation)) };
+        let old = plugin.generation.swap(Arc::new(generation));
+        plugin.counters.swaps.fetch_add(1, Ordering::Relaxed);
+        self.retire(&old);
         plugin
     }
 
-    fn unload_missing(&mut self, seen: &BTreeMap<String, Seen>) -> Vec<LoadReport> {
+    async fn unload_missing(&mut self, seen: &BTreeMap<String, Seen>) -> Vec<LoadReport> {
         let mut gone = Vec::new();
         for (name, file) in &mut self.files {
             // One look may fall between a remove and the copy that follows it.
@@ -332,13 +438,27 @@ impl Loader {
             }
         }
         let mut reports = Vec::new();
+        let mut leaving = Vec::new();
         for name in gone {
-            let Some(plugin) = self.files.remove(&name).and_then(|file| file.plugin) else { continue };
-            self.publish();
-            self.retire(&plugin.generation.load());
+            let Some(File { plugin, reported, .. }) = self.files.remove(&name) else { continue };
+            let Some(plugin) = plugin else {
+                if reported {
+                    reports.push(LoadReport { removed: true, ..report(name, Err("it had been refused".into())) });
+                }
+                continue;
+            };
             reports.push(LoadReport { removed: true, ..report(name, Ok(plugin.status(&self.pool))) });
-            // It may have been in the way of another file.
-            self.forget_refusals();
+            leaving.push(plugin);
+        }
+        if leaving.is_empty() {
+            return reports;
+        }
+        // They were in the way of other files, perhaps; and they serve until what is built in does.
+        self.forget_refusals();
+        reports.extend(self.fall_back(&leaving).await);
+        self.publish();
+        for plugin in leaving.iter().filter(|plugin| !self.is_served(plugin)) {
+            self.retire(&plugin.generation.load());
         }
         reports
     }
@@ -350,17 +470,22 @@ impl Loader {
 
     fn publish(&self) {
         let mut by_adapter = HashMap::new();
-        for plugin in self.files.values().filter_map(file_plugin) {
+        for plugin in self.plugins() {
             for adapter in &plugin.generation.load().about.adapters {
-                by_adapter.insert(adapter.name.clone(), Arc::clone(&plugin));
+                by_adapter.insert(adapter.name.clone(), Arc::clone(plugin));
             }
         }
         self.served.by_adapter.store(Arc::new(by_adapter));
     }
-}
 
-fn file_plugin(file: &File) -> Option<Arc<Plugin>> {
-    file.plugin.clone()
+    fn plugins(&self) -> impl Iterator<Item = &Arc<Plugin>> {
+        let files = self.files.values().filter_map(|file| file.plugin.as_ref());
+        files.chain(self.built_in.iter().filter_map(|inside| inside.plugin.as_ref()))
+    }
+
+    fn is_served(&self, plugin: &Arc<Plugin>) -> bool {
+        self.plugins().any(|served| Arc::ptr_eq(served, plugin))
+    }
 }
 
 fn check_pin(name: &str, config: &PluginConfig, digest: &str) -> Result<(), String> {
@@ -374,5 +499,5 @@ fn check_pin(name: &str, config: &PluginConfig, digest: &str) -> Result<(), Stri
 }
 
 fn report(file: String, result: Result<crate::PluginStatus, String>) -> LoadReport {
-    LoadReport { file, result, removed: false, notes: Vec::new() }
+    LoadReport { file, built_in: false, result, removed: false, notes: Vec::new() }
 }

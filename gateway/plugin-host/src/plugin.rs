@@ -1,4 +1,4 @@
-//! A loaded plugin: one file, what it says of itself, and the generation that serves now.
+//! A loaded plugin: where it came from, what it says of itself, and the generation that serves now.
 
 use std::{
     sync::{
@@ -25,9 +25,10 @@ pub(crate) mod about_text;
 
 pub(crate) use about_text::About;
 
-/// The slot of one file. Its generation is swapped whole; calls in flight keep the one they began with.
+/// One plugin over its builds. Its generation is swapped whole; calls in flight keep the one they began with.
 pub(crate) struct Plugin {
-    pub(crate) file: String,
+    /// What serves came with the program, not from the folder.
+    pub(crate) built_in: AtomicBool,
     pub(crate) generation: ArcSwap<Generation>,
     pub(crate) counters: Counters,
 }
@@ -36,14 +37,14 @@ pub(crate) struct Plugin {
 pub(crate) struct Generation {
     /// Unique in this process.
     pub(crate) id: u64,
-    /// Counted per file, for people.
+    /// Counted per plugin, for people.
     pub(crate) number: u64,
-    pub(crate) digest: String,
+    pub(crate) digest: Arc<str>,
     pub(crate) about: About,
     pub(crate) size: Size,
     pub(crate) profile: Arc<Profile>,
     pub(crate) admission: Arc<Admission>,
-    pub(crate) code: Code,
+    pub(crate) code: Arc<Code>,
     /// Another generation serves now: instances of this one are not kept.
     pub(crate) retired: AtomicBool,
 }
@@ -69,14 +70,19 @@ pub(crate) struct Counters {
 }
 
 impl Plugin {
-    pub(crate) fn new(file: String, generation: Generation) -> Self {
-        Self { file, generation: ArcSwap::from_pointee(generation), counters: Counters::default() }
+    pub(crate) fn new(generation: Generation) -> Self {
+        Self {
+            built_in: AtomicBool::new(false),
+            generation: ArcSwap::from_pointee(generation),
+            counters: Counters::default(),
+        }
     }
 
     pub(crate) fn status(&self, pool: &Pool) -> PluginStatus {
         let generation = self.generation.load();
         let mut status = generation.status();
         let counters = &self.counters;
+        status.built_in = self.built_in.load(Ordering::Relaxed);
         status.calls = counters.calls.load(Ordering::Relaxed);
         status.ends = counters.ends();
         status.failures = status.ends.failed + status.ends.memory + status.ends.timeout;
@@ -128,8 +134,9 @@ impl Generation {
         PluginStatus {
             name: self.about.name.clone(),
             version: self.about.version.clone(),
-            digest: self.digest.clone(),
+            digest: self.digest.to_string(),
             adapters: self.about.adapters.iter().map(|adapter| adapter.name.clone()).collect(),
+            built_in: false,
             generation: self.number,
             calls: 0,
             failures: 0,

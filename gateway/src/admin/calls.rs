@@ -1,6 +1,6 @@
 //! Trying a call: as any agent, with what was checked and what came back.
 
-use std::time::Instant;
+use std::{collections::BTreeMap, time::Instant};
 
 use axum::{Json, extract::State as Shared};
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use super::{Answer, Ask, Refusal, problem::Body, staff::Staff};
 use crate::{
     call::{self, CallOutcome, CallRequest},
     registry::gate::Role,
+    telemetry::metrics::STAGES,
 };
 
 #[derive(Deserialize, ToSchema)]
@@ -37,6 +38,8 @@ pub(super) struct Tried {
     ran: bool,
     /// Milliseconds, all stages.
     ms: f64,
+    /// Of them, by stage, as far as it came: `lookup`, `arguments`, `intent`, `adapter`, `output`, `record`.
+    stages_ms: BTreeMap<&'static str, f64>,
     is_error: bool,
     text: String,
     /// As a client gets it under `structuredContent`; of a dry run that is valid, `{"valid": true}`.
@@ -89,6 +92,11 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
         agent: trial.agent,
         ran: !trial.dry_run,
         ms: started.elapsed().as_secs_f64() * 1000.0,
+        stages_ms: STAGES
+            .into_iter()
+            .zip(result.stages)
+            .filter_map(|(stage, took)| Some((stage, took?.as_secs_f64() * 1000.0)))
+            .collect(),
         is_error: result.is_error,
         text: result.text,
         structured_content: serde_json::from_str(&result.structured).unwrap_or_default(),

@@ -10,13 +10,16 @@ use weir_contracts::{Contract, compiled_document, diff::diff, form};
 use weir_state::{DraftRow, VersionRow};
 
 use super::{
-    Answer, Ask, Refusal,
+    Admin, Answer, Ask, Refusal,
     problem::{Asked, At, Body},
     staff::Staff,
 };
-use crate::registry::{
-    Uncompiled,
-    gate::{Approval, Held, Origin, Role, Submission, Verdict},
+use crate::{
+    impact::{Impact, impact},
+    registry::{
+        Uncompiled,
+        gate::{Approval, Held, Origin, Role, Submission, Verdict},
+    },
 };
 
 const DRAFTS_MAX: u32 = 200;
@@ -90,6 +93,8 @@ pub(super) struct DraftView {
     /// The difference: `{class, breaking, fingerprint, items}`.
     #[schema(value_type = Object)]
     report: Value,
+    /// Which agents' calls of the past it would have refused; null where no calls are kept, and in lists.
+    impact: Option<Impact>,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -118,6 +123,8 @@ pub(super) struct Submitted {
     /// The difference: `{class, breaking, fingerprint, items}`.
     #[schema(value_type = Option<Object>)]
     report: Option<Value>,
+    /// Which agents' calls of the past it would refuse; null where no calls are kept.
+    impact: Option<Impact>,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -218,24 +225,38 @@ pub(super) async fn submit(
             let (version, report) = (Some(version.to_string()), diff.as_ref().map(value));
             (StatusCode::OK, Json(Submitted { verdict: "published", version, report, ..Submitted::of(name) }))
         }
-        Verdict::Held(held) => (StatusCode::ACCEPTED, Json(Submitted::held(held))),
+        Verdict::Held(held) => (StatusCode::ACCEPTED, Json(Submitted::held(&admin, held).await?)),
     })
 }
 
 impl Submitted {
     fn of(contract: String) -> Self {
-        Self { contract, verdict: "", version: None, draft: None, needs: None, fingerprint: None, report: None }
+        Self {
+            contract,
+            verdict: "",
+            version: None,
+            draft: None,
+            needs: None,
+            fingerprint: None,
+            report: None,
+            impact: None,
+        }
     }
 
-    fn held(held: Held) -> Self {
-        Self {
+    async fn held(admin: &Admin, held: Held) -> Answer<Self> {
+        let impact = match admin.state.draft(&held.draft).await? {
+            Some(draft) => of_draft(admin, &draft).await?,
+            None => None,
+        };
+        Ok(Self {
+            impact,
             verdict: "held",
             draft: Some(held.draft),
             needs: Some(held.needs),
             fingerprint: Some(held.fingerprint),
             report: held.diff.as_ref().map(value),
             ..Self::of(held.contract)
-        }
+        })
     }
 }
 
@@ -281,7 +302,8 @@ pub(super) async fn version(
     Ok(Json(VersionDetail { view: VersionView::from(&row), document, source: row.source }))
 }
 
-/// The difference between two versions. Role: viewer.
+/// The difference between two versions, and, where calls are kept, which of them the second would have refused
+/// (`impact`). Role: viewer.
 #[utoipa::path(get, path = "/v1/contracts/{name}/diff",
     params(("name" = String, Path, description = "the contract's name"), Between),
     responses((status = 200, body = Object), (status = 400, body = Refusal), (status = 401, body = Refusal),
@@ -302,7 +324,11 @@ pub(super) async fn compare(
         read(&row)
     };
     let (from, to) = (find(between.from).await?, find(between.to).await?);
-    Ok(Json(value(&diff(&from, &to))))
+    let mut report = value(&diff(&from, &to));
+    if let Some(impact) = impact(&admin.gateway, &admin.state, &name, Some(&to)).await? {
+        report["impact"] = value(&impact);
+    }
+    Ok(Json(report))
 }
 
 /// Makes an earlier version live again; the fingerprint is that of the difference from live to it. Role: editor, and
@@ -340,7 +366,7 @@ pub(super) async fn retire(
     gate.refresh().await?;
     let origin = gate.live().get(&name).ok_or_else(|| Refusal::not_found("live contract"))?.origin;
     let held = gate.ask_to_retire(&name, origin, &staff.by()).await?;
-    Ok((StatusCode::ACCEPTED, Json(Submitted::held(held))))
+    Ok((StatusCode::ACCEPTED, Json(Submitted::held(&admin, held).await?)))
 }
 
 /// Drafts, newest first. Role: viewer.
@@ -359,7 +385,8 @@ pub(super) async fn drafts(Shared(admin): Ask, staff: Staff, Asked(of): Asked<Of
 pub(super) async fn draft(Shared(admin): Ask, staff: Staff, At(id): At<String>) -> Answer<Json<DraftView>> {
     staff.needs(Role::Viewer)?;
     let draft = admin.state.draft(&id).await?.ok_or_else(|| Refusal::not_found("draft"))?;
-    Ok(Json(draft.into()))
+    let impact = of_draft(&admin, &draft).await?;
+    Ok(Json(DraftView { impact, ..draft.into() }))
 }
 
 /// Publishes a draft exactly as it was reported. Role: editor, and operator where it breaks.
@@ -408,6 +435,7 @@ impl From<DraftRow> for DraftView {
         Self {
             needs: (row.status == "pending").then(|| Role::for_class(&row.class)),
             report: serde_json::from_str(&row.report).unwrap_or_default(),
+            impact: None,
             id: row.id,
             contract: row.contract,
             base: row.base,
@@ -423,9 +451,18 @@ impl From<DraftRow> for DraftView {
     }
 }
 
+/// Of a draft that waits.
+async fn of_draft(admin: &Admin, draft: &DraftRow) -> Answer<Option<Impact>> {
+    let new = draft.artifact.as_deref().map(contract).transpose()?;
+    Ok(impact(&admin.gateway, &admin.state, &draft.contract, new.as_ref()).await?)
+}
+
 fn read(row: &VersionRow) -> Result<Contract, Refusal> {
-    let artifact = serde_json::from_str(&row.artifact).ok().and_then(|value| Contract::from_artifact(&value).ok());
-    artifact.ok_or_else(|| Refusal::unavailable("the stored version cannot be read"))
+    contract(&row.artifact)
+}
+
+fn contract(artifact: &str) -> Result<Contract, Refusal> {
+    Contract::from_own_artifact(artifact).map_err(|_| Refusal::unavailable("the stored version cannot be read"))
 }
 
 fn tools(contract: &Contract) -> Vec<String> {

@@ -34,6 +34,8 @@ pub(super) struct PluginView {
     digest: String,
     /// What its collections name under `adapter:`.
     adapters: Vec<String>,
+    /// `built-in`: it came with the gateway; `folder`: from a file of the plugins folder.
+    origin: &'static str,
     /// Moves with every new build that went live.
     generation: u64,
     calls: u64,
@@ -94,7 +96,7 @@ pub(super) async fn upload(
     replace(&path, &bytes).map_err(unwritten)?;
     let file = format!("{name}.wasm");
     loop {
-        if let Some(view) = views(&admin).into_iter().find(|view| view.digest == digest) {
+        if let Some(view) = views(&admin).into_iter().find(|view| view.digest == digest && view.origin == "folder") {
             return Ok(Json(view));
         }
         if let Some(reason) = admin.gateway.plugin_files().refusal(&file, started) {
@@ -111,15 +113,21 @@ pub(super) async fn upload(
     }
 }
 
-/// Takes a plugin away: its tools answer `unavailable`. Role: operator.
+/// Takes a plugin's file away: what is built in serves instead, or its tools answer `unavailable`. Role: operator.
 #[utoipa::path(delete, path = "/v1/plugins/{name}",
     params(("name" = String, Path, description = "the file's name without `.wasm`")),
     responses((status = 204), (status = 400, body = Refusal), (status = 401, body = Refusal),
-        (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 503, body = Refusal)))]
+        (status = 403, body = Refusal), (status = 404, body = Refusal),
+        (status = 409, body = Refusal, description = "it is built in: there is no file to take away"),
+        (status = 503, body = Refusal)))]
 pub(super) async fn remove(Shared(admin): Ask, staff: Staff, At(name): At<String>) -> Answer<StatusCode> {
     staff.needs(Role::Operator)?;
     let path = path(&admin, &name)?;
     if !path.exists() {
+        if views(&admin).iter().any(|view| view.name == name && view.origin == "built-in") {
+            let message = format!("`{name}` is built into this gateway: there is no file to take away");
+            return Err(Refusal::new(StatusCode::CONFLICT, message));
+        }
         return Err(Refusal::not_found("plugin"));
     }
     admin.gateway.audit().admin(AdminAct::PluginRemove, &name, None, &staff.by(), None)?;
@@ -138,7 +146,8 @@ pub(super) async fn reload(Shared(admin): Ask, staff: Staff) -> Answer<StatusCod
 
 fn views(admin: &Admin) -> Vec<PluginView> {
     let granted = |plugin: &str| {
-        let settings = admin.gateway.config().plugins.get(plugin);
+        let config = admin.gateway.config();
+        let settings = config.plugins.get(plugin);
         let grants = settings.into_iter().flat_map(|settings| &settings.grants);
         grants.map(|(connection, grant)| (connection.clone(), format!("{grant:?}").to_lowercase())).collect()
     };
@@ -148,6 +157,7 @@ fn views(admin: &Admin) -> Vec<PluginView> {
         version: status.version,
         digest: status.digest,
         adapters: status.adapters,
+        origin: if status.built_in { "built-in" } else { "folder" },
         generation: status.generation,
         calls: status.calls,
         failures: status.failures,

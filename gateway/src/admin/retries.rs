@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::{
     body::{Body, Bytes},
-    extract::{Request, State as Shared},
+    extract::{FromRequestParts as _, Request, State as Shared},
     http::{HeaderValue, Method, StatusCode, header},
     middleware::Next,
     response::{IntoResponse as _, Response},
@@ -24,19 +24,15 @@ const BODY_MAX_BYTES: usize = 2 << 20;
 /// What these answer is shown once and kept nowhere.
 const SECRET: [&str; 2] = ["/v1/keys", "/v1/admins"];
 
-pub(super) async fn answer(
-    Shared(admin): Shared<Arc<Admin>>,
-    staff: Result<Staff, Refusal>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let key = request.headers().get(HEADER).cloned();
-    match (key, staff) {
-        // A request without a key, or from nobody: the route answers.
-        (Some(key), Ok(staff)) if *request.method() == Method::POST => {
-            once(&admin, &staff, &key, request, next).await.unwrap_or_else(Refusal::into_response)
-        }
-        _ => next.run(request).await,
+pub(super) async fn answer(Shared(admin): Shared<Arc<Admin>>, request: Request, next: Next) -> Response {
+    let key = request.headers().get(HEADER).filter(|_| *request.method() == Method::POST).cloned();
+    let Some(key) = key else { return next.run(request).await };
+    let (mut head, body) = request.into_parts();
+    match Staff::from_request_parts(&mut head, &admin).await {
+        Ok(staff) => once(&admin, &staff, &key, Request::from_parts(head, body), next)
+            .await
+            .unwrap_or_else(Refusal::into_response),
+        Err(refusal) => refusal.into_response(),
     }
 }
 

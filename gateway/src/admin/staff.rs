@@ -13,6 +13,7 @@ use super::{Admin, Refusal};
 use crate::{
     identity::{Credential, admin_matches},
     registry::gate::Role,
+    transport::http::connections,
 };
 
 /// Known, whatever the role; each handler says which it needs.
@@ -44,11 +45,13 @@ impl FromRequestParts<Arc<Admin>> for Staff {
     async fn from_request_parts(parts: &mut Parts, admin: &Arc<Admin>) -> Result<Self, Refusal> {
         let values = parts.headers.get_all(AUTHORIZATION).iter().map(|value| value.as_bytes());
         let place = parts.uri.path().to_owned();
+        let credential = Credential::of_header(values);
         let refused = |detail: &str| {
-            admin.gateway.audit().refused(RefusedWhat::Identity, &place, None, "admin key");
+            let address = connections::peer().map(|peer| peer.ip());
+            admin.gateway.audit().refused(RefusedWhat::Identity, &place, credential.id(), address, "admin key");
             Refusal::new(StatusCode::UNAUTHORIZED, detail)
         };
-        let text = match Credential::of_header(values) {
+        let text = match credential {
             Credential::Key(text) => text,
             Credential::None => {
                 return Err(refused("an admin key is needed: send `Authorization: Bearer weiradm_…`"));
@@ -60,9 +63,10 @@ impl FromRequestParts<Arc<Admin>> for Staff {
             let row = rows.iter().find(|row| row.id == id && row.revoked_ms.is_none())?;
             row.secret_hash.as_slice().try_into().ok()
         };
-        let id = admin_matches(text, find).ok_or_else(|| refused("the admin key is not valid"))?;
-        let row = rows.into_iter().find(|row| row.id == id).ok_or_else(|| refused("the admin key is not valid"))?;
-        let role = Role::from_word(&row.role).ok_or_else(|| refused("the admin key is not valid"))?;
-        Ok(Self { id, name: row.name, role })
+        let holder = admin_matches(text, find).and_then(|id| {
+            let row = rows.iter().find(|row| row.id == id)?;
+            Some(Self { role: Role::from_word(&row.role)?, name: row.name.clone(), id })
+        });
+        holder.ok_or_else(|| refused("the admin key is not valid"))
     }
 }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use weir_contracts::{
     Verb,
     contract::{Binding, Destination},
+    impact::Profile,
     validate::InvalidArguments,
 };
 use weir_plugin_host::{Change, Condition, Query};
@@ -22,6 +23,8 @@ pub(super) struct Input {
     pub bound: Option<Bound>,
     /// What the contract lists to be recorded in clear.
     pub clear: Map<String, Value>,
+    /// What they looked like, where that is kept.
+    pub profile: Option<Profile>,
 }
 
 pub(super) enum Ask {
@@ -34,11 +37,16 @@ pub(super) fn bind(
     caller: &Caller,
     tool: &CatalogueTool,
     arguments: Option<&str>,
+    keep_profile: bool,
 ) -> Result<Input, CallError> {
-    let mut arguments = tool.arguments().validate(arguments.unwrap_or("{}")).map_err(CallError::invalid)?;
     let (Some(binding), Some(verb)) = (&tool.tool.binding, tool.tool.verb) else {
         return Err(CallError::new(Code::Internal, "This tool is not bound to a collection."));
     };
+    let Some(validator) = tool.arguments() else {
+        return Err(CallError::new(Code::Internal, "The arguments of this tool cannot be checked."));
+    };
+    let mut arguments = validator.validate(arguments.unwrap_or("{}")).map_err(CallError::invalid)?;
+    let profile = keep_profile.then(|| tool.profiler().profile(&arguments));
     let in_clear = |field: &String| Some((field.clone(), arguments.get(field)?.clone()));
     let clear = tool.tool.audit_clear.iter().filter_map(in_clear).collect();
     binding.inject_defaults(&mut arguments);
@@ -50,12 +58,12 @@ pub(super) fn bind(
         Verb::Delete => Input::of(write("delete", caller, binding, &arguments)),
         Verb::Call => Input::of(write("call", caller, binding, &arguments)),
     };
-    Ok(Input { clear, ..input })
+    Ok(Input { clear, profile, ..input })
 }
 
 impl Input {
     fn of(ask: Ask) -> Self {
-        Self { ask, bound: None, clear: Map::new() }
+        Self { ask, bound: None, clear: Map::new(), profile: None }
     }
 }
 

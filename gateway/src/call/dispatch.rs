@@ -38,6 +38,7 @@ pub(super) async fn run(
         deadline: Instant::now() + request.timeout.map_or(timeout, |shorter| shorter.min(timeout)),
         cancel: request.cancel.clone(),
         progress: request.progress.clone(),
+        ran_on: record.ran_on().clone(),
     };
     match &input.ask {
         Ask::Read(query) => {

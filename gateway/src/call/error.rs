@@ -239,7 +239,13 @@ impl CallError {
             object.insert("outcome".into(), json!(outcome.label()));
         }
         let structured = Value::Object(object).to_string();
-        ToolResult::new(self.message.into_owned(), structured, true)
+        // Older clients, and some models, see the text alone.
+        let text = match self.retry_after_ms {
+            None => self.message.into_owned(),
+            Some(wait @ ..1000) => format!("{} Try again in {wait} ms.", self.message),
+            Some(wait) => format!("{} Try again in {} s.", self.message, wait.div_ceil(1000)),
+        };
+        ToolResult::new(text, structured, true)
     }
 }
 

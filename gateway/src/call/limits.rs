@@ -9,19 +9,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use arc_swap::ArcSwapOption;
 use dashmap::DashMap;
 use governor::{
     DefaultDirectRateLimiter, Quota,
     clock::{Clock as _, DefaultClock},
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use weir_contracts::form;
 
 use super::{CallError, Code};
-use crate::{
-    catalogue::CatalogueTool,
-    identity::{Caller, KeyLimits},
-};
+use crate::{catalogue::CatalogueTool, identity::Caller};
 
 /// What a semaphore holds on every platform.
 const MOST: u32 = 1 << 28;
@@ -51,7 +48,7 @@ pub type Rate = (u32, u32);
 /// The buckets of all agents: one over everything an agent does, one for each of its tools that has a rate.
 pub struct Buckets {
     /// `[limits] agent_rate`.
-    agent_rate: Option<Rate>,
+    agent_rate: ArcSwapOption<Rate>,
     agents: DashMap<Arc<str>, Arc<Bucket>>,
     tools: DashMap<(Arc<str>, Arc<str>), Arc<Bucket>>,
     of_agents: Decisions,
@@ -118,7 +115,7 @@ impl Decisions {
 impl Buckets {
     pub fn new(agent_rate: Option<Rate>) -> Self {
         Self {
-            agent_rate,
+            agent_rate: ArcSwapOption::from_pointee(agent_rate),
             agents: DashMap::new(),
             tools: DashMap::new(),
             of_agents: Decisions::default(),
@@ -126,6 +123,11 @@ impl Buckets {
             clock: DefaultClock::default(),
             started: Instant::now(),
         }
+    }
+
+    /// From the next request on.
+    pub fn set_agent_rate(&self, rate: Option<Rate>) {
+        self.agent_rate.store(rate.map(Arc::new));
     }
 
     /// Requests that the buckets over everything let through, and those they did not.
@@ -141,7 +143,8 @@ impl Buckets {
     /// One request of any method. The milliseconds to wait where the agent asks too often. Without keys everyone is
     /// `local`, who is no agent to be bounded.
     pub fn request(&self, caller: &Caller) -> Result<(), u32> {
-        let rate = limits(caller).and_then(|limits| limits.rate.as_deref().and_then(form::rate).or(self.agent_rate));
+        let usual = || self.agent_rate.load().as_deref().copied();
+        let rate = caller.key.as_ref().and_then(|key| key.rate.or_else(usual));
         self.of_agents.count(match rate {
             None => Ok(()),
             Some(rate) => self.take(&self.agents, caller.agent.clone(), rate),
@@ -150,7 +153,7 @@ impl Buckets {
 
     /// One call of a tool that exists.
     fn call(&self, caller: &Caller, tool: &CatalogueTool) -> Result<(), u32> {
-        let own = limits(caller).and_then(|limits| limits.tools.get(&*tool.name)).and_then(|rate| form::rate(rate));
+        let own = caller.key.as_ref().and_then(|key| key.tool_rates.get(&*tool.name).copied());
         self.of_tools.count(match own.or(tool.tool.limits.rate) {
             None => Ok(()),
             Some(rate) => self.take(&self.tools, (caller.agent.clone(), tool.name.clone()), rate),
@@ -191,10 +194,6 @@ impl Bucket {
     fn is_full(&self, now: u64) -> bool {
         now.saturating_sub(self.used.load(Ordering::Relaxed)) > self.rate.1.into()
     }
-}
-
-fn limits(caller: &Caller) -> Option<&KeyLimits> {
-    caller.key.as_ref().map(|key| &key.limits)
 }
 
 /// The bucket over everything: also for tools that do not exist.

@@ -6,7 +6,7 @@
 
 use std::{
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Instant,
 };
 
@@ -24,7 +24,7 @@ use crate::{
     identity::Caller,
     telemetry::{
         self, Audit, Metrics,
-        metrics::{Ended, Marks},
+        metrics::{Ended, Marks, Stages},
     },
 };
 
@@ -45,6 +45,8 @@ struct Line {
     digest: Option<String>,
     trace: Option<String>,
     opened: Instant,
+    /// sha256 of the plugin that ran it.
+    ran_on: Arc<OnceLock<Arc<str>>>,
     known: Mutex<Known>,
 }
 
@@ -74,13 +76,14 @@ impl CallRecord {
         let line = Line {
             audit: gateway.audit().clone(),
             metrics: gateway.metrics().clone(),
-            call_id: telemetry::call_id().into(),
+            call_id: telemetry::call_id(),
             caller: caller.clone(),
             transport: request.transport,
             protocol: request.protocol,
             digest: gateway.audit().digest(request.arguments.unwrap_or("{}").as_bytes()),
             trace: request.trace.map(str::to_owned),
             opened: Instant::now(),
+            ran_on: Arc::default(),
             known: Mutex::default(),
         };
         Self { line: Arc::new(line), write: None, closed: false }
@@ -88,6 +91,11 @@ impl CallRecord {
 
     pub(super) fn call_id(&self) -> &Arc<str> {
         &self.line.call_id
+    }
+
+    /// Where the host says which plugin it was.
+    pub(super) fn ran_on(&self) -> &Arc<OnceLock<Arc<str>>> {
+        &self.line.ran_on
     }
 
     pub(super) fn tool(&mut self, tool: &Arc<CatalogueTool>) {
@@ -158,13 +166,17 @@ impl CallRecord {
 
     pub(super) fn close(mut self, outcome: Result<ToolResult, CallError>) -> CallOutcome {
         self.closed = true;
-        let recorded = self.line.write(outcome.as_ref().err());
+        let (recorded, stages) = self.line.write(outcome.as_ref().err());
         let call_id = &self.line.call_id;
         match (outcome, recorded) {
             (Err(error), Ok(_)) if error.unknown_tool => CallOutcome::UnknownTool,
             (outcome, Ok(receipt)) => {
                 let result = outcome.unwrap_or_else(|error| error.into_result(call_id));
-                CallOutcome::Complete(ToolResult { receipt: receipt.map(|receipt| receipt.to_string()), ..result })
+                CallOutcome::Complete(ToolResult {
+                    receipt: receipt.map(|receipt| receipt.to_string()),
+                    stages,
+                    ..result
+                })
             }
             // It has been done and cannot be undone: the truth, with a mark.
             (Ok(result), Err(_)) if lock(&self.line.known).wrote => {
@@ -196,14 +208,14 @@ impl Drop for CallRecord {
             running
         });
         if !running {
-            let _ = self.line.write(Some(&CallError::new(Code::Cancelled, "The caller has gone.")));
+            drop(self.line.write(Some(&CallError::new(Code::Cancelled, "The caller has gone."))));
         }
     }
 }
 
 impl Line {
     /// The end of the call, in the log and in the trail.
-    fn write(&self, error: Option<&CallError>) -> Result<Option<Receipt>, telemetry::Unrecorded> {
+    fn write(&self, error: Option<&CallError>) -> (Result<Option<Receipt>, telemetry::Unrecorded>, Stages) {
         let closed = Instant::now();
         let milliseconds = (closed - self.opened).as_secs_f64() * 1000.0;
         let label = error.map(|error| if error.unknown_tool { "unknown_tool" } else { error.code.label() });
@@ -221,11 +233,11 @@ impl Line {
             });
             self.audit.append(&Event::Call(Call { about, outcome, code: label, ms: milliseconds }))
         });
-        self.count(error, outcome, recorded.is_err(), closed);
-        recorded
+        let stages = self.count(error, outcome, recorded.is_err(), closed);
+        (recorded, stages)
     }
 
-    fn count(&self, error: Option<&CallError>, outcome: Outcome, unrecorded: bool, closed: Instant) {
+    fn count(&self, error: Option<&CallError>, outcome: Outcome, unrecorded: bool, closed: Instant) -> Stages {
         let known = lock(&self.known);
         let code = match unrecorded && !known.wrote {
             true => Some(Code::Unavailable),
@@ -240,7 +252,7 @@ impl Line {
             opened: self.opened,
             marks: known.marks,
             closed,
-        });
+        })
     }
 
     fn with_about<T>(&self, then: impl FnOnce(About<'_>) -> T) -> T {
@@ -257,7 +269,7 @@ impl Line {
             trace: self.trace.as_deref(),
             transport: self.transport,
             protocol: Some(self.protocol),
-            plugin: None,
+            plugin: self.ran_on.get().map(|digest| &**digest),
         })
     }
 

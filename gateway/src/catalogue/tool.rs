@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use weir_contracts::{Contract, Tool, Version, output::RecordChecker, validate::ArgumentValidator};
+use weir_contracts::{Contract, Tool, Version, impact::Profiler, output::RecordChecker, validate::ArgumentValidator};
 use weir_plugin_host::CollectionRef;
 
 use super::{Catalogue, ListShape};
@@ -22,7 +22,8 @@ pub struct CatalogueTool {
     pub tool: Tool,
     /// Where calls go; missing for a tool compiled from a bare form, which the registry does not publish.
     pub collection: Option<CollectionRef>,
-    arguments: OnceLock<ArgumentValidator>,
+    arguments: OnceLock<Option<ArgumentValidator>>,
+    profiler: OnceLock<Profiler>,
     records: Option<RecordChecker>,
     /// Where its calls are counted; the metrics fill it in.
     pub series: OnceLock<Arc<ToolSeries>>,
@@ -63,17 +64,26 @@ impl CatalogueTool {
             tool: tool.clone(),
             collection,
             arguments: OnceLock::new(),
+            profiler: OnceLock::new(),
             records,
             series: OnceLock::new(),
             digest,
         })
     }
 
-    /// Compiled on first use: ten thousand tools must not be paid for at start.
-    pub fn arguments(&self) -> &ArgumentValidator {
-        self.arguments.get_or_init(|| {
-            ArgumentValidator::new(&self.tool.input_schema).expect("a compiled contract has a valid input schema")
-        })
+    /// Compiled on first use: ten thousand tools must not be paid for at start. `None`: the schema that was kept does not
+    /// compile, which nobody but another hand in the state can have done.
+    pub fn arguments(&self) -> Option<&ArgumentValidator> {
+        let compiled = self.arguments.get_or_init(|| {
+            let compiled = ArgumentValidator::new(&self.tool.input_schema);
+            compiled.inspect_err(|error| tracing::error!(tool = &*self.name, "its input schema: {error}")).ok()
+        });
+        compiled.as_ref()
+    }
+
+    /// Tells what arguments looked like.
+    pub fn profiler(&self) -> &Profiler {
+        self.profiler.get_or_init(|| Profiler::new(&self.tool.input_schema))
     }
 
     pub fn records(&self) -> Option<&RecordChecker> {

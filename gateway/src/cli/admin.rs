@@ -51,10 +51,23 @@ impl Target {
 impl Api {
     /// The JSON of the answer; null where it has none.
     pub(super) async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
-        let mut request = self.client.request(method, format!("{}{path}", self.url)).bearer_auth(&self.key);
+        let mut request = self.request(method, path);
         if let Some(body) = body {
             request = request.header("content-type", "application/json").body(body.to_string());
         }
+        self.answer(request).await
+    }
+
+    /// The same for a body that is no JSON.
+    pub(super) async fn put(&self, path: &str, content_type: &str, body: Vec<u8>) -> anyhow::Result<Value> {
+        self.answer(self.request(Method::PUT, path).header("content-type", content_type).body(body)).await
+    }
+
+    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.url)).bearer_auth(&self.key)
+    }
+
+    async fn answer(&self, request: reqwest::RequestBuilder) -> anyhow::Result<Value> {
         let response = request.send().await.with_context(|| format!("no admin API answers at {}", self.url))?;
         let status = response.status();
         let text = response.text().await?;

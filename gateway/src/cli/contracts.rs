@@ -94,7 +94,11 @@ impl Contracts {
             }
             Command::Publish { draft, fingerprint: None, target } => {
                 let draft = ask(&target, Method::GET, &format!("/v1/drafts/{draft}"), None)?;
-                looked_at(&target, &draft["report"], &format!("weir contracts publish {}", cell(&draft["id"])))
+                looked_at(
+                    &target,
+                    &with_impact(&draft["report"], &draft),
+                    &format!("weir contracts publish {}", cell(&draft["id"])),
+                )
             }
             Command::Publish { draft, fingerprint: Some(fingerprint), target } => {
                 let body = json!({ "fingerprint": fingerprint });
@@ -177,7 +181,7 @@ fn submitted(target: &Target, answer: &Value) -> Done {
     } else {
         match answer["verdict"].as_str() {
             Some("held") => {
-                print!("{}", super::diff::text(&answer["report"]));
+                print!("{}", super::diff::text(&with_impact(&answer["report"], answer)));
                 println!(
                     "held as {} for the role {}; publish it with\n  weir contracts publish {} --fingerprint {}",
                     cell(&answer["draft"]),
@@ -193,6 +197,15 @@ fn submitted(target: &Target, answer: &Value) -> Done {
         }
     }
     Ok(if held { ExitCode::from(HELD) } else { ExitCode::SUCCESS })
+}
+
+/// The report of a draft with what it would mean for the calls of the past.
+fn with_impact(report: &Value, draft: &Value) -> Value {
+    let mut report = report.clone();
+    if let Some(report) = report.as_object_mut().filter(|_| !draft["impact"].is_null()) {
+        report.insert("impact".to_owned(), draft["impact"].clone());
+    }
+    report
 }
 
 /// Shows a difference and how to agree to it.

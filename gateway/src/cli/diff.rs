@@ -14,7 +14,9 @@ use weir_contracts::{
 };
 
 use super::{
-    Done, Failure, block_on,
+    Done, Failure,
+    admin::cell,
+    block_on,
     call::Remote,
     compile::{Shapes, read},
 };
@@ -124,6 +126,25 @@ fn listed(url: &str) -> Result<Version, Failure> {
     Ok(Version::Document(json!({ "tools": tools })))
 }
 
+/// Whose calls of the past it would have refused; empty where none are kept.
+fn impact(impact: &Value) -> String {
+    let (Some(calls), Some(agents)) = (impact["calls"].as_i64(), impact["agents"].as_array()) else {
+        return String::new();
+    };
+    let mut out = String::new();
+    for agent in agents {
+        let of = format!("of {} calls of {} by {}", agent["calls"], cell(&agent["tool"]), cell(&agent["agent"]));
+        let reasons = agent["reasons"].as_array().into_iter().flatten().map(cell).collect::<Vec<_>>().join("; ");
+        let unclear = agent["cannot_tell"].as_i64().filter(|calls| *calls > 0);
+        let unclear = unclear.map_or_else(String::new, |calls| format!(", {calls} cannot be told"));
+        out.push_str(&format!("impact     {of}: {} would have failed{unclear}: {reasons}\n", agent["fail"]));
+    }
+    if agents.is_empty() {
+        out.push_str(&format!("impact     all {calls} calls of the last {} days would have passed\n", impact["days"]));
+    }
+    out
+}
+
 /// A report as a person reads it: the worst first, a line for each difference and one for its witness.
 pub(super) fn text(report: &Value) -> String {
     let mut items: Vec<&Value> = report["items"].as_array().into_iter().flatten().collect();
@@ -144,6 +165,7 @@ pub(super) fn text(report: &Value) -> String {
             out.push_str(&format!("{:<10}   for example {witness}\n", ""));
         }
     }
+    out.push_str(&impact(&report["impact"]));
     if let Some(class) = report["class"].as_str() {
         out.push_str(&format!("{class}, fingerprint {}\n", report["fingerprint"].as_str().unwrap_or_default()));
     }

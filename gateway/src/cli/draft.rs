@@ -124,7 +124,6 @@ pub(super) fn file_config(file: &Path, write: bool, settings: &Settings) -> Resu
     let path = absolute(file)?;
     let folder = path.parent().context("a file lies in a folder")?;
     let mut config = Config::bare(Path::new("."));
-    config.folders.plugins = plugins_folder();
     config.folders.state = state_folder();
     settings.over(&mut config);
     config
@@ -139,7 +138,8 @@ pub(super) async fn serve_file(started: &start::Started, file: &Path) -> Result<
     let source = file_source(file)?;
     let shape = shape(&started.gateway, &source).await?;
     let mut offered = shape.clone();
-    let sheet = started.gateway.config().plugins.get("sheet");
+    let config = started.gateway.config();
+    let sheet = config.plugins.get("sheet");
     if !matches!(sheet.and_then(|plugin| plugin.grants.get(CONNECTION)), Some(Grant::Write)) {
         offered.capabilities.write.clear();
         offered.capabilities.read_only.get_or_insert_with(|| "the file is served without --write".to_owned());
@@ -163,7 +163,8 @@ async fn shape(gateway: &Gateway, source: &Source) -> Result<Shape, Failure> {
     let described = gateway.host().describe(source.adapter, &source.settings.to_string()).await;
     let described = described.map_err(|failure| match failure {
         weir_plugin_host::AdapterFailure::Unavailable(adapter) => anyhow::anyhow!(
-            "no plugin provides the adapter `{adapter}` in {}; build it with `cargo xtask plugins`, or name the folder with --plugins",
+            "no plugin provides the adapter `{adapter}`: this program carries none, and {} holds none; name a folder of plugins \
+             with --plugins",
             gateway.config().folders.plugins.display()
         ),
         failure => anyhow::anyhow!("{failure}"),
@@ -199,6 +200,7 @@ async fn choices(gateway: &Gateway, source: &Source, shape: &Shape) -> BTreeMap<
         call_id: Arc::from("draft"),
         deadline: Instant::now() + Duration::from_secs(30),
         cancel: CancellationToken::new(),
+        ran_on: Arc::default(),
         progress: None,
     };
     let mut query = Query {
@@ -265,16 +267,6 @@ fn split(url: &str) -> anyhow::Result<(String, String)> {
         "put credentials into weir.toml, not into the URL"
     );
     Ok((parsed.origin().ascii_serialization(), parsed.path().to_owned()))
-}
-
-/// Where adapters lie when nobody says: the working folder, beside the program, or where it was built.
-fn plugins_folder() -> PathBuf {
-    let beside = std::env::current_exe().ok();
-    let beside = beside.iter().flat_map(|program| program.ancestors().skip(1)).map(|folder| folder.join("plugins"));
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(|folder| folder.join("plugins"));
-    let here = PathBuf::from("plugins");
-    let mut folders = std::iter::once(here.clone()).chain(beside).chain(built);
-    folders.find(|folder| folder.join("sheet.wasm").is_file()).unwrap_or(here)
 }
 
 /// Not in the shared temporary folder: compiled plugins are native code.

@@ -1,11 +1,16 @@
 //! `weir serve` and `weir stdio`: one gateway, two doors.
 
-use std::{io::IsTerminal, net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{io::IsTerminal, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc};
 
 use clap::Args;
+use weir_contracts::Problem;
 
 use super::{Done, Settings, block_on, clients, draft, start};
-use crate::transport;
+use crate::{
+    config::Config,
+    reload::{Read, Reload},
+    telemetry, transport,
+};
 
 #[derive(Args)]
 pub(super) struct Serve {
@@ -37,25 +42,22 @@ const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net
 
 impl Serve {
     pub(super) fn run(self) -> Done {
+        let read = reading(self.file.is_some(), self.settings.clone(), self.listen);
         let mut config = match &self.file {
-            Some(file) => draft::file_config(file, self.write, &self.settings)?,
-            None => self.settings.config()?,
+            Some(file) => listening(draft::file_config(file, self.write, &self.settings)?, self.listen)?,
+            None => read()?,
         };
-        if let Some(listen) = self.listen {
-            config.http.listen = Some(listen);
-            crate::config::check(&config)?;
-        }
         let terminal = std::io::stdin().is_terminal();
         match config.http.listen.or_else(|| (terminal || self.file.is_some()).then_some(DEFAULT_LISTEN)) {
             Some(listen) => block_on(async {
                 config.http.listen = Some(listen);
-                let started = start(config, self.file.as_deref(), "serve").await?;
+                let (started, reload) = start(config, self.file.as_deref(), "serve", read).await?;
                 let listener = tokio::net::TcpListener::bind(listen)
                     .await
                     .map_err(|error| anyhow::anyhow!("cannot listen on {listen}: {error}"))?;
                 let address = listener.local_addr()?;
                 let admin = match self.file {
-                    None => start::admin(&started).await?,
+                    None => start::admin(&started, &reload).await?,
                     Some(_) => None,
                 };
                 let snapshot = started.gateway.snapshot();
@@ -69,7 +71,7 @@ impl Serve {
                 }
                 Ok(ExitCode::SUCCESS)
             })?,
-            None => stdio(config, self.file),
+            None => stdio(config, self.file, read),
         }
     }
 }
@@ -80,13 +82,31 @@ impl Stdio {
             Some(file) => draft::file_config(file, self.write, &self.settings)?,
             None => self.settings.config()?,
         };
-        stdio(config, self.file)
+        let read = reading(self.file.is_some(), self.settings, None);
+        stdio(config, self.file, read)
     }
 }
 
-fn stdio(config: crate::config::Config, file: Option<PathBuf>) -> Done {
+/// How the configuration is read at start and at each reload.
+fn reading(file: bool, settings: Settings, listen: Option<SocketAddr>) -> Read {
+    Box::new(move || match file {
+        true => Err(vec![Problem::new("(command line)", "", "one file is served: there is no configuration to read")]),
+        false => listening(settings.config()?, listen),
+    })
+}
+
+/// With the address of the command line over it.
+fn listening(mut config: Config, listen: Option<SocketAddr>) -> Result<Config, Vec<Problem>> {
+    if let Some(listen) = listen {
+        config.http.listen = Some(listen);
+        crate::config::check(&config)?;
+    }
+    Ok(config)
+}
+
+fn stdio(config: Config, file: Option<PathBuf>, read: Read) -> Done {
     let done = block_on(async {
-        let started = start(config, file.as_deref(), "stdio").await?;
+        let (started, _) = start(config, file.as_deref(), "stdio", read).await?;
         let key = super::call::key();
         let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
         transport::stdio::serve(started.gateway.clone(), key, stdin, stdout, stopped()).await?;
@@ -94,23 +114,29 @@ fn stdio(config: crate::config::Config, file: Option<PathBuf>) -> Done {
     })?;
     // A read of stdin cannot be taken back: the runtime would wait for one more line.
     match done {
-        Ok(_) => std::process::exit(0),
+        Ok(_) => {
+            telemetry::end();
+            std::process::exit(0)
+        }
         Err(failure) => Err(failure),
     }
 }
 
 async fn start(
-    config: crate::config::Config,
+    config: Config,
     file: Option<&std::path::Path>,
     process: &str,
-) -> Result<start::Started, super::Failure> {
+    read: Read,
+) -> Result<(start::Started, Arc<Reload>), super::Failure> {
     let started = start::gateway(config, Some(process)).await?;
     match file {
         Some(file) => draft::serve_file(&started, file).await?,
         None => start::contracts(&started).await?,
     }
     start::watch(&started, file.is_none());
-    Ok(started)
+    let reload = Arc::new(Reload::new(started.gateway.clone(), started.connections.clone(), read));
+    tokio::spawn(start::follow_hangups(started.gateway.clone(), reload.clone()));
+    Ok((started, reload))
 }
 
 /// SIGTERM or Ctrl-C: drain and leave.

@@ -22,7 +22,9 @@ use crate::{
     config::{self, Config},
     gateway::Gateway,
     identity::Identities,
+    impact,
     registry::{self, Registry},
+    reload::{self, Reload},
     telemetry::{self, Audit, Metrics},
 };
 
@@ -30,11 +32,12 @@ pub(super) struct Started {
     pub gateway: Arc<Gateway>,
     pub registry: Arc<Registry>,
     pub state: Arc<State>,
+    pub connections: Arc<Connections>,
 }
 
 impl Settings {
     /// The file, with flags and environment over it.
-    pub(super) fn config(&self) -> Result<Config, Failure> {
+    pub(super) fn config(&self) -> Result<Config, Vec<Problem>> {
         let file = self.config.clone().or_else(|| Some(PathBuf::from("weir.toml")).filter(|file| file.exists()));
         let mut config = match file {
             Some(file) => config::load(&file)?,
@@ -69,29 +72,21 @@ impl Settings {
 /// for the audit trail; without it nothing is called and nothing recorded.
 pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Started, Failure> {
     telemetry::start(&config.log);
-    let connections = Connections::new(&config.connections, &config.base).map_err(|problems| {
-        let place = |name: &str| format!("/connections/{name}");
-        problems.into_iter().map(|(name, what)| Problem::new("weir.toml", place(&name), what)).collect::<Vec<_>>()
-    })?;
-    let state = &config.folders.state;
     // A spreadsheet of the command line may lie anywhere; only that one file is named to its adapter.
-    if let Some(name) = connections.reaching(state).filter(|name| *name != super::draft::CONNECTION) {
-        let message = format!("reaches Weir's own state in {}", state.display());
-        let problem = Problem::new("weir.toml", format!("/connections/{name}"), message);
-        return Err(vec![problem.hint("keep data and `[folders] state` apart")].into());
-    }
-    let token = config.metrics.token.as_deref().map(|token| weir_connections::config::resolve(token, &config.base));
-    let token = token.transpose().map_err(|what| vec![Problem::new("weir.toml", "/metrics/token", what)])?;
-    let metrics = Metrics::new(config.metrics.tools_max, token.as_deref());
+    let opened = reload::open(&config, &Connections::default(), Some(super::draft::CONNECTION))?;
+    let connections = Arc::new(opened.connections);
+    let state = &config.folders.state;
+    let metrics = Metrics::new(config.metrics.tools_max, opened.metrics_token.as_deref());
     let host = Host::new(
         HostConfig {
             plugins: config.folders.plugins.clone(),
+            built_in: super::built_in(),
             cache: config.folders.cache.clone().unwrap_or_else(|| state.join("plugins")),
             plugin: config.plugins.clone(),
             instances_max: 256,
             parked_bytes_max: 512 << 20,
         },
-        Arc::new(connections),
+        connections.clone(),
     )?;
     let cursors = Cursors::open(state).with_context(|| format!("the state folder {}", state.display()))?;
     let audit = match process {
@@ -110,7 +105,7 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
         report_load(&gateway, &report);
     }
     let registry = Arc::new(Registry::new(gateway.clone(), state.clone()));
-    Ok(Started { gateway, registry, state })
+    Ok(Started { gateway, registry, state, connections })
 }
 
 /// The contracts of the folder; refused when any file is wrong, so that a bad edit is seen at start.
@@ -143,7 +138,7 @@ impl AdminServer {
 }
 
 /// Starts the admin API where it is enabled; makes the first admin key where there is none.
-pub(super) async fn admin(started: &Started) -> Result<Option<AdminServer>, Failure> {
+pub(super) async fn admin(started: &Started, reload: &Arc<Reload>) -> Result<Option<AdminServer>, Failure> {
     let config = started.gateway.config();
     if !config.admin.enabled {
         return Ok(None);
@@ -161,6 +156,7 @@ pub(super) async fn admin(started: &Started) -> Result<Option<AdminServer>, Fail
         gateway: started.gateway.clone(),
         registry: started.registry.clone(),
         state: started.state.clone(),
+        reload: reload.clone(),
     });
     let ending = CancellationToken::new();
     let task = tokio::spawn(admin::serve(shared, listener, ending.clone().cancelled_owned()));
@@ -191,7 +187,9 @@ async fn follow(gateway: Arc<Gateway>, state: Arc<State>) {
 
 /// Follows plugins and, where contracts come from files, those, while the process serves.
 pub(super) fn watch(started: &Started, files: bool) {
+    outlive_file_limit();
     tokio::spawn(follow(started.gateway.clone(), started.state.clone()));
+    tokio::spawn(impact::keep(started.gateway.clone(), started.state.clone()));
     let (host, gateway) = (started.gateway.host().clone(), started.gateway.clone());
     tokio::spawn(async move { host.watch(move |report| report_load(&gateway, &report)).await });
     if files {
@@ -202,17 +200,49 @@ pub(super) fn watch(started: &Started, files: bool) {
     }
 }
 
+/// At the limit on the size of files a write fails, and what it was for is refused; the process does not end.
+fn outlive_file_limit() {
+    #[cfg(target_os = "linux")]
+    const SIGXFSZ: i32 = 25;
+    #[cfg(target_os = "linux")]
+    if let Err(error) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ)) {
+        tracing::warn!(%error, "a limit on the size of files would end this process");
+    }
+}
+
+/// Takes the configuration over again whenever the process is told to (SIGHUP).
+pub(super) async fn follow_hangups(gateway: Arc<Gateway>, reload: Arc<Reload>) {
+    let mut hangups = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()) {
+        Ok(hangups) => hangups,
+        Err(error) => return tracing::error!(%error, "SIGHUP cannot be heard"),
+    };
+    while hangups.recv().await.is_some() {
+        match reload.run("signal").await {
+            Ok(taken) => {
+                taken.plugins.iter().for_each(|report| report_load(&gateway, report));
+                let restart = taken.needs_restart.join(" ");
+                tracing::info!(changed = taken.changed.join(" "), needs_restart = restart, "configuration taken over");
+            }
+            Err(problems) => {
+                problems.iter().for_each(|problem| tracing::error!("configuration refused: {problem}"));
+            }
+        }
+    }
+}
+
 fn report_load(gateway: &Gateway, report: &weir_plugin_host::LoadReport) {
     gateway.plugin_files().note(report);
-    if let Ok(plugin) = &report.result
-        && !report.removed
-    {
-        let _ = gateway.audit().admin(AdminAct::PluginLoad, &plugin.name, Some(&plugin.digest), "folder", None);
+    let origin = if report.built_in { "built-in" } else { "folder" };
+    if let Ok(plugin) = &report.result {
+        let act = if report.removed { AdminAct::PluginRemove } else { AdminAct::PluginLoad };
+        let _ = gateway.audit().admin(act, &plugin.name, Some(&plugin.digest), origin, None);
     }
     gateway.metrics().plugin_load(report);
     match &report.result {
+        _ if report.removed => tracing::info!(file = report.file, "plugin removed"),
         Ok(plugin) => tracing::info!(
             file = report.file,
+            origin,
             plugin = plugin.name,
             version = plugin.version,
             digest = plugin.digest.get(..12).unwrap_or(&plugin.digest),

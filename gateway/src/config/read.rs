@@ -169,6 +169,12 @@ impl Reader<'_> {
         }
         for (plugin, settings) in &config.plugins {
             for connection in settings.grants.keys().filter(|name| !config.connections.contains_key(*name)) {
+                // One that is there and wrong has been told of.
+                let wrong = format!("/connections/{connection}");
+                let told = |problem: &Problem| problem.place.split('/').take(3).eq(wrong.split('/'));
+                if self.problems.iter().any(told) {
+                    continue;
+                }
                 let place = format!("/plugins/{plugin}/grants/{connection}");
                 let hint = format!("define [connections.{connection}]");
                 self.problem(place, format!("there is no connection `{connection}`"), &hint);

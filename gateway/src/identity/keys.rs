@@ -7,6 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
+use weir_contracts::form;
 use weir_state::KeyRow;
 
 use super::{
@@ -14,13 +15,19 @@ use super::{
     secret::{Kind, Parts},
 };
 
+/// Calls, and the seconds they are counted over.
+type Rate = (u32, u32);
+
 #[derive(Debug)]
 pub struct Key {
     pub id: Box<str>,
     pub agent: Arc<str>,
     pub tenant: Arc<str>,
     pub access: Access,
-    pub limits: KeyLimits,
+    /// Over all methods and tools, where the key has one of its own.
+    pub rate: Option<Rate>,
+    /// By tool name.
+    pub tool_rates: HashMap<Box<str>, Rate>,
     pub revoked: CancellationToken,
     expires_ms: Option<i64>,
 }
@@ -118,13 +125,16 @@ impl Key {
             None => Access::EVERYTHING,
             Some(list) => Access::to(list.unwrap_or_default()),
         };
-        let limits = row.limits.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let limits = row.limits.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let KeyLimits { rate, tools } = limits.unwrap_or_default();
+        let tool_rates = tools.iter().filter_map(|(tool, rate)| Some((tool.as_str().into(), form::rate(rate)?)));
         Arc::new(Self {
             id: row.id.as_str().into(),
             agent: row.agent.as_str().into(),
             tenant: row.tenant.as_str().into(),
             access,
-            limits,
+            rate: rate.as_deref().and_then(form::rate),
+            tool_rates: tool_rates.collect(),
             revoked: CancellationToken::new(),
             expires_ms: row.expires_ms,
         })

@@ -55,6 +55,12 @@ impl<'a> Credential<'a> {
         });
         bearer.map_or(Self::Malformed, |key| Self::Key(key.trim()))
     }
+
+    /// The public part of what looks like a key, believed or not.
+    pub fn id(self) -> Option<&'a str> {
+        let Self::Key(text) = self else { return None };
+        Parts::read(text, Kind::Agent).or_else(|| Parts::read(text, Kind::Admin)).map(|parts| parts.id)
+    }
 }
 
 impl Minted {

@@ -586,9 +586,7 @@ fn free(mut version: Version, class: Class, history: &[VersionRow]) -> Version {
 }
 
 fn artifact(name: &str, text: &str) -> Result<Contract, GateError> {
-    let failed = |error: String| GateError::Artifact(format!("{name}: {error}"));
-    let value: Value = serde_json::from_str(text).map_err(|error| failed(error.to_string()))?;
-    Contract::from_artifact(&value).map_err(|error| failed(error.to_string()))
+    Contract::from_own_artifact(text).map_err(|error| GateError::Artifact(format!("{name}: {error}")))
 }
 
 fn draft_id() -> String {

@@ -1,6 +1,7 @@
 //! The audit trail of this process, as the rest of the gateway writes to it: answered means recorded.
 
 use std::{
+    net::IpAddr,
     num::NonZeroU32,
     path::Path,
     sync::atomic::{AtomicU64, Ordering},
@@ -36,6 +37,8 @@ const OTHER: &str = "other";
 pub struct Audit {
     /// `None`: nothing is recorded (tests within this process, commands that only look).
     trail: Option<(Trail, ArgumentsKey)>,
+    /// `fsync = "each"`: an append waits for the disk.
+    waits: bool,
     refusals: DefaultDirectRateLimiter,
     /// Refusals not recorded yet.
     uncounted: AtomicU64,
@@ -68,18 +71,25 @@ impl Audit {
             ..Settings::default()
         };
         let key = ArgumentsKey::open(state)?;
-        Ok(Self::with(Some((Trail::open(&state.join("audit"), settings)?, key))))
+        let waits = matches!(settings.fsync, Fsync::Each);
+        let trail = Trail::open(&state.join("audit"), settings)?;
+        Ok(Self { waits, ..Self::with(Some((trail, key))) })
     }
 
     fn with(trail: Option<(Trail, ArgumentsKey)>) -> Self {
         let refusals = DefaultDirectRateLimiter::direct(Quota::per_second(REFUSALS_PER_SECOND));
-        Self { trail, refusals, uncounted: AtomicU64::new(0), counted: Default::default() }
+        Self { trail, waits: false, refusals, uncounted: AtomicU64::new(0), counted: Default::default() }
     }
 
     /// `None` where nothing is recorded at all.
     pub fn append(&self, event: &Event<'_>) -> Result<Option<Receipt>, Unrecorded> {
         let Some((trail, _)) = &self.trail else { return Ok(None) };
-        trail.append(event).map(Some).map_err(|error| {
+        let appended = match self.waits {
+            // The other requests of this thread go on meanwhile.
+            true => tokio::task::block_in_place(|| trail.append(event)),
+            false => trail.append(event),
+        };
+        appended.map(Some).map_err(|error| {
             tracing::error!(target: "weir::audit", %error, "the audit trail cannot be written: calls are refused");
             Unrecorded
         })
@@ -90,8 +100,9 @@ impl Audit {
         self.trail.as_ref().map(|(_, key)| key.digest(arguments))
     }
 
-    /// Someone was turned away before there was a call. Never fails the refusal itself.
-    pub fn refused(&self, what: RefusedWhat, place: &str, agent: Option<&str>, reason: &str) {
+    /// Someone was turned away before there was a call: where, with the public id of which key, and from which address,
+    /// as far as known. Never fails the refusal itself.
+    pub fn refused(&self, what: RefusedWhat, place: &str, key_id: Option<&str>, address: Option<IpAddr>, reason: &str) {
         self.uncounted.fetch_add(1, Ordering::Relaxed);
         let alike = |(kind, _, known): &(RefusedWhat, _, &str)| *kind == what && (*known == reason || *known == OTHER);
         if let Some(at) = REFUSALS.iter().position(alike) {
@@ -101,8 +112,17 @@ impl Audit {
             return;
         }
         let count = self.uncounted.swap(0, Ordering::Relaxed).max(1);
-        let refused =
-            Refused { what, place, call_id: None, key_id: None, agent, address: None, reason: Some(reason), count };
+        let address = address.map(|address| address.to_string());
+        let refused = Refused {
+            what,
+            place,
+            call_id: None,
+            key_id,
+            agent: None,
+            address: address.as_deref(),
+            reason: Some(reason),
+            count,
+        };
         let _ = self.append(&Event::Refused(refused));
     }
 

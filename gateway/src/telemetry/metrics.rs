@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use arc_swap::ArcSwapOption;
 use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry, TextEncoder};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -33,8 +34,15 @@ use crate::{
 const UNKNOWN: &str = "_unknown";
 /// Everything beyond the bound on series.
 const OTHER: &str = "_other";
-const STAGES: [&str; 6] = ["lookup", "arguments", "intent", "adapter", "output", "record"];
+/// The stages of a call, in their order.
+pub const STAGES: [&str; 6] = ["lookup", "arguments", "intent", "adapter", "output", "record"];
+/// The place of `adapter` among them.
+const ADAPTER: usize = 3;
 const LOADS: [&str; 3] = ["loaded", "refused", "removed"];
+const RELOADS: [&str; 2] = ["taken", "refused"];
+
+/// How long each stage took; `None`: not reached.
+pub type Stages = [Option<Duration>; STAGES.len()];
 
 /// A number that lives elsewhere, read when it is scraped.
 type Reading = Box<dyn Fn() -> usize + Send + Sync>;
@@ -53,12 +61,13 @@ pub struct Metrics {
     requests: Vec<[IntCounter; Version::ALL.len()]>,
     durations: Vec<Histogram>,
     loads: [IntCounter; LOADS.len()],
+    reloads: [IntCounter; RELOADS.len()],
     folded_contracts: IntCounter,
     tools_max: usize,
     sessions: OnceLock<Reading>,
     streams: OnceLock<Reading>,
     /// SHA-256 of what a scraper must show.
-    token: Option<[u8; 32]>,
+    token: ArcSwapOption<[u8; 32]>,
 }
 
 /// When one stage of a call gave over to the next; what was not reached is `None`.
@@ -99,6 +108,7 @@ impl Metrics {
         let requests = counters(&registry, &table::REQUESTS);
         let stages = histograms(&registry, &table::STAGES);
         let loads = counters(&registry, &table::PLUGIN_LOADS);
+        let reloads = counters(&registry, &table::CONFIG_RELOADS);
         let by_version = |method: &Method| {
             Version::ALL.map(|version| requests.with_label_values(&[method.name(), version.as_str()]))
         };
@@ -112,27 +122,33 @@ impl Metrics {
             requests: Method::ALL.iter().map(by_version).collect(),
             durations: Method::ALL.iter().map(|method| operations.with_label_values(&[method.name(), ""])).collect(),
             loads: LOADS.map(|result| loads.with_label_values(&[result])),
+            reloads: RELOADS.map(|result| reloads.with_label_values(&[result])),
             folded_contracts: folded.with_label_values(&["contract"]),
             tools_max,
             sessions: OnceLock::new(),
             streams: OnceLock::new(),
-            token: token.map(|token| Sha256::digest(token).into()),
+            token: ArcSwapOption::from_pointee(token.map(digest)),
             registry,
             tools,
             agents,
         }
     }
 
+    /// What a scraper must show, from the next scrape on.
+    pub fn set_token(&self, token: Option<&str>) {
+        self.token.store(token.map(digest).map(Arc::new));
+    }
+
     /// Whether a scraper must show a token at all.
     pub fn are_guarded(&self) -> bool {
-        self.token.is_some()
+        self.token.load().is_some()
     }
 
     /// Whether the scraper has shown the token that is needed.
     pub fn admit(&self, credential: Credential<'_>) -> bool {
-        match (&self.token, credential) {
+        match (self.token.load().as_deref(), credential) {
             (None, _) => true,
-            (Some(token), Credential::Key(shown)) => Sha256::digest(shown).ct_eq(&token[..]).into(),
+            (Some(token), Credential::Key(shown)) => digest(shown).ct_eq(token).into(),
             (Some(_), Credential::None | Credential::Malformed) => false,
         }
     }
@@ -142,7 +158,7 @@ impl Metrics {
         self.tools.publish(catalogue.tools());
     }
 
-    pub fn call(&self, call: &Ended<'_>) {
+    pub fn call(&self, call: &Ended<'_>) -> Stages {
         let end = Instant::now();
         let total = end - call.opened;
         let series = call.tool.map_or(&self.unknown, |tool| self.tools.of(tool));
@@ -151,7 +167,13 @@ impl Metrics {
             _ => series.outcome(call.code).inc(),
         }
         series.duration.observe(total.as_secs_f64());
-        let in_adapter = self.stages(call, end);
+        let stages = call.marks.stages(call.opened, call.closed, end);
+        for (at, took) in stages.iter().enumerate() {
+            if let Some(took) = took {
+                self.stages[at].observe(took.as_secs_f64());
+            }
+        }
+        let in_adapter = stages[ADAPTER];
         if let Some(in_adapter) = in_adapter {
             series.adapter.observe(in_adapter.as_secs_f64());
         }
@@ -163,6 +185,7 @@ impl Metrics {
                 self.reasons[at].inc();
             }
         }
+        stages
     }
 
     /// A request of any method; how long it took where it was answered at once.
@@ -182,6 +205,11 @@ impl Metrics {
         self.loads[at].inc();
     }
 
+    /// The configuration was taken over, or refused.
+    pub fn config_reload(&self, taken: bool) {
+        self.reloads[usize::from(!taken)].inc();
+    }
+
     /// What the HTTP transport has open.
     pub fn watch_http(
         &self,
@@ -191,23 +219,19 @@ impl Metrics {
         let _ = self.sessions.set(Box::new(sessions));
         let _ = self.streams.set(Box::new(streams));
     }
+}
 
-    /// The time in the adapter, where it was asked.
-    fn stages(&self, call: &Ended<'_>, end: Instant) -> Option<Duration> {
-        let Marks { found, bound, asked, answered } = call.marks;
-        let begins = [Some(call.opened), found, bound, asked, answered, Some(call.closed)];
+impl Marks {
+    fn stages(self, opened: Instant, closed: Instant, end: Instant) -> Stages {
+        let begins = [Some(opened), self.found, self.bound, self.asked, self.answered, Some(closed)];
+        let mut stages = Stages::default();
         let mut until = end;
-        let mut in_adapter = None;
-        for (at, began) in begins.iter().enumerate().rev() {
+        for (stage, began) in stages.iter_mut().zip(begins).rev() {
             let Some(began) = began else { continue };
-            let took = until.saturating_duration_since(*began);
-            self.stages[at].observe(took.as_secs_f64());
-            if STAGES[at] == "adapter" {
-                in_adapter = Some(took);
-            }
-            until = *began;
+            *stage = Some(until.saturating_duration_since(began));
+            until = began;
         }
-        in_adapter
+        stages
     }
 }
 
@@ -216,6 +240,10 @@ pub fn text(gateway: &Gateway) -> String {
     let mut families = gateway.metrics().registry.gather();
     families.extend(now::families(gateway));
     TextEncoder::new().encode_to_string(&families).expect("families of the registry are whole")
+}
+
+fn digest(token: impl AsRef<[u8]>) -> [u8; 32] {
+    Sha256::digest(token).into()
 }
 
 fn result(outcome: Outcome) -> &'static str {

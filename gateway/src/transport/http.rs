@@ -21,7 +21,6 @@ use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use weir_audit::RefusedWhat;
 
-use self::access::Access;
 use crate::{
     era::{
         Era,
@@ -35,10 +34,12 @@ use crate::{
     wire::{Body, Malformed, Message, Params, RpcError},
 };
 
+pub use self::access::check as check_access;
+
 /// What all connections share.
 struct Server {
     gateway: Arc<Gateway>,
-    access: Access,
+    access: access::Current,
     sessions: Sessions,
     calls: Cancellations<(SessionId, Box<str>)>,
     subscriptions: Subscriptions,
@@ -53,10 +54,11 @@ pub async fn serve(
     listener: TcpListener,
     shutdown: impl Future<Output = ()>,
 ) -> anyhow::Result<()> {
-    let http = &gateway.config().http;
+    let config = gateway.config();
+    let http = &config.http;
     let ending = CancellationToken::new();
     let server = Arc::new(Server {
-        access: Access::new(http, listener.local_addr()?)?,
+        access: access::Current::new(&gateway, listener.local_addr()?)?,
         sessions: Sessions::new(http.sessions_max, Duration::from_secs(http.session_idle_s)),
         calls: Cancellations::default(),
         subscriptions: Subscriptions::new(http.streams_max, ending.clone()),
@@ -107,11 +109,13 @@ async fn answer(server: &Arc<Server>, endpoint: Option<Arc<str>>, request: Reque
         Method::OPTIONS => access::preflight(&head.headers, origin.is_some()),
         Method::POST | Method::GET | Method::DELETE => {
             let authorization = head.headers.get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes);
-            match server.gateway.identities().resolve(Credential::of_header(authorization)) {
+            let credential = Credential::of_header(authorization);
+            match server.gateway.identities().resolve(credential) {
                 Err(refused) => {
                     let place = format!("/mcp{}", endpoint.map_or_else(String::new, |contract| format!("/{contract}")));
-                    let reason = refused.to_string();
-                    server.gateway.audit().refused(RefusedWhat::Identity, &place, None, &reason);
+                    let (id, reason) = (credential.id(), refused.to_string());
+                    let address = connections::peer().map(|peer| peer.ip());
+                    server.gateway.audit().refused(RefusedWhat::Identity, &place, id, address, &reason);
                     reply::unauthorized(refused)
                 }
                 Ok(caller) => {

@@ -61,7 +61,8 @@ pub async fn serve(
         })
     };
     let ending = CancellationToken::new();
-    let http = &gateway.config().http;
+    let config = gateway.config();
+    let http = &config.http;
     let mut lines = Lines::new(stdin, http.body_max_bytes);
     let mut connection = Connection {
         subscriptions: Subscriptions::new(http.streams_max, ending.clone()),

@@ -5,6 +5,7 @@
 
 mod contracts;
 mod keys;
+mod profiles;
 mod replies;
 
 use std::{
@@ -22,6 +23,7 @@ use sqlx::{
 
 pub use contracts::{ContractRow, DraftRow, Live, NewDraft, Origin, VersionRow};
 pub use keys::{AdminRow, KeyRow};
+pub use profiles::ProfileRow;
 pub use replies::ReplyRow;
 
 static MIGRATIONS: Migrator = sqlx::migrate!();

@@ -1,5 +1,7 @@
 //! From the bytes of a file to code that can be instantiated: imports checked, exports found.
 
+use std::sync::Arc;
+
 use sha2::{Digest as _, Sha256};
 use wasmtime::component::{Component, Linker};
 
@@ -25,13 +27,13 @@ const SMALL_MAX_BYTES: usize = 2 << 20;
 pub(super) struct Prepared {
     pub(super) digest: String,
     pub(super) size: Size,
-    pub(super) code: Code,
+    pub(super) code: Arc<Code>,
     pub(super) notes: Vec<String>,
 }
 
 /// sha256, hex.
 pub(super) fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(bytes))
 }
 
 pub(super) fn prepare(
@@ -59,7 +61,7 @@ pub(super) fn prepare(
     let mismatch = |error: wasmtime::Error| format!("its exports do not match the plugin interface: {error:#}");
     let about = about::GuestIndices::new(&linked).map_err(mismatch)?;
     let collections = collections::GuestIndices::new(&linked).map_err(mismatch)?;
-    Ok(Prepared { digest, size, code: Code { component: linked, about, collections }, notes })
+    Ok(Prepared { digest, size, code: Arc::new(Code { component: linked, about, collections }), notes })
 }
 
 /// The common mistakes, in words.

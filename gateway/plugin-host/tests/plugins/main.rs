@@ -1,7 +1,9 @@
 //! The host's own tests: real components, loaded from a real folder.
 
 mod bounds;
+mod built_in;
 mod imports;
 mod isolation;
 mod loading;
+mod native;
 mod workbench;

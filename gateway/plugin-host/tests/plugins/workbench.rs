@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use weir_connections::{ConnectionConfig, Connections};
 use weir_plugin_host::{
-    AdapterFailure, CallContext, Change, CollectionRef, Grant, Host, HostConfig, LoadReport, Page, PluginConfig, Query,
-    WriteFailure,
+    AdapterFailure, BuiltIn, CallContext, Change, CollectionRef, Grant, Host, HostConfig, LoadReport, Page,
+    PluginConfig, Query, WriteFailure,
 };
 
 pub(crate) struct Workbench {
@@ -82,19 +82,26 @@ impl Workbench {
         plugin: BTreeMap<String, PluginConfig>,
         connections: BTreeMap<String, ConnectionConfig>,
     ) -> Self {
-        let folder = TempDir::new().expect("a folder");
-        let bench = Self::over(folder, plugin, connections);
+        let bench = Self::over(&[], plugin, connections);
         std::fs::create_dir(bench.plugins()).expect("a folder");
         bench
     }
 
+    /// `probe` as it is, inside the program; without a plugins folder.
+    pub(crate) fn built_in(plugin: BTreeMap<String, PluginConfig>) -> Self {
+        let component: &'static [u8] = Box::leak(probe().into_boxed_slice());
+        Self::over(Box::leak(Box::new([("probe", component)])), plugin, BTreeMap::new())
+    }
+
     fn over(
-        folder: TempDir,
+        built_in: BuiltIn,
         plugin: BTreeMap<String, PluginConfig>,
         connections: BTreeMap<String, ConnectionConfig>,
     ) -> Self {
+        let folder = TempDir::new().expect("a folder");
         let config = HostConfig {
             plugins: folder.path().join("plugins"),
+            built_in,
             cache: folder.path().join("cache"),
             plugin,
             instances_max: 64,
@@ -175,6 +182,7 @@ pub(crate) fn context(tenant: &str) -> CallContext {
         call_id: Arc::from("call-1"),
         deadline: Instant::now() + Duration::from_secs(30),
         cancel: CancellationToken::new(),
+        ran_on: Arc::default(),
         progress: None,
     }
 }

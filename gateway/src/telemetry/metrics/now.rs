@@ -15,6 +15,7 @@ pub(super) fn families(gateway: &Gateway) -> Vec<MetricFamily> {
     plugins(gateway, &mut families);
     audit(gateway, &mut families);
     contracts(gateway, &mut families);
+    families.push(one(&table::LOG_LINES_LOST, crate::telemetry::lines_lost() as f64));
     families.push(family(&table::BUILD, vec![(vec![env!("CARGO_PKG_VERSION")], 1.0)]));
     families.retain(|family| !family.get_metric().is_empty());
     families

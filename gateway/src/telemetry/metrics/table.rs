@@ -163,6 +163,12 @@ pub const AUDIT_FAILING: Row = Row {
     labels: &[],
     help: "1 from a failed write or sync of the audit trail until one succeeds. Calls are refused meanwhile.",
 };
+pub const CONFIG_RELOADS: Row = Row {
+    name: "weir_config_reloads_total",
+    kind: Counter,
+    labels: &["result"],
+    help: "Times the configuration was read again while serving: `taken` over, or `refused` as a whole.",
+};
 pub const AUDIT_FAILURES: Row = Row {
     name: "weir_audit_failures_total",
     kind: Counter,
@@ -200,6 +206,12 @@ pub const FOLDED: Row = Row {
     help: "How often a `tool`, `agent`, `adapter` or `contract` got no series of its own, because the bound on series \
            was reached, and was counted under `_other` (contracts: left out).",
 };
+pub const LOG_LINES_LOST: Row = Row {
+    name: "weir_log_lines_lost_total",
+    kind: Counter,
+    labels: &[],
+    help: "Log lines that were lost because nobody took them from stderr. The audit trail has every call all the same.",
+};
 pub const BUILD: Row =
     Row { name: "weir_build_info", kind: Gauge, labels: &["version"], help: "1, with the version of this build." };
 
@@ -225,6 +237,7 @@ pub const TABLE: &[&Row] = &[
     &PLUGIN_PARKED,
     &PLUGIN_SWAPS,
     &PLUGIN_LOADS,
+    &CONFIG_RELOADS,
     &PLUGIN_INFO,
     &INSTANCES,
     &AUDIT_FAILING,
@@ -237,6 +250,7 @@ pub const TABLE: &[&Row] = &[
     &CONTRACTS,
     &GENERATION,
     &FOLDED,
+    &LOG_LINES_LOST,
     &BUILD,
 ];
 

@@ -3,16 +3,24 @@
 //! A browser sends both headers whether a page wants it or not; a page that made its own name resolve to loopback (DNS
 //! rebinding) is found out by them. Loopback names are accepted on any port, everything else must be configured.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+};
 
 use anyhow::Context as _;
+use arc_swap::ArcSwap;
 use axum::{
     body::Body,
     http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
     response::Response,
 };
 
-use crate::{config, wire::RpcError};
+use crate::{
+    config::{self, Config},
+    gateway::Gateway,
+    wire::RpcError,
+};
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
 
@@ -43,6 +51,38 @@ enum Origin {
     Other(String),
 }
 
+/// The rules of the configuration in effect: made anew when that has changed.
+pub(super) struct Current {
+    gateway: Arc<Gateway>,
+    local: SocketAddr,
+    made: ArcSwap<(Arc<Config>, Access)>,
+}
+
+impl Current {
+    pub(super) fn new(gateway: &Arc<Gateway>, local: SocketAddr) -> anyhow::Result<Self> {
+        let config = Arc::clone(&gateway.config());
+        let access = Access::new(&config.http, local)?;
+        Ok(Self { gateway: gateway.clone(), local, made: ArcSwap::from_pointee((config, access)) })
+    }
+
+    /// The Origin, where there is one and it may call.
+    pub(super) fn check<'h>(&self, uri: &Uri, headers: &'h HeaderMap) -> Result<Option<&'h HeaderValue>, RpcError> {
+        let config = self.gateway.config();
+        // A configuration is taken over only when these rules can be made of it.
+        if !Arc::ptr_eq(&self.made.load().0, &config)
+            && let Ok(access) = Access::new(&config.http, self.local)
+        {
+            self.made.store(Arc::new((Arc::clone(&config), access)));
+        }
+        self.made.load().1.check(uri, headers)
+    }
+}
+
+/// Whether `hosts`, `origins` and `public_url` can be read.
+pub fn check(http: &config::Http) -> anyhow::Result<()> {
+    Access::new(http, SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).map(drop)
+}
+
 impl Access {
     pub(super) fn new(http: &config::Http, local: SocketAddr) -> anyhow::Result<Self> {
         let mut hosts = Vec::new();
@@ -68,8 +108,7 @@ impl Access {
         Ok(Self { hosts, origins, listen })
     }
 
-    /// The Origin, where there is one and it may call.
-    pub(super) fn check<'h>(&self, uri: &Uri, headers: &'h HeaderMap) -> Result<Option<&'h HeaderValue>, RpcError> {
+    fn check<'h>(&self, uri: &Uri, headers: &'h HeaderMap) -> Result<Option<&'h HeaderValue>, RpcError> {
         let host =
             single(headers, header::HOST)?.ok_or_else(|| RpcError::refused(400, "the Host header is missing"))?;
         self.check_host(host.to_str().unwrap_or_default())?;

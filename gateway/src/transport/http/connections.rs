@@ -1,6 +1,6 @@
 //! Connections: accepted within a bound, with timeouts against slow clients, and drained at the end.
 
-use std::{future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{future::Future, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -18,6 +18,16 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 const HEAD_MAX: Duration = Duration::from_secs(60);
 /// Who reads no answer for so long after the end does not hold the process up.
 const DRAIN_MAX: Duration = Duration::from_secs(60);
+
+tokio::task_local! {
+    /// Of the connection that a task serves: asked for rarely, so no request carries it.
+    static PEER: SocketAddr;
+}
+
+/// Who is at the other end of the connection whose request is being answered.
+pub(crate) fn peer() -> Option<SocketAddr> {
+    PEER.try_with(|peer| *peer).ok()
+}
 
 /// Accepts until `shutdown`, then sets `ending` and returns when the connections have ended.
 pub(crate) async fn serve(
@@ -42,8 +52,8 @@ pub(crate) async fn serve(
             accepted = accepted => accepted,
         };
         match accepted {
-            Ok((stream, _)) => {
-                let connection = connection(stream, router.clone(), ending.clone());
+            Ok((stream, peer)) => {
+                let connection = PEER.scope(peer, connection(stream, router.clone(), ending.clone()));
                 connections.spawn(async move {
                     connection.await;
                     drop(permit);

@@ -13,7 +13,7 @@ use axum::{
     routing::get,
 };
 
-use super::{access::Access, reply};
+use super::{access, reply};
 use crate::{gateway::Gateway, identity::Credential, telemetry::metrics};
 
 /// The version is that of the text format.
@@ -21,14 +21,14 @@ const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 struct Scrape {
     gateway: Arc<Gateway>,
-    access: Access,
+    access: access::Current,
     /// The listener is reached from this machine alone.
     loopback: bool,
 }
 
 /// `local`: where the listener listens.
 pub(crate) fn router(gateway: &Arc<Gateway>, local: SocketAddr) -> anyhow::Result<Router> {
-    let access = Access::new(&gateway.config().http, local)?;
+    let access = access::Current::new(gateway, local)?;
     let scrape = Scrape { gateway: gateway.clone(), access, loopback: local.ip().is_loopback() };
     Ok(Router::new().route("/metrics", get(answer)).with_state(Arc::new(scrape)))
 }

@@ -1,0 +1,20 @@
+//! The floor: an axum route that takes the body in, does not look at it, and answers the same bytes to everybody.
+
+use axum::{Router, body::Bytes, http::header::CONTENT_TYPE, routing::post};
+use weir_bench::ticket;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let port: u16 = std::env::args().nth(1).unwrap_or_default().parse()?;
+    let text = ticket::record(ticket::ID).replace('"', "\\\"");
+    let answer = Bytes::from(format!(
+        r#"{{"jsonrpc":"2.0","id":7,"result":{{"content":[{{"type":"text","text":"{text}"}}],"isError":false}}}}"#
+    ));
+    let route = post(move |_unread: Bytes| {
+        let answer = answer.clone();
+        async move { ([(CONTENT_TYPE, "application/json")], answer) }
+    });
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    axum::serve(listener, Router::new().route("/mcp", route)).await?;
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! rmcp's own server with one echo tool, as its documentation shows it: no identity, limits, metrics or audit.
+//!
+//! `bench-rmcp PORT json|session TOOLS`: `json` answers plain JSON without sessions (both eras), `session` is the
+//! library's default.
+
+use std::sync::Arc;
+
+use rmcp::{
+    ErrorData, ServerHandler,
+    handler::server::{
+        router::tool::{ToolRoute, ToolRouter},
+        wrapper::Parameters,
+    },
+    model::{CallToolResult, ContentBlock, ServerCapabilities, ServerConfig},
+    tool, tool_handler, tool_router,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+    },
+};
+use weir_bench::ticket;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Arguments {
+    /// Ticket id, for example T-1001
+    ticket_id: String,
+}
+
+#[derive(Clone)]
+struct Echo {
+    tool_router: Arc<ToolRouter<Echo>>,
+}
+
+#[tool_router]
+impl Echo {
+    #[tool(description = "Look a ticket up by its id")]
+    async fn lookup_ticket(&self, Parameters(arguments): Parameters<Arguments>) -> Result<CallToolResult, ErrorData> {
+        Ok(CallToolResult::success(vec![ContentBlock::text(ticket::record(&arguments.ticket_id))]))
+    }
+}
+
+#[tool_handler(router = self.tool_router)]
+impl ServerHandler for Echo {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [port, mode, tools] = &arguments[..] else { anyhow::bail!("bench-rmcp PORT json|session TOOLS") };
+    let mut router = Echo::tool_router();
+    let first = router.list_all().remove(0);
+    for number in 1..tools.parse()? {
+        let mut tool = first.clone();
+        tool.name = format!("{}_{number:05}", ticket::TOOL).into();
+        router.add_route(ToolRoute::new_dyn(tool, |_| {
+            Box::pin(async { Ok(CallToolResult::success(vec![ContentBlock::text("x")]).into()) })
+        }));
+    }
+    let echo = Echo { tool_router: Arc::new(router) };
+    let mut config = StreamableHttpServerConfig::default();
+    if mode == "json" {
+        config = config.with_legacy_session_mode(false).with_json_response(true);
+    }
+    let service =
+        StreamableHttpService::new(move || Ok(echo.clone()), Arc::new(LocalSessionManager::default()), config);
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port.parse::<u16>()?)).await?;
+    axum::serve(listener, axum::Router::new().nest_service("/mcp", service)).await?;
+    Ok(())
+}

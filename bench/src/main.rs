@@ -1,0 +1,83 @@
+//! `weir-bench`: runs the rows, one server at a time, and writes what they came to.
+//!
+//! Started by `cargo xtask bench`, which builds and installs what is measured.
+#![allow(clippy::print_stdout, reason = "a terminal tool: standard output is what it is for")]
+
+mod measure;
+mod place;
+mod rows;
+
+mod contextforge;
+mod load;
+mod postgres;
+mod process;
+mod stdio;
+mod weir;
+mod wire;
+
+mod machine;
+mod report;
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use machine::Machine;
+use measure::Effort;
+use place::Place;
+use report::Report;
+use rows::ROWS;
+
+/// Weir measured beside its peers.
+#[derive(Parser)]
+struct Options {
+    /// Only rows whose names begin so; several with commas
+    #[arg(long, value_delimiter = ',', value_name = "ROW")]
+    only: Vec<String>,
+    /// How long one round takes
+    #[arg(long, default_value_t = 4.0)]
+    seconds: f64,
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Calls of the memory measurement
+    #[arg(long, default_value_t = 1_000_000)]
+    many_calls: u64,
+    /// Calls a second of the run at a fixed rate
+    #[arg(long, default_value_t = 1_000)]
+    rate: u64,
+    /// Short rounds, for a look: the figures are rough
+    #[arg(long)]
+    quick: bool,
+    /// Where the page, the plot and the JSON file go; without it nothing is written
+    #[arg(long, value_name = "FOLDER")]
+    write: Option<PathBuf>,
+}
+
+fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    let effort = Effort {
+        rounds: if options.quick { 1 } else { options.rounds.max(1) },
+        seconds: if options.quick { 1.0 } else { options.seconds },
+        starts: if options.quick { 2 } else { 5 },
+        many_calls: if options.quick { 100_000 } else { options.many_calls },
+        fixed_rate: options.rate,
+    };
+    let mut place = Place::find()?;
+    let mut report = Report::new(Machine::look(&place), effort);
+    let wanted = |name: &str| options.only.is_empty() || options.only.iter().any(|start| name.starts_with(start));
+    for row in ROWS.iter().filter(|row| wanted(row.name)) {
+        let measured = match row.needs_postgres() {
+            true => place.start_postgres().and_then(|()| measure::row(&place, row, &effort)),
+            false => measure::row(&place, row, &effort),
+        };
+        match measured {
+            Ok(figures) => report.add(figures),
+            Err(error) => report.skip(row.name, format!("{error:#}")),
+        }
+    }
+    report.print();
+    if let Some(folder) = &options.write {
+        report.write(folder)?;
+    }
+    Ok(())
+}

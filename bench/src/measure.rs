@@ -1,0 +1,430 @@
+//! One row from its first start to its figures.
+
+use std::{
+    fs,
+    path::PathBuf,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+use tempfile::TempDir;
+
+use crate::{
+    load::{self, Loaded, Pressure, Target},
+    place::{Place, free_port},
+    process::{BOTH_CORES, LOAD_CORE, Process, SERVER_CORE},
+    rows::{Also, Row, Subject, Way},
+    stdio::Pipes,
+    wire::{Door, Era, Question},
+};
+
+/// How much of everything.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Effort {
+    pub(crate) rounds: usize,
+    /// Of one round.
+    pub(crate) seconds: f64,
+    pub(crate) starts: usize,
+    /// The calls of the memory measurement.
+    pub(crate) many_calls: u64,
+    /// Calls a second of the run at a fixed rate.
+    pub(crate) fixed_rate: u64,
+}
+
+/// Connections of the throughput runs; over pipes, calls under way.
+pub(crate) const CONNECTIONS: usize = 16;
+/// The longest that a server may take to its first answer.
+const START_MAX: Duration = Duration::from_secs(120);
+/// A load is tried with more and more calls until it takes at least this long.
+const CALIBRATION: f64 = 0.4;
+
+/// The median of all rounds, and the range.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Figures {
+    pub(crate) row: String,
+    pub(crate) calls_per_second: Spread,
+    /// The figure to trust where the machine is shared.
+    pub(crate) calls_per_core_second: Spread,
+    pub(crate) cpu_us: Spread,
+    pub(crate) p50_us: Spread,
+    pub(crate) p99_us: Spread,
+    pub(crate) one_connection: Latency,
+    pub(crate) fixed_rate: Option<Latency>,
+    pub(crate) answer_bytes: f64,
+    pub(crate) start_ms: Spread,
+    pub(crate) idle_bytes: u64,
+    pub(crate) many: Option<Many>,
+    pub(crate) two_threads_cpu_us: Option<Spread>,
+    pub(crate) lists: Vec<List>,
+    /// Calls answered and calls on record; for Weir alone.
+    pub(crate) audit: Option<Audit>,
+    /// Why the row does not count.
+    pub(crate) void: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Latency {
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
+    pub(crate) calls_per_second: f64,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Many {
+    pub(crate) calls: u64,
+    pub(crate) before_bytes: u64,
+    pub(crate) after_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Audit {
+    pub(crate) answered: u64,
+    pub(crate) recorded: u64,
+    pub(crate) ok: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct List {
+    pub(crate) tools: usize,
+    pub(crate) page: usize,
+    pub(crate) list_bytes: f64,
+    pub(crate) lists_per_core_second: f64,
+    pub(crate) list_p50_us: f64,
+    pub(crate) call_cpu_us: f64,
+    pub(crate) start_ms: f64,
+}
+
+impl Spread {
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let (Some(min), Some(max)) = (values.first(), values.last()) else { return Self::default() };
+        let (lower, upper) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
+        Self { median: f64::midpoint(lower, upper), min: *min, max: *max }
+    }
+}
+
+pub(crate) fn row(place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<Figures> {
+    let mut bench = Bench::new(place, row, 1)?;
+    let mut figures = match row.way {
+        Way::Stdio => bench.over_pipes(effort)?,
+        Way::Http(_) | Way::Refused => bench.over_http(effort)?,
+    };
+    (figures.audit, figures.void) = bench.hold_against_audit();
+    for also in row.also {
+        if let Also::Lists(sizes) = also {
+            for tools in *sizes {
+                match list(place, row, *tools, effort) {
+                    Ok(list) => figures.lists.push(list),
+                    Err(error) => eprintln!("    {} with {tools} tools: {error:#}", row.name),
+                }
+            }
+        }
+    }
+    Ok(figures)
+}
+
+/// A listing, and calls beside it, with so many tools.
+fn list(place: &Place, row: &Row, tools: usize, effort: &Effort) -> anyhow::Result<List> {
+    let mut bench = Bench::new(place, row, tools)?;
+    let (running, start_ms) = bench.start(SERVER_CORE)?;
+    let listing = row.listing();
+    let answer = listing.ask(&running.door, None)?;
+    let page = answer["result"]["tools"].as_array().map_or(0, Vec::len);
+    let lists = bench.rounds(&running, &listing, 4, LOAD_CORE, effort)?;
+    let question = bench.subject.question.clone();
+    let calls = bench.rounds(&running, &question, CONNECTIONS, LOAD_CORE, effort)?;
+    running.process.stop()?;
+    if let (_, Some(void)) = bench.hold_against_audit() {
+        bail!(void);
+    }
+    let median = |all: &[Loaded], value: fn(&Loaded) -> f64| Spread::of(all.iter().map(value)).median;
+    Ok(List {
+        tools,
+        page,
+        list_bytes: median(&lists, |load| load.body_bytes as f64 / load.calls as f64),
+        lists_per_core_second: 1e6 / median(&lists, Loaded::cpu_us),
+        list_p50_us: median(&lists, |load| load.p50_us),
+        call_cpu_us: median(&calls, Loaded::cpu_us),
+        start_ms,
+    })
+}
+
+/// One row's server, started as often as is needed.
+struct Bench<'a> {
+    place: &'a Place,
+    row: &'a Row,
+    subject: Subject,
+    folder: TempDir,
+    key: Option<String>,
+    /// `tools/call` answers so far, from all its processes.
+    answered: u64,
+}
+
+struct Running {
+    process: Process,
+    door: Door,
+}
+
+impl<'a> Bench<'a> {
+    fn new(place: &'a Place, row: &'a Row, tools: usize) -> anyhow::Result<Self> {
+        let subject = row.subject(place, tools)?;
+        let folder = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(&place.times)?;
+        let key = subject.key.clone();
+        let mut bench = Self { place, row, subject, folder, key, answered: 0 };
+        if bench.subject.house.is_some() {
+            // Also fills the cache of compiled plugins and records the shapes, as the first start of any Weir does.
+            let (running, _) = bench.start(SERVER_CORE)?;
+            bench.key = bench.subject.house.as_ref().map(|house| house.key()).transpose()?;
+            running.process.stop()?;
+        }
+        Ok(bench)
+    }
+
+    fn over_http(&mut self, effort: &Effort) -> anyhow::Result<Figures> {
+        let mut starts = Vec::new();
+        for _ in 1..effort.starts {
+            let (running, start_ms) = self.start(SERVER_CORE)?;
+            starts.push(start_ms);
+            running.process.stop()?;
+        }
+        let (running, start_ms) = self.start(SERVER_CORE)?;
+        starts.push(start_ms);
+        sleep(Duration::from_secs(1));
+        let idle_bytes = running.process.memory();
+        let question = self.subject.question.clone();
+        let rounds = self.rounds(&running, &question, CONNECTIONS, LOAD_CORE, effort)?;
+        let alone = self.rounds(&running, &question, 1, LOAD_CORE, effort)?;
+        let fixed_rate = self.fixed_rate(&running, &question, &rounds, effort)?;
+        let many = match self.row.also.contains(&Also::Million) {
+            true => Some(self.many(&running, &question, effort)?),
+            false => None,
+        };
+        // Still the answer that was asked for, after all that.
+        self.ask(&running)?;
+        running.process.stop()?;
+        let mut figures = figures(self.row.name, &rounds, &alone, &starts, idle_bytes);
+        figures.fixed_rate = fixed_rate;
+        figures.many = many;
+        if self.row.also.contains(&Also::TwoThreads) {
+            let (running, _) = self.start(BOTH_CORES)?;
+            let rounds = self.rounds(&running, &question, CONNECTIONS, BOTH_CORES, effort)?;
+            figures.two_threads_cpu_us = Some(Spread::of(rounds.iter().map(Loaded::cpu_us)));
+            running.process.stop()?;
+        }
+        Ok(figures)
+    }
+
+    fn over_pipes(&mut self, effort: &Effort) -> anyhow::Result<Figures> {
+        let command = |bench: &Self| match (&bench.subject.house, &bench.key) {
+            (Some(house), Some(key)) => house.stdio(key),
+            _ => (bench.subject.start)(bench.place, 0),
+        };
+        let question = self.subject.question.clone();
+        let mut starts = Vec::new();
+        for _ in 1..effort.starts {
+            let mut process = Process::start_piped(&command(self))?;
+            let pipes = Pipes::open(&mut process, &question)?;
+            starts.push(milliseconds(process.started));
+            self.answered += 1;
+            drop(pipes);
+            process.stop()?;
+        }
+        let mut process = Process::start_piped(&command(self))?;
+        let mut pipes = Pipes::open(&mut process, &question)?;
+        starts.push(milliseconds(process.started));
+        self.answered += 1;
+        sleep(Duration::from_secs(1));
+        let idle_bytes = process.memory();
+        let mut run = |window: u64| -> anyhow::Result<Vec<Loaded>> {
+            let mut calls = 64;
+            let mut tried = pipes.run(&process, window, calls)?;
+            self.answered += calls;
+            while tried.seconds < CALIBRATION {
+                calls *= 4;
+                tried = pipes.run(&process, window, calls)?;
+                self.answered += calls;
+            }
+            let calls = (tried.rate() * effort.seconds) as u64 + 1;
+            self.answered += calls * effort.rounds as u64;
+            (0..effort.rounds).map(|_| pipes.run(&process, window, calls)).collect()
+        };
+        let rounds = run(CONNECTIONS as u64)?;
+        let alone = run(1)?;
+        drop(pipes);
+        process.stop()?;
+        Ok(figures(self.row.name, &rounds, &alone, &starts, idle_bytes))
+    }
+
+    /// The server, once it has given its first good answer, and how long that took.
+    fn start(&mut self, cores: &str) -> anyhow::Result<(Running, f64)> {
+        let port = free_port()?;
+        let command = match &self.subject.house {
+            Some(house) => house.serve(port),
+            None => (self.subject.start)(self.place, port),
+        };
+        let log = self.log();
+        let mut process = Process::start(&command, cores, &log)?;
+        let url = format!("http://127.0.0.1:{port}{}", self.subject.path);
+        let door = Door { url, key: self.key.clone() };
+        loop {
+            let session = match self.row.era() {
+                Era::Session => door.open_session().map(Some),
+                Era::Modern | Era::Stateless => Ok(None),
+            };
+            let answer = session.and_then(|session| self.subject.question.ask(&door, session.as_deref()));
+            let error = match answer {
+                Ok(_) => {
+                    let start_ms = milliseconds(process.started);
+                    self.answered += 1;
+                    return Ok((Running { process, door }, start_ms));
+                }
+                Err(error) => error,
+            };
+            let ended = process.ended();
+            if ended.is_some() || process.started.elapsed() > START_MAX {
+                let said = fs::read_to_string(&log).unwrap_or_default();
+                let tail: String = said.chars().rev().take(1_500).collect::<Vec<_>>().into_iter().rev().collect();
+                bail!("it does not answer ({error:#}; {}): {tail}", ended.unwrap_or("still running".into()));
+            }
+            sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn ask(&mut self, running: &Running) -> anyhow::Result<()> {
+        let session = match self.row.era() {
+            Era::Session => Some(running.door.open_session()?),
+            Era::Modern | Era::Stateless => None,
+        };
+        self.subject.question.ask(&running.door, session.as_deref())?;
+        self.answered += 1;
+        Ok(())
+    }
+
+    /// Warm-up, then the rounds that count.
+    fn rounds(
+        &mut self,
+        running: &Running,
+        question: &Question,
+        connections: usize,
+        cores: &str,
+        effort: &Effort,
+    ) -> anyhow::Result<Vec<Loaded>> {
+        let mut calls = connections as u64;
+        let mut tried = self.load(running, question, Pressure { connections, calls, rate: None }, cores)?;
+        while tried.seconds < CALIBRATION {
+            calls *= 4;
+            tried = self.load(running, question, Pressure { connections, calls, rate: None }, cores)?;
+        }
+        let calls = (tried.rate() * effort.seconds).max(connections as f64) as u64;
+        let pressure = Pressure { connections, calls, rate: None };
+        (0..effort.rounds).map(|_| self.load(running, question, pressure, cores)).collect()
+    }
+
+    /// Latency where the load does not depend on the answers; none for a server that cannot keep up with it.
+    fn fixed_rate(
+        &mut self,
+        running: &Running,
+        question: &Question,
+        rounds: &[Loaded],
+        effort: &Effort,
+    ) -> anyhow::Result<Option<Latency>> {
+        let able = Spread::of(rounds.iter().map(Loaded::rate)).median;
+        if able < effort.fixed_rate as f64 * 1.1 {
+            return Ok(None);
+        }
+        let calls = (effort.fixed_rate as f64 * effort.seconds) as u64;
+        let pressure = Pressure { connections: CONNECTIONS, calls, rate: Some(effort.fixed_rate) };
+        let mut loads = Vec::new();
+        for _ in 0..effort.rounds {
+            loads.push(self.load(running, question, pressure, LOAD_CORE)?);
+        }
+        Ok(Some(latency(&loads)))
+    }
+
+    /// Memory before and after a great many calls.
+    fn many(&mut self, running: &Running, question: &Question, effort: &Effort) -> anyhow::Result<Many> {
+        let before_bytes = running.process.memory();
+        let pressure = Pressure { connections: CONNECTIONS, calls: effort.many_calls, rate: None };
+        let calls = self.load(running, question, pressure, LOAD_CORE)?.calls;
+        Ok(Many { calls, before_bytes, after_bytes: running.process.memory() })
+    }
+
+    fn load(
+        &mut self,
+        running: &Running,
+        question: &Question,
+        pressure: Pressure,
+        cores: &str,
+    ) -> anyhow::Result<Loaded> {
+        let Running { process, door } = running;
+        let loaded = load::run(&Target { process, door, folder: self.folder.path(), cores }, question, pressure);
+        let loaded = loaded.with_context(|| format!("{} with {pressure:?}", self.row.name))?;
+        if question.method == "tools/call" {
+            self.answered += loaded.calls;
+        }
+        Ok(loaded)
+    }
+
+    /// Answered means recorded: as many records as answers, and a trail that is whole. Else why the row is void.
+    fn hold_against_audit(&self) -> (Option<Audit>, Option<String>) {
+        let Some(house) = &self.subject.house else { return (None, None) };
+        let (recorded, ok) = match house.verify_audit() {
+            Ok(counts) => counts,
+            Err(error) => return (None, Some(format!("{error:#}"))),
+        };
+        let answered = self.answered;
+        let ok_expected = if self.row.way == Way::Refused { 0 } else { answered };
+        let void = (recorded != answered || ok != ok_expected)
+            .then(|| format!("{answered} calls were answered, {recorded} are on record, {ok} of them as ok"));
+        (Some(Audit { answered, recorded, ok }), void)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("server.log")
+    }
+}
+
+fn figures(row: &str, rounds: &[Loaded], alone: &[Loaded], starts: &[f64], idle_bytes: u64) -> Figures {
+    let spread = |value: fn(&Loaded) -> f64| Spread::of(rounds.iter().map(value));
+    Figures {
+        row: row.to_owned(),
+        calls_per_second: spread(Loaded::rate),
+        calls_per_core_second: spread(|load| 1e6 / load.cpu_us()),
+        cpu_us: spread(Loaded::cpu_us),
+        p50_us: spread(|load| load.p50_us),
+        p99_us: spread(|load| load.p99_us),
+        one_connection: latency(alone),
+        fixed_rate: None,
+        answer_bytes: spread(|load| load.body_bytes as f64 / load.calls as f64).median,
+        start_ms: Spread::of(starts.iter().copied()),
+        idle_bytes,
+        many: None,
+        two_threads_cpu_us: None,
+        lists: Vec::new(),
+        audit: None,
+        void: None,
+    }
+}
+
+fn latency(loads: &[Loaded]) -> Latency {
+    let median = |value: fn(&Loaded) -> f64| Spread::of(loads.iter().map(value)).median;
+    Latency {
+        p50_us: median(|load| load.p50_us),
+        p99_us: median(|load| load.p99_us),
+        calls_per_second: median(Loaded::rate),
+    }
+}
+
+fn milliseconds(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e3
+}

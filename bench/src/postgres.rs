@@ -1,0 +1,110 @@
+//! PostgreSQL with the table of tickets, on the generator's core: what Weir and its peers spend is counted, not this.
+
+use std::{
+    fs,
+    os::unix::{
+        fs::{MetadataExt, chown},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use tempfile::TempDir;
+
+use crate::{
+    place::free_port,
+    process::LOAD_CORE,
+    weir::{CREATE_TABLE, insert_rows},
+};
+
+pub(crate) struct Postgres {
+    folder: TempDir,
+    pub(crate) port: u16,
+    server: Child,
+}
+
+impl Postgres {
+    pub(crate) fn start() -> anyhow::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("weir-bench-pg-").tempdir()?;
+        if let Some((user, group)) = unprivileged() {
+            chown(folder.path(), Some(user), Some(group))?;
+        }
+        let data = folder.path().join("data");
+        let mut initdb = as_database_user(&program("initdb")?);
+        initdb.args(["--auth=trust", "--username=weir", "--encoding=UTF8", "--locale=C", "--no-sync", "--pgdata"]);
+        let made = initdb.arg(&data).output()?;
+        if !made.status.success() {
+            bail!("initdb: {}", String::from_utf8_lossy(&made.stderr));
+        }
+        let port = free_port()?;
+        let postgres = program("postgres")?;
+        let mut server = as_database_user(Path::new("taskset"));
+        server.args(["-c", LOAD_CORE]).arg(postgres).arg("-D").arg(&data).arg("-k").arg(folder.path());
+        server.args(["-h", "127.0.0.1", "-p", &port.to_string()]);
+        let server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let cluster = Self { folder, port, server };
+        let asked = Instant::now();
+        while let Err(error) = cluster.sql("SELECT 1") {
+            if asked.elapsed() > Duration::from_secs(20) {
+                return Err(error);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        cluster.sql(&format!("{CREATE_TABLE}; {}; ANALYZE tickets;", insert_rows()))?;
+        Ok(cluster)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("postgres://weir@127.0.0.1:{}/postgres", self.port)
+    }
+
+    fn sql(&self, statements: &str) -> anyhow::Result<()> {
+        let file = self.folder.path().join("statements.sql");
+        fs::write(&file, statements)?;
+        let mut psql = Command::new(program("psql")?);
+        psql.args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"]).arg("--file").arg(&file).arg(self.url());
+        let output = psql.output()?;
+        if !output.status.success() {
+            bail!("psql: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        // Fast shutdown; its folder goes with it.
+        let _ = Command::new("kill").args(["-INT", &self.server.id().to_string()]).status();
+        let _ = self.server.wait();
+    }
+}
+
+/// The newest installed version's program; Debian keeps them out of `PATH`.
+pub(crate) fn program(name: &str) -> anyhow::Result<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let paths = versions.map(|version| version.path().join("bin").join(name));
+    paths.filter(|path| path.exists()).max().with_context(|| format!("PostgreSQL's {name} is missing"))
+}
+
+/// PostgreSQL refuses to run as root: root runs it as the package's own user.
+fn as_database_user(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    if let Some((user, group)) = unprivileged() {
+        command.uid(user).gid(group);
+    }
+    command.current_dir("/").env("LC_ALL", "C").stdin(Stdio::null());
+    command
+}
+
+fn unprivileged() -> Option<(u32, u32)> {
+    if fs::metadata("/proc/self").ok()?.uid() != 0 {
+        return None;
+    }
+    let users = fs::read_to_string("/etc/passwd").ok()?;
+    let user = users.lines().find(|line| line.starts_with("postgres:"))?;
+    let mut ids = user.split(':').skip(2).map(|part| part.parse().ok());
+    Some((ids.next()??, ids.next()??))
+}

@@ -1,0 +1,130 @@
+//! A server under measurement: started on its core, watched from outside, stopped with everything it started.
+
+use std::{
+    fs,
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+
+/// Where servers run; the generator has the other core.
+pub(crate) const SERVER_CORE: &str = "0";
+pub(crate) const LOAD_CORE: &str = "1";
+pub(crate) const BOTH_CORES: &str = "0,1";
+
+pub(crate) struct Process {
+    child: Child,
+    pub(crate) started: Instant,
+}
+
+impl Process {
+    /// On one core, so that a runtime makes one worker of it, or with `cores` on those. What it says goes into `log`.
+    pub(crate) fn start(command: &Command, cores: &str, log: &Path) -> anyhow::Result<Self> {
+        let mut pinned = pinned(command, cores);
+        let file = fs::File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+        pinned.stdout(file.try_clone()?).stderr(file);
+        let started = Instant::now();
+        let child = pinned.stdin(Stdio::null()).spawn().context("taskset cannot be run")?;
+        Ok(Self { child, started })
+    }
+
+    /// The same with pipes instead of a log, for servers that speak over them.
+    pub(crate) fn start_piped(command: &Command) -> anyhow::Result<Self> {
+        let mut pinned = pinned(command, SERVER_CORE);
+        pinned.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let started = Instant::now();
+        let child = pinned.spawn().context("taskset cannot be run")?;
+        Ok(Self { child, started })
+    }
+
+    pub(crate) fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    pub(crate) fn ended(&mut self) -> Option<String> {
+        self.child.try_wait().ok().flatten().map(|status| status.to_string())
+    }
+
+    /// Processor seconds of the process and all below it.
+    pub(crate) fn cpu(&self) -> f64 {
+        self.tree().iter().filter_map(|id| cpu_of(*id)).sum()
+    }
+
+    /// Resident memory of the process and all below it, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.tree().iter().filter_map(|id| memory_of(*id)).sum()
+    }
+
+    fn tree(&self) -> Vec<u32> {
+        let mut found = vec![self.child.id()];
+        let mut next = 0;
+        while let Some(id) = found.get(next).copied() {
+            next += 1;
+            for task in fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten() {
+                let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+                found.extend(children.split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
+            }
+        }
+        found
+    }
+
+    /// As an operator stops a server; killed when it does not go.
+    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+        signal(self.child.id(), "TERM");
+        let asked = Instant::now();
+        while asked.elapsed() < Duration::from_secs(10) {
+            if self.child.try_wait()?.is_some() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        bail!("the server does not stop")
+    }
+}
+
+impl Drop for Process {
+    /// Everything in its process group: what it started itself too.
+    fn drop(&mut self) {
+        signal(self.child.id(), "KILL");
+        let _ = self.child.wait();
+    }
+}
+
+/// A process group of its own, so that it can be stopped as a whole.
+fn pinned(command: &Command, cores: &str) -> Command {
+    let mut pinned = Command::new("taskset");
+    pinned.args(["-c", cores]).arg(command.get_program()).args(command.get_args()).process_group(0);
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => pinned.env(name, value),
+            None => pinned.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        pinned.current_dir(folder);
+    }
+    pinned
+}
+
+/// To the process group that `id` leads.
+fn signal(id: u32, name: &str) {
+    let _ = Command::new("kill").arg(format!("-{name}")).arg("--").arg(format!("-{id}")).stderr(Stdio::null()).status();
+}
+
+/// User and system time; the kernel counts in hundredths of a second.
+fn cpu_of(id: u32) -> Option<f64> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name before it may hold anything.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks: u64 = fields.get(11..13)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+    Some(ticks as f64 / 100.0)
+}
+
+fn memory_of(id: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+}

@@ -1,0 +1,196 @@
+//! What is printed and kept: the tables, the JSON file, the plot and the page.
+
+mod page;
+mod plot;
+mod targets;
+
+use std::{fs, path::Path};
+
+use anyhow::Context;
+use serde::Serialize;
+
+use crate::{
+    machine::Machine,
+    measure::{Effort, Figures, List},
+};
+
+#[derive(Serialize)]
+pub(crate) struct Report {
+    machine: Machine,
+    effort: Effort,
+    rows: Vec<Figures>,
+    skipped: Vec<Skipped>,
+}
+
+/// A row that was not measured, and why.
+#[derive(Serialize)]
+pub(crate) struct Skipped {
+    pub(crate) row: String,
+    pub(crate) why: String,
+}
+
+/// Cells, the head first.
+pub(crate) type Table = Vec<Vec<String>>;
+
+impl Report {
+    pub(crate) fn new(machine: Machine, effort: Effort) -> Self {
+        println!("{}\n", machine.lines().join("\n"));
+        Self { machine, effort, rows: Vec::new(), skipped: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, figures: Figures) {
+        let void = figures.void.as_ref().map_or(String::new(), |why| format!("   VOID: {why}"));
+        let f = &figures;
+        println!(
+            "{:<26} {:>8.0} calls/core-s  {:>8.2} µs CPU  {:>8.0} calls/s  {:>7.0} µs p50 alone{void}",
+            f.row, f.calls_per_core_second.median, f.cpu_us.median, f.calls_per_second.median, f.one_connection.p50_us
+        );
+        self.rows.push(figures);
+    }
+
+    pub(crate) fn skip(&mut self, row: &str, why: String) {
+        println!("{row:<26} left out: {why}");
+        // The rest of a server's log is on the terminal.
+        let why = why.lines().next().unwrap_or_default().chars().take(200).collect();
+        self.skipped.push(Skipped { row: row.to_owned(), why });
+    }
+
+    pub(crate) fn print(&self) {
+        for (title, table) in self.tables() {
+            println!("\n{title}\n\n{}", aligned(&table));
+        }
+    }
+
+    /// The page, the plot and the figures, each in a file of its own.
+    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
+        let put = |name: &str, text: String| {
+            let path = folder.join(name);
+            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+        };
+        fs::create_dir_all(folder)?;
+        put("figures.json", format!("{}\n", serde_json::to_string_pretty(self)?))?;
+        put("calls-per-core-second.svg", plot::bars(&self.rows))?;
+        put("README.md", page::page(self))
+    }
+
+    /// Everything there is to read, table by table.
+    fn tables(&self) -> Vec<(&'static str, Table)> {
+        let mut tables = vec![("Calls", self.calls()), ("Latency", self.latency()), ("Start and memory", self.start())];
+        tables.push(("Many tools", self.lists()));
+        tables.push(("Audit", self.audit()));
+        tables.push(("Targets", targets::table(&self.rows)));
+        tables.push(("Left out", self.left_out()));
+        tables.retain(|(_, table)| table.len() > 1);
+        tables
+    }
+
+    fn calls(&self) -> Table {
+        let head =
+            ["row", "calls per core-second", "range", "CPU µs a call", "of the floor", "calls/s", "answer bytes"];
+        let floor = self.rows.iter().find(|row| row.row == "floor").map(|row| row.calls_per_core_second.median);
+        table(&head, &self.rows, |f| {
+            let c = f.calls_per_core_second;
+            vec![
+                if f.void.is_some() { format!("{} (void)", f.row) } else { f.row.clone() },
+                whole(c.median),
+                format!("{} to {}", whole(c.min), whole(c.max)),
+                format!("{:.1}", f.cpu_us.median),
+                floor.map_or_else(|| "–".into(), |floor| format!("{:.1} %", 100.0 * c.median / floor)),
+                whole(f.calls_per_second.median),
+                whole(f.answer_bytes),
+            ]
+        })
+    }
+
+    fn latency(&self) -> Table {
+        let rate = format!("{} calls/s: p50 µs", self.effort.fixed_rate);
+        let head = ["row", "16 connections: p50 µs", "p99 µs", "1 connection: p50 µs", "p99 µs", &rate, "p99 µs"];
+        table(&head, &self.rows, |f| {
+            let fixed = |value: Option<f64>| value.map_or_else(|| "–".into(), whole);
+            vec![
+                f.row.clone(),
+                whole(f.p50_us.median),
+                whole(f.p99_us.median),
+                whole(f.one_connection.p50_us),
+                whole(f.one_connection.p99_us),
+                fixed(f.fixed_rate.map(|latency| latency.p50_us)),
+                fixed(f.fixed_rate.map(|latency| latency.p99_us)),
+            ]
+        })
+    }
+
+    fn start(&self) -> Table {
+        let head =
+            ["row", "start to first answer ms", "idle MB", "after many calls MB", "growth MB", "two threads: CPU µs"];
+        table(&head, &self.rows, |f| {
+            let many = |value: fn(&crate::measure::Many) -> f64| {
+                f.many.as_ref().map_or_else(|| "–".to_owned(), |many| format!("{:.1}", value(many) / 1e6))
+            };
+            vec![
+                f.row.clone(),
+                format!("{:.0}", f.start_ms.median),
+                format!("{:.1}", f.idle_bytes as f64 / 1e6),
+                many(|many| many.after_bytes as f64),
+                many(|many| many.after_bytes as f64 - many.before_bytes as f64),
+                f.two_threads_cpu_us.map_or_else(|| "–".into(), |cpu| format!("{:.1}", cpu.median)),
+            ]
+        })
+    }
+
+    fn lists(&self) -> Table {
+        let head =
+            ["row", "tools", "in one answer", "bytes", "lists per core-second", "p50 µs", "CPU µs a call", "start ms"];
+        let all: Vec<(&str, &List)> =
+            self.rows.iter().flat_map(|row| row.lists.iter().map(|list| (row.row.as_str(), list))).collect();
+        table(&head, &all, |(row, list)| {
+            vec![
+                (*row).to_owned(),
+                list.tools.to_string(),
+                list.page.to_string(),
+                whole(list.list_bytes),
+                whole(list.lists_per_core_second),
+                whole(list.list_p50_us),
+                format!("{:.1}", list.call_cpu_us),
+                whole(list.start_ms),
+            ]
+        })
+    }
+
+    fn audit(&self) -> Table {
+        let audited: Vec<_> = self.rows.iter().filter_map(|row| Some((row, row.audit?))).collect();
+        table(&["row", "answered", "on record", "verify"], &audited, |(row, audit)| {
+            let verdict = if row.void.is_some() { "VOID" } else { "passes" };
+            vec![row.row.clone(), audit.answered.to_string(), audit.recorded.to_string(), verdict.to_owned()]
+        })
+    }
+
+    fn left_out(&self) -> Table {
+        table(&["row", "why"], &self.skipped, |skipped| vec![skipped.row.clone(), skipped.why.clone()])
+    }
+}
+
+fn table<T>(head: &[&str], rows: &[T], cells: impl Fn(&T) -> Vec<String>) -> Table {
+    let head = head.iter().map(|cell| (*cell).to_owned()).collect();
+    std::iter::once(head).chain(rows.iter().map(cells)).collect()
+}
+
+/// `12345.6` is `12,346`.
+fn whole(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().map(|g| str::from_utf8(g).unwrap_or("")).collect();
+    groups.join(",")
+}
+
+fn aligned(table: &Table) -> String {
+    let columns = table.first().map_or(0, Vec::len);
+    let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| match column {
+            0 => format!("{cell:<width$}"),
+            _ => format!("{cell:>width$}"),
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    table.iter().map(line).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,61 @@
+//! The page in `docs/benchmarks/`: what was measured, on what, and everything that came of it.
+
+use super::{Report, Table};
+
+const HOW: &str = "\
+`cargo xtask bench` writes this page: it builds in release mode, installs the peers by pinned versions, measures one server
+at a time, and keeps the rows that lose. The figures of the run are in [figures.json](figures.json).
+
+Calls per core-second are calls by the processor time of the server's whole process tree: the figure to trust where a
+machine is shared. Each server has core 0, the generator (h2load; over pipes our own) and a database core 1. Each row is
+warmed up; figures are medians over the rounds. Every server answers the same ticket, bare 600 bytes; Weir's answer carries it twice, as
+text and as structured content, with a receipt. Latency is from sending to the last byte; at the fixed rate calls are spread
+over 16 connections, and a server that cannot keep up has no figure there.
+
+Weir runs with its default configuration, an API key, and rate limits that are counted and not reached. Identity, limits,
+validation of arguments and answers, metrics and audit are on; the trail is synced to disk at an interval of 200 ms, its default. After each
+of its rows the audit must hold exactly the calls that were answered and verify, otherwise the row is void. `weir-noop` is
+`weir` with an adapter of the process itself that answers at once: what remains is the call path. The `refused` row sends arguments
+that are wrong in three ways. The others:
+
+| row | server |
+|---|---|
+| floor | axum, a fixed answer of 600 bytes, the body taken in and not parsed |
+| weir-wasm, -fresh | a small guest, its instance kept for the tenant's next call, or made anew for each |
+| weir-sqlite, -postgresql, -sheet | the adapters `sql` and `sheet`, a lookup by key among 1,000 rows |
+| rmcp | rmcp's own server with one echo tool, nothing else |
+| toolbox | MCP Toolbox, the same table and lookup |
+| typescript-sdk, python-sdk, fastmcp | the SDKs' own servers, one echo tool |
+| contextforge, hyper-mcp | gateways, the same echo tool behind them |
+
+`-stateless` and `-session` speak the legacy protocol, `-stdio` over pipes; all others the 2026-07-28 revision.
+agentgateway is not among them: it is published on none of the registries that peers are installed from (the Python package of that name
+is another program).
+";
+
+pub(super) fn page(report: &Report) -> String {
+    let mut page = format!("# Benchmarks\n\n{HOW}\n## The run\n\n");
+    for line in report.machine.lines() {
+        page.push_str(&format!("- {line}\n"));
+    }
+    let effort = &report.effort;
+    page.push_str(&format!("- {} rounds of {} s, {} starts\n", effort.rounds, effort.seconds, effort.starts));
+    page.push_str("\n![Calls per core-second](calls-per-core-second.svg)\n");
+    for (title, table) in report.tables() {
+        page.push_str(&format!("\n## {title}\n\n{}", markdown(&table)));
+    }
+    page
+}
+
+fn markdown(table: &Table) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | ").replace('\n', " "));
+    let mut text = String::new();
+    for (number, row) in table.iter().enumerate() {
+        text.push_str(&line(row));
+        if number == 0 {
+            let rule = row.iter().enumerate().map(|(column, _)| if column == 0 { "---" } else { "---:" });
+            text.push_str(&line(&rule.map(str::to_owned).collect::<Vec<_>>()));
+        }
+    }
+    text
+}

@@ -1,0 +1,290 @@
+//! The rows: what is measured, in the order of the table. Losing rows stay.
+
+use std::process::Command;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use weir_bench::ticket;
+
+use crate::{
+    contextforge,
+    place::Place,
+    process::Process,
+    weir::{self, Adapter, House},
+    wire::{Era, Question},
+};
+
+#[derive(Clone, Copy)]
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) server: Server,
+    pub(crate) way: Way,
+    pub(crate) also: &'static [Also],
+}
+
+/// How it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Http(Era),
+    /// The legacy protocol over pipes.
+    Stdio,
+    /// The same tool with arguments that are wrong in three ways.
+    Refused,
+}
+
+/// What is measured beside the calls themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Also {
+    /// Memory after a million calls.
+    Million,
+    /// Two server threads: both cores are the server's, and the generator shares them.
+    TwoThreads,
+    /// `tools/list` and `tools/call` with few and with many tools.
+    Lists(&'static [usize]),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Server {
+    Floor,
+    Weir(Adapter),
+    Rmcp,
+    Toolbox(Database),
+    TypeScript,
+    Python,
+    FastMcp,
+    ContextForge,
+    HyperMcp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Database {
+    Sqlite,
+    Postgres,
+}
+
+const MODERN: Way = Way::Http(Era::Modern);
+const STATELESS: Way = Way::Http(Era::Stateless);
+const SESSION: Way = Way::Http(Era::Session);
+const ALL_SIZES: &[usize] = &[10, 100, 1_000, 10_000];
+const SOME_SIZES: &[usize] = &[10, 100, 1_000];
+
+const fn row(name: &'static str, server: Server, way: Way) -> Row {
+    Row { name, server, way, also: &[] }
+}
+
+const fn more(name: &'static str, server: Server, way: Way, also: &'static [Also]) -> Row {
+    Row { name, server, way, also }
+}
+
+use Adapter::{Noop, Postgres, Sheet, Sqlite, WasmCall, WasmTenant};
+use Also::{Lists, Million, TwoThreads};
+use Server::{ContextForge, FastMcp, Floor, HyperMcp, Python, Rmcp, Toolbox, TypeScript, Weir};
+
+pub(crate) const ROWS: &[Row] = &[
+    more("floor", Floor, MODERN, &[TwoThreads]),
+    more("weir-noop", Weir(Noop), MODERN, &[Million, TwoThreads, Lists(ALL_SIZES)]),
+    row("weir-noop-stateless", Weir(Noop), STATELESS),
+    row("weir-noop-session", Weir(Noop), SESSION),
+    row("weir-noop-refused", Weir(Noop), Way::Refused),
+    row("weir-noop-stdio", Weir(Noop), Way::Stdio),
+    more("weir-wasm", Weir(WasmTenant), MODERN, &[Million, TwoThreads]),
+    row("weir-wasm-fresh", Weir(WasmCall), MODERN),
+    row("weir-wasm-stdio", Weir(WasmTenant), Way::Stdio),
+    row("weir-sqlite", Weir(Sqlite), MODERN),
+    row("weir-postgresql", Weir(Postgres), MODERN),
+    row("weir-sheet", Weir(Sheet), MODERN),
+    more("rmcp", Rmcp, MODERN, &[TwoThreads, Lists(ALL_SIZES)]),
+    row("rmcp-stateless", Rmcp, STATELESS),
+    row("rmcp-session", Rmcp, SESSION),
+    row("toolbox-sqlite", Toolbox(Database::Sqlite), MODERN),
+    row("toolbox-sqlite-stateless", Toolbox(Database::Sqlite), STATELESS),
+    row("toolbox-postgresql", Toolbox(Database::Postgres), MODERN),
+    more("typescript-sdk", TypeScript, MODERN, &[Lists(SOME_SIZES)]),
+    row("typescript-sdk-session", TypeScript, SESSION),
+    more("python-sdk", Python, MODERN, &[Lists(SOME_SIZES)]),
+    row("python-sdk-session", Python, SESSION),
+    more("fastmcp", FastMcp, MODERN, &[Lists(SOME_SIZES)]),
+    row("fastmcp-session", FastMcp, SESSION),
+    row("contextforge", ContextForge, STATELESS),
+    row("hyper-mcp-stdio", HyperMcp, Way::Stdio),
+];
+
+/// A server that is ready to be started, and what it is asked.
+pub(crate) struct Subject {
+    pub(crate) start: Start,
+    pub(crate) question: Question,
+    pub(crate) house: Option<House>,
+    pub(crate) path: &'static str,
+    /// What the server asks its callers for; a Weir makes its own.
+    pub(crate) key: Option<String>,
+    /// A server that stands behind it.
+    #[expect(dead_code, reason = "it runs for as long as this is kept")]
+    pub(crate) upstream: Option<Process>,
+}
+
+/// The command, given a port.
+pub(crate) type Start = Box<dyn Fn(&Place, u16) -> Command>;
+
+impl Row {
+    pub(crate) fn needs_postgres(&self) -> bool {
+        matches!(self.server, Weir(Postgres) | Toolbox(Database::Postgres))
+    }
+
+    /// The era of its messages.
+    pub(crate) fn era(&self) -> Era {
+        match self.way {
+            Way::Http(era) => era,
+            Way::Stdio => Era::Stateless,
+            Way::Refused => Era::Modern,
+        }
+    }
+
+    /// Lays out what the server serves. An error says why the row is left out.
+    pub(crate) fn subject(&self, place: &Place, tools: usize) -> anyhow::Result<Subject> {
+        let mode = if self.way == SESSION { "session" } else { "json" };
+        let house = match self.server {
+            Weir(adapter) => Some(House::build(place, adapter, tools)?),
+            _ => None,
+        };
+        let (mut key, mut upstream, mut tool) = (None, None, ticket::TOOL);
+        let start: Start = match self.server {
+            Floor => program(place.binary("bench-floor"), &[])?,
+            // Built anew for each port by its house.
+            Weir(_) => Box::new(|_, _| unreachable!("a Weir is started from its house")),
+            Rmcp => program(place.binary("bench-rmcp"), &[mode, &tools.to_string()])?,
+            Toolbox(database) => toolbox(place, database)?,
+            TypeScript => {
+                let script = place.peer("bench-node").join("typescript.mjs");
+                interpreted(place.peer("node-runtime").join("bin/node"), script, mode, tools)?
+            }
+            Python => interpreted(python(place), place.servers().join("python_sdk.py"), mode, tools)?,
+            FastMcp => interpreted(python(place), place.servers().join("fastmcp_server.py"), mode, tools)?,
+            ContextForge => {
+                let ready = contextforge::set_up(place)?;
+                (key, upstream, tool) = (Some(ready.token), Some(ready.upstream), contextforge::TOOL);
+                ready.start
+            }
+            HyperMcp => hyper_mcp(place)?,
+        };
+        let arguments = match self.way {
+            Way::Refused => json!({ "ticket_id": "1001", "status": "opne", "asignee": ticket::ASSIGNEE }),
+            _ => json!({ "ticket_id": ticket::ID }),
+        };
+        let mark = if self.way == Way::Refused { "invalid_arguments" } else { ticket::ID };
+        let question = Question { tool: tool.to_owned(), ..self.question("tools/call", arguments, mark) };
+        let path = if self.server == ContextForge { "/mcp/" } else { "/mcp" };
+        Ok(Subject { start, question, house, path, key, upstream })
+    }
+
+    pub(crate) fn listing(&self) -> Question {
+        self.question("tools/list", Value::Null, ticket::TOOL)
+    }
+
+    fn question(&self, method: &'static str, arguments: Value, mark: &'static str) -> Question {
+        Question { era: self.era(), method, tool: ticket::TOOL.to_owned(), arguments, mark }
+    }
+}
+
+fn python(place: &Place) -> std::path::PathBuf {
+    place.peer("bench-python").join("bin/python")
+}
+
+/// `PROGRAM PORT WORDS…`
+fn program(path: std::path::PathBuf, words: &[&str]) -> anyhow::Result<Start> {
+    present(&path)?;
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    Ok(Box::new(move |_, port| {
+        let mut command = Command::new(&path);
+        command.arg(port.to_string()).args(&words);
+        command
+    }))
+}
+
+/// `INTERPRETER SCRIPT PORT MODE TOOLS`
+fn interpreted(
+    interpreter: std::path::PathBuf,
+    script: std::path::PathBuf,
+    mode: &'static str,
+    tools: usize,
+) -> anyhow::Result<Start> {
+    present(&interpreter)?;
+    present(&script)?;
+    Ok(Box::new(move |_, port| {
+        let mut command = Command::new(&interpreter);
+        command.arg(&script).args([&port.to_string(), mode, &tools.to_string()]);
+        command
+    }))
+}
+
+/// MCP Toolbox, its table and its statement.
+fn toolbox(place: &Place, database: Database) -> anyhow::Result<Start> {
+    let program = place.peer("bench-node").join("node_modules/@toolbox-sdk/server-linux-x64/bin/toolbox");
+    present(&program)?;
+    let folder = place.peer_folder("toolbox")?;
+    let (kind, source) = match database {
+        Database::Sqlite => {
+            let file = folder.join("tickets.db");
+            let _ = std::fs::remove_file(&file);
+            weir::sqlite(&file)?;
+            ("sqlite", json!({ "kind": "sqlite", "database": file }))
+        }
+        Database::Postgres => {
+            let port = place.postgres()?.port.to_string();
+            let source = json!({ "kind": "postgres", "host": "127.0.0.1", "port": port, "database": "postgres",
+                                 "user": "weir", "password": "none" });
+            ("postgres", source)
+        }
+    };
+    let statement = "SELECT ticket_id, title, status, priority, assignee, tags, description FROM tickets \
+                     WHERE ticket_id = $1";
+    let config = json!({
+        "sources": { "tickets": source },
+        "tools": { ticket::TOOL: {
+            "kind": format!("{kind}-sql"), "source": "tickets", "description": "Look a ticket up by its id",
+            "parameters": [{ "name": "ticket_id", "type": "string", "description": "Ticket id, for example T-1001" }],
+            "statement": statement,
+        } },
+    });
+    // JSON is YAML.
+    let file = folder.join(format!("{kind}.yaml"));
+    std::fs::write(&file, config.to_string())?;
+    Ok(Box::new(move |_, port| {
+        let mut command = Command::new(&program);
+        command.arg("--config").arg(&file).args(["--address", "127.0.0.1", "--port", &port.to_string()]);
+        command.args(["--log-level", "error"]);
+        command
+    }))
+}
+
+/// hyper-mcp with one plugin, which is text: its runtime takes that as well as bytes.
+fn hyper_mcp(place: &Place) -> anyhow::Result<Start> {
+    let program = place.peer("hyper-mcp").join("bin/hyper-mcp");
+    present(&program)?;
+    let schema = json!({ "type": "object", "properties": { "ticket_id": { "type": "string" } },
+                         "required": ["ticket_id"] });
+    let tools = json!({ "tools": [{ "name": ticket::TOOL, "description": "Look a ticket up by its id",
+                                    "inputSchema": schema }] });
+    let answer = json!({ "content": [{ "type": "text", "text": ticket::record(ticket::ID) }] });
+    let mut text = std::fs::read_to_string(place.servers().join("hyper_mcp.wat"))?;
+    for (name, value) in [("LIST", tools), ("CALL", answer)] {
+        let mut json = value.to_string();
+        json.push_str(&" ".repeat(json.len().next_multiple_of(8) - json.len()));
+        text = text.replace(&format!("{name}_BYTES"), &json.len().to_string());
+        text = text.replace(&format!("{name}_JSON"), &json.replace('\\', "\\\\").replace('"', "\\\""));
+    }
+    let folder = place.peer_folder("hyper-mcp")?;
+    let plugin = folder.join("ticket.wasm");
+    std::fs::write(&plugin, text)?;
+    let config = folder.join("config.json");
+    let url = format!("file://{}", plugin.display());
+    std::fs::write(&config, json!({ "plugins": { "desk": { "url": url } } }).to_string())?;
+    Ok(Box::new(move |_, _| {
+        let mut command = Command::new(&program);
+        command.arg("--config-file").arg(&config).env("HYPER_MCP_LOG_PATH", &folder).env("RUST_LOG", "error");
+        command
+    }))
+}
+
+fn present(path: &std::path::Path) -> anyhow::Result<()> {
+    path.exists().then_some(()).with_context(|| format!("{} is not installed", path.display()))
+}

@@ -1,0 +1,118 @@
+//! The generator for servers that speak over pipes: a window of calls under way, one line each.
+
+use std::{
+    collections::HashMap,
+    io::{BufRead, BufReader, Write},
+    process::{ChildStdin, ChildStdout},
+    time::Instant,
+};
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+
+use crate::{
+    load::{Loaded, quantiles},
+    process::Process,
+    wire::{Question, initialize, initialized},
+};
+
+pub(crate) struct Pipes {
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+    /// As the server names the tool.
+    question: Question,
+    last_id: u64,
+}
+
+impl Pipes {
+    /// Opens the conversation and asks until the first good answer.
+    pub(crate) fn open(process: &mut Process, question: &Question) -> anyhow::Result<Self> {
+        let child = process.child();
+        let to = child.stdin.take().context("stdin is a pipe")?;
+        let from = BufReader::with_capacity(1 << 16, child.stdout.take().context("stdout is a pipe")?);
+        let mut pipes = Self { to, from, question: question.clone(), last_id: 10 };
+        pipes.send(&initialize())?;
+        pipes.answer_to(1)?;
+        pipes.send(&initialized())?;
+        pipes.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {} }))?;
+        let tools = pipes.answer_to(2)?;
+        let names = tools["result"]["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str());
+        let name = names.into_iter().find(|name| name.ends_with(&question.tool));
+        pipes.question.tool = name.context("the server does not list the tool")?.to_owned();
+        pipes.send(&pipes.question.message(3))?;
+        let answer = pipes.answer_to(3)?;
+        question.judge(&answer.to_string())?;
+        Ok(pipes)
+    }
+
+    /// `calls` calls, `window` of them at once.
+    pub(crate) fn run(&mut self, process: &Process, window: u64, calls: u64) -> anyhow::Result<Loaded> {
+        let cpu = process.cpu();
+        let message = self.question.message(0).to_string();
+        let (before, after) = message.split_once("\"id\":0").context("a message has an id")?;
+        let (before, after) = (before.to_owned(), after.to_owned());
+        let began = Instant::now();
+        let mut under_way = HashMap::new();
+        let mut times = Vec::with_capacity(usize::try_from(calls)?);
+        let (mut asked, mut bytes, mut line) = (0, 0, Vec::new());
+        while asked < window.min(calls) {
+            self.ask(&before, &after, &mut under_way)?;
+            asked += 1;
+        }
+        while !under_way.is_empty() {
+            line.clear();
+            if self.from.read_until(b'\n', &mut line)? == 0 {
+                bail!("the server closed its output");
+            }
+            let Some(began) = id_of(&line).and_then(|id| under_way.remove(&id)) else { continue };
+            let took: std::time::Duration = Instant::elapsed(&began);
+            times.push(u32::try_from(took.as_micros()).unwrap_or(u32::MAX));
+            bytes += line.len() as u64;
+            if asked < calls {
+                self.ask(&before, &after, &mut under_way)?;
+                asked += 1;
+            }
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        let (p50_us, p99_us) = quantiles(&mut times);
+        Ok(Loaded { calls, seconds, cpu_seconds: process.cpu() - cpu, body_bytes: bytes, p50_us, p99_us })
+    }
+
+    fn ask(&mut self, before: &str, after: &str, under_way: &mut HashMap<u64, Instant>) -> anyhow::Result<()> {
+        self.last_id += 1;
+        under_way.insert(self.last_id, Instant::now());
+        self.to.write_all(format!("{before}\"id\":{}{after}\n", self.last_id).as_bytes())?;
+        Ok(())
+    }
+
+    fn send(&mut self, message: &Value) -> anyhow::Result<()> {
+        Ok(self.to.write_all(format!("{message}\n").as_bytes())?)
+    }
+
+    fn answer_to(&mut self, id: u64) -> anyhow::Result<Value> {
+        loop {
+            let mut line = String::new();
+            if self.from.read_line(&mut line)? == 0 {
+                bail!("the server closed its output");
+            }
+            let message: Value = serde_json::from_str(&line).unwrap_or_default();
+            if message["id"] == id {
+                return Ok(message);
+            }
+        }
+    }
+}
+
+/// The number after `"id":`, at the end of the line or at its beginning: an answer may hold other ids in between.
+fn id_of(line: &[u8]) -> Option<u64> {
+    let number = |from: usize| {
+        let digits: Vec<u8> = line[from..].iter().copied().take_while(u8::is_ascii_digit).collect();
+        let follows = line.get(from + digits.len());
+        let ends = follows == Some(&b',') || follows == Some(&b'}');
+        ends.then(|| String::from_utf8(digits).ok()?.parse().ok()).flatten()
+    };
+    let places = |window: &[u8]| window == b"\"id\":";
+    let first = line.windows(5).position(places)?;
+    let last = line.windows(5).rposition(places)?;
+    number(first + 5).filter(|_| first < 20).or_else(|| number(last + 5))
+}

@@ -1,0 +1,157 @@
+//! One question in each era, as bytes for the generator and as one answer read to its end.
+
+use std::{
+    io::{BufRead, BufReader},
+    time::Duration,
+};
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+
+pub(crate) const MODERN: &str = "2026-07-28";
+const LEGACY: &str = "2025-06-18";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Era {
+    Modern,
+    /// The legacy protocol without a session.
+    Stateless,
+    /// The legacy protocol, one session a connection.
+    Session,
+}
+
+/// What is asked again and again.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    pub(crate) era: Era,
+    pub(crate) method: &'static str,
+    pub(crate) tool: String,
+    pub(crate) arguments: Value,
+    /// What stands in every good answer.
+    pub(crate) mark: &'static str,
+}
+
+/// Where it is asked, and by whom.
+#[derive(Clone, Debug)]
+pub(crate) struct Door {
+    pub(crate) url: String,
+    pub(crate) key: Option<String>,
+}
+
+impl Question {
+    pub(crate) fn headers(&self, door: &Door, session: Option<&str>) -> Vec<(String, String)> {
+        let mut headers = door.headers();
+        let mut add = |name: &str, value: &str| headers.push((name.to_owned(), value.to_owned()));
+        match self.era {
+            Era::Modern => {
+                add("mcp-protocol-version", MODERN);
+                add("mcp-method", self.method);
+                if self.method == "tools/call" {
+                    add("mcp-name", &self.tool);
+                }
+            }
+            Era::Stateless | Era::Session => add("mcp-protocol-version", LEGACY),
+        }
+        if let Some(session) = session {
+            add("mcp-session-id", session);
+        }
+        headers
+    }
+
+    pub(crate) fn body(&self) -> String {
+        self.message(7).to_string()
+    }
+
+    pub(crate) fn message(&self, id: u64) -> Value {
+        let mut params = match self.method {
+            "tools/call" => json!({ "name": self.tool, "arguments": self.arguments }),
+            _ => json!({}),
+        };
+        if self.era == Era::Modern {
+            params["_meta"] = json!({
+                "io.modelcontextprotocol/protocolVersion": MODERN,
+                "io.modelcontextprotocol/clientInfo": { "name": "weir-bench", "version": "1" },
+                "io.modelcontextprotocol/clientCapabilities": {},
+            });
+        }
+        json!({ "jsonrpc": "2.0", "id": id, "method": self.method, "params": params })
+    }
+
+    /// Asks once; the response, when it is a good one.
+    pub(crate) fn ask(&self, door: &Door, session: Option<&str>) -> anyhow::Result<Value> {
+        let (_, answer) = post(&door.url, &self.headers(door, session), &self.body())?;
+        self.judge(&answer)?;
+        serde_json::from_str(&answer).context("the answer is not JSON")
+    }
+
+    pub(crate) fn judge(&self, answer: &str) -> anyhow::Result<()> {
+        if !answer.contains("\"result\"") || !answer.contains(self.mark) {
+            bail!("not the answer that was asked for: {}", answer.chars().take(400).collect::<String>());
+        }
+        Ok(())
+    }
+}
+
+impl Door {
+    fn headers(&self) -> Vec<(String, String)> {
+        let mut headers = vec![
+            ("content-type".to_owned(), "application/json".to_owned()),
+            ("accept".to_owned(), "application/json, text/event-stream".to_owned()),
+        ];
+        headers.extend(self.key.iter().map(|key| ("authorization".to_owned(), format!("Bearer {key}"))));
+        headers
+    }
+
+    /// A session of the legacy era.
+    pub(crate) fn open_session(&self) -> anyhow::Result<String> {
+        let (session, _) = post(&self.url, &self.headers(), &initialize().to_string())?;
+        let session = session.context("the server opened no session")?;
+        let mut headers = self.headers();
+        headers.push(("mcp-session-id".to_owned(), session.clone()));
+        headers.push(("mcp-protocol-version".to_owned(), LEGACY.to_owned()));
+        post(&self.url, &headers, &initialized().to_string())?;
+        Ok(session)
+    }
+}
+
+pub(crate) fn initialize() -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": LEGACY, "capabilities": {}, "clientInfo": { "name": "weir-bench", "version": "1" } } })
+}
+
+pub(crate) fn initialized() -> Value {
+    json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })
+}
+
+/// The session a server names, and the one message of its answer, plain or from a stream.
+fn post(url: &str, headers: &[(String, String)], body: &str) -> anyhow::Result<(Option<String>, String)> {
+    let agent: ureq::Agent = ureq::Agent::config_builder()
+        .timeout_global(Some(Duration::from_secs(60)))
+        .http_status_as_error(false)
+        .build()
+        .into();
+    let mut request = agent.post(url);
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    let mut response = request.send(body)?;
+    let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let session = header("mcp-session-id");
+    let stream = header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
+    let status = response.status();
+    if !stream {
+        let text = response.body_mut().with_config().limit(64 << 20).read_to_string()?;
+        if !status.is_success() {
+            bail!("HTTP {status}: {}", text.chars().take(400).collect::<String>());
+        }
+        return Ok((session, text));
+    }
+    for line in BufReader::new(response.body_mut().as_reader()).lines() {
+        if let Some(data) = line?.strip_prefix("data:")
+            && data.contains("\"id\"")
+        {
+            return Ok((session, data.trim().to_owned()));
+        }
+    }
+    bail!("the stream ended without an answer")
+}

@@ -1,0 +1,117 @@
+//! Plugins that came with the program: they serve where the folder has nothing else for them.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, atomic::Ordering},
+};
+
+use super::{Loader, check_pin, report};
+use crate::{
+    LoadReport,
+    plugin::{About, Plugin},
+};
+
+/// One of them, whether it serves or a file does in its place.
+pub(super) struct Inside {
+    name: &'static str,
+    component: &'static [u8],
+    /// None: refused, or a file has its name or its adapter.
+    pub(super) plugin: Option<Arc<Plugin>>,
+    pub(super) refused: bool,
+}
+
+impl Inside {
+    pub(super) fn new(name: &'static str, component: &'static [u8]) -> Self {
+        Self { name, component, plugin: None, refused: false }
+    }
+
+    /// A file with this plugin stands for it.
+    fn is_claimed_by(&self, about: &About) -> bool {
+        about.name == self.name || about.adapters.iter().any(|adapter| adapter.name == self.name)
+    }
+}
+
+impl Loader {
+    /// Loads those that nothing else stands for. One takes over from the plugin of its name among `leaving`, whose file is
+    /// gone. Contracts are not asked what they need: `unavailable` would be no better for them.
+    pub(super) async fn fall_back(&mut self, leaving: &[Arc<Plugin>]) -> Vec<LoadReport> {
+        let mut reports = Vec::new();
+        for at in 0..self.built_in.len() {
+            let inside = &self.built_in[at];
+            if inside.plugin.is_some() || inside.refused || self.is_claimed(inside) {
+                continue;
+            }
+            let name = inside.name;
+            let current = leaving.iter().find(|plugin| plugin.generation.load().about.name == name).cloned();
+            let result = self.load_built_in(name, inside.component, current).await;
+            let notes = result.as_ref().map_or_else(|_| Vec::new(), |(_, notes)| notes.clone());
+            let plugin = result.map(|(plugin, _)| plugin);
+            self.built_in[at].refused = plugin.is_err();
+            self.built_in[at].plugin = plugin.as_ref().ok().cloned();
+            let status = plugin.map(|plugin| plugin.status(&self.pool));
+            reports.push(LoadReport { built_in: true, notes, ..report(name.to_owned(), status) });
+        }
+        if !reports.is_empty() {
+            self.publish();
+        }
+        reports
+    }
+
+    async fn load_built_in(
+        &self,
+        name: &str,
+        component: &'static [u8],
+        current: Option<Arc<Plugin>>,
+    ) -> Result<(Arc<Plugin>, Vec<String>), String> {
+        let prepared = self.prepare(name.to_owned(), move || Ok(Cow::Borrowed(component))).await?;
+        let notes = prepared.notes.clone();
+        let plugin = match current {
+            // The file held the same.
+            Some(current) if current.generation.load().digest[..] == prepared.digest[..] => current,
+            current => {
+                let about = self.ask_about(&prepared).await?;
+                if about.name != name || about.adapters.iter().any(|adapter| adapter.name != name) {
+                    return Err(format!("what is built in as `{name}` must be that, and provide that adapter alone"));
+                }
+                let config = self.config.plugin.get(name).cloned().unwrap_or_default();
+                check_pin(name, &config, &prepared.digest)?;
+                let generation = self.generation(current.as_deref(), about, &config, prepared);
+                self.swap(current, generation)
+            }
+        };
+        plugin.built_in.store(true, Ordering::Relaxed);
+        Ok((plugin, notes))
+    }
+
+    /// The one that serves under this name.
+    pub(super) fn built_in_named(&self, name: &str) -> Option<Arc<Plugin>> {
+        self.built_in.iter().find(|inside| inside.name == name)?.plugin.clone()
+    }
+
+    /// The one that serves from these very bytes: now it is a file's.
+    pub(super) fn take_built_in(&mut self, digest: &str) -> Option<Arc<Plugin>> {
+        let serves = |plugin: &Arc<Plugin>| plugin.generation.load().digest[..] == *digest;
+        let inside = self.built_in.iter_mut().find(|inside| inside.plugin.as_ref().is_some_and(serves))?;
+        let plugin = inside.plugin.take()?;
+        plugin.built_in.store(false, Ordering::Relaxed);
+        Some(plugin)
+    }
+
+    /// Those that make way for a file's plugin; the one it took over from serves on as that.
+    pub(super) fn displace(&mut self, by: &Arc<Plugin>) {
+        let about = by.generation.load();
+        let mut displaced = Vec::new();
+        for inside in self.built_in.iter_mut().filter(|inside| inside.is_claimed_by(&about.about)) {
+            inside.refused = false;
+            displaced.extend(inside.plugin.take());
+        }
+        for plugin in displaced.iter().filter(|plugin| !Arc::ptr_eq(plugin, by)) {
+            self.retire(&plugin.generation.load());
+        }
+    }
+
+    fn is_claimed(&self, inside: &Inside) -> bool {
+        let mut plugins = self.files.values().filter_map(|file| file.plugin.as_ref());
+        plugins.any(|plugin| inside.is_claimed_by(&plugin.generation.load().about))
+    }
+}

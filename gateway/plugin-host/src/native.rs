@@ -1,0 +1,124 @@
+//! Adapters that are part of the program itself: trusted code without a sandbox, on the same path as every plugin.
+//!
+//! A program of one's own installs them before it starts the gateway; `weir` itself installs none.
+
+use std::{
+    collections::HashMap,
+    future::{Future, pending},
+    pin::Pin,
+    sync::{Arc, PoisonError, RwLock},
+    time::Instant,
+};
+
+use crate::{
+    AdapterFailure, CallContext, Change, CollectionRef, GuestError, HostConfig, Page, Query,
+    admission::Admission,
+    call::{Ask, Told, result_fits},
+    config::Limits,
+    engine::Size,
+    guest::Writes,
+};
+
+/// What an adapter answers, once it has.
+pub type Answered<'a, T> = Pin<Box<dyn Future<Output = Result<T, GuestError>> + Send + 'a>>;
+
+/// What a plugin exports for its collections, as a trait. Its answers are trusted no more than a guest's.
+pub trait NativeAdapter: Send + Sync {
+    /// As contracts name it. No plugin can provide an adapter of this name.
+    fn name(&self) -> &str;
+
+    /// The shape, JSON, of the collection these settings reach.
+    fn describe<'a>(&'a self, settings: &'a str) -> Answered<'a, String>;
+
+    fn read<'a>(
+        &'a self,
+        context: &'a CallContext,
+        collection: &'a CollectionRef,
+        query: &'a Query,
+    ) -> Answered<'a, Page>;
+
+    /// The record the source now holds, JSON. Dropped at the deadline, but not when the caller goes.
+    fn write<'a>(
+        &'a self,
+        context: &'a CallContext,
+        collection: &'a CollectionRef,
+        change: &'a Change,
+    ) -> Answered<'a, String>;
+}
+
+static INSTALLED: RwLock<Vec<Arc<dyn NativeAdapter>>> = RwLock::new(Vec::new());
+
+/// Every host that is made from now on has this adapter.
+pub fn install(adapter: Arc<dyn NativeAdapter>) {
+    INSTALLED.write().unwrap_or_else(PoisonError::into_inner).push(adapter);
+}
+
+/// The native adapters of one host, each with its bounds: those of `[plugins.NAME]`, by the adapter's name.
+pub(crate) struct Natives(HashMap<String, Native>);
+
+pub(crate) struct Native {
+    adapter: Arc<dyn NativeAdapter>,
+    admission: Arc<Admission>,
+    result_max_bytes: usize,
+}
+
+impl Natives {
+    pub(crate) fn installed(config: &HostConfig) -> Self {
+        let installed = INSTALLED.read().unwrap_or_else(PoisonError::into_inner);
+        let natives = installed.iter().map(|adapter| {
+            let name = adapter.name().to_owned();
+            let limits = Limits::new(&config.plugin.get(&name).cloned().unwrap_or_default(), Size::Small);
+            let admission = Arc::new(Admission::new(limits.in_flight_max, limits.tenant_in_flight_max));
+            let native = Native { adapter: Arc::clone(adapter), admission, result_max_bytes: limits.result_max_bytes };
+            (name, native)
+        });
+        Self(natives.collect())
+    }
+
+    pub(crate) fn get(&self, adapter: &str) -> Option<&Native> {
+        self.0.get(adapter)
+    }
+}
+
+impl Native {
+    /// Within the caller's deadline, and only until the caller goes where nothing is written.
+    pub(crate) async fn run(
+        &self,
+        context: &CallContext,
+        ask: Ask<'_>,
+        writes: &Writes,
+    ) -> Result<Told, AdapterFailure> {
+        let _admitted = self.admission.admit(&context.tenant).await?;
+        if context.deadline <= Instant::now() {
+            return Err(AdapterFailure::Timeout);
+        }
+        let writing = matches!(ask, Ask::Write { .. });
+        let cancelled = async {
+            if writing {
+                pending::<()>().await;
+            }
+            context.cancel.cancelled().await;
+        };
+        if writing {
+            writes.begin();
+        }
+        let answer = tokio::select! {
+            biased;
+            answer = self.ask(context, ask) => answer,
+            () = cancelled => return Err(AdapterFailure::Cancelled),
+            () = tokio::time::sleep_until(context.deadline.into()) => return Err(AdapterFailure::Timeout),
+        };
+        if writing {
+            writes.end(answer.is_ok());
+        }
+        result_fits(answer.map_err(AdapterFailure::Guest)?, self.result_max_bytes)
+    }
+
+    async fn ask(&self, context: &CallContext, ask: Ask<'_>) -> Result<Told, GuestError> {
+        match ask {
+            Ask::Describe { settings, .. } => self.adapter.describe(settings).await.map(Told::Text),
+            Ask::Read { collection, query } => self.adapter.read(context, collection, query).await.map(Told::Page),
+            Ask::Write { collection, change } => self.adapter.write(context, collection, change).await.map(Told::Text),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! `weir plugins`: what runs, what was refused and why; a new file, an old one away.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::Value;
+
+use super::{
+    Done, Failure,
+    admin::{Target, cell, table},
+    block_on,
+};
+
+#[derive(Args)]
+#[command(arg_required_else_help = true)]
+pub(super) struct Plugins {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the plugins that run, where each comes from, and the files that were refused
+    List {
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Show one plugin: its digest, what it may reach, and how its calls ended
+    Show {
+        /// The plugin's name, as listed
+        name: String,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Put a component into the plugins folder of the gateway, and wait until it runs or is refused
+    ///
+    /// What ran before runs on until the new one does. A file that is refused is taken away again.
+    Upload {
+        /// The component, such as numbers.wasm
+        file: PathBuf,
+        /// What its file is called there, without `.wasm`; by default as here
+        #[arg(long, value_parser = file_name)]
+        name: Option<String>,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Try refused files again, for instance after a contract that was in their way has changed
+    Reload {
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Take a plugin's file away: what is built in serves instead, or its tools answer `unavailable`
+    Remove {
+        /// The file's name, without `.wasm`
+        #[arg(value_parser = file_name)]
+        name: String,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+impl Plugins {
+    pub(super) fn run(self) -> Done {
+        match self.command {
+            Command::List { target } => list(&target),
+            Command::Show { name, target } => show(&target, &name),
+            Command::Upload { file, name, target } => upload(&target, &file, name),
+            Command::Reload { target } => {
+                let api = target.api()?;
+                block_on(api.ask(Method::POST, "/v1/plugins/reload", None))??;
+                Ok(ExitCode::SUCCESS)
+            }
+            Command::Remove { name, target } => {
+                let api = target.api()?;
+                block_on(api.ask(Method::DELETE, &format!("/v1/plugins/{name}"), None))??;
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+}
+
+fn all(target: &Target) -> Result<Value, Failure> {
+    let api = target.api()?;
+    Ok(block_on(api.ask(Method::GET, "/v1/plugins", None))??)
+}
+
+fn list(target: &Target) -> Done {
+    let all = all(target)?;
+    if target.json {
+        println!("{all}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let row = |plugin: &Value| {
+        vec![
+            cell(&plugin["name"]),
+            cell(&plugin["version"]),
+            cell(&plugin["origin"]),
+            joined(&plugin["adapters"]),
+            grants(plugin),
+            cell(&plugin["generation"]),
+            cell(&plugin["calls"]),
+            cell(&plugin["failures"]),
+            cell(&plugin["digest"]).chars().take(12).collect(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = all["plugins"].as_array().into_iter().flatten().map(row).collect();
+    let head = ["PLUGIN", "VERSION", "FROM", "ADAPTERS", "GRANTS", "GENERATION", "CALLS", "FAILED", "DIGEST"];
+    print!("{}", table(&head, &rows));
+    let row = |refused: &Value| vec![cell(&refused["file"]), cell(&refused["reason"])];
+    let rows: Vec<Vec<String>> = all["refused"].as_array().into_iter().flatten().map(row).collect();
+    if !rows.is_empty() {
+        print!("\n{}", table(&["REFUSED", "WHY"], &rows));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(target: &Target, name: &str) -> Done {
+    let all = all(target)?;
+    let plugins = all["plugins"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let Some(plugin) = plugins.iter().find(|plugin| plugin["name"] == name) else {
+        let names: Vec<String> = plugins.iter().map(|plugin| cell(&plugin["name"])).collect();
+        return Err(anyhow::anyhow!("no plugin `{name}` runs; there are [{}]", names.join(", ")).into());
+    };
+    if target.json {
+        println!("{plugin}");
+    } else {
+        said(plugin);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn upload(target: &Target, file: &Path, name: Option<String>) -> Done {
+    let name = match name {
+        Some(name) => name,
+        None => named(file)?,
+    };
+    let component = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let api = target.api()?;
+    let plugin = block_on(api.put(&format!("/v1/plugins/{name}"), "application/wasm", component))??;
+    if target.json {
+        println!("{plugin}");
+    } else {
+        said(&plugin);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn said(plugin: &Value) {
+    println!("{} {} ({})", cell(&plugin["name"]), cell(&plugin["version"]), cell(&plugin["origin"]));
+    println!("  digest      {}", cell(&plugin["digest"]));
+    println!("  adapters    {}", joined(&plugin["adapters"]));
+    let grants = grants(plugin);
+    println!("  grants      {}", if grants.is_empty() { "none" } else { &grants });
+    println!("  generation  {}, after {} swaps", cell(&plugin["generation"]), cell(&plugin["swaps"]));
+    println!("  calls       {}, of them {} failed", cell(&plugin["calls"]), cell(&plugin["failures"]));
+}
+
+fn joined(list: &Value) -> String {
+    list.as_array().into_iter().flatten().map(cell).collect::<Vec<_>>().join(",")
+}
+
+fn grants(plugin: &Value) -> String {
+    let grants = plugin["grants"].as_object().into_iter().flatten();
+    grants.map(|(connection, grant)| format!("{connection}={}", cell(grant))).collect::<Vec<_>>().join(",")
+}
+
+/// `numbers` of `target/numbers.wasm`.
+fn named(file: &Path) -> anyhow::Result<String> {
+    let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    match file_name(stem) {
+        Ok(name) => Ok(name),
+        Err(why) => bail!("`{stem}` cannot be its name there, since {why}: give one with --name"),
+    }
+}
+
+fn file_name(name: &str) -> Result<String, String> {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
+    if (1..=64).contains(&name.len()) && name.bytes().all(fits) {
+        return Ok(name.to_owned());
+    }
+    Err("a plugin's name is 1 to 64 of a-z, 0-9, `-` and `_`".to_owned())
+}

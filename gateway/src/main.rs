@@ -1,7 +1,0 @@
-//! Arguments → config → gateway → serve → exit code.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    weir::cli::main()
-}

@@ -1,0 +1,204 @@
+//! Taking over an edited configuration while serving: all of what may change, or, where anything is wrong, nothing.
+//!
+//! Every problem is reported, as at start. Calls in flight end under what they began with. What can only be taken over
+//! by a new process (addresses, folders, sizes of tables) stays as it is and is named.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::{Map, Value, json};
+use tokio::sync::Mutex;
+use weir_audit::AdminAct;
+use weir_connections::Connections;
+use weir_contracts::Problem;
+use weir_plugin_host::LoadReport;
+
+use crate::{
+    config::{Config, Http, Limits, Log, Metrics},
+    gateway::Gateway,
+    telemetry,
+    transport::http::check_access,
+};
+
+const FILE: &str = "weir.toml";
+
+/// Reads the configuration as it was read at start: the file, with flags and environment over it.
+pub type Read = Box<dyn Fn() -> Result<Config, Vec<Problem>> + Send + Sync>;
+
+pub struct Reload {
+    gateway: Arc<Gateway>,
+    read: Read,
+    /// Those in effect. One reload at a time.
+    connections: Mutex<Arc<Connections>>,
+}
+
+/// What a reload did.
+#[derive(Debug)]
+pub struct Taken {
+    /// Places in the configuration, such as `/limits/timeout_ms`.
+    pub changed: Vec<String>,
+    /// Changed in the file, and not in effect before a restart.
+    pub needs_restart: Vec<String>,
+    pub plugins: Vec<LoadReport>,
+}
+
+/// What a configuration names outside itself, opened and resolved.
+pub struct Opened {
+    pub connections: Connections,
+    pub metrics_token: Option<String>,
+}
+
+/// The checks that a typed configuration still has to pass. `before`: connections that may be kept. `open`: the one
+/// connection that may lie beside Weir's own state.
+pub fn open(config: &Config, before: &Connections, open: Option<&str>) -> Result<Opened, Vec<Problem>> {
+    let mut problems = Vec::new();
+    if let Err(error) = check_access(&config.http) {
+        problems.push(Problem::new(FILE, "/http", format!("{error:#}")));
+    }
+    let token = config.metrics.token.as_deref().map(|token| weir_connections::config::resolve(token, &config.base));
+    let metrics_token = token.transpose().unwrap_or_else(|what| {
+        problems.push(Problem::new(FILE, "/metrics/token", what));
+        None
+    });
+    let state = &config.folders.state;
+    let connections = match before.renewed(&config.connections, &config.base) {
+        Ok(connections) => connections,
+        Err(wrong) => {
+            let place = |name: &str| format!("/connections/{name}");
+            problems.extend(wrong.into_iter().map(|(name, what)| Problem::new(FILE, place(&name), what)));
+            return Err(problems);
+        }
+    };
+    if let Some(name) = connections.reaching(state).filter(|name| Some(*name) != open) {
+        let message = format!("reaches Weir's own state in {}", state.display());
+        let problem = Problem::new(FILE, format!("/connections/{name}"), message);
+        problems.push(problem.hint("keep data and `[folders] state` apart"));
+    }
+    if problems.is_empty() { Ok(Opened { connections, metrics_token }) } else { Err(problems) }
+}
+
+impl Reload {
+    pub fn new(gateway: Arc<Gateway>, connections: Arc<Connections>, read: Read) -> Self {
+        Self { gateway, read, connections: Mutex::new(connections) }
+    }
+
+    /// `by`: who asked, for the audit trail.
+    pub async fn run(&self, by: &str) -> Result<Taken, Vec<Problem>> {
+        let taken = self.take(by).await;
+        self.gateway.metrics().config_reload(taken.is_ok());
+        taken
+    }
+
+    async fn take(&self, by: &str) -> Result<Taken, Vec<Problem>> {
+        let mut connections = self.connections.lock().await;
+        let read = (self.read)()?;
+        let old = Arc::clone(&self.gateway.config());
+        let new = with_what_must_stay(&old, read.clone());
+        let opened = open(&new, &connections, None)?;
+        let changed = differences(&old, &new);
+        let needs_restart = differences(&new, &read);
+        self.record(&old, &new, &changed, by)?;
+        *connections = Arc::new(opened.connections);
+        telemetry::set_filter(&new.log);
+        self.gateway.metrics().set_token(opened.metrics_token.as_deref());
+        let settings = new.plugins.clone();
+        self.gateway.reconfigure(new);
+        let plugins = self.gateway.host().reconfigure(settings, Arc::clone(&connections)).await;
+        Ok(Taken { changed, needs_restart, plugins })
+    }
+
+    /// What cannot be recorded is not done.
+    fn record(&self, old: &Config, new: &Config, changed: &[String], by: &str) -> Result<(), Vec<Problem>> {
+        let audit = self.gateway.audit();
+        let places = |places: &[String]| Map::from_iter([("changed".to_owned(), json!(places))]);
+        let mut recorded = audit.admin(AdminAct::ConfigReload, FILE, None, by, Some(&places(changed)));
+        for name in old.plugins.keys().chain(new.plugins.keys()).collect::<std::collections::BTreeSet<_>>() {
+            let grants =
+                |config: &Config| config.plugins.get(name).map(|plugin| plugin.grants.clone()).unwrap_or_default();
+            if grants(old) != grants(new) {
+                let words = |config: &Config| {
+                    let words = grants(config).into_iter();
+                    json!(
+                        words.map(|(to, grant)| (to, format!("{grant:?}").to_lowercase())).collect::<BTreeMap<_, _>>()
+                    )
+                };
+                let detail = Map::from_iter([("old".to_owned(), words(old)), ("new".to_owned(), words(new))]);
+                recorded = recorded.and_then(|()| audit.admin(AdminAct::GrantChange, name, None, by, Some(&detail)));
+            }
+        }
+        recorded.map_err(|error| vec![Problem::new(FILE, "", error.to_string())])
+    }
+}
+
+/// What is read while serving comes from the new configuration, what was settled at start from the old one.
+fn with_what_must_stay(old: &Config, new: Config) -> Config {
+    Config {
+        folders: old.folders.clone(),
+        http: Http {
+            listen: old.http.listen,
+            connections_max: old.http.connections_max,
+            sessions_max: old.http.sessions_max,
+            session_idle_s: old.http.session_idle_s,
+            streams_max: old.http.streams_max,
+            ..new.http
+        },
+        admin: old.admin.clone(),
+        audit: old.audit.clone(),
+        metrics: Metrics { tools_max: old.metrics.tools_max, ..new.metrics },
+        limits: Limits { in_flight_max: old.limits.in_flight_max, ..new.limits },
+        log: Log { format: old.log.format, ..new.log },
+        ..new
+    }
+}
+
+/// The places where two configurations differ.
+fn differences(old: &Config, new: &Config) -> Vec<String> {
+    let (old_values, new_values) = (values(old), values(new));
+    let mut places: Vec<String> = old_values
+        .iter()
+        .filter(|(place, value)| new_values.get(*place) != Some(value))
+        .map(|(place, _)| place.clone())
+        .collect();
+    places.extend(named("connections", &old.connections, &new.connections));
+    places.extend(named("plugins", &old.plugins, &new.plugins));
+    if old.metrics.token != new.metrics.token {
+        places.push("/metrics/token".to_owned());
+    }
+    places
+}
+
+fn named<T: PartialEq>(section: &str, old: &BTreeMap<String, T>, new: &BTreeMap<String, T>) -> Vec<String> {
+    let gone = old.keys().filter(|name| !new.contains_key(*name));
+    let other = new.iter().filter(|(name, value)| old.get(*name) != Some(value)).map(|(name, _)| name);
+    gone.chain(other).map(|name| format!("/{section}/{name}")).collect()
+}
+
+/// Every key of the sections that have a fixed set of them, by place.
+fn values(config: &Config) -> BTreeMap<String, Value> {
+    let sections = config.sections();
+    let keys = sections.iter().flat_map(|(section, value)| {
+        let keys = value.as_object().into_iter().flatten();
+        keys.map(move |(key, value)| (format!("/{section}/{key}"), value.clone()))
+    });
+    keys.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::config;
+
+    #[test]
+    fn what_changed_is_told_from_what_needs_a_restart() {
+        let read = |text: &str| config::read(FILE, text, Path::new(".")).expect("valid");
+        let old = read("[http]\nlisten = '127.0.0.1:1'\n[connections.a]\nkind = 'files'\npath = 'a'\n");
+        let read = read(
+            "[http]\nlisten = '127.0.0.1:2'\nlist_ttl_ms = 7\n[connections.a]\nkind = 'files'\npath = 'b'\n[limits]\nin_flight_max = 1\n",
+        );
+        let new = with_what_must_stay(&old, read.clone());
+        assert_eq!(differences(&old, &new), ["/http/list_ttl_ms", "/connections/a"]);
+        assert_eq!(differences(&new, &read), ["/http/listen", "/limits/in_flight_max"]);
+        assert_eq!(differences(&old, &old), [""; 0]);
+    }
+}

@@ -1,0 +1,59 @@
+//! What calls looked like, counted by day.
+
+use sqlx::FromRow;
+
+use super::{State, StateError};
+
+/// Rows in all; calls that look like none of them are not kept then.
+const ROWS_MAX: i64 = 200_000;
+
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct ProfileRow {
+    pub contract: String,
+    pub tool: String,
+    pub agent: String,
+    /// JSON.
+    pub profile: String,
+    pub calls: i64,
+}
+
+impl State {
+    /// Adds to the counts of `day` (days since 1970) and forgets the days before `oldest`.
+    pub async fn keep_profiles(&self, day: i64, oldest: i64, rows: &[ProfileRow]) -> Result<(), StateError> {
+        let mut change = self.change().await?;
+        sqlx::query("DELETE FROM profiles WHERE day < ?").bind(oldest).execute(&mut *change).await?;
+        let (mut kept,): (i64,) = sqlx::query_as("SELECT count(*) FROM profiles").fetch_one(&mut *change).await?;
+        for row in rows {
+            let add = "UPDATE profiles SET calls = calls + ? \
+                       WHERE day = ? AND contract = ? AND tool = ? AND agent = ? AND profile = ?";
+            let insert = "INSERT INTO profiles (calls, day, contract, tool, agent, profile) VALUES (?, ?, ?, ?, ?, ?)";
+            for query in [add, insert] {
+                if query == insert && kept >= ROWS_MAX {
+                    break;
+                }
+                let done = sqlx::query(query)
+                    .bind(row.calls)
+                    .bind(day)
+                    .bind(&row.contract)
+                    .bind(&row.tool)
+                    .bind(&row.agent)
+                    .bind(&row.profile)
+                    .execute(&mut *change)
+                    .await?;
+                if done.rows_affected() > 0 {
+                    kept += i64::from(query == insert);
+                    break;
+                }
+            }
+        }
+        change.commit().await?;
+        Ok(())
+    }
+
+    /// Of one contract, over all days kept.
+    pub async fn profiles(&self, contract: &str) -> Result<Vec<ProfileRow>, StateError> {
+        let query = "SELECT contract, tool, agent, profile, sum(calls) AS calls FROM profiles WHERE contract = ? \
+                     GROUP BY tool, agent, profile ORDER BY agent, tool, profile";
+        Ok(sqlx::query_as(query).bind(contract).fetch_all(&self.pool).await?)
+    }
+}

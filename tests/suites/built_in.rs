@@ -1,0 +1,97 @@
+//! The program with its adapters inside: it needs no plugins folder, and a file in one stands for what is inside.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use weir_tests::{House, Modern, place};
+
+use crate::{admin::Admin, audit::records, sample};
+
+/// Other bytes of the same adapter: a custom section that nobody reads.
+pub(crate) fn another_sheet() -> Vec<u8> {
+    let mut bytes = std::fs::read(place::plugins().join("sheet.wasm")).expect("a built adapter");
+    bytes.extend([0, 6, 4, b'n', b'o', b't', b'e', b'2']);
+    bytes
+}
+
+async fn sheet(house: &House) -> Value {
+    let (_, plugins) = Admin::of(house).ask("GET", "/v1/plugins", "").await;
+    let sheet = plugins["plugins"].as_array().into_iter().flatten().find(|plugin| plugin["name"] == "sheet");
+    sheet.unwrap_or_else(|| panic!("no sheet: {plugins}")).clone()
+}
+
+/// Waits until `sheet` comes from `origin`.
+async fn from(house: &House, origin: &str) -> Value {
+    let started = Instant::now();
+    loop {
+        let sheet = sheet(house).await;
+        if sheet["origin"] == origin {
+            return sheet;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "it does not come from {origin}: {sheet}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_file_stands_for_the_adapter_inside_while_it_is_there() {
+    let house = sample::house().own_plugins(&[]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let answered = async || {
+        let result = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+        assert_eq!(result["structuredContent"]["country"], "NO", "{result}\n{}", gateway.log());
+    };
+    answered().await;
+    let inside = sheet(&house).await;
+    assert_eq!((inside["origin"].as_str(), inside["generation"].as_u64()), (Some("built-in"), Some(1)), "{inside}");
+
+    house.write("plugins/sheet.wasm", another_sheet());
+    let file = from(&house, "folder").await;
+    assert_ne!(file["digest"], inside["digest"]);
+    assert_eq!(file["generation"], 2);
+    answered().await;
+
+    std::fs::remove_file(house.path().join("plugins/sheet.wasm")).expect("a file of this test");
+    let back = from(&house, "built-in").await;
+    assert_eq!((&back["digest"], &back["generation"]), (&inside["digest"], &json!(3)));
+    answered().await;
+    drop(gateway);
+
+    let acts = records(&house, &["--kind", "admin"]);
+    let acts = acts.iter().filter(|record| record["subject"] == "sheet");
+    let acts: Vec<_> = acts.map(|act| (text(&act["act"]), text(&act["by"]), &act["fingerprint"])).collect();
+    let (built_in, dropped) = (&inside["digest"], &file["digest"]);
+    let expected = [
+        ("plugin_load", "built-in", built_in),
+        ("plugin_load", "folder", dropped),
+        ("plugin_remove", "folder", dropped),
+        ("plugin_load", "built-in", built_in),
+    ];
+    assert_eq!(acts, expected);
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// A spreadsheet is served from anywhere: no plugins folder, no configuration.
+#[tokio::test]
+async fn a_program_alone_serves_a_spreadsheet() {
+    let house = sample::house();
+    let mut command = std::process::Command::new(place::binary("weir"));
+    command.args(["call", "--file", "data/airports.csv", "list_airports", "--limit", "1"]);
+    command.current_dir(house.path()).env("XDG_CACHE_HOME", place::cache().join("alone"));
+    let output = command.output().expect("weir starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("Arlanda"));
+}
+
+#[test]
+fn the_version_says_what_is_inside() {
+    let (_, version, _) = House::new().run(&["--version"]);
+    assert!(
+        version.ends_with("adapters inside: rest, sheet, sql"),
+        "{version}: run `cargo xtask plugins`, then `cargo build --workspace --all-targets --locked`"
+    );
+}
