@@ -297,6 +297,11 @@ impl Registry {
         known.get(&(contract.to_owned(), collection.to_owned())).cloned().unwrap_or_default()
     }
 
+    /// How many collections are served that their sources no longer serve in full.
+    pub fn drifted(&self) -> usize {
+        self.drift.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Swaps in what is live now, where that is not what is served already.
     pub fn publish(&self) {
         let contracts: Vec<Arc<Contract>> = self.gate.live().values().map(|live| live.contract.clone()).collect();

@@ -12,7 +12,9 @@ mod params;
 pub(crate) mod raw;
 mod version;
 
-pub use answer::{ResultWriter, error_answer, error_without_id, notification, write_server_info, write_string};
+pub use answer::{
+    ResultWriter, error_answer, error_without_id, errors_answered, notification, write_server_info, write_string,
+};
 pub use error::RpcError;
 pub use id::Id;
 pub use message::{BATCH_MAX, Body, Malformed, Message};

@@ -39,6 +39,8 @@ pub struct Gate {
     state: Arc<State>,
     audit: Arc<Audit>,
     live: Mutex<BTreeMap<String, Arc<LiveContract>>>,
+    /// How many drafts of each class wait for someone.
+    waiting: Mutex<Vec<(String, u32)>>,
     /// The state's generation that `live` was read at; -1 before the first time.
     seen: AtomicI64,
 }
@@ -146,7 +148,7 @@ impl Role {
 
 impl Gate {
     pub fn new(state: Arc<State>, audit: Arc<Audit>) -> Self {
-        Self { state, audit, live: Mutex::default(), seen: AtomicI64::new(-1) }
+        Self { state, audit, live: Mutex::default(), waiting: Mutex::default(), seen: AtomicI64::new(-1) }
     }
 
     /// Takes over what any process published.
@@ -161,6 +163,7 @@ impl Gate {
     }
 
     async fn read(&self) -> Result<(), GateError> {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = self.state.waiting().await?;
         let known = self.live();
         if known.is_empty() {
             let rows = self.state.live().await?;
@@ -194,6 +197,11 @@ impl Gate {
     /// By name.
     pub fn live(&self) -> BTreeMap<String, Arc<LiveContract>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many drafts of each class wait for someone.
+    pub fn waiting(&self) -> Vec<(String, u32)> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn state(&self) -> &Arc<State> {

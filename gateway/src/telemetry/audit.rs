@@ -19,7 +19,7 @@ use crate::config;
 const REFUSALS_PER_SECOND: NonZeroU32 = NonZeroU32::new(20).unwrap();
 
 /// Refusals that are counted apart; with another reason they are their kind's `other`.
-const REFUSALS: [(RefusedWhat, &str, &str); 11] = [
+const REFUSALS: [(RefusedWhat, &str, &str); 13] = [
     (RefusedWhat::Identity, "identity", "missing"),
     (RefusedWhat::Identity, "identity", "malformed"),
     (RefusedWhat::Identity, "identity", "unknown"),
@@ -30,6 +30,8 @@ const REFUSALS: [(RefusedWhat, &str, &str); 11] = [
     (RefusedWhat::Access, "access", OTHER),
     (RefusedWhat::Rate, "rate", OTHER),
     (RefusedWhat::Overload, "overload", OTHER),
+    (RefusedWhat::Request, "request", "host"),
+    (RefusedWhat::Request, "request", "origin"),
     (RefusedWhat::Request, "request", OTHER),
 ];
 const OTHER: &str = "other";

@@ -5,7 +5,7 @@ mod series;
 pub mod table;
 
 use std::{
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, Weak},
     time::{Duration, Instant},
 };
 
@@ -66,6 +66,7 @@ pub struct Metrics {
     tools_max: usize,
     sessions: OnceLock<Reading>,
     streams: OnceLock<Reading>,
+    registry_now: OnceLock<Weak<crate::registry::Registry>>,
     /// SHA-256 of what a scraper must show.
     token: ArcSwapOption<[u8; 32]>,
 }
@@ -120,13 +121,17 @@ impl Metrics {
             stages: STAGES.map(|stage| stages.with_label_values(&[stage])),
             reasons: REASONS.iter().map(|(reason, _)| invalid.with_label_values(&[reason])).collect(),
             requests: Method::ALL.iter().map(by_version).collect(),
-            durations: Method::ALL.iter().map(|method| operations.with_label_values(&[method.name(), ""])).collect(),
+            durations: Method::ALL
+                .iter()
+                .map(|method| operations.with_label_values(&[method.name(), "", ""]))
+                .collect(),
             loads: LOADS.map(|result| loads.with_label_values(&[result])),
             reloads: RELOADS.map(|result| reloads.with_label_values(&[result])),
             folded_contracts: folded.with_label_values(&["contract"]),
             tools_max,
             sessions: OnceLock::new(),
             streams: OnceLock::new(),
+            registry_now: OnceLock::new(),
             token: ArcSwapOption::from_pointee(token.map(digest)),
             registry,
             tools,
@@ -166,7 +171,7 @@ impl Metrics {
             Some(error) if error.unknown_tool => self.unknown_tool.inc(),
             _ => series.outcome(call.code).inc(),
         }
-        series.duration.observe(total.as_secs_f64());
+        series.duration[usize::from(call.error.is_some())].observe(total.as_secs_f64());
         let stages = call.marks.stages(call.opened, call.closed, end);
         for (at, took) in stages.iter().enumerate() {
             if let Some(took) = took {
@@ -208,6 +213,11 @@ impl Metrics {
     /// The configuration was taken over, or refused.
     pub fn config_reload(&self, taken: bool) {
         self.reloads[usize::from(!taken)].inc();
+    }
+
+    /// What waits for someone, and what has drifted.
+    pub fn watch_registry(&self, registry: &Arc<crate::registry::Registry>) {
+        let _ = self.registry_now.set(Arc::downgrade(registry));
     }
 
     /// What the HTTP transport has open.

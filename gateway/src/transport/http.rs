@@ -103,7 +103,12 @@ async fn answer(server: &Arc<Server>, endpoint: Option<Arc<str>>, request: Reque
     let (head, body) = request.into_parts();
     let origin = match server.access.check(&head.uri, &head.headers) {
         Ok(origin) => origin,
-        Err(error) => return reply::refusal(&error),
+        Err(refused) => {
+            let address = connections::peer().map(|peer| peer.ip());
+            let place = place_of(endpoint.as_deref());
+            server.gateway.audit().refused(RefusedWhat::Request, &place, None, address, refused.what);
+            return reply::refusal(&refused.error);
+        }
     };
     let mut response = match head.method {
         Method::OPTIONS => access::preflight(&head.headers, origin.is_some()),
@@ -112,7 +117,7 @@ async fn answer(server: &Arc<Server>, endpoint: Option<Arc<str>>, request: Reque
             let credential = Credential::of_header(authorization);
             match server.gateway.identities().resolve(credential) {
                 Err(refused) => {
-                    let place = format!("/mcp{}", endpoint.map_or_else(String::new, |contract| format!("/{contract}")));
+                    let place = place_of(endpoint.as_deref());
                     let (id, reason) = (credential.id(), refused.to_string());
                     let address = connections::peer().map(|peer| peer.ip());
                     server.gateway.audit().refused(RefusedWhat::Identity, &place, id, address, &reason);
@@ -134,6 +139,11 @@ async fn answer(server: &Arc<Server>, endpoint: Option<Arc<str>>, request: Reque
         access::expose(response.headers_mut(), origin);
     }
     response
+}
+
+/// For the audit trail.
+fn place_of(endpoint: Option<&str>) -> String {
+    endpoint.map_or_else(|| "/mcp".to_owned(), |contract| format!("/mcp/{contract}"))
 }
 
 async fn post(server: &Arc<Server>, place: Place, head: &Parts, body: axum::body::Body) -> Response {

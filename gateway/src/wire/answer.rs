@@ -1,5 +1,7 @@
 //! Answers and notifications, spliced into one buffer.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use serde_json::value::RawValue;
 
 use super::{Id, RpcError};
@@ -89,7 +91,27 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(out, text).expect("a string always has a JSON form");
 }
 
+/// Error answers of this process, by code: those JSON-RPC defines, and MCP's own.
+static ERRORS: [(&str, AtomicU64); 8] = [
+    ("-32700", AtomicU64::new(0)),
+    ("-32600", AtomicU64::new(0)),
+    ("-32601", AtomicU64::new(0)),
+    ("-32602", AtomicU64::new(0)),
+    ("-32603", AtomicU64::new(0)),
+    ("-32020", AtomicU64::new(0)),
+    ("-32022", AtomicU64::new(0)),
+    ("other", AtomicU64::new(0)),
+];
+
+/// Each code, and how often it was answered.
+pub fn errors_answered() -> impl Iterator<Item = (&'static str, u64)> {
+    ERRORS.iter().map(|(code, count)| (*code, count.load(Ordering::Relaxed)))
+}
+
 fn write_error(out: &mut Vec<u8>, error: &RpcError) {
+    let code = error.code.to_string();
+    let at = ERRORS.iter().position(|(known, _)| *known == code).unwrap_or(ERRORS.len() - 1);
+    ERRORS[at].1.fetch_add(1, Ordering::Relaxed);
     out.extend_from_slice(format!(r#"{{"code":{},"message":"#, error.code).as_bytes());
     write_string(out, &error.message);
     if let Some(data) = &error.data {

@@ -236,6 +236,12 @@ impl State {
         Ok(sqlx::query_as(query).bind(contract).bind(most).fetch_all(&self.pool).await?)
     }
 
+    /// How many drafts of each class are pending.
+    pub async fn waiting(&self) -> Result<Vec<(String, u32)>, StateError> {
+        let query = "SELECT class, count(*) FROM drafts WHERE status = 'pending' GROUP BY class ORDER BY class";
+        Ok(sqlx::query_as(query).fetch_all(&self.pool).await?)
+    }
+
     pub async fn draft(&self, id: &str) -> Result<Option<DraftRow>, StateError> {
         Ok(sqlx::query_as("SELECT * FROM drafts WHERE id = ?").bind(id).fetch_optional(&self.pool).await?)
     }

@@ -1,9 +1,14 @@
 //! What lives elsewhere and is read when it is scraped, so that nothing is kept twice.
 
+use std::sync::Weak;
+
 use prometheus::{CounterVec, GaugeVec, Opts, core::Collector as _, proto::MetricFamily};
 
 use super::table::{self, Kind, Row};
 use crate::gateway::Gateway;
+
+/// What a draft may be.
+const CLASSES: [&str; 6] = ["first", "cosmetic", "compatible", "review", "undecided", "breaking"];
 
 /// One value and its labels, in the order of the row.
 type Sample<'a> = (Vec<&'a str>, f64);
@@ -43,6 +48,8 @@ fn load(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
 fn refusals(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     let refused = gateway.audit().refusals().map(|(what, reason, count)| (vec![what, reason], count as f64));
     families.push(family(&table::REFUSALS, refused.collect()));
+    let errors = crate::wire::errors_answered().map(|(code, count)| (vec![code], count as f64));
+    families.push(family(&table::RPC_ERRORS, errors.collect()));
 }
 
 fn plugins(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
@@ -96,6 +103,12 @@ fn contracts(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
         .iter()
         .map(|(contract, version)| (vec![contract.name.as_str(), version.as_str()], contract.tools.len() as f64));
     families.push(family(&table::CONTRACT_TOOLS, tools.collect()));
+    let registry = metrics.registry_now.get().and_then(Weak::upgrade);
+    let waiting = registry.as_ref().map(|registry| registry.gate().waiting()).unwrap_or_default();
+    let count = |class| waiting.iter().find(|(known, _)| known == class).map_or(0, |(_, count)| *count);
+    let drafts = CLASSES.map(|class| (vec![class], f64::from(count(class))));
+    families.push(family(&table::DRAFTS, drafts.to_vec()));
+    families.push(one(&table::DRIFTED, registry.map_or(0, |registry| registry.drifted()) as f64));
     families.push(one(&table::TOOLS, snapshot.catalogue.len() as f64));
     families.push(one(&table::CONTRACTS, snapshot.contracts.len() as f64));
     families.push(one(&table::GENERATION, snapshot.generation as f64));

@@ -21,12 +21,16 @@ const AGENTS_MAX: usize = 500;
 /// What the audit trail says of a call.
 pub(super) const RESULTS: [&str; 5] = ["ok", "refused", "failed", "cancelled", "unknown"];
 
+/// OpenTelemetry's `error.type` of a call: none, or that its result is an error.
+const ERRORS: [&str; 2] = ["", "tool_error"];
+
 /// Everything counted of one tool of one contract version.
 pub struct ToolSeries {
     ok: IntCounter,
     /// In the order of [`TABLE`].
     codes: Vec<IntCounter>,
-    pub(super) duration: Histogram,
+    /// Of calls that went well, and of those that did not.
+    pub(super) duration: [Histogram; 2],
     pub(super) adapter: Histogram,
 }
 
@@ -150,7 +154,9 @@ impl Tools {
                 let _ = self.calls.remove_label_values(&[tool, contract, version, outcome]);
             }
             if !names.contains(&**tool) {
-                let _ = self.durations.remove_label_values(&["tools/call", tool]);
+                for error in ERRORS {
+                    let _ = self.durations.remove_label_values(&["tools/call", tool, error]);
+                }
             }
             false
         });
@@ -202,7 +208,7 @@ fn series(
     ToolSeries {
         ok: counter("ok"),
         codes: TABLE.iter().map(|row| counter(row.label)).collect(),
-        duration: durations.with_label_values(&["tools/call", tool]),
+        duration: ERRORS.map(|error| durations.with_label_values(&["tools/call", tool, error])),
         adapter: adapters.with_label_values(&[adapter]),
     }
 }

@@ -36,9 +36,10 @@ pub const CALLS: Row = Row {
 pub const OPERATIONS: Row = Row {
     name: "mcp_server_operation_duration_seconds",
     kind: Histogram(OPERATION),
-    labels: &["mcp_method_name", "gen_ai_tool_name"],
+    labels: &["mcp_method_name", "gen_ai_tool_name", "error_type"],
     help: "Time from a request's reading to its answer, recorded: OpenTelemetry's `mcp.server.operation.duration`. The \
-           tool is empty for methods that have none.",
+           tool is empty for methods that have none; `error_type` is `tool_error` for calls whose result is an error, else \
+           empty.",
 };
 pub const OVERHEAD: Row = Row {
     name: "weir_call_overhead_seconds",
@@ -84,6 +85,12 @@ pub const LIMITERS: Row = Row {
     labels: &["limiter", "decision"],
     help: "What the limiters decided: `agent` (everything an agent asks), `tool` (one agent's calls of one tool), \
            `in_flight` (calls running at once).",
+};
+pub const RPC_ERRORS: Row = Row {
+    name: "weir_rpc_errors_total",
+    kind: Counter,
+    labels: &["code"],
+    help: "Requests that were answered with a JSON-RPC error, by its code. A tool that failed is a result, not an error.",
 };
 pub const REFUSALS: Row = Row {
     name: "weir_refusals_total",
@@ -191,6 +198,18 @@ pub const CONTRACT_TOOLS: Row = Row {
     labels: &["contract", "version"],
     help: "Tools of each contract that is served, and its version.",
 };
+pub const DRAFTS: Row = Row {
+    name: "weir_drafts_waiting",
+    kind: Gauge,
+    labels: &["class"],
+    help: "Changes that wait for someone to publish or discard them, by their class (docs/change-a-contract.md).",
+};
+pub const DRIFTED: Row = Row {
+    name: "weir_drifted_collections",
+    kind: Gauge,
+    labels: &[],
+    help: "Collections whose source, at the last look, no longer served what their contract says.",
+};
 pub const TOOLS: Row = Row { name: "weir_tools", kind: Gauge, labels: &[], help: "Tools that are served." };
 pub const CONTRACTS: Row = Row { name: "weir_contracts", kind: Gauge, labels: &[], help: "Contracts that are served." };
 pub const GENERATION: Row = Row {
@@ -225,6 +244,7 @@ pub const TABLE: &[&Row] = &[
     &AGENTS,
     &REQUESTS,
     &LIMITERS,
+    &RPC_ERRORS,
     &REFUSALS,
     &IN_FLIGHT,
     &IN_FLIGHT_MAX,
@@ -246,6 +266,8 @@ pub const TABLE: &[&Row] = &[
     &AUDIT_BYTES,
     &AUDIT_UNSYNCED,
     &CONTRACT_TOOLS,
+    &DRAFTS,
+    &DRIFTED,
     &TOOLS,
     &CONTRACTS,
     &GENERATION,

@@ -51,6 +51,13 @@ enum Origin {
     Other(String),
 }
 
+/// Which header may not be here, and what the caller is told.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub what: &'static str,
+    pub error: RpcError,
+}
+
 /// The rules of the configuration in effect: made anew when that has changed.
 pub(super) struct Current {
     gateway: Arc<Gateway>,
@@ -66,7 +73,7 @@ impl Current {
     }
 
     /// The Origin, where there is one and it may call.
-    pub(super) fn check<'h>(&self, uri: &Uri, headers: &'h HeaderMap) -> Result<Option<&'h HeaderValue>, RpcError> {
+    pub(super) fn check<'h>(&self, uri: &Uri, headers: &'h HeaderMap) -> Result<Option<&'h HeaderValue>, Refused> {
         let config = self.gateway.config();
         // A configuration is taken over only when these rules can be made of it.
         if !Arc::ptr_eq(&self.made.load().0, &config)
@@ -108,14 +115,23 @@ impl Access {
         Ok(Self { hosts, origins, listen })
     }
 
-    fn check<'h>(&self, uri: &Uri, headers: &'h HeaderMap) -> Result<Option<&'h HeaderValue>, RpcError> {
+    fn check<'h>(&self, uri: &Uri, headers: &'h HeaderMap) -> Result<Option<&'h HeaderValue>, Refused> {
+        self.check_hosts(uri, headers).map_err(|error| Refused { what: "host", error })?;
+        self.check_origin(headers).map_err(|error| Refused { what: "origin", error })
+    }
+
+    fn check_hosts(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), RpcError> {
         let host =
             single(headers, header::HOST)?.ok_or_else(|| RpcError::refused(400, "the Host header is missing"))?;
         self.check_host(host.to_str().unwrap_or_default())?;
         // A request that names its authority in the target is for that one, whatever Host says.
-        if let Some(authority) = uri.authority() {
-            self.check_host(authority.as_str())?;
+        match uri.authority() {
+            Some(authority) => self.check_host(authority.as_str()),
+            None => Ok(()),
         }
+    }
+
+    fn check_origin<'h>(&self, headers: &'h HeaderMap) -> Result<Option<&'h HeaderValue>, RpcError> {
         let Some(origin) = single(headers, header::ORIGIN)? else { return Ok(None) };
         let text = origin.to_str().unwrap_or_default();
         match Origin::parse(text).is_some_and(|origin| self.allows(&origin)) {

@@ -40,8 +40,8 @@ async fn answer(State(scrape): State<Arc<Scrape>>, request: Request) -> Response
             return refused("metrics are open on loopback alone; set `token` under [metrics]");
         }
         // A page in a browser on this machine is not this machine.
-        if let Err(error) = scrape.access.check(request.uri(), request.headers()) {
-            return reply::refusal(&error);
+        if let Err(refused) = scrape.access.check(request.uri(), request.headers()) {
+            return reply::refusal(&refused.error);
         }
     }
     let values = request.headers().get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes);

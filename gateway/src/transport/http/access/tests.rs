@@ -19,7 +19,7 @@ fn check(access: &Access, headers: &[(&str, &str)], status: Option<u16>) {
         .iter()
         .map(|(name, value)| (name.parse::<header::HeaderName>().unwrap(), value.parse::<HeaderValue>().unwrap()))
         .collect();
-    let refused = access.check(&Uri::from_static("/mcp"), &headers).err();
+    let refused = access.check(&Uri::from_static("/mcp"), &headers).err().map(|refused| refused.error);
     assert_eq!(refused.as_ref().map(|error| error.status), status, "{headers:?}: {refused:?}");
     if let Some(error) = refused.filter(|error| error.status == 403) {
         assert!(
@@ -164,5 +164,5 @@ fn the_target_counts_too() {
     let local = access(&[], &[], None, "127.0.0.1:8080").unwrap();
     let headers = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static("localhost"))]);
     assert!(local.check(&Uri::from_static("http://localhost/mcp"), &headers).is_ok());
-    assert_eq!(local.check(&Uri::from_static("http://evil.example/mcp"), &headers).unwrap_err().status, 403);
+    assert_eq!(local.check(&Uri::from_static("http://evil.example/mcp"), &headers).unwrap_err().error.status, 403);
 }
