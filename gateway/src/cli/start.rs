@@ -71,7 +71,7 @@ impl Settings {
 /// Everything but the contracts. Plugins that do not load are reported and left out. `process`: what this process does,
 /// for the audit trail; without it nothing is called and nothing recorded.
 pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Started, Failure> {
-    telemetry::start(&config.log);
+    telemetry::start(&config.log)?;
     // A spreadsheet of the command line may lie anywhere; only that one file is named to its adapter.
     let opened = reload::open(&config, &Connections::default(), Some(super::draft::CONNECTION))?;
     let connections = Arc::new(opened.connections);
@@ -105,6 +105,7 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
         report_load(&gateway, &report);
     }
     let registry = Arc::new(Registry::new(gateway.clone(), state.clone()));
+    gateway.metrics().watch_registry(&registry);
     Ok(Started { gateway, registry, state, connections })
 }
 

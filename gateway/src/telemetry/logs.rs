@@ -1,13 +1,19 @@
 //! Logs on stderr: one line per call, JSON or pretty.
 
+mod lines;
+
 use std::{
-    io::BufWriter,
-    sync::{Mutex, OnceLock, PoisonError},
+    cell::RefCell,
+    io::{IsTerminal as _, Write as _},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+use tracing::Level;
 use tracing_subscriber::{EnvFilter, Registry, fmt, prelude::*, reload};
 
+use self::lines::{Lines, Maker, Writer};
 use crate::config::{Log, LogFormat};
 
 /// What one call's line says. No argument and no value is among it.
@@ -23,62 +29,148 @@ pub struct Call<'a> {
     pub detail: Option<&'a str>,
 }
 
+/// Written here where nobody watches a terminal: through `tracing` a line costs several times as much.
 pub fn call(call: &Call<'_>) {
+    let Some((lines, format)) = CALLS.get() else { return traced(call) };
+    if !tracing::enabled!(target: "weir::call", Level::INFO) {
+        return;
+    }
+    thread_local!(static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) });
+    LINE.with_borrow_mut(|line| {
+        line.clear();
+        match format {
+            LogFormat::Json => call.json(line),
+            LogFormat::Pretty => call.pretty(line),
+        }
+        line.push(b'\n');
+        lines.put(line);
+    });
+}
+
+fn traced(call: &Call<'_>) {
     tracing::info!(
         target: "weir::call",
         call_id = call.call_id,
         agent = call.agent,
-        tool = call.tool.unwrap_or("_unknown"),
+        tool = call.tool(),
         contract = call.contract,
         outcome = call.outcome,
-        ms = (call.milliseconds * 1000.0).round() / 1000.0,
+        ms = call.ms(),
         traceparent = call.trace,
         detail = call.detail,
         "call"
     );
 }
 
+impl Call<'_> {
+    fn tool(&self) -> &str {
+        self.tool.unwrap_or("_unknown")
+    }
+
+    fn ms(&self) -> f64 {
+        (self.milliseconds * 1000.0).round() / 1000.0
+    }
+
+    fn json(&self, line: &mut Vec<u8>) {
+        #[derive(Serialize)]
+        struct Line<'a> {
+            #[serde(serialize_with = "microseconds")]
+            timestamp: Timestamp,
+            level: &'static str,
+            message: &'static str,
+            call_id: &'a str,
+            agent: &'a str,
+            tool: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            contract: Option<&'a str>,
+            outcome: &'a str,
+            ms: f64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            traceparent: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            detail: Option<&'a str>,
+            target: &'static str,
+        }
+        let written = Line {
+            timestamp: Timestamp::now(),
+            level: "INFO",
+            message: "call",
+            call_id: self.call_id,
+            agent: self.agent,
+            tool: self.tool(),
+            contract: self.contract,
+            outcome: self.outcome,
+            ms: self.ms(),
+            traceparent: self.trace,
+            detail: self.detail,
+            target: "weir::call",
+        };
+        serde_json::to_writer(line, &written).expect("memory can be written");
+    }
+
+    fn pretty(&self, line: &mut Vec<u8>) {
+        let (id, agent, tool, outcome) = (self.call_id, self.agent, self.tool(), self.outcome);
+        let (now, ms) = (Timestamp::now(), self.ms());
+        let written = write!(line, "{now:.6}  INFO weir::call: call call_id={id:?} agent={agent:?} tool={tool:?}")
+            .and_then(|()| {
+                if let Some(contract) = self.contract {
+                    write!(line, " contract={contract:?}")?;
+                }
+                write!(line, " outcome={outcome:?} ms={ms}")?;
+                if let Some(trace) = self.trace {
+                    write!(line, " traceparent={trace:?}")?;
+                }
+                self.detail.map_or(Ok(()), |detail| write!(line, " detail={detail:?}"))
+            });
+        written.expect("memory can be written");
+    }
+}
+
+fn microseconds<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&format_args!("{time:.6}"))
+}
+
 /// The filter in effect, to be set anew.
 static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
-/// The writing thread, and what it could not write.
-static WRITER: Mutex<Option<WorkerGuard>> = Mutex::new(None);
-static LOST: OnceLock<ErrorCounter> = OnceLock::new();
-/// Lines that may wait.
-const LINES_MAX: usize = 8192;
-/// Written at once where so much waits.
-const BUFFER_BYTES: usize = 32 << 10;
+/// Where calls put their lines down themselves, and how they look.
+static CALLS: OnceLock<(Arc<Lines>, LogFormat)> = OnceLock::new();
+static LINES: OnceLock<Arc<Lines>> = OnceLock::new();
+static WRITER: Mutex<Option<Writer>> = Mutex::new(None);
 
 /// Once per process; a second start (in tests) keeps the first.
-pub fn start(log: &Log) {
+pub fn start(log: &Log) -> std::io::Result<()> {
     let (filter, handle) = reload::Layer::new(filter(log));
     let registry = tracing_subscriber::registry().with(filter);
-    // A reader of stderr that stalls holds up no call: beyond the bound lines are lost, and counted.
-    let stderr = BufWriter::with_capacity(BUFFER_BYTES, std::io::stderr());
-    let (writer, guard) = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_MAX).finish(stderr);
-    let lost = writer.error_counter();
-    let lines = fmt::layer().with_writer(writer);
+    let terminal = std::io::stderr().is_terminal();
+    let (lines, writer) = Lines::start(std::io::stderr())?;
+    let layer = fmt::layer().with_writer(Maker(lines.clone()));
     let started = match log.format {
-        LogFormat::Json => registry.with(lines.json().flatten_event(true)).try_init(),
-        LogFormat::Pretty => {
-            registry.with(lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))).try_init()
-        }
+        LogFormat::Json => registry.with(layer.json().flatten_event(true)).try_init(),
+        LogFormat::Pretty => registry.with(layer.with_ansi(terminal)).try_init(),
     };
     if started.is_ok() {
         let _ = FILTER.set(handle);
-        let _ = LOST.set(lost);
-        *WRITER.lock().unwrap_or_else(PoisonError::into_inner) = Some(guard);
+        let _ = LINES.set(lines.clone());
+        if !terminal {
+            let _ = CALLS.set((lines, log.format));
+        }
+        *WRITER.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
     }
+    Ok(())
 }
 
 /// What waits to be written is written: the last act of a process.
 pub fn end() {
-    drop(WRITER.lock().unwrap_or_else(PoisonError::into_inner).take());
+    let writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(writer) = writer {
+        writer.end();
+    }
 }
 
 /// Lines that were lost because nobody took them from stderr.
 pub fn lines_lost() -> usize {
-    LOST.get().map_or(0, ErrorCounter::dropped_lines)
+    LINES.get().map_or(0, |lines| lines.lost())
 }
 
 /// From the next line on.

@@ -1,0 +1,167 @@
+//! Lines on their way to stderr: held together for a moment, then written at once by a thread of their own.
+
+use std::{
+    io::{self, Write},
+    mem,
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use tracing_subscriber::fmt::MakeWriter;
+
+/// A line waits no longer than this for others to be written with.
+const HELD: Duration = Duration::from_millis(10);
+/// Bytes that may wait; beyond it lines are lost, and counted.
+const WAITING_MAX: usize = 4 << 20;
+/// A buffer that has grown beyond it is given back.
+const BUFFER_KEPT: usize = 256 << 10;
+
+/// Where lines are put down. Who puts one down never waits for who reads them.
+#[derive(Default)]
+pub(super) struct Lines {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+    lost: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Waiting {
+    bytes: Vec<u8>,
+    /// The thread waits for a first line.
+    idle: bool,
+    ended: bool,
+}
+
+/// The thread that writes them.
+pub(super) struct Writer {
+    lines: Arc<Lines>,
+    thread: JoinHandle<()>,
+}
+
+impl Lines {
+    /// `to` takes what waits in one `write_all`.
+    pub(super) fn start(to: impl Write + Send + 'static) -> io::Result<(Arc<Self>, Writer)> {
+        let lines = Arc::new(Self::default());
+        let thread = thread::Builder::new().name("weir-log".into()).spawn({
+            let lines = lines.clone();
+            move || lines.write_to(to)
+        })?;
+        Ok((lines.clone(), Writer { lines, thread }))
+    }
+
+    /// One line or several, each with its end.
+    pub(super) fn put(&self, line: &[u8]) {
+        let mut waiting = self.waiting();
+        if waiting.bytes.len() + line.len() > WAITING_MAX {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        waiting.bytes.extend_from_slice(line);
+        if mem::take(&mut waiting.idle) {
+            drop(waiting);
+            self.changed.notify_one();
+        }
+    }
+
+    pub(super) fn lost(&self) -> usize {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    fn write_to(&self, mut to: impl Write) {
+        let mut bytes = Vec::new();
+        loop {
+            let mut waiting = self.waiting();
+            while waiting.bytes.is_empty() {
+                if waiting.ended {
+                    return;
+                }
+                waiting.idle = true;
+                waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            }
+            let held = self.changed.wait_timeout_while(waiting, HELD, |waiting| !waiting.ended);
+            mem::swap(&mut held.unwrap_or_else(PoisonError::into_inner).0.bytes, &mut bytes);
+            // Nobody is left to be told.
+            let _ = to.write_all(&bytes).and_then(|()| to.flush());
+            bytes.clear();
+            bytes.shrink_to(BUFFER_KEPT);
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Writer {
+    /// What waits is written when this returns.
+    pub(super) fn end(self) {
+        self.lines.waiting().ended = true;
+        self.lines.changed.notify_one();
+        let _ = self.thread.join();
+    }
+}
+
+/// Whole lines, as `tracing` makes them.
+pub(super) struct Maker(pub(super) Arc<Lines>);
+
+impl<'a> MakeWriter<'a> for Maker {
+    type Writer = &'a Lines;
+
+    fn make_writer(&'a self) -> &'a Lines {
+        &self.0
+    }
+}
+
+impl Write for &Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.put(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// A reader that takes one piece when it is asked to.
+    struct Stalled(mpsc::Receiver<()>, mpsc::Sender<usize>);
+
+    impl Write for Stalled {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _ = self.0.recv();
+            let _ = self.1.send(bytes.len());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn who_does_not_read_holds_up_nobody() {
+        let (go, wait) = mpsc::channel();
+        let (took, taken) = mpsc::channel();
+        let (lines, writer) = Lines::start(Stalled(wait, took)).expect("a thread");
+        let line = [b'x'; 1 << 10];
+        for _ in 0..3 * WAITING_MAX / line.len() {
+            lines.put(&line);
+        }
+        let lost = lines.lost();
+        assert!(lost >= WAITING_MAX / line.len(), "{lost}");
+        drop(go);
+        writer.end();
+        let written: usize = taken.iter().sum();
+        assert_eq!(written, 3 * WAITING_MAX - lost * line.len(), "what was not lost is written at the end");
+    }
+}
