@@ -19,7 +19,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("weir-plugin-host", &["weir-connections", "weir-contracts"]),
     ("weir-state", &[]),
     ("weir", &["weir-audit", "weir-connections", "weir-contracts", "weir-plugin-host", "weir-state"]),
-    ("weir-binary", &["weir", "mimalloc"]),
+    ("weir-binary", &["weir"]),
     ("weir-plugin-sdk", &["weir-plugin-sdk-macros"]),
     ("weir-plugin-sdk-macros", &[]),
     ("weir-sheet", &["weir-plugin-sdk"]),
@@ -113,7 +113,7 @@ fn the_sdk_xtask_and_the_program_stay_small() {
     let few: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("weir-plugin-sdk", &["serde", "serde_json", "wit-bindgen", "jiff", "weir-plugin-sdk-macros"] as &[&str]),
         ("xtask", &[]),
-        ("weir-binary", &["weir", "mimalloc"]),
+        ("weir-binary", &["weir"]),
     ]);
     let mut problems = Vec::new();
     for package in packages() {

@@ -3,6 +3,7 @@
 //! Started by `cargo xtask bench`, which builds and installs what is measured.
 #![allow(clippy::print_stdout, reason = "a terminal tool: standard output is what it is for")]
 
+mod instructions;
 mod measure;
 mod place;
 mod rows;
@@ -51,6 +52,9 @@ struct Options {
     /// Where the page, the plot and the JSON file go; without it nothing is written
     #[arg(long, value_name = "FOLDER")]
     write: Option<PathBuf>,
+    /// Counts the instructions of a request instead, and holds them against this baseline
+    #[arg(long, value_name = "FILE")]
+    instructions: Option<PathBuf>,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -63,6 +67,9 @@ fn main() -> anyhow::Result<()> {
         fixed_rate: options.rate,
     };
     let mut place = Place::find()?;
+    if let Some(baseline) = &options.instructions {
+        return instructions::check(&place, baseline);
+    }
     let mut report = Report::new(Machine::look(&place), effort);
     let wanted = |name: &str| options.only.is_empty() || options.only.iter().any(|start| name.starts_with(start));
     for row in ROWS.iter().filter(|row| wanted(row.name)) {

@@ -27,7 +27,7 @@ impl Process {
         let file = fs::File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
         pinned.stdout(file.try_clone()?).stderr(file);
         let started = Instant::now();
-        let child = pinned.stdin(Stdio::null()).spawn().context("taskset cannot be run")?;
+        let child = pinned.stdin(Stdio::null()).spawn().context("setpriv cannot be run")?;
         Ok(Self { child, started })
     }
 
@@ -93,10 +93,14 @@ impl Drop for Process {
     }
 }
 
-/// A process group of its own, so that it can be stopped as a whole.
+/// A process group of its own, so that it can be stopped as a whole; it does not outlive who measures.
 fn pinned(command: &Command, cores: &str) -> Command {
-    let mut pinned = Command::new("taskset");
-    pinned.args(["-c", cores]).arg(command.get_program()).args(command.get_args()).process_group(0);
+    let mut pinned = Command::new("setpriv");
+    pinned
+        .args(["--pdeathsig", "KILL", "taskset", "-c", cores])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .process_group(0);
     for (name, value) in command.get_envs() {
         match value {
             Some(value) => pinned.env(name, value),

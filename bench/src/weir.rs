@@ -36,9 +36,6 @@ pub(crate) struct House {
 
 /// Tools of one contract; a large registry is many contracts.
 const CONTRACT_TOOLS: usize = 1_000;
-/// As many as any agent could ask; limits are set and counted, and none is reached.
-const RATE: &str = "1000000/s";
-
 impl House {
     /// Nothing but folders, connections and grants is configured: all else is as shipped.
     pub(crate) fn build(place: &Place, adapter: Adapter, tools: usize) -> anyhow::Result<Self> {
@@ -75,7 +72,7 @@ impl House {
 
     /// A key of this gateway, which must be running.
     pub(crate) fn key(&self) -> anyhow::Result<String> {
-        self.run(&["keys", "create", "--agent", "bench", "--tenant", "bench", "--rate", RATE])
+        self.run(&["keys", "create", "--agent", "bench", "--tenant", "bench", "--rate", ticket::RATE])
     }
 
     /// How many calls are on record, and how many of them ended as `ok`, after proof that the trail is whole.
@@ -178,27 +175,10 @@ fn contracts(adapter: Adapter, tools: usize) -> Vec<Value> {
                 "adapter": adapter.name(), "settings": adapter.settings(), "key": ["ticket_id"],
                 "columns": ["ticket_id", "title", "status", "priority", "assignee", "tags", "description"],
             } },
-            "tools": names.iter().map(|name| tool(name)).collect::<Vec<_>>(),
+            "tools": names.iter().map(|name| ticket::tool(name)).collect::<Vec<_>>(),
         })
     };
     names.chunks(CONTRACT_TOOLS).enumerate().map(contract).collect()
-}
-
-fn tool(name: &str) -> Value {
-    json!({
-        "tool": name,
-        "title": "Look up a ticket",
-        "description": "Look a ticket up by its id",
-        "verb": "lookup",
-        "collection": "tickets",
-        "limits": { "rate": RATE, "timeout_ms": 2000 },
-        "fields": [
-            { "name": "ticket_id", "type": "text", "required": true, "pattern": "^T-[0-9]{1,9}$",
-              "help": "Ticket id, for example T-1001" },
-            { "name": "status", "type": "dropdown", "choices": ["open", "pending", "closed"] },
-            { "name": "assignee", "type": "text", "max_length": 80 },
-        ],
-    })
 }
 
 /// Rows of the table that every database serves.

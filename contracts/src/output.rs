@@ -67,7 +67,7 @@ impl RecordChecker {
     pub fn records(&self, json: &str) -> Result<Vec<String>, OutputMismatch> {
         let walk = Walk::default();
         let mut deserializer = serde_json::Deserializer::from_str(json);
-        let read = RecordsSeed { checker: self, walk: &walk }.deserialize(&mut deserializer);
+        let read = RecordsSeed { checker: self, walk: &walk, size: json.len() }.deserialize(&mut deserializer);
         let read = read.and_then(|records| deserializer.end().map(|()| records));
         read.map_err(|error| self.mismatch(walk, &error, json))
     }
@@ -139,6 +139,9 @@ impl Walk {
     }
 }
 
+/// Room made before the first record is read, in bytes.
+const FIRST_MAX: usize = 4 << 10;
+
 /// Buffers that one record leaves to the next.
 #[derive(Default)]
 struct Scratch {
@@ -150,6 +153,8 @@ struct Scratch {
 struct RecordsSeed<'c> {
     checker: &'c RecordChecker,
     walk: &'c Walk,
+    /// Of the whole text, in bytes.
+    size: usize,
 }
 
 impl<'de> DeserializeSeed<'de> for RecordsSeed<'_> {
@@ -169,7 +174,7 @@ impl<'de> Visitor<'de> for RecordsSeed<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Vec<String>, A::Error> {
         let mut records = Vec::new();
-        let mut scratch = Scratch::default();
+        let mut scratch = Scratch { values: Vec::with_capacity(self.size.min(FIRST_MAX)), ..Scratch::default() };
         loop {
             let seed = RecordSeed { checker: self.checker, walk: self.walk, scratch: &mut scratch };
             let read = self.walk.at(access.next_element_seed(seed), || records.len().to_string())?;
@@ -202,13 +207,15 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<String, A::Error> {
         let Self { checker, walk, scratch } = self;
+        let mut next = 0;
         scratch.values.clear();
         scratch.others.clear();
         scratch.ranges.clear();
         scratch.ranges.resize(checker.columns.len(), None);
-        while let Some(key) = access.next_key_seed(KeySeed { checker })? {
+        while let Some(key) = access.next_key_seed(KeySeed { checker, next })? {
             let twice = match key {
                 Key::Column(position) => {
+                    next = position + 1;
                     let start = scratch.values.len();
                     let column = &checker.columns[position];
                     let seed = ValueSeed { kind: &column.kind, walk, out: &mut scratch.values, depth: 2 };
@@ -240,6 +247,8 @@ impl<'de> Visitor<'de> for RecordSeed<'_, '_> {
 /// A member's name, looked up without being copied.
 struct KeySeed<'c> {
     checker: &'c RecordChecker,
+    /// The column that comes where the source keeps to their order.
+    next: usize,
 }
 
 enum Key {
@@ -263,6 +272,9 @@ impl<'de> Visitor<'de> for KeySeed<'_> {
     }
 
     fn visit_str<E>(self, name: &str) -> Result<Key, E> {
+        if self.checker.columns.get(self.next).is_some_and(|column| column.name == name) {
+            return Ok(Key::Column(self.next));
+        }
         Ok(match self.checker.positions.get(name) {
             Some(&position) => Key::Column(position),
             None => Key::Other(name.to_owned()),

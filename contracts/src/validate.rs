@@ -291,6 +291,9 @@ fn plain(value: &Value) -> String {
 }
 
 fn shown(text: &str) -> String {
+    if text.len() <= 200 && text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'\\') {
+        return text.to_owned();
+    }
     let mut shown: String = text.chars().take(200).flat_map(char::escape_debug).collect();
     if text.chars().count() > 200 {
         shown.push('…');

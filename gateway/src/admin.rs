@@ -22,6 +22,7 @@ use axum::{
     response::IntoResponse as _,
     routing::get,
 };
+use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use utoipa::{
@@ -153,7 +154,14 @@ pub async fn serve(admin: Arc<Admin>, listener: TcpListener, shutdown: impl Futu
         .layer(from_fn_with_state(admin.clone(), retries::answer))
         .with_state(admin)
         .merge(scrape);
-    connections::serve(listener, router, CONNECTIONS_MAX, shutdown, &CancellationToken::new()).await;
+    connections::serve(
+        listener,
+        TowerToHyperService::new(router),
+        CONNECTIONS_MAX,
+        shutdown,
+        &CancellationToken::new(),
+    )
+    .await;
     Ok(())
 }
 

@@ -17,6 +17,8 @@ use crate::{
 
 /// Where a whole run leaves its page, its plot and its figures.
 const PAGES: &str = "docs/benchmarks";
+/// What a request took when someone last accepted it.
+const BASELINE: &str = "bench/instructions.json";
 const HYPER_MCP: &str = "0.8.3";
 /// The generator has this core, and so has everything that is not a server under measurement.
 const LOAD_CORE: &str = "1";
@@ -26,6 +28,15 @@ pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
     let result = prepare(workshop, &Wanted::read(words)).and_then(|()| measure(workshop, words));
     workshop.steps.summary();
     result
+}
+
+/// Holds the instructions of a request against their baseline, with what `build` has built.
+pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
+    debian::ensure(workshop, &["valgrind"], || succeeds(Command::new("valgrind").arg("--version")))?;
+    debian::ensure(workshop, &["util-linux"], || succeeds(Command::new("setpriv").arg("--version")))?;
+    let mut count = workshop.command(workshop.binary("weir-bench"));
+    count.arg("--instructions").arg(workshop.repository.join(BASELINE));
+    workshop.steps.streamed("instructions of a request", &mut count)
 }
 
 /// Peers are fetched while cargo builds.
@@ -47,7 +58,7 @@ fn build(workshop: &Workshop) -> Result<(), Failure> {
 /// What the wanted rows need. A peer that cannot be installed is left out by `weir-bench`, with the reason.
 fn install(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
     debian::ensure(workshop, &["nghttp2-client"], || succeeds(Command::new("h2load").arg("--version")))?;
-    debian::ensure(workshop, &["util-linux"], || succeeds(Command::new("taskset").arg("--version")))?;
+    debian::ensure(workshop, &["util-linux"], || succeeds(Command::new("setpriv").arg("--version")))?;
     if wanted.any(&["weir-postgresql", "toolbox-postgresql"]) {
         debian::ensure(workshop, &["postgresql"], clients::postgresql_present)?;
     }

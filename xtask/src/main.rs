@@ -1,4 +1,4 @@
-//! `cargo xtask demo | test | plugins | package | bench`: sets up what a machine lacks, then does the one thing asked.
+//! `cargo xtask demo | test | plugins | package | instructions | bench`: sets up what a machine lacks, then does the one thing asked.
 //!
 //! Needs nothing but Rust, git, a shell and apt. No dependencies, so that it starts at once on a fresh machine.
 #![allow(clippy::print_stdout, reason = "a terminal tool: standard output is what it is for")]
@@ -24,6 +24,7 @@ Usage: cargo xtask COMMAND
   test              everything .ci/run runs: format, lints, plugins, clients, tests
   plugins           build the adapters into plugins/*.wasm; with --guests also those that the tests load
   package           the release: one program with the adapters inside, and what it is run with, in dist/
+  instructions      the instructions of a request against bench/instructions.json; WEIR_BLESS=1 accepts what is counted
   bench [OPTIONS]   Weir and its peers, measured in release mode into docs/benchmarks/; `bench -- --help` for a part
 
 Environment:
@@ -54,6 +55,7 @@ fn run(words: &[&str]) -> Result<(), step::Failure> {
         ["plugins"] => plugins::run(&Workshop::open()?, false),
         ["plugins", "--guests"] => plugins::run(&Workshop::open()?, true),
         ["package"] => package::run(&Workshop::open()?),
+        ["instructions"] => test::instructions(&Workshop::open()?),
         ["bench", "--", options @ ..] | ["bench", options @ ..] => bench::run(&Workshop::open()?, options),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use crate::{clients, plugins, step::Failure, workshop::Workshop};
+use crate::{bench, clients, plugins, step::Failure, workshop::Workshop};
 
 pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
     let result = stages(workshop);
@@ -29,5 +29,13 @@ fn stages(workshop: &Workshop) -> Result<(), Failure> {
     let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
     steps.command("lints", &mut workshop.cargo(&lints))?;
     steps.streamed("tests", &mut workshop.cargo(&["test", "--workspace", "--all-targets", "--locked"]))?;
-    steps.streamed("documentation tests", &mut workshop.cargo(&["test", "--workspace", "--doc", "--locked"]))
+    steps.streamed("documentation tests", &mut workshop.cargo(&["test", "--workspace", "--doc", "--locked"]))?;
+    bench::instructions(workshop)
+}
+
+/// The last stage alone.
+pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
+    let build = ["build", "--workspace", "--all-targets", "--locked"];
+    workshop.steps.command("build", &mut workshop.cargo(&build))?;
+    bench::instructions(workshop)
 }

@@ -98,6 +98,18 @@ impl<'c> ValueSeed<'c, '_> {
         }
     }
 
+    fn is_text<E: serde::de::Error>(&self, value: &str) -> Result<(), E> {
+        use shape::Type as T;
+        match self.kind.kind {
+            T::String | T::Decimal | T::Date | T::Datetime | T::Json => match values::is_text_of(self.kind.kind, value)
+            {
+                true => Ok(()),
+                false => Err(self.refused("a text of another form")),
+            },
+            _ => Err(self.mistyped("a text")),
+        }
+    }
+
     fn integer<E: serde::de::Error>(self, number: i128) -> Result<(), E> {
         match self.kind.kind {
             shape::Type::Integer | shape::Type::Json if is_safe(number) => {
@@ -179,20 +191,18 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
     }
 
     fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<(), E> {
-        match self.kind.kind {
-            shape::Type::String
-            | shape::Type::Decimal
-            | shape::Type::Date
-            | shape::Type::Datetime
-            | shape::Type::Json => {
-                if !values::is_text_of(self.kind.kind, value) {
-                    return Err(self.refused("a text of another form"));
-                }
-                write_text(self.out, value);
-                Ok(())
-            }
-            _ => Err(self.mistyped("a text")),
-        }
+        self.is_text(value)?;
+        write_text(self.out, value);
+        Ok(())
+    }
+
+    /// Lent only where the JSON has no escape in it: it is in its one form already.
+    fn visit_borrowed_str<E: serde::de::Error>(self, value: &'de str) -> Result<(), E> {
+        self.is_text(value)?;
+        self.out.push(b'"');
+        self.out.extend_from_slice(value.as_bytes());
+        self.out.push(b'"');
+        Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {

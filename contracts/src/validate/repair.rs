@@ -24,7 +24,11 @@ pub(super) fn complete(validator: &Validator, schema: Exemplified<'_>, sent: Val
     for error in errors.iter() {
         apply(&mut tried, error);
     }
-    for _ in 0..ROUNDS_MAX {
+    for round in 0..ROUNDS_MAX {
+        // To say yes is much quicker than to say why not.
+        if (round > 0 || !errors.is_empty()) && validator.is_valid(&tried) {
+            return;
+        }
         let mut found = failures(validator, schema, &tried);
         if found.is_empty() {
             return;
@@ -110,19 +114,21 @@ fn failures(validator: &Validator, schema: Exemplified<'_>, arguments: &Value) -
             break;
         }
     }
-    let mut told: Vec<ArgumentError> = Vec::new();
-    for error in &found {
-        let twice = told.iter().any(|other| other.path == error.path && other.reason == error.reason);
+    let mut at = 0;
+    while at < found.len() {
+        let error = &found[at];
+        let twice = found[..at].iter().any(|other| other.path == error.path && other.reason == error.reason);
         // A value of the wrong type violates everything else too; only the type is worth telling.
         let mistyped = error.reason != "wrong_type"
             && found.iter().any(|other| other.path == error.path && other.reason == "wrong_type");
-        if !twice && !mistyped {
-            told.push(error.clone());
+        match twice || mistyped {
+            true => drop(found.remove(at)),
+            false => at += 1,
         }
     }
-    told.sort_by_key(|error| rank(schema.root, &error.path));
-    told.truncate(ERRORS_MAX);
-    told
+    found.sort_by_cached_key(|error| rank(schema.root, &error.path));
+    found.truncate(ERRORS_MAX);
+    found
 }
 
 /// Position of a place in the schema: properties in their order, unknown ones behind. A container comes after what is in

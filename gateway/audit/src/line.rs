@@ -53,7 +53,7 @@ impl Hash {
 
 impl fmt::Display for Hash {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.digits().iter().try_for_each(|digit| fmt::Write::write_char(formatter, char::from(*digit)))
+        formatter.write_str(std::str::from_utf8(&self.digits()).expect("digits are ASCII"))
     }
 }
 

@@ -2,9 +2,6 @@
 
 use std::process::ExitCode;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Name and component, from `build.rs`.
 const ADAPTERS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/adapters.rs"));
 

@@ -40,8 +40,8 @@ pub trait Progress: Send + Sync {
 #[derive(Clone, Debug, Default)]
 pub struct Query {
     pub conditions: Vec<Condition>,
-    pub order: Vec<String>,
-    pub columns: Vec<String>,
+    pub order: Arc<[String]>,
+    pub columns: Arc<[String]>,
     pub limit: u32,
     pub cursor: Option<String>,
     /// JSON.

@@ -147,7 +147,7 @@ impl Ask<'_> {
             Self::Describe { adapter, settings } => adapter.len() + settings.len(),
             Self::Read { query, .. } => {
                 let conditions = query.conditions.iter().map(|c| c.column.len() + c.comparison.len() + c.value.len());
-                let names = query.order.iter().chain(&query.columns).map(String::len);
+                let names = query.order.iter().chain(query.columns.iter()).map(String::len);
                 conditions.chain(names).sum::<usize>() + optional(&query.cursor) + optional(&query.options)
             }
             Self::Write { change, .. } => {

@@ -80,8 +80,8 @@ impl Instance {
                     value: condition.value.clone(),
                 })
                 .collect(),
-            order: query.order.clone(),
-            columns: query.columns.clone(),
+            order: query.order.to_vec(),
+            columns: query.columns.to_vec(),
             limit: query.limit,
             cursor: query.cursor.clone(),
             options: query.options.clone(),

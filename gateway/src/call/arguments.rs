@@ -51,7 +51,7 @@ pub(super) fn bind(
     let clear = tool.tool.audit_clear.iter().filter_map(in_clear).collect();
     binding.inject_defaults(&mut arguments);
     let input = match verb {
-        Verb::Lookup => Input::of(Ask::Read(query(caller, binding, &arguments, 2))),
+        Verb::Lookup => Input::of(Ask::Read(query(caller, tool, binding, &arguments, 2))),
         Verb::List => list(cursors, caller, tool, binding, arguments)?,
         Verb::Create => Input::of(write("create", caller, binding, &arguments)),
         Verb::Update => Input::of(write("update", caller, binding, &arguments)),
@@ -77,7 +77,7 @@ fn list(
     let cursor = arguments.shift_remove("cursor");
     let limit = arguments.shift_remove("limit").and_then(|limit| limit.as_u64());
     let limit = limit.map_or(binding.limit_default, |limit| u32::try_from(limit).unwrap_or(binding.limit_max));
-    let mut query = query(caller, binding, &arguments, limit.min(binding.limit_max));
+    let mut query = query(caller, tool, binding, &arguments, limit.min(binding.limit_max));
     let conditions = format!("{:?}{:?}{:?}", query.conditions, query.order, query.options);
     let bound = Bound::new(&tool.name, tool.version.major, &caller.agent, &conditions);
     query.cursor = match cursor {
@@ -90,7 +90,13 @@ fn list(
     Ok(Input { bound: Some(bound), ..Input::of(Ask::Read(query)) })
 }
 
-fn query(caller: &Caller, binding: &Binding, arguments: &Map<String, Value>, limit: u32) -> Query {
+fn query(
+    caller: &Caller,
+    tool: &CatalogueTool,
+    binding: &Binding,
+    arguments: &Map<String, Value>,
+    limit: u32,
+) -> Query {
     let mut conditions = Vec::new();
     let mut params = Map::new();
     for (to, value) in binding.asked(arguments, &caller.agent, &caller.tenant) {
@@ -107,8 +113,8 @@ fn query(caller: &Caller, binding: &Binding, arguments: &Map<String, Value>, lim
     }
     Query {
         conditions,
-        order: binding.order.clone(),
-        columns: binding.columns.clone(),
+        order: tool.order.clone(),
+        columns: tool.columns.clone(),
         limit,
         cursor: None,
         options: (!params.is_empty()).then(|| json!({ "params": params }).to_string()),

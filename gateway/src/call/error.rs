@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value, json};
-use weir_contracts::validate::InvalidArguments;
+use serde::Serialize;
+use weir_contracts::validate::{ArgumentError, InvalidArguments};
 use weir_plugin_host::{AdapterFailure, GuestError};
 
 use super::ToolResult;
@@ -216,29 +216,35 @@ impl CallError {
 
     /// As the agent reads it: `{code, call_id, message?, field?, reason?, errors?, retry_after_ms?, outcome?}`.
     pub fn into_result(self, call_id: &str) -> ToolResult {
-        let mut object = Map::new();
-        object.insert("code".into(), json!(self.code.label()));
-        object.insert("call_id".into(), json!(call_id));
-        if let Some(invalid) = &self.invalid {
-            if let Value::Object(content) = invalid.structured_content() {
-                object.extend(content.into_iter().filter(|(key, _)| key != "code"));
-            }
-        } else {
-            object.insert("message".into(), json!(self.message));
-            if let Some(field) = &self.field {
-                object.insert("field".into(), json!(field));
-            }
-            if let Some(reason) = &self.reason {
-                object.insert("reason".into(), json!(reason));
-            }
+        #[derive(Serialize)]
+        struct Content<'a> {
+            code: &'static str,
+            call_id: &'a str,
+            message: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            field: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            reason: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            errors: Option<&'a [ArgumentError]>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            retry_after_ms: Option<u32>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            outcome: Option<&'static str>,
         }
-        if let Some(milliseconds) = self.retry_after_ms {
-            object.insert("retry_after_ms".into(), json!(milliseconds));
-        }
-        if let Some(outcome) = self.outcome {
-            object.insert("outcome".into(), json!(outcome.label()));
-        }
-        let structured = Value::Object(object).to_string();
+        let errors = self.invalid.as_ref().map(|invalid| &invalid.errors[..]);
+        let first = errors.and_then(|errors| errors.first());
+        let content = Content {
+            code: self.code.label(),
+            call_id,
+            message: &self.message,
+            field: first.map(|error| &*error.field).or(self.field.as_deref()),
+            reason: first.map(|error| &*error.reason).or(self.reason.as_deref()),
+            errors,
+            retry_after_ms: self.retry_after_ms,
+            outcome: self.outcome.map(WriteOutcome::label),
+        };
+        let structured = serde_json::to_string(&content).expect("an error is plain data");
         // Older clients, and some models, see the text alone.
         let text = match self.retry_after_ms {
             None => self.message.into_owned(),

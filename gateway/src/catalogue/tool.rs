@@ -22,6 +22,9 @@ pub struct CatalogueTool {
     pub tool: Tool,
     /// Where calls go; missing for a tool compiled from a bare form, which the registry does not publish.
     pub collection: Option<CollectionRef>,
+    /// What every query of it asks for.
+    pub order: Arc<[String]>,
+    pub columns: Arc<[String]>,
     arguments: OnceLock<Option<ArgumentValidator>>,
     profiler: OnceLock<Profiler>,
     records: Option<RecordChecker>,
@@ -63,6 +66,8 @@ impl CatalogueTool {
             contract_version: format!("{}@{}", contract.name, contract.version).into(),
             tool: tool.clone(),
             collection,
+            order: bound.map(|(binding, _)| binding.order.as_slice().into()).unwrap_or_default(),
+            columns: bound.map(|(binding, _)| binding.columns.as_slice().into()).unwrap_or_default(),
             arguments: OnceLock::new(),
             profiler: OnceLock::new(),
             records,

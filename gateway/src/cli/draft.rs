@@ -205,7 +205,7 @@ async fn choices(gateway: &Gateway, source: &Source, shape: &Shape) -> BTreeMap<
     };
     let mut query = Query {
         columns: shape.fields.iter().map(|field| field.key.clone()).collect(),
-        order: shape.key.clone(),
+        order: shape.key.clone().into(),
         limit: PAGE_ROWS,
         ..Query::default()
     };

@@ -95,7 +95,9 @@ impl<'a> Call<'a> {
         meta.push(b'{');
         for (key, value) in parts {
             // Neither needs an escape: digits, letters, `:` and `-`.
-            meta.extend_from_slice(format!("\"{key}\":\"{value}\",").as_bytes());
+            [b"\"", key.as_bytes(), b"\":\"", value.as_bytes(), b"\","]
+                .iter()
+                .for_each(|part| meta.extend_from_slice(part));
         }
         match listing {
             Some(listing) => list::write_server_member(meta, &listing.server),
@@ -128,11 +130,9 @@ impl<'a> Call<'a> {
         write_string(content, &result.text);
         content.extend_from_slice(b"}]");
         if self.version.is_structured() {
-            // A source may have broken its JSON into lines; ours are one message each.
-            match result.structured.bytes().any(|byte| byte < b' ') {
-                true => answer.json("structuredContent", &result.structured.replace(['\n', '\r', '\t'], " ")),
-                false => answer.json("structuredContent", &result.structured),
-            };
+            // Written by us, value by value: on stdio a line break would end the message.
+            debug_assert!(!result.structured.contains(['\n', '\r']), "a message is one line");
+            answer.json("structuredContent", &result.structured);
         }
         answer.json("isError", if result.is_error { "true" } else { "false" });
         let listing = self.version.is_modern().then(|| place.listing().ok()).flatten();

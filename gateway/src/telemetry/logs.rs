@@ -109,20 +109,26 @@ impl Call<'_> {
     }
 
     fn pretty(&self, line: &mut Vec<u8>) {
-        let (id, agent, tool, outcome) = (self.call_id, self.agent, self.tool(), self.outcome);
-        let (now, ms) = (Timestamp::now(), self.ms());
-        let written = write!(line, "{now:.6}  INFO weir::call: call call_id={id:?} agent={agent:?} tool={tool:?}")
-            .and_then(|()| {
-                if let Some(contract) = self.contract {
-                    write!(line, " contract={contract:?}")?;
-                }
-                write!(line, " outcome={outcome:?} ms={ms}")?;
-                if let Some(trace) = self.trace {
-                    write!(line, " traceparent={trace:?}")?;
-                }
-                self.detail.map_or(Ok(()), |detail| write!(line, " detail={detail:?}"))
-            });
-        written.expect("memory can be written");
+        write!(line, "{:.6}  INFO weir::call: call", Timestamp::now()).expect("memory can be written");
+        field(line, "call_id", self.call_id);
+        field(line, "agent", self.agent);
+        field(line, "tool", self.tool());
+        self.contract.inspect(|contract| field(line, "contract", contract));
+        field(line, "outcome", self.outcome);
+        write!(line, " ms={}", self.ms()).expect("memory can be written");
+        self.trace.inspect(|trace| field(line, "traceparent", trace));
+        self.detail.inspect(|detail| field(line, "detail", detail));
+    }
+}
+
+/// As `{:?}` writes it; what needs no escape is copied.
+fn field(line: &mut Vec<u8>, name: &str, value: &str) {
+    let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+    line.push(b' ');
+    line.extend_from_slice(name.as_bytes());
+    match value.as_bytes().iter().all(plain) {
+        true => [b"=\"", value.as_bytes(), b"\""].iter().for_each(|part| line.extend_from_slice(part)),
+        false => write!(line, "={value:?}").expect("memory can be written"),
     }
 }
 

@@ -17,6 +17,11 @@ use axum::{
     response::Response,
     routing::{any, get},
 };
+use hyper::{
+    body::Incoming,
+    service::{Service as _, service_fn},
+};
+use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use weir_audit::RefusedWhat;
@@ -71,7 +76,21 @@ pub async fn serve(
         move || streams.upgrade().map_or(0, |server| server.subscriptions.len()),
     );
     let scrape = metrics::router(&gateway, listener.local_addr()?)?;
-    connections::serve(listener, router(server.clone()).merge(scrape), http.connections_max, shutdown, &ending).await;
+    let routes = TowerToHyperService::new(router(server.clone()).merge(scrape));
+    let service = service_fn({
+        let server = server.clone();
+        move |request: hyper::Request<Incoming>| {
+            let (server, routes) = (server.clone(), routes.clone());
+            async move {
+                // Nearly all that is asked: no way through the routes for it.
+                match request.uri().path() == "/mcp" {
+                    true => Ok(answer(&server, None, request.map(axum::body::Body::new)).await),
+                    false => routes.call(request).await,
+                }
+            }
+        }
+    });
+    connections::serve(listener, service, http.connections_max, shutdown, &ending).await;
     server.tasks.close();
     server.tasks.wait().await;
     gateway.in_flight().drained().await;

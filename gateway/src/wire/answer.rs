@@ -88,8 +88,14 @@ pub fn write_server_info(out: &mut Vec<u8>, server: &ServerInfo, with_title: boo
 }
 
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
-    serde_json::to_writer(out, text).expect("a string always has a JSON form");
+    match text.len() <= SHORT {
+        true => json_escape_simd::escape_into(text, out),
+        false => serde_json::to_writer(out, text).expect("a string always has a JSON form"),
+    }
 }
+
+/// Room for six times a text is made to escape it quickly; longer ones are escaped byte by byte.
+const SHORT: usize = 64 << 10;
 
 /// Error answers of this process, by code: those JSON-RPC defines, and MCP's own.
 static ERRORS: [(&str, AtomicU64); 8] = [

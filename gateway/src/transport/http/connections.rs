@@ -1,13 +1,10 @@
 //! Connections: accepted within a bound, with timeouts against slow clients, and drained at the end.
 
-use std::{future::Future, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::Future, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
-use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
-};
+use axum::response::Response;
+use hyper::{Request, body::Incoming, server::conn::http1, service::Service};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
@@ -29,10 +26,21 @@ pub(crate) fn peer() -> Option<SocketAddr> {
     PEER.try_with(|peer| *peer).ok()
 }
 
+/// What answers the requests of all connections.
+pub(crate) trait Answering:
+    Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static
+{
+}
+
+impl<S> Answering for S where
+    S: Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static
+{
+}
+
 /// Accepts until `shutdown`, then sets `ending` and returns when the connections have ended.
 pub(crate) async fn serve(
     listener: TcpListener,
-    router: Router,
+    service: impl Answering,
     connections_max: usize,
     shutdown: impl Future<Output = ()>,
     ending: &CancellationToken,
@@ -53,7 +61,7 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => {
-                let connection = PEER.scope(peer, connection(stream, router.clone(), ending.clone()));
+                let connection = PEER.scope(peer, connection(stream, service.clone(), ending.clone()));
                 connections.spawn(async move {
                     connection.await;
                     drop(permit);
@@ -74,13 +82,13 @@ pub(crate) async fn serve(
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, ending: CancellationToken) {
+async fn connection(stream: TcpStream, service: impl Answering, ending: CancellationToken) {
     // An answer is not held back to be sent with a next one.
     let _ = stream.set_nodelay(true);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_MAX)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => return,

@@ -1,0 +1,168 @@
+//! Instructions of one request, counted by callgrind from its first byte to its answer's last: the same number again
+//! and again, whatever else the machine does.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    net::TcpStream,
+    path::Path,
+    process::Command,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use weir_bench::ticket;
+
+use crate::{
+    place::{Place, free_port},
+    process::{Process, SERVER_CORE},
+    weir::{Adapter, House},
+    wire::{Door, Era, Question},
+};
+
+/// A request may take this much more than its baseline says.
+const MORE: f64 = 0.03;
+/// Where a connection is served: counted while it, or what it calls, runs. hyper's share is part of a request.
+const COUNTED: &str = "*hyper::proto::h1::dispatch::Dispatcher*::poll_catch*";
+/// Requests before those that are counted: what is made at first use is made by them.
+const FIRST: u32 = 20;
+const MANY: u32 = 400;
+/// callgrind runs a program some fifty times slower.
+const START_MAX: Duration = Duration::from_secs(300);
+
+/// What requests took when someone last accepted it, with which compiler, and on what kind of machine.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Baseline {
+    rust: String,
+    machine: String,
+    instructions: BTreeMap<String, u64>,
+}
+
+/// Holds every request against `file`; `WEIR_BLESS` writes it anew.
+pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
+    let mut found = Baseline { rust: rust()?, machine: machine()?, instructions: BTreeMap::new() };
+    for (name, question) in questions() {
+        let each = count(place, &question).with_context(|| format!("{name} cannot be counted"))?;
+        found.instructions.insert(name.to_owned(), each);
+    }
+    if env::var_os("WEIR_BLESS").is_some() {
+        fs::write(file, serde_json::to_string_pretty(&found)? + "\n")?;
+    }
+    let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let known: Baseline = serde_json::from_str(&text)?;
+    let comparable = known.rust == found.rust && known.machine == found.machine;
+    let mut dearer = Vec::new();
+    for (name, each) in &found.instructions {
+        let before = known.instructions.get(name).copied().unwrap_or_default();
+        let change = *each as f64 / before as f64 - 1.0;
+        println!("{name:22} {each:>8} instructions, {:+.1} % of {before}", change * 100.0);
+        if change > MORE {
+            dearer.push(format!("{name} takes {each} instructions, {:.1} % more than {before}", change * 100.0));
+        }
+    }
+    if !comparable {
+        println!("The baseline is of {} on {}: nothing is held against it.", known.rust, known.machine);
+        return Ok(());
+    }
+    if !dearer.is_empty() {
+        bail!(
+            "{}.\nWhere that is worth it, say why in the commit and accept it: WEIR_BLESS=1 cargo xtask instructions",
+            dearer.join("; ")
+        );
+    }
+    Ok(())
+}
+
+fn questions() -> [(&'static str, Question); 3] {
+    let call = |arguments: Value, mark| Question {
+        era: Era::Modern,
+        method: "tools/call",
+        tool: ticket::TOOL.to_owned(),
+        arguments,
+        mark,
+    };
+    let list = Question {
+        era: Era::Modern,
+        method: "tools/list",
+        tool: String::new(),
+        arguments: Value::Null,
+        mark: ticket::TOOL,
+    };
+    [
+        ("tools/call", call(json!({ "ticket_id": ticket::ID }), ticket::TITLE)),
+        ("tools/call, refused", call(json!({ "ticket_id": "1001", "status": "done" }), "invalid_arguments")),
+        ("tools/list", list),
+    ]
+}
+
+/// Two runs that differ by [`MANY`] requests: what a start takes is in both.
+fn count(place: &Place, question: &Question) -> anyhow::Result<u64> {
+    let house = House::build(place, Adapter::Noop, 10)?;
+    let (port, log) = (free_port()?, place.scratch.join("weir-bench-first.log"));
+    let mut first = Process::start(&house.serve(port), SERVER_CORE, &log)?;
+    listening(&mut first, port, &log)?;
+    let key = house.key()?;
+    first.stop()?;
+    let few = run(place, &house, &key, question, FIRST)?;
+    let many = run(place, &house, &key, question, FIRST + MANY)?;
+    Ok(many.saturating_sub(few) / u64::from(MANY))
+}
+
+fn run(place: &Place, house: &House, key: &str, question: &Question, times: u32) -> anyhow::Result<u64> {
+    let folder = tempfile::Builder::new().prefix("weir-bench-callgrind-").tempdir_in(&place.scratch)?;
+    let (port, counts, log) = (free_port()?, folder.path().join("counts"), folder.path().join("log"));
+    let serve = house.serve(port);
+    let mut counted = Command::new("valgrind");
+    counted.args(["--tool=callgrind", "--collect-atstart=no", &format!("--toggle-collect={COUNTED}")]);
+    counted.arg(format!("--callgrind-out-file={}", counts.display()));
+    counted.arg(serve.get_program()).args(serve.get_args()).current_dir(folder.path());
+    let mut server = Process::start(&counted, SERVER_CORE, &log)?;
+    listening(&mut server, port, &log)?;
+    let door = Door { url: format!("http://127.0.0.1:{port}/mcp"), key: Some(key.to_owned()) };
+    for _ in 0..times {
+        question.ask(&door, None)?;
+    }
+    let asked = Instant::now();
+    server.stop()?;
+    loop {
+        let text = fs::read_to_string(&counts).unwrap_or_default();
+        let total = text.lines().find_map(|line| line.strip_prefix("totals: ")?.trim().parse::<u64>().ok());
+        match total {
+            Some(0) => bail!("nothing was counted: is there still a function {COUNTED}?"),
+            Some(total) => return Ok(total),
+            None if asked.elapsed() > Duration::from_secs(30) => bail!("callgrind wrote no counts"),
+            None => sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+fn listening(server: &mut Process, port: u16, log: &Path) -> anyhow::Result<()> {
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        let ended = server.ended();
+        if ended.is_some() || server.started.elapsed() > START_MAX {
+            bail!("it does not listen ({ended:?}): {}", fs::read_to_string(log).unwrap_or_default());
+        }
+        sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+fn rust() -> anyhow::Result<String> {
+    said(Command::new("rustc").arg("--version"))
+}
+
+/// What chooses among several forms of one function: processor, C library, and what valgrind knows of the processor.
+fn machine() -> anyhow::Result<String> {
+    let libc = said(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
+    let valgrind = said(Command::new("valgrind").arg("--version"))?;
+    let wide = fs::read_to_string("/proc/cpuinfo")?.split_whitespace().any(|flag| flag == "avx2");
+    Ok(format!("{}{}, {libc}, {valgrind}", env::consts::ARCH, if wide { " with avx2" } else { "" }))
+}
+
+fn said(command: &mut Command) -> anyhow::Result<String> {
+    let output = command.output().with_context(|| format!("{command:?} cannot be run"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
