@@ -62,7 +62,15 @@ fn contract() -> Contract {
 
 fn host(plugins: PathBuf, plugin: BTreeMap<String, PluginConfig>) -> Host {
     let cache = env::temp_dir().join("weir-bench-stages");
-    let config = HostConfig { plugins, built_in: &[], cache, plugin, instances_max: 16, parked_bytes_max: 64 << 20 };
+    let config = HostConfig {
+        plugins,
+        built_in: &[],
+        cache,
+        plugin,
+        accepted: None,
+        instances_max: 16,
+        parked_bytes_max: 64 << 20,
+    };
     let connections = Connections::new(&BTreeMap::new(), Path::new("/")).expect("no connections");
     Host::new(config, Arc::new(connections)).expect("a host")
 }

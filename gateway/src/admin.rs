@@ -110,6 +110,7 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(collections::describe))
         .routes(routes!(plugins::list))
         .routes(routes!(plugins::upload, plugins::remove).layer(DefaultBodyLimit::max(plugins::BODY_MAX_BYTES)))
+        .routes(routes!(plugins::accept))
         .routes(routes!(plugins::reload))
         .routes(routes!(calls::try_call))
         .routes(routes!(audit::query))

@@ -15,6 +15,15 @@ pub struct PluginFiles(Mutex<BTreeMap<String, Noted>>);
 struct Noted {
     at: Instant,
     refusal: Option<String>,
+    held: Option<String>,
+}
+
+/// A file that does not serve.
+pub struct Refused {
+    pub file: String,
+    pub reason: String,
+    /// Its digest, where it waits only until someone lets it in.
+    pub held: Option<String>,
 }
 
 impl PluginFiles {
@@ -25,13 +34,16 @@ impl PluginFiles {
             return;
         }
         let refusal = report.result.as_ref().err().cloned();
-        files.insert(report.file.clone(), Noted { at: Instant::now(), refusal });
+        files.insert(report.file.clone(), Noted { at: Instant::now(), refusal, held: report.held.clone() });
     }
 
     /// Files that are refused now, and why.
-    pub fn refused(&self) -> Vec<(String, String)> {
+    pub fn refused(&self) -> Vec<Refused> {
         let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        files.iter().filter_map(|(file, noted)| Some((file.clone(), noted.refusal.clone()?))).collect()
+        let refused = files.iter().filter_map(|(file, noted)| {
+            Some(Refused { file: file.clone(), reason: noted.refusal.clone()?, held: noted.held.clone() })
+        });
+        refused.collect()
     }
 
     /// Why a file was refused, where that was after `since`.

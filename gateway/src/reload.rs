@@ -117,9 +117,7 @@ impl Reload {
             if grants(old) != grants(new) {
                 let words = |config: &Config| {
                     let words = grants(config).into_iter();
-                    json!(
-                        words.map(|(to, grant)| (to, format!("{grant:?}").to_lowercase())).collect::<BTreeMap<_, _>>()
-                    )
+                    json!(words.map(|(to, grant)| (to, grant.word().to_owned())).collect::<BTreeMap<_, _>>())
                 };
                 let detail = Map::from_iter([("old".to_owned(), words(old)), ("new".to_owned(), words(new))]);
                 recorded = recorded.and_then(|()| audit.admin(AdminAct::GrantChange, name, None, by, Some(&detail)));

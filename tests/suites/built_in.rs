@@ -33,6 +33,20 @@ async fn from(house: &House, origin: &str) -> Value {
     }
 }
 
+/// Waits until a file is held; its digest.
+async fn held(house: &House, file: &str) -> String {
+    let started = Instant::now();
+    loop {
+        let (_, plugins) = Admin::of(house).ask("GET", "/v1/plugins", "").await;
+        let refused = plugins["refused"].as_array().into_iter().flatten().find(|refused| refused["file"] == file);
+        if let Some(digest) = refused.and_then(|refused| refused["held"].as_str()) {
+            return digest.to_owned();
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "{file} is not held: {plugins}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 #[tokio::test]
 async fn a_file_stands_for_the_adapter_inside_while_it_is_there() {
     let house = sample::house().own_plugins(&[]);
@@ -46,10 +60,18 @@ async fn a_file_stands_for_the_adapter_inside_while_it_is_there() {
     let inside = sheet(&house).await;
     assert_eq!((inside["origin"].as_str(), inside["generation"].as_u64()), (Some("built-in"), Some(1)), "{inside}");
 
+    // It may write, and nobody has let this build in.
     house.write("plugins/sheet.wasm", another_sheet());
+    let digest = held(&house, "sheet.wasm").await;
+    answered().await;
+    assert_eq!(sheet(&house).await["digest"], inside["digest"], "the old one serves");
+    for (file, sha256) in [("sheet", "0".repeat(64)), ("rest", digest.clone())] {
+        let (code, _, err) = house.run(&["plugins", "accept", file, "--sha256", &sha256]);
+        assert!(code == 1 && err.contains("held file"), "{err}");
+    }
+    assert_eq!(house.json(&["plugins", "accept", "sheet", "--sha256", &digest])["digest"], json!(digest));
     let file = from(&house, "folder").await;
-    assert_ne!(file["digest"], inside["digest"]);
-    assert_eq!(file["generation"], 2);
+    assert_eq!((&file["digest"], &file["generation"]), (&json!(digest), &json!(2)));
     answered().await;
 
     std::fs::remove_file(house.path().join("plugins/sheet.wasm")).expect("a file of this test");
@@ -60,7 +82,13 @@ async fn a_file_stands_for_the_adapter_inside_while_it_is_there() {
 
     let acts = records(&house, &["--kind", "admin"]);
     let acts = acts.iter().filter(|record| record["subject"] == "sheet");
-    let acts: Vec<_> = acts.map(|act| (text(&act["act"]), text(&act["by"]), &act["fingerprint"])).collect();
+    let (acts, of_people): (Vec<_>, Vec<_>) = acts.partition(|act| ["built-in", "folder"].contains(&text(&act["by"])));
+    assert_eq!(
+        of_people.iter().map(|act| &act["fingerprint"]).collect::<Vec<_>>(),
+        [&json!(digest)],
+        "who accepted it"
+    );
+    let acts: Vec<_> = acts.iter().map(|act| (text(&act["act"]), text(&act["by"]), &act["fingerprint"])).collect();
     let (built_in, dropped) = (&inside["digest"], &file["digest"]);
     let expected = [
         ("plugin_load", "built-in", built_in),

@@ -20,6 +20,8 @@ pub struct HostConfig {
     pub cache: PathBuf,
     /// By plugin name.
     pub plugin: BTreeMap<String, PluginConfig>,
+    /// Where it is kept which builds of plugins that may write were let in; without it none is held.
+    pub accepted: Option<PathBuf>,
     /// Instances in all.
     pub instances_max: usize,
     /// Bytes of parked instances in all.
@@ -33,6 +35,8 @@ pub struct PluginConfig {
     pub grants: BTreeMap<String, Grant>,
     /// sha256 of the file, hex; any other file is refused.
     pub sha256: Option<String>,
+    /// It is being worked on: another build of it goes live at once, even where it may write.
+    pub dev: bool,
     pub isolation: Option<Isolation>,
     pub memory_max_mb: Option<u32>,
     pub cpu_max_ms: Option<u64>,
@@ -47,6 +51,16 @@ pub enum Grant {
     Read,
     /// Reading too.
     Write,
+}
+
+impl Grant {
+    /// As the configuration writes it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
 }
 
 /// Who may share one instance over time.

@@ -50,6 +50,8 @@ pub struct LoadReport {
     pub result: Result<PluginStatus, String>,
     /// The file is gone; its adapters answer `unavailable` unless they are built in, which is then the next report.
     pub removed: bool,
+    /// Its digest, where it waits only until someone lets it in.
+    pub held: Option<String>,
     /// What an operator should know although the plugin loaded.
     pub notes: Vec<String>,
 }
@@ -130,6 +132,11 @@ impl Host {
     /// Tries refused files again, for instance after a contract that was in their way has changed.
     pub async fn retry_refused(&self) {
         self.loader.lock().await.forget_refusals();
+    }
+
+    /// Lets a build in, whether it waits or is still to come: by its sha256, hex.
+    pub async fn let_in(&self, digest: &str) {
+        self.loader.lock().await.let_in(digest);
     }
 
     /// Other settings and connections, from the next call on; what was loaded, swapped or refused by it is reported.

@@ -30,12 +30,14 @@ use crate::{
     pool::Pool,
 };
 
+mod accepted;
 mod built_in;
 mod cache;
 mod component;
 mod folder;
 mod in_use;
 
+use accepted::Accepted;
 use built_in::Inside;
 use cache::Cache;
 use component::Prepared;
@@ -55,6 +57,7 @@ pub(crate) struct Loader {
     natives: Arc<Natives>,
     served: Arc<Served>,
     cache: Arc<Cache>,
+    accepted: Accepted,
     small: Arc<Linker<Guest>>,
     large: Arc<Linker<Guest>>,
     host_turn: Arc<Semaphore>,
@@ -70,11 +73,26 @@ struct File {
     /// What was last loaded or refused.
     settled: Option<Stamp>,
     refused: bool,
+    /// It waits until someone lets it in: its digest.
+    held: Option<String>,
     /// It was loaded or refused at some time, and whoever was told should hear of its end.
     reported: bool,
     /// Looks in a row that did not find the file.
     missed: u32,
     plugin: Option<Arc<Plugin>>,
+}
+
+/// Why a file does not serve.
+struct Refused {
+    reason: String,
+    /// Its digest, where nothing is wrong with it but that nobody has let it in.
+    held: Option<String>,
+}
+
+impl From<String> for Refused {
+    fn from(reason: String) -> Self {
+        Self { reason, held: None }
+    }
 }
 
 /// Whether published contracts are asked what they need.
@@ -104,6 +122,7 @@ impl Loader {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let host_turn = Arc::new(Semaphore::new(cores.saturating_sub(1).max(1)));
         let files = BTreeMap::new();
+        let accepted = Accepted::new(config.accepted.clone());
         let built_in = config.built_in.iter().map(|(name, component)| Inside::new(name, component)).collect();
         Ok(Self {
             config,
@@ -113,6 +132,7 @@ impl Loader {
             natives,
             served,
             cache,
+            accepted,
             small,
             large,
             host_turn,
@@ -160,6 +180,9 @@ impl Loader {
         // A folder that cannot be read now says nothing about the plugins.
         let Ok(seen) = folder::look(&self.config.plugins) else { return Vec::new() };
         let mut reports = self.unload_missing(&seen).await;
+        if self.accepted.has_changed() {
+            self.files.values_mut().filter(|file| file.held.is_some()).for_each(|file| file.settled = None);
+        }
         for (name, seen) in seen {
             let file = self.files.entry(name.clone()).or_default();
             file.missed = 0;
@@ -190,6 +213,13 @@ impl Loader {
         for inside in &mut self.built_in {
             inside.refused = false;
         }
+    }
+
+    /// Lets a build in, whether it waits or is still to come.
+    pub(crate) fn let_in(&mut self, digest: &str) {
+        self.accepted.let_in(digest);
+        let waits = |file: &&mut File| file.held.as_deref() == Some(digest);
+        self.files.values_mut().filter(waits).for_each(|file| file.settled = None);
     }
 
     /// Other settings and connections for every plugin. Calls in flight end under those they began with; a plugin that
@@ -257,6 +287,7 @@ impl Loader {
         let file = self.files.entry(name.to_owned()).or_default();
         file.settled = Some(stamp);
         file.refused = loaded.is_err();
+        file.held = loaded.as_ref().err().and_then(|refused| refused.held.clone());
         file.reported = true;
         match loaded {
             Ok(None) => None,
@@ -265,7 +296,7 @@ impl Loader {
                 tracing::debug!(file = name, ms = started.elapsed().as_millis() as u64, "plugin loaded");
                 Some(LoadReport { notes, ..report(name.to_owned(), Ok(status)) })
             }
-            Err(reason) => Some(report(name.to_owned(), Err(reason))),
+            Err(Refused { reason, held }) => Some(LoadReport { held, ..report(name.to_owned(), Err(reason)) }),
         }
     }
 
@@ -284,7 +315,7 @@ impl Loader {
         name: &str,
         stamp: Stamp,
         occasion: Occasion,
-    ) -> Result<Option<(Arc<Plugin>, Vec<String>)>, String> {
+    ) -> Result<Option<(Arc<Plugin>, Vec<String>)>, Refused> {
         let path = self.config.plugins.join(name);
         let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
         let prepared = self.prepare(stem, move || folder::read(&path, stamp).map(Cow::Owned)).await?;
@@ -304,11 +335,20 @@ impl Loader {
         self.check_names(name, &about)?;
         let notes = prepared.notes.clone();
         let current = own.or_else(|| self.built_in_named(&about.name));
+        let serves = current.as_ref().map(|plugin| plugin.generation.load().digest.clone());
+        // At a start what lies in the folder is what the operator put there.
+        if occasion == Occasion::Running
+            && self.accepted.holds(&about.name, &config, &prepared.digest, serves.as_deref())
+        {
+            return Err(held(name, &about.name, prepared.digest));
+        }
+        let digest = prepared.digest.clone();
         let generation = self.generation(current.as_deref(), about, &config, prepared);
         if let (Occasion::Running, Some(in_use)) = (occasion, self.served.in_use.load_full()) {
             let old = current.as_ref().map(|plugin| plugin.generation.load_full());
             in_use::check(&generation, old.as_deref(), &in_use, self.engines).await?;
         }
+        self.accepted.note(&generation.about.name, &config, &digest)?;
         let plugin = self.swap(current, generation);
         plugin.built_in.store(false, Ordering::Relaxed);
         self.displace(&plugin);
@@ -498,6 +538,15 @@ fn check_pin(name: &str, config: &PluginConfig, digest: &str) -> Result<(), Stri
     }
 }
 
+fn held(file: &str, name: &str, digest: String) -> Refused {
+    let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or(file);
+    let reason = format!(
+        "held: `{name}` may write, and this is not a build of it that was let in. Let it in with `weir plugins accept \
+         {stem} --sha256 {digest}`, or pin it: `[plugins.{name}] sha256`"
+    );
+    Refused { reason, held: Some(digest) }
+}
+
 fn report(file: String, result: Result<crate::PluginStatus, String>) -> LoadReport {
-    LoadReport { file, built_in: false, result, removed: false, notes: Vec::new() }
+    LoadReport { file, built_in: false, result, removed: false, held: None, notes: Vec::new() }
 }

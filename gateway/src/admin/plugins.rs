@@ -13,13 +13,17 @@ use axum::{
     extract::{FromRequest as _, Request, State as Shared},
     http::StatusCode,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
 
-use super::{Admin, Answer, Ask, Refusal, problem::At, staff::Staff};
-use crate::registry::gate::Role;
+use super::{
+    Admin, Answer, Ask, Refusal,
+    problem::{At, Body as Read},
+    staff::Staff,
+};
+use crate::{plugin_files::Refused, registry::gate::Role};
 
 /// A plugin is a few megabytes; a component in another language may be tens.
 pub(super) const BODY_MAX_BYTES: usize = 64 << 20;
@@ -57,6 +61,17 @@ pub(super) struct PluginsView {
 pub(super) struct RefusedFile {
     file: String,
     reason: String,
+    /// sha256 of the file, where nothing is wrong with it but that nobody has let it in: see `accept`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<String>,
+}
+
+/// Which build is let in.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Accept {
+    /// sha256 of the file that waits, hex: whoever accepts says what they have looked at.
+    sha256: String,
 }
 
 /// What runs, and what was refused. Role: viewer.
@@ -64,7 +79,8 @@ pub(super) struct RefusedFile {
     (status = 200, body = PluginsView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
 pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<PluginsView>> {
     staff.needs(Role::Viewer)?;
-    let refused = admin.gateway.plugin_files().refused().into_iter().map(|(file, reason)| RefusedFile { file, reason });
+    let refused = admin.gateway.plugin_files().refused().into_iter();
+    let refused = refused.map(|refused| RefusedFile { file: refused.file, reason: refused.reason, held: refused.held });
     Ok(Json(PluginsView { plugins: views(&admin), refused: refused.collect() }))
 }
 
@@ -90,21 +106,63 @@ pub(super) async fn upload(
         .map_err(|rejection| Refusal::new(rejection.status(), rejection.body_text()))?;
     let digest = hex::encode(Sha256::digest(&bytes));
     admin.gateway.audit().admin(AdminAct::PluginLoad, &name, Some(&digest), &staff.by(), None)?;
+    // Who uploads a build lets it in.
+    admin.gateway.host().let_in(&digest).await;
     let before = std::fs::read(&path).ok();
     let started = Instant::now();
     let unwritten = |error: std::io::Error| Refusal::unavailable(format!("the plugins folder: {error}"));
     replace(&path, &bytes).map_err(unwritten)?;
-    let file = format!("{name}.wasm");
-    loop {
-        if let Some(view) = views(&admin).into_iter().find(|view| view.digest == digest && view.origin == "folder") {
-            return Ok(Json(view));
-        }
-        if let Some(reason) = admin.gateway.plugin_files().refusal(&file, started) {
+    match verdict(&admin, &name, &digest, started).await? {
+        Ok(view) => Ok(Json(view)),
+        Err(reason) => {
             match before {
                 Some(before) => replace(&path, &before).map_err(unwritten)?,
                 None => std::fs::remove_file(&path).map_err(unwritten)?,
             }
-            return Err(Refusal::invalid(reason));
+            Err(Refusal::invalid(reason))
+        }
+    }
+}
+
+/// Lets a file in that is held because its plugin may write, and waits until it runs or is refused. Role: operator.
+#[utoipa::path(post, path = "/v1/plugins/{name}/accept",
+    params(("name" = String, Path, description = "the file's name without `.wasm`")),
+    request_body = Accept,
+    responses((status = 200, body = PluginView), (status = 400, body = Refusal), (status = 401, body = Refusal),
+        (status = 403, body = Refusal),
+        (status = 404, body = Refusal, description = "no file of that name and digest waits"),
+        (status = 413, body = Refusal), (status = 415, body = Refusal),
+        (status = 422, body = Refusal, description = "it does not load all the same"),
+        (status = 503, body = Refusal)))]
+pub(super) async fn accept(
+    Shared(admin): Ask,
+    staff: Staff,
+    At(name): At<String>,
+    Read(accept): Read<Accept>,
+) -> Answer<Json<PluginView>> {
+    staff.needs(Role::Operator)?;
+    path(&admin, &name)?;
+    let digest = accept.sha256.to_ascii_lowercase();
+    let file = format!("{name}.wasm");
+    let waits = |refused: &Refused| refused.file == file && refused.held.as_deref() == Some(&*digest);
+    if !admin.gateway.plugin_files().refused().iter().any(waits) {
+        return Err(Refusal::not_found("held file of that digest"));
+    }
+    admin.gateway.audit().admin(AdminAct::PluginLoad, &name, Some(&digest), &staff.by(), None)?;
+    let started = Instant::now();
+    admin.gateway.host().let_in(&digest).await;
+    verdict(&admin, &name, &digest, started).await?.map(Json).map_err(Refusal::invalid)
+}
+
+/// Whether the file runs, or why it was refused after `started`.
+async fn verdict(admin: &Admin, name: &str, digest: &str, started: Instant) -> Answer<Result<PluginView, String>> {
+    let file = format!("{name}.wasm");
+    loop {
+        if let Some(view) = views(admin).into_iter().find(|view| view.digest == digest && view.origin == "folder") {
+            return Ok(Ok(view));
+        }
+        if let Some(reason) = admin.gateway.plugin_files().refusal(&file, started) {
+            return Ok(Err(reason));
         }
         if started.elapsed() > LOAD_MAX {
             return Err(Refusal::unavailable("the file is in the plugins folder, but neither runs nor is refused yet"));
@@ -149,7 +207,7 @@ fn views(admin: &Admin) -> Vec<PluginView> {
         let config = admin.gateway.config();
         let settings = config.plugins.get(plugin);
         let grants = settings.into_iter().flat_map(|settings| &settings.grants);
-        grants.map(|(connection, grant)| (connection.clone(), format!("{grant:?}").to_lowercase())).collect()
+        grants.map(|(connection, grant)| (connection.clone(), grant.word().to_owned())).collect()
     };
     let view = |status: weir_plugin_host::PluginStatus| PluginView {
         grants: granted(&status.name),

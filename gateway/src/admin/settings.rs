@@ -18,7 +18,7 @@ pub(super) async fn show(Shared(admin): Ask, staff: Staff) -> Answer<Json<Value>
     staff.needs(Role::Viewer)?;
     let config = admin.gateway.config();
     let grants = |settings: &weir_plugin_host::PluginConfig| {
-        let word = |grant: &weir_plugin_host::Grant| format!("{grant:?}").to_lowercase();
+        let word = |grant: &weir_plugin_host::Grant| grant.word().to_owned();
         settings.grants.iter().map(|(name, grant)| (name.clone(), word(grant))).collect::<BTreeMap<_, _>>()
     };
     let plugins: BTreeMap<&str, Value> =

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Done, Failure,
@@ -49,6 +49,19 @@ enum Command {
         #[command(flatten)]
         target: Target,
     },
+    /// Let a held build in: one whose plugin may write, and that nobody has let in yet
+    ///
+    /// `weir plugins list` names the files that are held, with their digests. Look at the file before you accept it.
+    Accept {
+        /// The file's name, without `.wasm`
+        #[arg(value_parser = file_name)]
+        name: String,
+        /// The digest of the file you have looked at, as listed
+        #[arg(long, value_name = "HEX")]
+        sha256: String,
+        #[command(flatten)]
+        target: Target,
+    },
     /// Try refused files again, for instance after a contract that was in their way has changed
     Reload {
         #[command(flatten)]
@@ -70,6 +83,13 @@ impl Plugins {
             Command::List { target } => list(&target),
             Command::Show { name, target } => show(&target, &name),
             Command::Upload { file, name, target } => upload(&target, &file, name),
+            Command::Accept { name, sha256, target } => {
+                let api = target.api()?;
+                let accepted = json!({ "sha256": sha256 });
+                let plugin = block_on(api.ask(Method::POST, &format!("/v1/plugins/{name}/accept"), Some(&accepted)))??;
+                shown(&target, &plugin);
+                Ok(ExitCode::SUCCESS)
+            }
             Command::Reload { target } => {
                 let api = target.api()?;
                 block_on(api.ask(Method::POST, "/v1/plugins/reload", None))??;
@@ -126,11 +146,7 @@ fn show(target: &Target, name: &str) -> Done {
         let names: Vec<String> = plugins.iter().map(|plugin| cell(&plugin["name"])).collect();
         return Err(anyhow::anyhow!("no plugin `{name}` runs; there are [{}]", names.join(", ")).into());
     };
-    if target.json {
-        println!("{plugin}");
-    } else {
-        said(plugin);
-    }
+    shown(target, plugin);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -142,12 +158,16 @@ fn upload(target: &Target, file: &Path, name: Option<String>) -> Done {
     let component = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let api = target.api()?;
     let plugin = block_on(api.put(&format!("/v1/plugins/{name}"), "application/wasm", component))??;
+    shown(target, &plugin);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shown(target: &Target, plugin: &Value) {
     if target.json {
         println!("{plugin}");
     } else {
-        said(&plugin);
+        said(plugin);
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn said(plugin: &Value) {

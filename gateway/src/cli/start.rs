@@ -83,6 +83,7 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
             built_in: super::built_in(),
             cache: config.folders.cache.clone().unwrap_or_else(|| state.join("plugins")),
             plugin: config.plugins.clone(),
+            accepted: Some(state.join("plugins-accepted.json")),
             instances_max: 256,
             parked_bytes_max: 512 << 20,
         },
@@ -250,6 +251,7 @@ fn report_load(gateway: &Gateway, report: &weir_plugin_host::LoadReport) {
             generation = plugin.generation,
             "plugin loaded"
         ),
+        Err(why) if report.held.is_some() => tracing::warn!(file = report.file, "plugin {why}"),
         Err(why) => tracing::error!(file = report.file, "plugin refused: {why}"),
     }
 }

@@ -38,7 +38,7 @@ const OTHER: &str = "_other";
 pub const STAGES: [&str; 6] = ["lookup", "arguments", "intent", "adapter", "output", "record"];
 /// The place of `adapter` among them.
 const ADAPTER: usize = 3;
-const LOADS: [&str; 3] = ["loaded", "refused", "removed"];
+const LOADS: [&str; 4] = ["loaded", "refused", "removed", "held"];
 const RELOADS: [&str; 2] = ["taken", "refused"];
 
 /// How long each stage took; `None`: not reached.
@@ -204,6 +204,7 @@ impl Metrics {
     pub fn plugin_load(&self, report: &weir_plugin_host::LoadReport) {
         let at = match &report.result {
             _ if report.removed => 2,
+            Err(_) if report.held.is_some() => 3,
             Ok(_) => 0,
             Err(_) => 1,
         };

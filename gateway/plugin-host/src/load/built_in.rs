@@ -41,9 +41,9 @@ impl Loader {
             if inside.plugin.is_some() || inside.refused || self.is_claimed(inside) {
                 continue;
             }
-            let name = inside.name;
+            let (name, component) = (inside.name, inside.component);
             let current = leaving.iter().find(|plugin| plugin.generation.load().about.name == name).cloned();
-            let result = self.load_built_in(name, inside.component, current).await;
+            let result = self.load_built_in(name, component, current).await;
             let notes = result.as_ref().map_or_else(|_| Vec::new(), |(_, notes)| notes.clone());
             let plugin = result.map(|(plugin, _)| plugin);
             self.built_in[at].refused = plugin.is_err();
@@ -58,7 +58,7 @@ impl Loader {
     }
 
     async fn load_built_in(
-        &self,
+        &mut self,
         name: &str,
         component: &'static [u8],
         current: Option<Arc<Plugin>>,
@@ -79,6 +79,9 @@ impl Loader {
                 self.swap(current, generation)
             }
         };
+        let config = self.config.plugin.get(name).cloned().unwrap_or_default();
+        let digest = plugin.generation.load().digest.clone();
+        self.accepted.note(name, &config, &digest)?;
         plugin.built_in.store(true, Ordering::Relaxed);
         Ok((plugin, notes))
     }

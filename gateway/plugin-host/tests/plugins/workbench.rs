@@ -104,6 +104,7 @@ impl Workbench {
             built_in,
             cache: folder.path().join("cache"),
             plugin,
+            accepted: None,
             instances_max: 64,
             parked_bytes_max: 128 << 20,
         };

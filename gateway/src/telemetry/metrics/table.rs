@@ -150,7 +150,8 @@ pub const PLUGIN_LOADS: Row = Row {
     name: "weir_plugin_loads_total",
     kind: Counter,
     labels: &["result"],
-    help: "Plugin files that were `loaded`, `refused` or `removed`. A refused file leaves the old one serving.",
+    help: "Plugin files that were `loaded`, `refused`, `removed`, or `held` until someone lets them in. A refused or held file \
+           leaves the old one serving.",
 };
 pub const PLUGIN_INFO: Row = Row {
     name: "weir_plugin_info",

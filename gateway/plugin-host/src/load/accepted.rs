@@ -1,0 +1,139 @@
+//! Which builds of the plugins that may write have been let in: another one waits until someone lets it in too.
+//!
+//! One small file in the state folder, which all processes on that state share. Who may write there may do anything.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use crate::{Grant, PluginConfig};
+
+/// Builds remembered of one plugin; going back to one of them needs nobody.
+const BUILDS_MAX: usize = 32;
+
+/// sha256 of the builds, by plugin, the newest last.
+type Builds = BTreeMap<String, Vec<String>>;
+
+pub(super) struct Accepted {
+    /// None: nothing is held.
+    path: Option<PathBuf>,
+    /// Let in by someone, and not loaded yet.
+    coming: BTreeSet<String>,
+    /// Of the file, at the last look.
+    seen: Option<SystemTime>,
+}
+
+impl Accepted {
+    pub(super) fn new(path: Option<PathBuf>) -> Self {
+        let seen = path.as_deref().and_then(modified);
+        Self { path, coming: BTreeSet::new(), seen }
+    }
+
+    /// Whether it waits. `serves`: the digest of the build that serves now.
+    pub(super) fn holds(&self, name: &str, config: &PluginConfig, digest: &str, serves: Option<&str>) -> bool {
+        let Some(path) = self.path.as_deref().filter(|_| is_watched(config)) else { return false };
+        if self.coming.contains(digest) {
+            return false;
+        }
+        // What cannot be read lets nothing in but what serves already.
+        match read(path) {
+            Ok(builds) => match builds.get(name) {
+                Some(known) => !known.iter().any(|known| known == digest),
+                None => serves.is_some_and(|serves| serves != digest),
+            },
+            Err(_) => serves != Some(digest),
+        }
+    }
+
+    /// It was let in, or is the first.
+    pub(super) fn note(&mut self, name: &str, config: &PluginConfig, digest: &str) -> Result<(), String> {
+        self.coming.remove(digest);
+        let Some(path) = self.path.as_deref().filter(|_| is_watched(config)) else { return Ok(()) };
+        let noted = read(path).and_then(|mut builds| {
+            let known = builds.entry(name.to_owned()).or_default();
+            if known.last().is_some_and(|last| last == digest) {
+                return Ok(());
+            }
+            known.retain(|known| known != digest);
+            known.push(digest.to_owned());
+            known.drain(..known.len().saturating_sub(BUILDS_MAX));
+            let fresh = path.with_extension(format!("{}.new", std::process::id()));
+            fs::write(&fresh, serde_json::to_vec_pretty(&builds).expect("plain data"))?;
+            fs::rename(fresh, path)
+        });
+        self.seen = modified(path);
+        noted.map_err(|error| format!("that it was let in cannot be kept in {}: {error}", path.display()))
+    }
+
+    /// From now on this build may load.
+    pub(super) fn let_in(&mut self, digest: &str) {
+        self.coming.insert(digest.to_owned());
+    }
+
+    /// Another process has let something in since the last time this was asked.
+    pub(super) fn has_changed(&mut self) -> bool {
+        let now = self.path.as_deref().and_then(modified);
+        std::mem::replace(&mut self.seen, now) != now
+    }
+}
+
+/// It may write, no pin says which file it is, and nobody is working on it.
+fn is_watched(config: &PluginConfig) -> bool {
+    config.sha256.is_none() && !config.dev && config.grants.values().any(|grant| *grant == Grant::Write)
+}
+
+fn read(path: &Path) -> io::Result<Builds> {
+    match fs::read(path) {
+        Ok(text) => Ok(serde_json::from_slice(&text)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Builds::new()),
+        Err(error) => Err(error),
+    }
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn may_write() -> PluginConfig {
+        PluginConfig { grants: [("db".to_owned(), Grant::Write)].into(), ..PluginConfig::default() }
+    }
+
+    #[test]
+    fn another_build_waits_until_it_is_let_in() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("accepted.json");
+        let (mut accepted, config) = (Accepted::new(Some(path.clone())), may_write());
+        assert!(!accepted.holds("sql", &config, "one", None), "the first is what the operator put there");
+        accepted.note("sql", &config, "one").expect("kept");
+        assert!(accepted.holds("sql", &config, "two", Some("one")));
+        assert!(Accepted::new(Some(path.clone())).holds("sql", &config, "two", None), "whoever looks");
+        let mut other = Accepted::new(Some(path.clone()));
+        accepted.let_in("two");
+        assert!(!accepted.holds("sql", &config, "two", Some("one")));
+        accepted.note("sql", &config, "two").expect("kept");
+        assert!(other.has_changed() && !other.has_changed(), "another process learns of it");
+        assert!(!other.holds("sql", &config, "one", Some("two")), "going back needs nobody");
+        fs::write(path, "{").expect("written");
+        assert!(other.holds("sql", &config, "three", Some("two")), "what cannot be read lets nothing in");
+        assert!(!other.holds("sql", &config, "two", Some("two")));
+    }
+
+    #[test]
+    fn who_cannot_write_is_pinned_or_being_worked_on_never_waits() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let accepted = Accepted::new(Some(folder.path().join("accepted.json")));
+        let read = PluginConfig { grants: [("db".to_owned(), Grant::Read)].into(), ..PluginConfig::default() };
+        let pinned = PluginConfig { sha256: Some("two".to_owned()), ..may_write() };
+        let dev = PluginConfig { dev: true, ..may_write() };
+        for config in [read, pinned, dev] {
+            assert!(!accepted.holds("sql", &config, "two", Some("one")), "{config:?}");
+        }
+    }
+}
