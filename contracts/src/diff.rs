@@ -92,7 +92,9 @@ pub fn diff_documents(old: &Value, new: &Value) -> Result<Diff, String> {
     };
     let (was, is) = (read("old", old)?, read("new", new)?);
     let contract = |document: &Value| document.get("contract").cloned().unwrap_or_default();
-    if contract(old) != contract(new) {
+    // A listing names no contract.
+    let named = !contract(old).is_null() && !contract(new).is_null();
+    if named && contract(old) != contract(new) {
         let reason = "another contract".to_owned();
         report.note(ToolRule::ContractRenamed, None, "/contract", (contract(old), contract(new)), reason);
     }

@@ -34,7 +34,7 @@ use crate::{config::LogFormat, telemetry};
 ///   weir serve prices.csv                 serve a spreadsheet at once, on loopback
 ///   weir draft prices.csv > prices.yaml   write its contract down, to be edited
 ///   weir serve --config weir.toml         serve a folder of contracts
-///   weir call list_prices --limit 3       run one tool from the terminal
+///   weir call --file prices.csv list_prices --limit 3   run one tool from the terminal
 #[derive(Parser)]
 #[command(name = "weir", version, verbatim_doc_comment, arg_required_else_help = true)]
 struct Cli {
@@ -103,6 +103,7 @@ fn built_in() -> BuiltIn {
 
 pub fn main(built_in: BuiltIn) -> ExitCode {
     let _ = BUILT_IN.set(built_in); // once a process
+    end_with_the_reader();
     let matches = Cli::command().long_version(long_version(built_in)).get_matches();
     let done = match Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).command {
         Command::Serve(command) => command.run(),
@@ -122,9 +123,24 @@ pub fn main(built_in: BuiltIn) -> ExitCode {
     };
     telemetry::end();
     done.unwrap_or_else(|failure| {
+        if failure.is_of_the_reader() {
+            return ExitCode::SUCCESS;
+        }
         failure.say();
         ExitCode::FAILURE
     })
+}
+
+/// Whoever reads the output may stop reading, as `head` does: `println!` panics then.
+fn end_with_the_reader() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let said = panic.payload_as_str().unwrap_or_default();
+        if said.starts_with("failed printing to stdout") {
+            std::process::exit(0);
+        }
+        usual(panic);
+    }));
 }
 
 fn long_version(built_in: BuiltIn) -> String {
@@ -143,6 +159,11 @@ enum Failure {
 type Done = Result<ExitCode, Failure>;
 
 impl Failure {
+    fn is_of_the_reader(&self) -> bool {
+        let broken = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+        matches!(self, Self::Other(error) if error.downcast_ref().is_some_and(broken))
+    }
+
     fn say(&self) {
         match self {
             Failure::Problems(problems) => {

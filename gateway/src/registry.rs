@@ -22,10 +22,10 @@ use weir_state::State;
 
 use self::{
     files::Stamp,
-    gate::{Gate, GateError, Held, Origin, Submission, Verdict},
+    gate::{Gate, GateError, Held, LiveContract, Origin, Submission, Verdict},
     shapes::Recorded,
 };
-use crate::{catalogue::Catalogue, gateway::Gateway, identity::now_ms, snapshot::Snapshot};
+use crate::{catalogue::Catalogue, config::Config, gateway::Gateway, identity::now_ms, snapshot::Snapshot};
 
 /// What other processes changed, and what changed in the folder, is taken over within this time.
 const WATCH_INTERVAL: Duration = Duration::from_millis(250);
@@ -46,6 +46,8 @@ struct Files {
     loaded: BTreeMap<PathBuf, Loaded>,
     /// Contracts whose file is gone, at the version for which that was held.
     gone: BTreeSet<(String, Version)>,
+    /// That they were read under.
+    config: Option<Arc<Config>>,
 }
 
 /// One contract file as it was last seen.
@@ -55,6 +57,8 @@ struct Loaded {
     name: Option<String>,
     /// True while the source could not be described: tried again.
     waiting: bool,
+    /// It was not taken over as it stands: tried again under another configuration.
+    refused: bool,
 }
 
 /// What became of the files.
@@ -89,9 +93,12 @@ impl Registry {
     /// `watch`.
     pub async fn load(&self) -> Report {
         let mut state = self.files.lock().await;
-        let Files { loaded: files, gone } = &mut *state;
+        let Files { loaded: files, gone, config: read_under } = &mut *state;
         let mut report = Report::default();
-        let config = self.gateway.config();
+        let config = Arc::clone(&self.gateway.config());
+        if read_under.replace(config.clone()).is_some_and(|before| !Arc::ptr_eq(&before, &config)) {
+            files.retain(|_, file| !file.refused);
+        }
         let folder = &config.folders.contracts;
         let refused = |error: GateError| Problem::new(&folder.display().to_string(), "", error.to_string());
         if let Err(error) = self.gate.refresh().await {
@@ -112,8 +119,10 @@ impl Registry {
                             |(other, entry): (&PathBuf, &Loaded)| *other != path && entry.name.as_deref() == Some(name);
                         files.iter().any(other)
                     };
+                    let problems = report.problems.len();
                     let (name, waiting) = self.file(&path, taken, &mut report).await;
-                    files.insert(path, Loaded { stamp, name: name.or(before), waiting });
+                    let refused = report.problems.len() > problems;
+                    files.insert(path, Loaded { stamp, name: name.or(before), waiting, refused });
                 }
                 if let Err(error) = self.missing(files, gone, &mut report).await {
                     report.problems.push(refused(error));
@@ -166,6 +175,15 @@ impl Registry {
             return (None, false);
         }
         self.read_lock(path, &name, report).await;
+        match self.is_rolled_back(&name, &text, &live).await {
+            Ok(false) => {}
+            // Until the file says something else.
+            Ok(true) => return (Some(name), false),
+            Err(error) => {
+                report.problems.push(Problem::new(&file, "", error.to_string()));
+                return (Some(name), false);
+            }
+        }
         match self.compile(&source).await {
             Ok(contract) => {
                 let by = format!("file:{}", path.file_name().unwrap_or_default().to_string_lossy());
@@ -189,6 +207,18 @@ impl Registry {
                 (Some(name), false)
             }
         }
+    }
+
+    /// Whether someone went back from the version that this very text became: what they decided holds.
+    async fn is_rolled_back(
+        &self,
+        name: &str,
+        text: &str,
+        live: &BTreeMap<String, Arc<LiveContract>>,
+    ) -> Result<bool, GateError> {
+        let Some(live) = live.get(name) else { return Ok(false) };
+        let newest = self.gate.state().versions(name).await?.pop();
+        Ok(newest.is_some_and(|newest| newest.version != live.contract.version.to_string() && newest.source == text))
     }
 
     /// Where the state knows nothing of a contract, the lock beside its file is the published version.

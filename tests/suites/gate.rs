@@ -198,6 +198,13 @@ async fn what_breaks_nothing_goes_live_with_its_number() {
     until(&url, "1.0.0").await;
     let versions = house.json(&["contracts", "show", "airports"])["versions"].as_array().map_or(0, Vec::len);
     assert_eq!(versions, 3, "nothing is forgotten");
+
+    drop(gateway);
+    let gateway = house.serve();
+    let url = gateway.contract_url("airports");
+    assert_eq!(version(&url).await, "1.0.0", "the file says what it said: going back holds");
+    house.write("contracts/airports.yaml", wider());
+    until(&url, "1.2.0").await;
 }
 
 /// Across restarts: the live version comes from the state, whatever the folder says.
@@ -375,6 +382,17 @@ async fn diff_tells_a_pipeline_by_its_exit_code() {
     let gateway = house.serve();
     let (code, out, _) = house.run(&["diff", "new.yaml", "--against", &gateway.contract_url("airports")]);
     assert!(code == 2 && out.contains("breaking"), "{code}: {out}");
+    for same in ["old.yaml", "wide.yaml"] {
+        let (code, out, err) = house.run(&["diff", same, "--against", &gateway.contract_url("airports")]);
+        assert_eq!(code, 0, "{out} {err}");
+    }
+    assert_eq!(house.run(&["lock", "contracts/airports.yaml"]).0, 0);
+    let listed = Modern::new(gateway.url()).ask("tools/list", json!({})).await.text;
+    house.write("listed.json", listed);
+    for was in ["contracts/airports.lock.json", "listed.json"] {
+        let (code, out, err) = house.run(&["diff", was, "new.yaml"]);
+        assert!(code == 2 && out.contains("breaking"), "{was}: {code}: {out} {err}");
+    }
     let (code, out, _) = house.run(&["lint", "old.yaml", "--json"]);
     let findings: Value = serde_json::from_str(&out).expect("JSON");
     assert!(code == 0 && findings["findings"].is_array(), "{out}");

@@ -86,7 +86,7 @@ fn of_value(schema: &Value, value: &Value, path: &str) -> Answer {
         return unknown(path, "a reference");
     }
     match validate::validator(schema) {
-        Ok(validator) => decided(validator.is_valid(value), path, "another value is asked for"),
+        Ok(validator) => decided(validator.is_valid(value), path, "the value is no longer allowed"),
         Err(_) => unknown(path, "the schema"),
     }
 }

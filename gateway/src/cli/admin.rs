@@ -81,6 +81,9 @@ impl Api {
             return Ok(answer);
         }
         let mut message = answer["detail"].as_str().unwrap_or("the request was refused").to_owned();
+        if status == reqwest::StatusCode::UNAUTHORIZED {
+            message.push_str(" (it is WEIR_ADMIN_KEY, or else admin.token in the state folder)");
+        }
         for problem in answer["problems"].as_array().into_iter().flatten() {
             let part = |key: &str| problem[key].as_str().unwrap_or_default();
             message.push_str(&format!("\n{} at {}: {}", part("file"), part("place"), part("message")));

@@ -86,21 +86,26 @@ struct Asked {
     /// Until then
     #[arg(long, value_parser = parse_time)]
     until: Option<jiff::Timestamp>,
-    /// call, intent, refused, admin or chain; may be repeated
-    #[arg(long = "kind", value_name = "KIND")]
+    /// May be repeated
+    #[arg(long = "kind", value_name = "KIND", value_parser = ["call", "intent", "refused", "admin", "chain"])]
     kinds: Vec<String>,
-    #[arg(long)]
+    /// Of this agent
+    #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    #[arg(long)]
+    /// Of this tenant
+    #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
-    #[arg(long)]
+    /// Of this tool
+    #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    #[arg(long)]
+    /// Of this contract, such as support, or one version of it, such as support@1.2.0
+    #[arg(long, value_name = "NAME")]
     contract: Option<String>,
-    /// ok, refused, failed, cancelled or unknown
-    #[arg(long)]
+    /// How calls ended; which error it was stands in `code`
+    #[arg(long, value_parser = ["ok", "refused", "failed", "cancelled", "unknown"])]
     outcome: Option<String>,
-    #[arg(long)]
+    /// The call of this id, as errors and log lines name it
+    #[arg(long, value_name = "ID")]
     call_id: Option<String>,
     /// Records that contain this text
     #[arg(long)]

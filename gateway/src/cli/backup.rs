@@ -2,6 +2,7 @@
 
 use std::{
     fs, io,
+    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -35,17 +36,24 @@ impl Backup {
         let from = self.settings.config()?.folders.state;
         fs::metadata(from.join(FILE)).with_context(|| format!("there is no state in {}", from.display()))?;
         let state = State::open(&from).await.map_err(anyhow::Error::from)?;
-        fs::create_dir(&self.to).with_context(|| format!("{} cannot be made", self.to.display()))?;
+        private(&self.to).with_context(|| format!("{} cannot be made", self.to.display()))?;
         for name in COPIED {
             let (from, to) = (from.join(name), self.to.join(name));
             if from.exists() {
                 copy(&from, &to).with_context(|| format!("{} cannot be copied", from.display()))?;
             }
         }
-        state.back_up(&self.to.join(FILE)).await.map_err(anyhow::Error::from)?;
+        let file = self.to.join(FILE);
+        state.back_up(&file).await.map_err(anyhow::Error::from)?;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
         println!("{}", self.to.display());
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// A folder for its owner alone.
+fn private(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o700).create(folder)
 }
 
 /// Files keep their permissions; what vanished meanwhile is left out.
@@ -54,7 +62,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     if !from.is_dir() {
         return fs::copy(from, to).map(drop).or_else(gone);
     }
-    fs::create_dir(to)?;
+    private(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         copy(&entry.path(), &to.join(entry.file_name()))?;

@@ -10,11 +10,15 @@ use tokio_util::sync::CancellationToken;
 use super::{Done, Failure, Settings, block_on, draft, flags, start};
 use crate::{
     call::{CallOutcome, CallRequest, ToolResult, call_tool},
-    identity::Credential,
+    identity::{Credential, Refused},
 };
 
 #[derive(Args)]
-#[command(arg_required_else_help = true)]
+#[command(
+    arg_required_else_help = true,
+    override_usage = "weir call [OPTIONS] TOOL [--argument value]…",
+    subcommand_value_name = "TOOL"
+)]
 pub(super) struct Call {
     /// The MCP endpoint to call, such as http://127.0.0.1:8484/mcp, instead of a configuration
     #[arg(long, value_name = "URL")]
@@ -72,7 +76,10 @@ impl Call {
         let key = key();
         let credential = key.as_deref().map_or(Credential::None, Credential::Key);
         let caller = started.gateway.identities().resolve(credential);
-        let caller = caller.map_err(|refused| anyhow::anyhow!("{}", refused.message()))?;
+        let caller = caller.map_err(|refused| match refused {
+            Refused::Missing => anyhow::anyhow!("a key is needed: set WEIR_KEY"),
+            refused => anyhow::anyhow!("WEIR_KEY: {}", refused.message()),
+        })?;
         let snapshot = started.gateway.snapshot();
         let Some(tool) = snapshot.catalogue.tool(None, name, caller.access()) else {
             let mut names: Vec<&str> = snapshot.catalogue.tools().map(|tool| &*tool.name).collect();
@@ -114,7 +121,10 @@ fn parse(name: &str, description: &str, schema: &Value, line: &[String]) -> anyh
 
 fn unknown(name: &str, names: &[&str]) -> anyhow::Error {
     match names {
-        [] => anyhow::anyhow!("there is no tool `{name}`"),
+        [] => anyhow::anyhow!(
+            "there is no tool `{name}`, nor any other here; name a server with --url, a spreadsheet with --file, or a \
+             configuration with --config, before the tool"
+        ),
         names => anyhow::anyhow!("there is no tool `{name}`; there are {}", names.join(", ")),
     }
 }

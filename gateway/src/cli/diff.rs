@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use weir_contracts::{
     Contract, compiled_document,
     diff::{Class, Diff, Side, diff, diff_documents, diff_schemas},
+    lock::Lock,
 };
 
 use super::{
@@ -94,17 +95,27 @@ impl Compare {
     fn version(&self, path: &Path) -> Result<Version, Failure> {
         let text = read(path)?;
         let file = path.display().to_string();
-        let value: Option<Value> = serde_json::from_str(&text).ok();
-        match value {
-            Some(value) if is_document(&value) => Ok(Version::Document(value)),
-            _ => Ok(Version::Contract(Box::new(self.shapes.contract(&file, &text)?))),
+        let value: Value = serde_json::from_str(&text).unwrap_or_default();
+        if value.get("lock").is_some() {
+            return Ok(Version::Contract(Box::new(Lock::read(&file, &text)?.contract)));
+        }
+        match document(value) {
+            Some(document) => Ok(Version::Document(document)),
+            None => Ok(Version::Contract(Box::new(self.shapes.contract(&file, &text)?))),
         }
     }
 }
 
-/// A contract's tools are called `tool`, those of a compiled document and of tools/list `name`.
-pub(super) fn is_document(value: &Value) -> bool {
-    value["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"].is_string()))
+/// A compiled document, or the answer of tools/list with or without its envelope. A contract's tools are called `tool`,
+/// theirs `name`.
+pub(super) fn document(mut value: Value) -> Option<Value> {
+    let is_document = |value: &Value| {
+        value["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"].is_string()))
+    };
+    if value.get("jsonrpc").is_some() {
+        value = value["result"].take();
+    }
+    is_document(&value).then_some(value)
 }
 
 impl Version {
@@ -139,7 +150,9 @@ fn impact(impact: &Value) -> String {
         let unclear = unclear.map_or_else(String::new, |calls| format!(", {calls} cannot be told"));
         out.push_str(&format!("impact     {of}: {} would have failed{unclear}: {reasons}\n", agent["fail"]));
     }
-    if agents.is_empty() {
+    if calls == 0 {
+        out.push_str(&format!("impact     no calls were kept in the last {} days\n", impact["days"]));
+    } else if agents.is_empty() {
         out.push_str(&format!("impact     all {calls} calls of the last {} days would have passed\n", impact["days"]));
     }
     out

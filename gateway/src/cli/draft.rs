@@ -51,6 +51,9 @@ struct Source {
     settings: Value,
 }
 
+/// So that `weir serve` listens wherever it is started from.
+const LISTEN: &str = "[http]\nlisten = \"127.0.0.1:8484\"\n\n";
+
 /// The connection that a file or a URL on the command line becomes.
 pub(super) const CONNECTION: &str = "source";
 /// Rows looked at for low-cardinality columns.
@@ -82,7 +85,7 @@ impl Draft {
         if let Some(file) = &self.file {
             let folder = absolute(file)?.parent().map(Path::to_path_buf).unwrap_or_default();
             let snippet = format!(
-                "\nIt needs this in weir.toml:\n\n[connections.{CONNECTION}]\nkind = \"files\"\npath = {folder:?}\nwrite = true\n\n\
+                "\nIt needs this in weir.toml:\n\n{LISTEN}[connections.{CONNECTION}]\nkind = \"files\"\npath = {folder:?}\nwrite = true\n\n\
                  [plugins.sheet.grants]\n{CONNECTION} = \"write\"\n",
             );
             return Ok((file_config(file, true, &self.settings)?, file_source(file)?, snippet));
@@ -95,7 +98,7 @@ impl Draft {
             let name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("records");
             let settings = json!({ "connection": CONNECTION, "sample": true, "list": { "path": path } });
             let snippet = format!(
-                "\nIt needs this in weir.toml:\n\n[connections.{CONNECTION}]\nkind = \"http\"\nbase_url = {base:?}\n\n\
+                "\nIt needs this in weir.toml:\n\n{LISTEN}[connections.{CONNECTION}]\nkind = \"http\"\nbase_url = {base:?}\n\n\
                  [plugins.rest.grants]\n{CONNECTION} = \"read\"\n"
             );
             let source = Source { name: weir_contracts::draft::contract_name(name), adapter: "rest", settings };

@@ -42,7 +42,7 @@ enum Command {
         #[arg(long = "tool-rate", value_name = "TOOL=RATE", value_parser = pair)]
         tool_rates: Vec<(String, String)>,
         /// Days until the key expires; without it, never
-        #[arg(long, value_name = "DAYS")]
+        #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
         expires_days: Option<u32>,
         #[command(flatten)]
         target: Target,

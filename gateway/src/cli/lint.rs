@@ -9,7 +9,7 @@ use weir_contracts::lint::{Finding, Level, lint_contract, lint_document, to_json
 use super::{
     Done, Failure,
     compile::{Shapes, read},
-    diff::is_document,
+    diff::document,
 };
 
 #[derive(Args)]
@@ -44,9 +44,9 @@ impl Lint {
 
     fn findings(&self) -> Result<Vec<Finding>, Failure> {
         let text = read(&self.file)?;
-        match serde_json::from_str::<Value>(&text) {
-            Ok(document) if is_document(&document) => Ok(lint_document(&document).map_err(anyhow::Error::msg)?),
-            _ => Ok(lint_contract(&self.shapes.contract(&self.file.display().to_string(), &text)?)),
+        match serde_json::from_str::<Value>(&text).ok().and_then(document) {
+            Some(document) => Ok(lint_document(&document).map_err(anyhow::Error::msg)?),
+            None => Ok(lint_contract(&self.shapes.contract(&self.file.display().to_string(), &text)?)),
         }
     }
 }

@@ -71,7 +71,12 @@ impl Serve {
                 }
                 Ok(ExitCode::SUCCESS)
             })?,
-            None => stdio(config, self.file, read),
+            None => {
+                eprintln!(
+                    "weir: speaking stdio: stdin is no terminal and no address is given ([http] listen, --listen)"
+                );
+                stdio(config, self.file, read)
+            }
         }
     }
 }

@@ -4,6 +4,8 @@
 //! nothing an agent relies on goes live; the rest waits as a draft, and its approval is bound to the fingerprint of
 //! exactly that change. The live version is what was published, byte for byte, whatever its file says by now.
 
+mod drafts;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
@@ -19,8 +21,9 @@ use weir_contracts::{
     diff::{Class, Diff, diff},
     lock::Lock,
 };
-use weir_state::{DraftRow, NewDraft, State, StateError, VersionRow};
+use weir_state::{State, StateError, VersionRow};
 
+pub use self::drafts::{Approval, Held};
 pub use weir_state::Origin;
 
 use crate::{
@@ -32,8 +35,6 @@ use crate::{
 const ATTEMPTS: usize = 4;
 /// The class of a version that has none before it.
 const FIRST: &str = "first";
-/// The class and the rule of a draft that would retire its contract.
-const RETIRE: &str = "contract-removed";
 
 pub struct Gate {
     state: Arc<State>,
@@ -73,16 +74,6 @@ pub enum Verdict {
     Held(Held),
 }
 
-#[derive(Debug)]
-pub struct Held {
-    pub draft: String,
-    pub contract: String,
-    pub class: String,
-    pub fingerprint: String,
-    pub needs: Role,
-    pub diff: Option<Diff>,
-}
-
 /// What someone may do over the admin API; each may what those before it may.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, utoipa::ToSchema,
@@ -95,13 +86,6 @@ pub enum Role {
     Editor,
     /// Everything: breaking changes, keys, plugins.
     Operator,
-}
-
-/// Who decides about a draft, and what they saw of it.
-pub struct Approval<'a> {
-    pub by: &'a str,
-    pub role: Role,
-    pub fingerprint: &'a str,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -288,56 +272,6 @@ impl Gate {
         Ok(Verdict::Published { version: contract.version, diff: None })
     }
 
-    async fn hold(
-        &self,
-        submission: &Submission<'_>,
-        contract: &Contract,
-        base: Option<&str>,
-        change: Diff,
-    ) -> Result<Held, GateError> {
-        let report = serde_json::to_string(&change).expect("a diff is plain data");
-        let (class, fingerprint) = (change.class.word(), change.fingerprint.clone());
-        let held = self.store_held(submission, contract, base, class, &fingerprint, &report).await?;
-        Ok(Held { diff: Some(change), ..held })
-    }
-
-    async fn store_held(
-        &self,
-        submission: &Submission<'_>,
-        contract: &Contract,
-        base: Option<&str>,
-        class: &str,
-        fingerprint: &str,
-        report: &str,
-    ) -> Result<Held, GateError> {
-        let id = draft_id();
-        let version = contract.version.to_string();
-        let artifact = contract.to_artifact().to_string();
-        let draft = NewDraft {
-            id: &id,
-            contract: &contract.name,
-            base,
-            version: Some(&version),
-            artifact: Some(&artifact),
-            source: submission.source,
-            origin: submission.origin,
-            class,
-            fingerprint,
-            report,
-            at_ms: now_ms(),
-            by: submission.by,
-        };
-        let draft = self.state.hold(&draft).await?;
-        Ok(Held {
-            draft,
-            contract: contract.name.clone(),
-            class: class.to_owned(),
-            fingerprint: fingerprint.to_owned(),
-            needs: Role::for_class(class),
-            diff: None,
-        })
-    }
-
     /// What a lock file says was published becomes the first version here. Its form is not known, so that the file
     /// beside it is judged.
     pub async fn restore(&self, lock: &Lock, name: &str) -> Result<(), GateError> {
@@ -359,100 +293,6 @@ impl Gate {
         self.publish_row(None, Origin::File, &row, None).await?;
         self.refresh().await?;
         Ok(())
-    }
-
-    /// Asks for a contract to be retired: its tools go away, its history stays. Always held.
-    pub async fn ask_to_retire(&self, name: &str, origin: Origin, by: &str) -> Result<Held, GateError> {
-        let live = self.live();
-        let current = live.get(name).ok_or(StateError::Unknown("live contract"))?;
-        let base = current.contract.version.to_string();
-        let tools: Vec<&str> = current.contract.tools.iter().map(|tool| tool.name.as_str()).collect();
-        let fingerprint = digest(&[RETIRE, name, &base]);
-        let items: Vec<Value> = tools
-            .iter()
-            .map(|tool| {
-                serde_json::json!({
-                    "rule": RETIRE, "path": format!("/tools/{tool}"), "side": "contract", "tool": tool,
-                    "class": "breaking", "old": tool, "new": null,
-                    "reason": "the contract would be retired, and the tool with it",
-                })
-            })
-            .collect();
-        let report = serde_json::json!({
-            "class": "breaking", "breaking": true, "fingerprint": fingerprint, "items": items,
-        });
-        let draft = NewDraft {
-            id: &draft_id(),
-            contract: name,
-            base: Some(&base),
-            version: None,
-            artifact: None,
-            source: &current.source,
-            origin,
-            class: "breaking",
-            fingerprint: &fingerprint,
-            report: &report.to_string(),
-            at_ms: now_ms(),
-            by,
-        };
-        let draft = self.state.hold(&draft).await?;
-        let contract = name.to_owned();
-        Ok(Held { draft, contract, class: "breaking".into(), fingerprint, needs: Role::Operator, diff: None })
-    }
-
-    /// Publishes a draft as it was reported, or does nothing. The version now live; `None` when it was retired.
-    pub async fn publish(&self, id: &str, approval: &Approval<'_>) -> Result<(DraftRow, Option<Version>), GateError> {
-        self.refresh().await?;
-        let draft = self.state.draft(id).await?.ok_or(StateError::Unknown("draft"))?;
-        self.may_publish(&draft, approval)?;
-        let base = draft.base.as_deref();
-        match (&draft.artifact, &draft.version) {
-            (Some(text), Some(_)) => {
-                let contract = artifact(&draft.contract, text)?;
-                let row = VersionRow {
-                    contract: draft.contract.clone(),
-                    version: contract.version.to_string(),
-                    artifact: text.clone(),
-                    source: draft.source.clone(),
-                    class: draft.class.clone(),
-                    fingerprint: draft.fingerprint.clone(),
-                    published_ms: now_ms(),
-                    published_by: approval.by.to_owned(),
-                };
-                self.publish_row(base, draft.origin, &row, Some(id)).await?;
-                self.refresh().await?;
-                Ok((draft, Some(contract.version)))
-            }
-            _ => {
-                let change = self.state.switch(&draft.contract, base, None, Some(id), now_ms(), approval.by);
-                self.recorded(AdminAct::Retire, &draft.contract, &draft.fingerprint, approval.by, change).await?;
-                self.refresh().await?;
-                Ok((draft, None))
-            }
-        }
-    }
-
-    fn may_publish(&self, draft: &DraftRow, approval: &Approval<'_>) -> Result<(), GateError> {
-        if draft.status != "pending" {
-            return Err(GateError::Decided(draft.status.clone()));
-        }
-        let needs = Role::for_class(&draft.class);
-        if approval.role < needs {
-            return Err(GateError::Role { class: draft.class.clone(), needs });
-        }
-        if approval.fingerprint != draft.fingerprint {
-            return Err(GateError::Fingerprint(draft.fingerprint.clone()));
-        }
-        let live = self.live().get(&draft.contract).map(|live| live.contract.version.to_string());
-        if live != draft.base {
-            let word = |version: Option<String>| version.unwrap_or_else(|| "nothing".to_owned());
-            return Err(GateError::Outdated { base: word(draft.base.clone()), live: word(live) });
-        }
-        Ok(())
-    }
-
-    pub async fn discard(&self, id: &str, by: &str) -> Result<(), GateError> {
-        self.recorded(AdminAct::Reject, id, "", by, self.state.discard(id, now_ms(), by)).await
     }
 
     /// How going back to an earlier version would differ from what is live.
@@ -545,23 +385,6 @@ impl Gate {
     }
 }
 
-impl Held {
-    /// For the log: what, why and how to go on.
-    pub fn line(&self) -> String {
-        let reasons: Vec<String> =
-            self.diff.iter().flat_map(|diff| &diff.items).map(|item| item.reason.clone()).collect();
-        let why = match reasons.split_first() {
-            None => "its file is gone".to_owned(),
-            Some((first, [])) => first.clone(),
-            Some((first, rest)) => format!("{first}, and {} more", rest.len()),
-        };
-        format!(
-            "{} ({}): {why}; the live version is served on. Publish it with `weir contracts publish {} --fingerprint {}`",
-            self.contract, self.class, self.draft, self.fingerprint
-        )
-    }
-}
-
 impl LiveContract {
     fn new(contract: Contract, origin: Origin, source: String, revision: i64) -> Self {
         Self { contract: Arc::new(contract), origin, source, revision }
@@ -595,10 +418,6 @@ fn free(mut version: Version, class: Class, history: &[VersionRow]) -> Version {
 
 fn artifact(name: &str, text: &str) -> Result<Contract, GateError> {
     Contract::from_own_artifact(text).map_err(|error| GateError::Artifact(format!("{name}: {error}")))
-}
-
-fn draft_id() -> String {
-    format!("d_{}", &crate::telemetry::call_id()[2..])
 }
 
 fn digest(parts: &[&str]) -> String {
