@@ -5,6 +5,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -14,6 +15,9 @@ use crate::{Grant, PluginConfig};
 /// Builds remembered of one plugin; going back to one of them needs nobody.
 const BUILDS_MAX: usize = 32;
 
+/// A file's time, inode and length: a time alone is too coarse for two writes in a row.
+type Stamp = (SystemTime, u64, u64);
+
 /// sha256 of the builds, by plugin, the newest last.
 type Builds = BTreeMap<String, Vec<String>>;
 
@@ -22,13 +26,13 @@ pub(super) struct Accepted {
     path: Option<PathBuf>,
     /// Let in by someone, and not loaded yet.
     coming: BTreeSet<String>,
-    /// Of the file, at the last look.
-    seen: Option<SystemTime>,
+    /// The file at the last look.
+    seen: Option<Stamp>,
 }
 
 impl Accepted {
     pub(super) fn new(path: Option<PathBuf>) -> Self {
-        let seen = path.as_deref().and_then(modified);
+        let seen = path.as_deref().and_then(stamp);
         Self { path, coming: BTreeSet::new(), seen }
     }
 
@@ -64,7 +68,7 @@ impl Accepted {
             fs::write(&fresh, serde_json::to_vec_pretty(&builds).expect("plain data"))?;
             fs::rename(fresh, path)
         });
-        self.seen = modified(path);
+        self.seen = stamp(path);
         noted.map_err(|error| format!("that it was let in cannot be kept in {}: {error}", path.display()))
     }
 
@@ -75,7 +79,7 @@ impl Accepted {
 
     /// Another process has let something in since the last time this was asked.
     pub(super) fn has_changed(&mut self) -> bool {
-        let now = self.path.as_deref().and_then(modified);
+        let now = self.path.as_deref().and_then(stamp);
         std::mem::replace(&mut self.seen, now) != now
     }
 }
@@ -93,8 +97,9 @@ fn read(path: &Path) -> io::Result<Builds> {
     }
 }
 
-fn modified(path: &Path) -> Option<SystemTime> {
-    fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
+fn stamp(path: &Path) -> Option<Stamp> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.modified().ok()?, metadata.ino(), metadata.len()))
 }
 
 #[cfg(test)]
