@@ -1,5 +1,6 @@
-//! What the measured servers answer; shared by the programs of this crate.
+//! What the programs of this crate share: what the measured servers answer, and how they are asked.
 #![allow(clippy::print_stdout, reason = "measurements are printed")]
 
+pub mod load;
 pub mod noop;
 pub mod ticket;

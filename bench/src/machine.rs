@@ -75,8 +75,6 @@ fn versions(place: &Place) -> Vec<(String, String)> {
     for name in ["mcp", "fastmcp", "mcp-contextforge-gateway"] {
         add(name, python.lines().find_map(|line| line.strip_prefix(&format!("{name}=="))).map(str::to_owned));
     }
-    let last = |text: String| text.split_whitespace().last().map(str::to_owned);
-    add("h2load", last(first_line(Command::new("h2load").arg("--version"))));
     add(
         "PostgreSQL",
         postgres::program("postgres").ok().and_then(|program| {

@@ -9,8 +9,8 @@ mod place;
 mod rows;
 
 mod contextforge;
-mod load;
 mod postgres;
+mod pressure;
 mod process;
 mod stdio;
 mod weir;

@@ -12,8 +12,8 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use crate::{
-    load::{self, Loaded, Pressure, Target},
     place::{Place, free_port},
+    pressure::{self, Loaded, Pressure, Target},
     process::{BOTH_CORES, LOAD_CORE, Process, SERVER_CORE},
     rows::{Also, Row, Subject, Way},
     stdio::Pipes,
@@ -178,7 +178,7 @@ struct Running {
 impl<'a> Bench<'a> {
     fn new(place: &'a Place, row: &'a Row, tools: usize) -> anyhow::Result<Self> {
         let subject = row.subject(place, tools)?;
-        let folder = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(&place.times)?;
+        let folder = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(&place.scratch)?;
         let key = subject.key.clone();
         let mut bench = Self { place, row, subject, folder, key, answered: 0 };
         if bench.subject.house.is_some() {
@@ -367,7 +367,8 @@ impl<'a> Bench<'a> {
         cores: &str,
     ) -> anyhow::Result<Loaded> {
         let Running { process, door } = running;
-        let loaded = load::run(&Target { process, door, folder: self.folder.path(), cores }, question, pressure);
+        let generator = &self.place.binary("bench-load");
+        let loaded = pressure::run(&Target { process, door, generator, cores }, question, pressure);
         let loaded = loaded.with_context(|| format!("{} with {pressure:?}", self.row.name))?;
         if question.method == "tools/call" {
             self.answered += loaded.calls;

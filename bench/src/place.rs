@@ -17,8 +17,6 @@ pub(crate) struct Place {
     pub(crate) cache: PathBuf,
     /// Folders of servers, removed afterwards.
     pub(crate) scratch: PathBuf,
-    /// What the generator writes for each call: in memory, where there is such a folder.
-    pub(crate) times: PathBuf,
     peers: TempDir,
     postgres: Option<Postgres>,
 }
@@ -27,11 +25,9 @@ impl Place {
     pub(crate) fn find() -> anyhow::Result<Self> {
         let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("bench/ lies in the repository")?;
         let cache = env::var_os("WEIR_CACHE").context("run `cargo xtask bench`: it installs what is measured")?;
-        let memory = Path::new("/dev/shm");
         let scratch = env::temp_dir();
-        let times = if memory.is_dir() { memory.to_owned() } else { scratch.clone() };
         let peers = tempfile::Builder::new().prefix("weir-bench-peers-").tempdir()?;
-        Ok(Self { repository: repository.to_owned(), cache: cache.into(), scratch, times, peers, postgres: None })
+        Ok(Self { repository: repository.to_owned(), cache: cache.into(), scratch, peers, postgres: None })
     }
 
     /// A program of this workspace, built with this one.

@@ -9,9 +9,10 @@ use std::{
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
+use weir_bench::load::quantiles;
 
 use crate::{
-    load::{Loaded, quantiles},
+    pressure::Loaded,
     process::Process,
     wire::{Question, initialize, initialized},
 };

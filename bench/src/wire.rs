@@ -93,6 +93,13 @@ impl Question {
 }
 
 impl Door {
+    /// Host and port, and the path.
+    pub(crate) fn parts(&self) -> anyhow::Result<(String, String)> {
+        let rest = self.url.strip_prefix("http://").context("an http address")?;
+        let (address, path) = rest.split_once('/').context("an address with a path")?;
+        Ok((address.to_owned(), format!("/{path}")))
+    }
+
     fn headers(&self) -> Vec<(String, String)> {
         let mut headers = vec![
             ("content-type".to_owned(), "application/json".to_owned()),

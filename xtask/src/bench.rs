@@ -57,7 +57,6 @@ fn build(workshop: &Workshop) -> Result<(), Failure> {
 
 /// What the wanted rows need. A peer that cannot be installed is left out by `weir-bench`, with the reason.
 fn install(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
-    debian::ensure(workshop, &["nghttp2-client"], || succeeds(Command::new("h2load").arg("--version")))?;
     debian::ensure(workshop, &["util-linux"], || succeeds(Command::new("setpriv").arg("--version")))?;
     if wanted.any(&["weir-postgresql", "toolbox-postgresql"]) {
         debian::ensure(workshop, &["postgresql"], clients::postgresql_present)?;

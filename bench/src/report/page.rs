@@ -7,7 +7,8 @@ const HOW: &str = "\
 at a time, and keeps the rows that lose. The figures of the run are in [figures.json](figures.json).
 
 Calls per core-second are calls by the processor time of the server's whole process tree: the figure to trust where a
-machine is shared. Each server has core 0, the generator (h2load; over pipes our own) and a database core 1. Each row is
+machine is shared. Each server has core 0, the generator (`bench-load`, which never sleeps, so that no server pays for waking it)
+and a database core 1. Each row is
 warmed up; figures are medians over the rounds. Every server answers the same ticket, bare 600 bytes; Weir's answer carries it twice, as
 text and as structured content, with a receipt. Latency is from sending to the last byte; at the fixed rate calls are spread
 over 16 connections, and a server that cannot keep up has no figure there.

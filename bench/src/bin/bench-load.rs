@@ -1,0 +1,170 @@
+//! The generator: HTTP/1.1 over kept connections, one call under way on each, every answer read to its end.
+//!
+//! It asks its sockets in a circle and never sleeps. A generator that does is woken by the server at each answer, at the
+//! server's expense: 10 µs where processors are virtual, and only for servers slow enough that it had gone to sleep.
+//!
+//! Takes a [`Plan`] on standard input and prints a [`Report`].
+
+use std::{
+    cell::{Cell, RefCell},
+    future::poll_fn,
+    hint::spin_loop,
+    io::{self, Read, Write},
+    net::TcpStream,
+    pin::{Pin, pin},
+    task::{Context as Polled, Poll, Waker},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use futures::{FutureExt, future::join_all};
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    Method, Request,
+    client::conn::http1::{SendRequest, handshake},
+};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use weir_bench::load::{Plan, Report, quantiles};
+
+/// Between two rounds over the sockets in which nothing came: the other core is the server's, maybe only half a core.
+const PAUSES: usize = 100;
+/// A server that says nothing for so long has lost calls.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+fn main() -> anyhow::Result<()> {
+    let plan: Plan = serde_json::from_reader(io::stdin().lock()).context("no plan on standard input")?;
+    let load = Load { plan: &plan, moved: Cell::default(), times: RefCell::default(), bytes: Cell::default() };
+    let began = Instant::now();
+    let report = load.run(began)?;
+    println!("{}", serde_json::to_string(&report)?);
+    Ok(())
+}
+
+struct Load<'a> {
+    plan: &'a Plan,
+    /// Something came or went since this was last asked.
+    moved: Cell<bool>,
+    /// Of each call, in microseconds.
+    times: RefCell<Vec<u32>>,
+    bytes: Cell<u64>,
+}
+
+impl Load<'_> {
+    fn run(&self, began: Instant) -> anyhow::Result<Report> {
+        let connections = self.plan.connections.len();
+        let talks = (0..connections).map(|number| self.connection(number, connections, began));
+        let mut all = pin!(join_all(talks));
+        let mut context = Polled::from_waker(Waker::noop());
+        let mut heard = Instant::now();
+        let talked = loop {
+            if let Poll::Ready(talked) = all.as_mut().poll(&mut context) {
+                break talked;
+            }
+            if self.moved.take() {
+                heard = Instant::now();
+            } else if heard.elapsed() > SILENCE_MAX {
+                bail!("the server has fallen silent");
+            }
+            (0..PAUSES).for_each(|_| spin_loop());
+        };
+        let seconds = began.elapsed().as_secs_f64();
+        talked.into_iter().collect::<anyhow::Result<()>>()?;
+        let mut times = self.times.borrow_mut();
+        let (p50_us, p99_us) = quantiles(&mut times);
+        Ok(Report { calls: times.len() as u64, seconds, body_bytes: self.bytes.get(), p50_us, p99_us })
+    }
+
+    async fn connection(&self, number: usize, of: usize, began: Instant) -> anyhow::Result<()> {
+        let stream = TcpStream::connect(&self.plan.address)?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        let (sender, connection) = handshake(TokioIo::new(Asked { stream, moved: &self.moved })).await?;
+        let mut connection = pin!(connection.fuse());
+        let mut talk = pin!(self.talk(sender, number, of, began));
+        poll_fn(|context| {
+            let _ = connection.as_mut().poll(context);
+            talk.as_mut().poll(context)
+        })
+        .await
+    }
+
+    async fn talk(
+        &self,
+        mut sender: SendRequest<Full<Bytes>>,
+        number: usize,
+        of: usize,
+        began: Instant,
+    ) -> anyhow::Result<()> {
+        let body = Bytes::from(self.plan.body.clone());
+        // In equal parts: each connection makes the same number of calls.
+        for call in 0..self.plan.calls.div_ceil(of as u64) {
+            if let Some(rate) = self.plan.rate {
+                let due = (call as f64 + number as f64 / of as f64) * of as f64 / rate as f64;
+                until(began + Duration::from_secs_f64(due)).await;
+                self.moved.set(true);
+            }
+            let mut request = Request::builder().method(Method::POST).uri(&self.plan.path);
+            request = request.header("host", &self.plan.address);
+            for (name, value) in &self.plan.connections[number] {
+                request = request.header(name, value);
+            }
+            let sent = Instant::now();
+            let response = sender.send_request(request.body(Full::new(body.clone()))?).await?;
+            let status = response.status();
+            let answer = response.into_body().collect().await?.to_bytes();
+            if !status.is_success() {
+                bail!("HTTP {status}: {}", String::from_utf8_lossy(&answer[..answer.len().min(400)]));
+            }
+            self.times.borrow_mut().push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
+            self.bytes.set(self.bytes.get() + answer.len() as u64);
+            poll_fn(|context| sender.poll_ready(context)).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn until(time: Instant) {
+    poll_fn(|_| if Instant::now() >= time { Poll::Ready(()) } else { Poll::Pending }).await;
+}
+
+/// A socket that is asked again in the next round instead of calling back.
+struct Asked<'a> {
+    stream: TcpStream,
+    moved: &'a Cell<bool>,
+}
+
+impl Asked<'_> {
+    fn done<T>(&self, result: io::Result<T>) -> Poll<io::Result<T>> {
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
+            result => {
+                self.moved.set(true);
+                Poll::Ready(result)
+            }
+        }
+    }
+}
+
+impl AsyncRead for Asked<'_> {
+    fn poll_read(mut self: Pin<&mut Self>, _: &mut Polled<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let result = self.stream.read(buffer.initialize_unfilled());
+        self.done(result).map_ok(|read| buffer.advance(read))
+    }
+}
+
+impl AsyncWrite for Asked<'_> {
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Polled<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let result = self.stream.write(bytes);
+        self.done(result)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Polled<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Polled<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
