@@ -174,6 +174,31 @@ async fn deadlines_and_lost_callers_interrupt_reads() {
     assert!(begin.elapsed() < Duration::from_secs(20));
 }
 
+/// One thread runs all of it: a read that waited on it would keep the writer from ending.
+#[tokio::test]
+async fn long_reads_and_waits_for_a_lock_leave_the_caller_free() {
+    let (folder, sql) = database("CREATE TABLE t (a); INSERT INTO t VALUES (1)", false);
+    let read = || query(&sql, "SELECT a FROM t", "[]", 9);
+    read().await.expect("opened");
+    let long =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) SELECT max(i) AS m FROM n";
+    let mut ticks = 0;
+    let rows = tokio::select! {
+        rows = query(&sql, long, "[]", 1) => rows,
+        () = async { loop { ticks += 1; tokio::task::yield_now().await } } => unreachable!("it never ends"),
+    };
+    assert_eq!(rows.expect("counted").records, r#"[{"m":300000}]"#);
+    assert!(ticks > 0, "nothing else could run meanwhile");
+    let writer = rusqlite::Connection::open(folder.path().join("data.db")).expect("opened");
+    writer.execute_batch("BEGIN EXCLUSIVE; UPDATE t SET a = 2").expect("locked");
+    let commit = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        writer.execute_batch("COMMIT").expect("written");
+    };
+    let (rows, ()) = tokio::join!(read(), commit);
+    assert_eq!(rows.expect("waited").records, r#"[{"a":2}]"#);
+}
+
 #[tokio::test]
 async fn a_write_outlives_its_caller() {
     let (_folder, sql) = database("CREATE TABLE t (a)", true);

@@ -13,8 +13,10 @@ mod select;
 mod settings;
 mod statement;
 
+use std::cell::{OnceCell, RefCell};
+
 use weir_plugin_sdk::serde_json::{self, json};
-use weir_plugin_sdk::{Adapter, Change, Error, Page, Query, Shape, Zone};
+use weir_plugin_sdk::{Adapter, Change, Error, Order, Page, Query, Shape, Zone};
 
 use dialect::Dialect;
 use settings::Settings;
@@ -24,6 +26,39 @@ pub struct Sql {
     settings: Settings,
     shape: Shape,
     zone: Zone,
+    dialect: OnceCell<Dialect>,
+    selected: RefCell<Option<Selected>>,
+}
+
+/// What was selected last, and its `SELECT … FROM …`: a tool asks for the same again and again.
+struct Selected {
+    columns: Vec<String>,
+    order: Vec<Order>,
+    text: String,
+}
+
+impl Sql {
+    /// Asked once: an instance keeps its connections.
+    fn dialect(&self) -> Result<Dialect, Error> {
+        if let Some(dialect) = self.dialect.get() {
+            return Ok(*dialect);
+        }
+        let dialect = Dialect::of(&self.settings.connection)?;
+        Ok(*self.dialect.get_or_init(|| dialect))
+    }
+
+    fn selected(&self, query: &Query, text: impl FnOnce() -> String) -> String {
+        if let Some(last) = &*self.selected.borrow()
+            && last.columns == query.columns
+            && last.order == query.order
+        {
+            return last.text.clone();
+        }
+        let text = text();
+        let (columns, order) = (query.columns.clone(), query.order.clone());
+        self.selected.replace(Some(Selected { columns, order, text: text.clone() }));
+        text
+    }
 }
 
 impl Adapter for Sql {
@@ -51,15 +86,21 @@ impl Adapter for Sql {
     }
 
     fn open(settings: &str, shape: &Shape) -> Result<Self, Error> {
-        Ok(Self { settings: Settings::parse(settings)?, shape: shape.clone(), zone: Zone::of(shape)? })
+        Ok(Self {
+            settings: Settings::parse(settings)?,
+            shape: shape.clone(),
+            zone: Zone::of(shape)?,
+            dialect: OnceCell::new(),
+            selected: RefCell::default(),
+        })
     }
 
     fn read(&self, query: &Query) -> Result<Page, Error> {
-        select::read(self, Dialect::of(&self.settings.connection)?, query)
+        select::read(self, self.dialect()?, query)
     }
 
     fn write(&self, change: &Change) -> Result<String, Error> {
-        change::write(self, Dialect::of(&self.settings.connection)?, change)
+        change::write(self, self.dialect()?, change)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::dialect::Dialect;
 use crate::statement::{Builder, cell, rows};
 
 pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<Page, Error> {
-    let Sql { settings, shape, zone } = collection;
+    let Sql { settings, shape, zone, .. } = collection;
     let column = |key: &str| Column::find(shape, dialect, key);
     let wanted = match query.columns.as_slice() {
         [] => shape.fields.iter().map(|field| Column::new(shape, dialect, field)).collect::<Vec<_>>(),
@@ -19,11 +19,6 @@ pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<
     };
     let order = Ordered::new(collection, dialect, &query.order)?;
     let mut builder = Builder::new(dialect);
-    let mut list: Vec<_> = wanted.iter().chain(&order.columns).map(Column::read).collect();
-    if list.is_empty() {
-        list.push("1".to_owned());
-    }
-    let list: Vec<_> = list.iter().enumerate().map(|(at, read)| format!("{read} AS c{at}")).collect();
     let mut conditions = query
         .conditions
         .iter()
@@ -39,7 +34,14 @@ pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<
         Some(cursor) => offset = cursor.parse::<u64>().map_err(|_| bad_cursor())?,
         None => {}
     }
-    builder.text = format!("SELECT {} FROM {}", list.join(", "), settings.source().sql());
+    builder.text = collection.selected(query, || {
+        let mut list: Vec<_> = wanted.iter().chain(&order.columns).map(Column::read).collect();
+        if list.is_empty() {
+            list.push("1".to_owned());
+        }
+        let list: Vec<_> = list.iter().enumerate().map(|(at, read)| format!("{read} AS c{at}")).collect();
+        format!("SELECT {} FROM {}", list.join(", "), settings.source().sql())
+    });
     if !conditions.is_empty() {
         builder.text += &format!(" WHERE {}", conditions.join(" AND "));
     }

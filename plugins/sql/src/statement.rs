@@ -1,5 +1,9 @@
 //! A statement under construction: text, and the values bound to it.
 
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use weir_plugin_sdk::serde_json::{self, value::RawValue};
 use weir_plugin_sdk::{Error, sql};
 
@@ -11,8 +15,33 @@ pub(crate) struct Builder {
     parameters: Vec<serde_json::Value>,
 }
 
-/// A row, its columns by position: they are named `c0`, `c1`, … so that no name of a table is ever a key here.
-pub(crate) type Row<'a> = std::collections::HashMap<&'a str, &'a RawValue>;
+/// A row, its columns by position: they are named `c0`, `c1`, … so that no name of a table is ever a key here, and a
+/// connection answers them in the order they were asked for.
+pub(crate) struct Row<'a>(Vec<&'a RawValue>);
+
+impl<'de> Deserialize<'de> for Row<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Cells)
+    }
+}
+
+struct Cells;
+
+impl<'de> Visitor<'de> for Cells {
+    type Value = Row<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a row")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Row<'de>, A::Error> {
+        let mut cells = Vec::new();
+        while let Some((IgnoredAny, cell)) = members.next_entry()? {
+            cells.push(cell);
+        }
+        Ok(Row(cells))
+    }
+}
 
 impl Builder {
     pub(crate) fn new(dialect: Dialect) -> Self {
@@ -45,5 +74,5 @@ pub(crate) fn rows(records: &str) -> Result<Vec<Row<'_>>, Error> {
 }
 
 pub(crate) fn cell<'a>(row: &Row<'a>, at: usize) -> Result<&'a RawValue, Error> {
-    row.get(format!("c{at}").as_str()).copied().ok_or_else(|| Error::internal("A column of the answer is missing."))
+    row.0.get(at).copied().ok_or_else(|| Error::internal("A column of the answer is missing."))
 }

@@ -3,9 +3,12 @@
 use super::{RECORDS_MAX_BYTES, Rows};
 use crate::ConnectionError;
 
+/// Room for a usual record.
+const TEXT_FIRST_BYTES: usize = 1024;
+
 pub(super) struct RowsWriter {
     /// `"name":` of each column.
-    keys: Vec<String>,
+    keys: Vec<Vec<u8>>,
     names: Vec<String>,
     text: Vec<u8>,
     count: u32,
@@ -35,8 +38,16 @@ impl RowsWriter {
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(ConnectionError::new("invalid", "two columns of the result have the same name").field(twice[0]));
         }
-        let keys = names.iter().map(|name| format!("{}:", serde_json::Value::from(name.as_str()))).collect();
-        Ok(Self { keys, names, text: vec![b'['], count: 0, limit, truncated: false })
+        let mut keys = Vec::with_capacity(names.len());
+        for name in &names {
+            let mut key = Vec::with_capacity(name.len() + 3);
+            string(&mut key, name);
+            key.push(b':');
+            keys.push(key);
+        }
+        let mut text = Vec::with_capacity(TEXT_FIRST_BYTES);
+        text.push(b'[');
+        Ok(Self { keys, names, text, count: 0, limit, truncated: false })
     }
 
     pub(super) fn names(&self) -> &[String] {
@@ -58,7 +69,7 @@ impl RowsWriter {
         if column > 0 {
             self.text.push(b',');
         }
-        self.text.extend_from_slice(self.keys[column].as_bytes());
+        self.text.extend_from_slice(&self.keys[column]);
         let to = &mut self.text;
         match cell {
             Cell::Null => to.extend_from_slice(b"null"),

@@ -8,18 +8,18 @@ mod error;
 mod guard;
 
 use std::{
-    fs,
+    fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
     Access, Outcome, Prepared, Rows,
@@ -48,8 +48,11 @@ struct Inner {
 struct Opened {
     connection: rusqlite::Connection,
     guard: Arc<Guard>,
-    file: (u64, u64),
+    file: FileId,
 }
+
+/// Device and inode.
+type FileId = (u64, u64);
 
 impl Sqlite {
     pub(super) fn new(path: PathBuf, writable: bool) -> Self {
@@ -62,10 +65,12 @@ impl Sqlite {
     }
 
     pub(super) async fn run(&self, prepared: Prepared, access: Access) -> Result<Outcome, ConnectionError> {
-        let deadline = tokio::time::Instant::from_std(prepared.deadline);
-        let Ok(Ok(turn)) = tokio::time::timeout_at(deadline, self.turns.clone().acquire_owned()).await else {
-            return Err(refused::timed_out());
-        };
+        let turn = self.turn(prepared.deadline).await?;
+        if access == Access::Read
+            && let Some(outcome) = self.inner.run_at_once(&prepared)
+        {
+            return Ok(outcome);
+        }
         let gone = Arc::new(AtomicBool::new(false));
         // A read nobody waits for is interrupted; a write goes on to its end.
         let _interrupt = (access == Access::Read).then(|| SetOnDrop(gone.clone()));
@@ -77,6 +82,16 @@ impl Sqlite {
         match work.await {
             Ok(result) => result,
             Err(error) => Err(ConnectionError::new("upstream_error", "the database access failed").details(error)),
+        }
+    }
+
+    async fn turn(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, ConnectionError> {
+        if let Ok(turn) = self.turns.clone().try_acquire_owned() {
+            return Ok(turn);
+        }
+        match tokio::time::timeout_at(deadline.into(), self.turns.clone().acquire_owned()).await {
+            Ok(Ok(turn)) => Ok(turn),
+            _ => Err(refused::timed_out()),
         }
     }
 }
@@ -94,28 +109,52 @@ impl Inner {
             .busy_timeout(left.min(BUSY_WAIT_MAX))
             .map_err(|error| error::from(error, &opened.guard))
             .and_then(|()| opened.run(prepared, access));
-        opened.guard.rest();
-        if opened.connection.is_autocommit() {
-            self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(opened);
-        }
+        self.put_back(opened);
         result
+    }
+
+    /// A read of few steps, on the caller's own thread: handing it to another costs several times the read.
+    /// `None`: it is longer, has to wait for a lock, or fails, and is to run again where it may take its time.
+    fn run_at_once(&self, prepared: &Prepared) -> Option<Outcome> {
+        if prepared.deadline <= Instant::now() {
+            return None;
+        }
+        let opened = self.idle(self.file().ok()?)?;
+        opened.guard.at_once();
+        let outcome =
+            opened.connection.busy_timeout(Duration::ZERO).ok().and_then(|()| opened.run(prepared, Access::Read).ok());
+        self.put_back(opened);
+        outcome
     }
 
     fn take(&self) -> Result<Opened, ConnectionError> {
         let unavailable = |error: &dyn std::fmt::Display| {
             ConnectionError::new("unavailable", "the database cannot be opened").details(error)
         };
-        let metadata = fs::metadata(&self.path).map_err(|error| unavailable(&error))?;
-        let file = (metadata.dev(), metadata.ino());
-        {
-            let mut idle = self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            idle.retain(|opened| opened.file == file);
-            if let Some(opened) = idle.pop() {
-                return Ok(opened);
-            }
+        let file = self.file().map_err(|error| unavailable(&error))?;
+        if let Some(opened) = self.idle(file) {
+            return Ok(opened);
         }
         let (connection, guard) = guard::open(&self.path, self.writable).map_err(|error| unavailable(&error))?;
         Ok(Opened { connection, guard, file })
+    }
+
+    fn idle(&self, file: FileId) -> Option<Opened> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|opened| opened.file == file);
+        idle.pop()
+    }
+
+    fn put_back(&self, opened: Opened) {
+        opened.guard.rest();
+        if opened.connection.is_autocommit() {
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(opened);
+        }
+    }
+
+    fn file(&self) -> io::Result<FileId> {
+        let metadata = fs::metadata(&self.path)?;
+        Ok((metadata.dev(), metadata.ino()))
     }
 }
 

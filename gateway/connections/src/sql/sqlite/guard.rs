@@ -3,7 +3,7 @@
 use std::{
     path::Path,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::Instant,
@@ -22,6 +22,8 @@ use super::super::{RECORDS_MAX_BYTES, TEXT_MAX_BYTES, datetime, decimal};
 
 /// Steps of SQLite's machine between two looks at the clock: about 20 µs.
 const STEPS_BETWEEN_CHECKS: i32 = 2000;
+/// How many of them a read may take where other work waits for it.
+const LOOKS_AT_ONCE: u32 = 4;
 const STATEMENTS_KEPT: usize = 64;
 
 /// Looks at the schema; none changes anything.
@@ -52,9 +54,11 @@ pub(super) struct Guard {
     call: Mutex<Option<Call>>,
 }
 
-struct Call {
-    deadline: Instant,
-    gone: Arc<AtomicBool>,
+enum Call {
+    /// On a thread of its own.
+    Watched { deadline: Instant, gone: Arc<AtomicBool> },
+    /// On the caller's, with so many looks left.
+    AtOnce { looks: u32 },
 }
 
 /// Why the running statement was, or would be, interrupted.
@@ -62,6 +66,7 @@ struct Call {
 pub(super) enum Interrupted {
     Deadline,
     Gone,
+    TooLongAtOnce,
 }
 
 impl Default for Guard {
@@ -72,21 +77,35 @@ impl Default for Guard {
 
 impl Guard {
     pub(super) fn watch(&self, deadline: Instant, gone: Arc<AtomicBool>) {
-        *self.call.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(Call { deadline, gone });
+        *self.call() = Some(Call::Watched { deadline, gone });
+    }
+
+    pub(super) fn at_once(&self) {
+        *self.call() = Some(Call::AtOnce { looks: LOOKS_AT_ONCE });
     }
 
     pub(super) fn rest(&self) {
-        *self.call.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
+        *self.call() = None;
     }
 
     pub(super) fn interrupted(&self) -> Option<Interrupted> {
-        let call = self.call.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let call = call.as_ref()?;
-        if call.gone.load(Ordering::Relaxed) {
-            Some(Interrupted::Gone)
-        } else {
-            (Instant::now() >= call.deadline).then_some(Interrupted::Deadline)
+        match self.call().as_ref()? {
+            Call::Watched { gone, .. } if gone.load(Ordering::Relaxed) => Some(Interrupted::Gone),
+            Call::Watched { deadline, .. } => (Instant::now() >= *deadline).then_some(Interrupted::Deadline),
+            Call::AtOnce { looks } => (*looks == 0).then_some(Interrupted::TooLongAtOnce),
         }
+    }
+
+    /// SQLite asks every so many steps.
+    fn look(&self) -> bool {
+        if let Some(Call::AtOnce { looks }) = self.call().as_mut() {
+            *looks = looks.saturating_sub(1);
+        }
+        self.interrupted().is_some()
+    }
+
+    fn call(&self) -> MutexGuard<'_, Option<Call>> {
+        self.call.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn allow<T>(&self, what: Allowed, work: impl FnOnce() -> T) -> T {
@@ -131,7 +150,7 @@ pub(super) fn open(path: &Path, writable: bool) -> Result<(Connection, Arc<Guard
         if authorizer.authorize(&context.action) { Authorization::Allow } else { Authorization::Deny }
     }))?;
     let clock = guard.clone();
-    connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(move || clock.interrupted().is_some()))?;
+    connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(move || clock.look()))?;
     Ok((connection, guard))
 }
 
