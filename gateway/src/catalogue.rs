@@ -8,6 +8,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use ahash::RandomState;
 pub use listing::{BadCursor, ListShape, Listing, Page, ServerInfo};
 pub use tool::CatalogueTool;
 use tool::Sources;
@@ -18,7 +19,7 @@ use crate::identity::Access;
 /// Built once per snapshot; calls and listings only read it.
 #[derive(Default)]
 pub struct Catalogue {
-    tools: HashMap<Box<str>, Arc<CatalogueTool>>,
+    tools: HashMap<Box<str>, Arc<CatalogueTool>, RandomState>,
     contracts: Vec<Arc<Contract>>,
     /// `/mcp`: everything.
     all: Arc<Listing>,
@@ -40,7 +41,7 @@ impl Catalogue {
     /// From compiled contracts, whose tool names the registry has found unique. Tools of `previous` that did not
     /// change are carried over, with what they had prepared.
     pub fn new(contracts: &[Arc<Contract>], previous: Option<&Catalogue>) -> Self {
-        let mut tools = HashMap::new();
+        let mut tools = HashMap::default();
         let mut by_contract = HashMap::new();
         let mut every = Vec::new();
         for contract in contracts {

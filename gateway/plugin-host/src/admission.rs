@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use ahash::RandomState;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::AdapterFailure;
@@ -19,21 +20,21 @@ pub(crate) const WAIT: Duration = Duration::from_millis(250);
 const RETRY_AFTER_MS: u32 = 500;
 /// Calls that may wait, for each that may run.
 const WAITING_PER_RUNNING: usize = 8;
+/// Tenants beyond these are looked through, and the idle ones forgotten.
+const TENANTS_KEPT: usize = 1024;
 
 pub(crate) struct Admission {
     plugin: Arc<Semaphore>,
-    /// Only tenants with calls running or waiting.
-    tenants: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
+    /// Those with calls running or waiting, and a few that had some.
+    tenants: Mutex<HashMap<Arc<str>, Arc<Semaphore>, RandomState>>,
     tenant_max: usize,
     waiting: AtomicUsize,
     waiting_max: usize,
 }
 
-/// Held while the call runs.
+/// Held while the call runs: the tenant's turn and the plugin's.
 pub(crate) struct Admitted {
-    admission: Arc<Admission>,
-    tenant: Arc<str>,
-    permits: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
+    _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
 
 impl Admission {
@@ -48,19 +49,22 @@ impl Admission {
     }
 
     /// First the tenant's own turn, so that one tenant's queue is not the plugin's.
-    pub(crate) async fn admit(self: &Arc<Self>, tenant: &Arc<str>) -> Result<Admitted, AdapterFailure> {
+    pub(crate) async fn admit(&self, tenant: &Arc<str>) -> Result<Admitted, AdapterFailure> {
         let own = {
             let mut tenants = self.lock();
+            if tenants.len() > TENANTS_KEPT {
+                // What is the map's alone: nobody runs or waits.
+                tenants.retain(|_, own| Arc::strong_count(own) > 1);
+            }
             let own = tenants.entry(Arc::clone(tenant)).or_insert_with(|| Arc::new(Semaphore::new(self.tenant_max)));
             Arc::clone(own)
         };
-        let mut admitted = Admitted { admission: Arc::clone(self), tenant: Arc::clone(tenant), permits: None };
         let plugin = Arc::clone(&self.plugin);
-        admitted.permits = match (Arc::clone(&own).try_acquire_owned(), Arc::clone(&plugin).try_acquire_owned()) {
-            (Ok(own), Ok(plugin)) => Some((own, plugin)),
-            _ => Some(self.wait(own, plugin).await?),
+        let _permits = match (Arc::clone(&own).try_acquire_owned(), Arc::clone(&plugin).try_acquire_owned()) {
+            (Ok(own), Ok(plugin)) => (own, plugin),
+            _ => self.wait(own, plugin).await?,
         };
-        Ok(admitted)
+        Ok(Admitted { _permits })
     }
 
     async fn wait(
@@ -77,19 +81,8 @@ impl Admission {
         tokio::time::timeout(WAIT, turn).await.ok().flatten().ok_or_else(overloaded)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, Arc<Semaphore>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, Arc<Semaphore>, RandomState>> {
         self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Admitted {
-    fn drop(&mut self) {
-        self.permits = None;
-        let mut tenants = self.admission.lock();
-        // Ours is the map's alone again: nobody runs or waits.
-        if tenants.get(&self.tenant).is_some_and(|own| Arc::strong_count(own) == 1) {
-            tenants.remove(&self.tenant);
-        }
     }
 }
 
@@ -137,6 +130,14 @@ mod tests {
         tokio::task::yield_now().await;
         drop(held);
         waiting.await.unwrap().expect("its turn has come");
-        assert!(admission.lock().is_empty(), "idle tenants are forgotten");
+    }
+
+    #[tokio::test]
+    async fn idle_tenants_are_forgotten() {
+        let admission = Admission::new(1, 1);
+        for number in 0..3 * TENANTS_KEPT {
+            admission.admit(&Arc::from(number.to_string())).await.unwrap();
+        }
+        assert!(admission.lock().len() <= TENANTS_KEPT + 1);
     }
 }

@@ -10,5 +10,6 @@ pub(crate) mod v0_1 {
         world: "weir:host/gateway",
         imports: { default: async | trappable },
         exports: { default: async },
+        ownership: Borrowing { duplicate_if_necessary: false },
     });
 }

@@ -43,7 +43,10 @@ pub(crate) async fn run(
         return Err(AdapterFailure::Timeout);
     }
     let cancelled = async {
-        cancel.cancelled().await;
+        match cancel {
+            Some(cancel) => cancel.cancelled().await,
+            None => pending().await,
+        }
         if writes.handed_over() {
             pending::<()>().await;
         }

@@ -15,7 +15,7 @@ use wasmtime::UpdateDeadline;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use weir_connections::Connections;
 
-use crate::{Grant, Progress, config::Limits, guest::memory::MemoryLimit, guest::meter::Meter};
+use crate::{CallContext, Grant, Progress, config::Limits, guest::memory::MemoryLimit, guest::meter::Meter};
 
 pub(crate) mod memory;
 pub(crate) mod meter;
@@ -45,7 +45,8 @@ pub(crate) struct Call {
     pub(crate) id: Arc<str>,
     pub(crate) purpose: Purpose,
     pub(crate) deadline: Instant,
-    pub(crate) cancel: CancellationToken,
+    /// None: nobody can ask for it.
+    pub(crate) cancel: Option<CancellationToken>,
     pub(crate) progress: Option<Arc<dyn Progress>>,
     pub(crate) meter: Arc<Meter>,
     pub(crate) writes: Arc<Writes>,
@@ -118,15 +119,32 @@ impl Guest {
 }
 
 impl Call {
-    pub(crate) fn new(profile: &Profile, purpose: Purpose, deadline: Instant) -> Self {
+    /// One of the host's own.
+    pub(crate) fn own(profile: &Profile, purpose: Purpose, deadline: Instant) -> Self {
         Self {
             id: Arc::from(""),
             purpose,
             deadline,
-            cancel: CancellationToken::new(),
+            cancel: None,
             progress: None,
             meter: Arc::new(Meter::new(profile)),
             writes: Arc::default(),
+            source_calls: 0,
+            other_calls: 0,
+            log_bytes: 0,
+            progress_last: None,
+        }
+    }
+
+    pub(crate) fn new(profile: &Profile, purpose: Purpose, context: &CallContext, writes: &Arc<Writes>) -> Self {
+        Self {
+            id: Arc::clone(&context.call_id),
+            purpose,
+            deadline: context.deadline,
+            cancel: Some(context.cancel.clone()),
+            progress: context.progress.clone(),
+            meter: Arc::new(Meter::new(profile)),
+            writes: Arc::clone(writes),
             source_calls: 0,
             other_calls: 0,
             log_bytes: 0,

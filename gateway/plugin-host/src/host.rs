@@ -251,11 +251,7 @@ impl Host {
         };
         let mut lease = self.pool.checkout(&key, generation.size).await?;
         let _running = self.engines.running();
-        let mut call = Call::new(&generation.profile, purpose, context.deadline);
-        call.id = Arc::clone(&context.call_id);
-        call.cancel = context.cancel.clone();
-        call.progress = context.progress.clone();
-        call.writes = Arc::clone(writes);
+        let call = Call::new(&generation.profile, purpose, context, writes);
         let told = call::run(generation, &mut lease.instance, call, &ask).await;
         counters.used(lease.instance.as_ref(), &told);
         // Whatever else ends the call leaves an instance in an unknown state.

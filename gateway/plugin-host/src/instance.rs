@@ -71,22 +71,22 @@ impl Instance {
             return Ok(Err(error));
         }
         let query = collections::Query {
-            conditions: query
+            conditions: &query
                 .conditions
                 .iter()
                 .map(|condition| collections::Condition {
-                    column: condition.column.clone(),
-                    comparison: condition.comparison.clone(),
-                    value: condition.value.clone(),
+                    column: &condition.column,
+                    comparison: &condition.comparison,
+                    value: &condition.value,
                 })
-                .collect(),
-            order: query.order.to_vec(),
-            columns: query.columns.to_vec(),
+                .collect::<Vec<_>>(),
+            order: &names(&query.order),
+            columns: &names(&query.columns),
             limit: query.limit,
-            cursor: query.cursor.clone(),
-            options: query.options.clone(),
+            cursor: query.cursor.as_deref(),
+            options: query.options.as_deref(),
         };
-        let page = self.collections.call_read(&mut self.store, &collection.key, &query).await?;
+        let page = self.collections.call_read(&mut self.store, &collection.key, query).await?;
         Ok(page.map(|page| Page { records: page.records, next: page.next }))
     }
 
@@ -95,12 +95,12 @@ impl Instance {
             return Ok(Err(error));
         }
         let change = collections::Change {
-            verb: change.verb.clone(),
-            key: change.key.clone(),
-            record: change.record.clone(),
-            options: change.options.clone(),
+            verb: &change.verb,
+            key: change.key.as_deref(),
+            record: change.record.as_deref(),
+            options: change.options.as_deref(),
         };
-        self.collections.call_write(&mut self.store, &collection.key, &change).await
+        self.collections.call_write(&mut self.store, &collection.key, change).await
     }
 
     /// May the next call have it? Not when it is old, holds much memory, or was prepared for too many collections.
@@ -117,7 +117,7 @@ impl Instance {
         let guest = self.store.data_mut();
         guest.call.meter.pause();
         guest.call.progress = None;
-        guest.call.cancel = Default::default();
+        guest.call.cancel = None;
     }
 
     pub(crate) fn memory_refused(&self) -> bool {
@@ -151,4 +151,8 @@ impl Instance {
         }
         Ok(told)
     }
+}
+
+fn names(names: &[String]) -> Vec<&str> {
+    names.iter().map(String::as_str).collect()
 }

@@ -388,7 +388,7 @@ impl Loader {
         let profile = self.profile("trial", &PluginConfig::default(), prepared.size);
         let _running = self.engines.running();
         let trial = async {
-            let call = Call::new(&profile, Purpose::Trial, Instant::now() + TRIAL_MAX);
+            let call = Call::own(&profile, Purpose::Trial, Instant::now() + TRIAL_MAX);
             let mut instance = Instance::new(&prepared.code, prepared.size, &profile, call).await?;
             let about = instance.about().await;
             let memory_refused = instance.memory_refused();

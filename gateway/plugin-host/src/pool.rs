@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ahash::RandomState;
 use tokio::sync::Notify;
 
 use crate::{
@@ -43,7 +44,7 @@ struct State {
     live_large: usize,
     /// By age: the smallest stamp has been parked for longest.
     parked: BTreeMap<u64, Parked>,
-    by_key: HashMap<Key, Vec<u64>>,
+    by_key: HashMap<Key, Vec<u64>, RandomState>,
     parked_bytes: usize,
     stamp: u64,
 }

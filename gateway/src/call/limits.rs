@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ahash::RandomState;
 use arc_swap::ArcSwapOption;
 use dashmap::DashMap;
 use governor::{
@@ -49,13 +50,15 @@ pub type Rate = (u32, u32);
 pub struct Buckets {
     /// `[limits] agent_rate`.
     agent_rate: ArcSwapOption<Rate>,
-    agents: DashMap<Arc<str>, Arc<Bucket>>,
-    tools: DashMap<(Arc<str>, Arc<str>), Arc<Bucket>>,
+    agents: Table<Arc<str>>,
+    tools: Table<(Arc<str>, Arc<str>)>,
     of_agents: Decisions,
     of_tools: Decisions,
     clock: DefaultClock,
     started: Instant,
 }
+
+type Table<K> = DashMap<K, Arc<Bucket>, RandomState>;
 
 struct Bucket {
     rate: Rate,
@@ -116,8 +119,8 @@ impl Buckets {
     pub fn new(agent_rate: Option<Rate>) -> Self {
         Self {
             agent_rate: ArcSwapOption::from_pointee(agent_rate),
-            agents: DashMap::new(),
-            tools: DashMap::new(),
+            agents: DashMap::default(),
+            tools: DashMap::default(),
             of_agents: Decisions::default(),
             of_tools: Decisions::default(),
             clock: DefaultClock::default(),
@@ -160,7 +163,7 @@ impl Buckets {
         })
     }
 
-    fn take<K: Eq + std::hash::Hash>(&self, table: &DashMap<K, Arc<Bucket>>, key: K, rate: Rate) -> Result<(), u32> {
+    fn take<K: Eq + std::hash::Hash>(&self, table: &Table<K>, key: K, rate: Rate) -> Result<(), u32> {
         let now = self.started.elapsed().as_secs();
         let known = table.get(&key).map(|bucket| bucket.clone()).filter(|bucket| bucket.rate == rate);
         let bucket = known.unwrap_or_else(|| {

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use ahash::RandomState;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use weir_contracts::form;
@@ -47,7 +48,7 @@ pub struct KeyLimits {
 
 #[derive(Default)]
 pub(super) struct Keys {
-    by_id: HashMap<Box<str>, Entry>,
+    by_id: HashMap<Box<str>, Entry, RandomState>,
 }
 
 struct Entry {

@@ -5,6 +5,8 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use tokio_util::sync::CancellationToken;
+
 use crate::{
     bindings::v0_1::weir::plugin::{clock, log, progress, random},
     guest::{Guest, Stop},
@@ -68,7 +70,7 @@ impl progress::Host for Guest {
 
     async fn cancelled(&mut self) -> wasmtime::Result<bool> {
         self.count_other_call()?;
-        Ok(self.call.cancel.is_cancelled())
+        Ok(self.call.cancel.as_ref().is_some_and(CancellationToken::is_cancelled))
     }
 }
 

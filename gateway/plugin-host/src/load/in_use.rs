@@ -57,7 +57,7 @@ async fn describe(
     engines: &Engines,
 ) -> Result<String, AdapterFailure> {
     let _running = engines.running();
-    let call = Call::new(&generation.profile, Purpose::Read, Instant::now() + DESCRIBE_MAX);
+    let call = Call::own(&generation.profile, Purpose::Read, Instant::now() + DESCRIBE_MAX);
     let ask = Ask::Describe { adapter: &collection.adapter, settings: &collection.settings };
     match call::run(generation, &mut None, call, &ask).await? {
         Told::Text(shape) => Ok(shape),

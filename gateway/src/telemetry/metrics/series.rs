@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use ahash::RandomState;
 use dashmap::DashMap;
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec};
 
@@ -56,7 +57,7 @@ struct Known {
 
 pub(super) struct Agents {
     calls: IntCounterVec,
-    known: DashMap<Arc<str>, Arc<AgentSeries>>,
+    known: DashMap<Arc<str>, Arc<AgentSeries>, RandomState>,
     other: AgentSeries,
     folded: IntCounter,
 }
@@ -170,7 +171,7 @@ impl Tools {
 impl Agents {
     pub(super) fn new(calls: IntCounterVec, folded: &IntCounterVec) -> Self {
         let other = AgentSeries(RESULTS.map(|result| calls.with_label_values(&[OTHER, result])));
-        Self { calls, known: DashMap::new(), other, folded: folded.with_label_values(&["agent"]) }
+        Self { calls, known: DashMap::default(), other, folded: folded.with_label_values(&["agent"]) }
     }
 
     /// `result`: one of [`RESULTS`].
