@@ -4,7 +4,7 @@
 //! numbers that are not finite. An integer has one form afterwards: `5.0` and `5e0` are read as `5`, so that what was
 //! validated is what is sent.
 
-use std::cell::RefCell;
+use std::{borrow::Cow, cell::RefCell};
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
@@ -115,8 +115,10 @@ pub fn push_pointer(pointer: &mut String, token: &str) {
 }
 
 /// The tokens of a JSON Pointer, unescaped.
-pub(crate) fn pointer_tokens(pointer: &str) -> Vec<String> {
-    pointer.split('/').skip(1).map(|token| token.replace("~1", "/").replace("~0", "~")).collect()
+pub(crate) fn pointer_tokens(pointer: &str) -> Vec<Cow<'_, str>> {
+    let plain = |token: &str| token.replace("~1", "/").replace("~0", "~");
+    let tokens = pointer.split('/').skip(1);
+    tokens.map(|token| if token.contains('~') { plain(token).into() } else { token.into() }).collect()
 }
 
 /// The one form a double has: integers within ±(2^53−1) as integers, so never `1.0` or `-0`.

@@ -102,10 +102,10 @@ impl RecordChecker {
     fn is_retyped(&self, path: &str, json: &str) -> bool {
         let tokens = crate::json::pointer_tokens(path);
         let [_, name] = &tokens[..] else { return false };
-        let Some(column) = self.positions.get(name).map(|position| &self.columns[*position]) else { return false };
+        let Some(column) = self.positions.get(&**name).map(|position| &self.columns[*position]) else { return false };
         let Ok(serde_json::Value::Array(records)) = serde_json::from_str(json) else { return false };
         let values: Vec<_> =
-            records.iter().filter_map(|record| record.get(name)).filter(|value| !value.is_null()).collect();
+            records.iter().filter_map(|record| record.get(&**name)).filter(|value| !value.is_null()).collect();
         values.len() > 1 && values.iter().all(|value| !column.kind.is_kind(value))
     }
 }

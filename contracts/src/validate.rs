@@ -92,19 +92,25 @@ impl ArgumentValidator {
     /// `raw` is the text of the `arguments` member; absent arguments are `{}`.
     pub fn validate(&self, raw: &str) -> Result<Map<String, Value>, InvalidArguments> {
         match json::read(raw) {
-            Ok(value) if self.validator.is_valid(&value) => match value {
-                Value::Object(map) => Ok(map),
-                // A schema that takes other things than objects is not one for arguments.
-                _ => Err(self.not_an_object()),
-            },
-            _ => Err(self.explain(raw)),
+            Ok(Value::Object(map)) => {
+                let value = Value::Object(map);
+                match (self.validator.is_valid(&value), value) {
+                    (true, Value::Object(map)) => Ok(map),
+                    (_, value) => Err(self.explain(Some(value), Vec::new())),
+                }
+            }
+            // A schema that takes other things than objects is not one for arguments.
+            Ok(_) => Err(self.not_an_object()),
+            Err(_) => {
+                let (value, faults) = json::read_all(raw);
+                Err(self.explain(value, faults))
+            }
         }
     }
 
-    /// Every reason why `raw` was refused, in the order of the schema.
+    /// Every reason why the arguments were refused, in the order of the schema; `faults` is what their reader found.
     #[cold]
-    fn explain(&self, raw: &str) -> InvalidArguments {
-        let (value, faults) = json::read_all(raw);
+    fn explain(&self, value: Option<Value>, faults: Vec<JsonError>) -> InvalidArguments {
         let mut errors: Vec<ArgumentError> = faults.into_iter().map(|fault| self.unreadable(fault)).collect();
         match value {
             None => {}
@@ -194,7 +200,7 @@ impl InvalidArguments {
 
 impl ArgumentError {
     pub(crate) fn at(path: String, reason: &str) -> Self {
-        let field = json::pointer_tokens(&path).into_iter().next().unwrap_or_default();
+        let field = json::pointer_tokens(&path).into_iter().next().unwrap_or_default().into_owned();
         Self { field, path, reason: reason.to_owned(), constraint: None, example: None, suggestion: None }
     }
 

@@ -71,7 +71,7 @@ fn of_side<T>(side: Side, (old, new): (T, T)) -> (T, T) {
 
 /// The part of the schema that must refuse the witness, so that it shows this change and not another beside it.
 fn blame(finding: &Finding<'_>, target: &Value) -> Option<Value> {
-    let key = pointer_tokens(&finding.path).pop()?;
+    let key = pointer_tokens(&finding.path).pop()?.into_owned();
     Some(match finding.rule {
         SchemaRule::Tightened
         | SchemaRule::Relaxed

@@ -72,7 +72,7 @@ pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
     let mut place = arguments;
     for token in &tokens {
         let next = match place {
-            Value::Object(map) => map.get_mut(token),
+            Value::Object(map) => map.get_mut(&**token),
             Value::Array(items) => token.parse::<usize>().ok().and_then(|index| items.get_mut(index)),
             _ => None,
         };
@@ -83,14 +83,14 @@ pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
     }
     match (place, error.reason.as_str()) {
         (Value::Object(map), "unknown_argument") => {
-            let value = map.shift_remove(&last);
+            let value = map.shift_remove(&*last);
             if let (Some(name), Some(value)) = (&error.suggestion, value) {
                 map.insert(name.clone(), value);
             }
         }
         (Value::Object(map), _) => {
             if let Some(example) = &error.example {
-                map.insert(last, example.clone());
+                map.insert(last.into_owned(), example.clone());
             }
         }
         (Value::Array(items), _) => {
@@ -145,7 +145,7 @@ fn rank(root: &Value, path: &str) -> (usize, Vec<usize>) {
             (None, Err(_)) => usize::MAX,
         });
         here = here.and_then(|schema| {
-            let inner = match properties.and_then(|all| all.get(token)) {
+            let inner = match properties.and_then(|all| all.get(&**token)) {
                 Some(property) => property,
                 None => schema.get("items")?,
             };
@@ -172,7 +172,7 @@ fn suggest(validator: &Validator, root: &Value, arguments: &Value, error: &mut A
         .filter(|name| !siblings.contains_key(*name))
         .collect();
     let tokens = json::pointer_tokens(&error.path);
-    let sent = tokens.last().map_or("", String::as_str);
+    let sent = tokens.last().map_or("", |token| &**token);
     let Some(near) = name::nearest(sent, known) else { return };
     let renamed = ArgumentError { suggestion: Some(near.to_owned()), ..error.clone() };
     let mut tried = arguments.clone();

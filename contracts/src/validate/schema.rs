@@ -41,7 +41,7 @@ pub(super) fn resolve<'s>(root: &'s Value, mut schema: &'s Value) -> Option<&'s 
 pub(super) fn at_instance<'s>(root: &'s Value, pointer: &str) -> Option<&'s Value> {
     let mut schema = resolve(root, root)?;
     for token in json::pointer_tokens(pointer) {
-        let next = match schema.get("properties").and_then(|properties| properties.get(&token)) {
+        let next = match schema.get("properties").and_then(|properties| properties.get(&*token)) {
             Some(property) => property,
             None => match token.parse::<usize>() {
                 Ok(index) => match schema.get("prefixItems").and_then(|items| items.get(index)) {
