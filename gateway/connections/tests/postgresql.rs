@@ -1,5 +1,6 @@
 //! PostgreSQL connections against a real server: what may run, what survives, what comes out.
 
+mod proxy;
 mod server;
 
 use std::{
@@ -9,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use proxy::{Proxy, Spoil};
 use server::Server;
 use weir_connections::{
     Connection, ConnectionConfig, ConnectionError, Connections,
@@ -222,6 +224,208 @@ async fn a_server_that_never_was_is_unavailable_and_not_named() {
     assert!(!problems[0].1.contains("hunter2"));
 }
 
+/// What is said to the server: a read is one request and leaves nothing behind, whatever happens to it.
+#[tokio::test]
+async fn a_read_is_one_request() {
+    let server = Server::started();
+    server.script(
+        "CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a');
+         CREATE FUNCTION put() RETURNS int LANGUAGE plpgsql AS $$ BEGIN INSERT INTO t VALUES (2, 'b'); RETURN 1; END $$;
+         CREATE FUNCTION exchange() RETURNS int LANGUAGE plpgsql AS
+             $$ BEGIN EXECUTE 'DEALLOCATE ALL'; RETURN 1; END $$;",
+    );
+    let proxy = Proxy::before(server.folder());
+    let sql = alone(&proxy.url(), true);
+    one_request(&proxy, &sql).await;
+    failed_begin(&proxy, &sql).await;
+    exchanged_statements(&sql).await;
+    cut(&sql).await;
+    dropped(&sql).await;
+    late(&sql).await;
+    dead(&server, &proxy, &sql).await;
+    unknown_commit(&proxy, &sql).await;
+}
+
+async fn one_request(proxy: &Proxy, sql: &SqlConnection) {
+    let read = || query(sql, "SELECT v FROM t WHERE id = $1::int4", "[1]", 1);
+    read().await.expect("prepared");
+    proxy.requests();
+    assert_eq!(read().await.expect("read").records, r#"[{"v":"a"}]"#);
+    let requests = proxy.requests();
+    assert_eq!(requests.len(), 1, "{requests:?}");
+    let sent = String::from_utf8_lossy(&requests[0]);
+    let order = ["BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY", "SET LOCAL statement_timeout", "ROLLBACK"];
+    let places: Vec<_> = order.iter().map(|text| sent.find(text).expect(text)).collect();
+    assert!(places.is_sorted(), "{sent}");
+    // One Sync, which is last: nothing behind a failure is run.
+    assert!(requests[0].ends_with(b"S\0\0\0\x04"));
+    assert_eq!(requests[0].windows(5).filter(|bytes| bytes == b"S\0\0\0\x04").count(), 1);
+}
+
+async fn failed_begin(proxy: &Proxy, sql: &SqlConnection) {
+    let put = || query(sql, "SELECT put() AS p", "[]", 1);
+    assert_eq!(put().await.expect_err("READ ONLY").code, "denied");
+    proxy.spoil(Spoil::Begin);
+    let error = put().await.expect_err("no BEGIN");
+    assert_eq!(error.code, "upstream_error", "{error:?}");
+    assert!(error.details.expect("details").contains("BEGAN"));
+    let error = sql.execute(statement("INSERT INTO t VALUES (3, 'c')", "[]", 0)).await.expect_err("no BEGIN");
+    assert_eq!(error.code, "upstream_error", "{error:?}");
+    proxy.spoil(Spoil::Nothing);
+    let rows = query(sql, "SELECT count(*) AS n FROM t", "[]", 1).await.expect("read");
+    assert_eq!(rows.records, r#"[{"n":1}]"#);
+}
+
+/// A function may take the session's statements away, and not its BEGIN.
+async fn exchanged_statements(sql: &SqlConnection) {
+    assert_eq!(query(sql, "SELECT exchange() AS e", "[]", 1).await.expect("called").records, r#"[{"e":1}]"#);
+    assert_eq!(query(sql, "SELECT put() AS p", "[]", 1).await.expect_err("READ ONLY").code, "denied");
+    assert_eq!(query(sql, "SELECT count(*) AS n FROM t", "[]", 1).await.expect("anew").records, r#"[{"n":1}]"#);
+}
+
+async fn cut(sql: &SqlConnection) {
+    let before = process(sql).await;
+    let some = query(sql, "SELECT generate_series(1, 1000) AS n", "[]", 2).await.expect("cut");
+    assert_eq!((some.records.as_str(), some.truncated), (r#"[{"n":1},{"n":2}]"#, true));
+    assert_eq!(process(sql).await, before, "the connection is kept");
+    let begin = Instant::now();
+    let many = "SELECT generate_series(1, 1000000000) AS n";
+    assert!(query(sql, many, "[]", 2).await.expect("cut").truncated);
+    let large = "SELECT repeat('x', 1000000) AS a FROM generate_series(1, 1000000)";
+    assert_eq!(query(sql, large, "[]", 1000).await.expect_err("8 MiB").code, "too_large");
+    let huge = "SELECT repeat('x', 20000000) AS a";
+    assert_eq!(query(sql, huge, "[]", 1).await.expect_err("one row").code, "too_large");
+    let running = "SELECT count(*) AS n FROM pg_stat_activity WHERE query LIKE '%generate_series%' AND state = 'active'
+        AND pid <> pg_backend_pid()";
+    assert_eq!(query(sql, running, "[]", 1).await.expect("free").records, r#"[{"n":0}]"#);
+    assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
+}
+
+async fn dropped(sql: &SqlConnection) {
+    let before = process(sql).await;
+    let lost = query(sql, "SELECT pg_advisory_lock(1)::text AS l, pg_sleep(60)::text AS s", "[]", 1);
+    assert!(tokio::time::timeout(Duration::from_millis(100), lost).await.is_err());
+    // The pool has one place: it is free once the statement was cancelled, and the session is the same.
+    let begin = Instant::now();
+    assert_eq!(process(sql).await, before);
+    assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
+    let locks = "SELECT count(*) AS n FROM pg_locks WHERE locktype = 'advisory'";
+    assert_eq!(query(sql, locks, "[]", 1).await.expect("read").records, r#"[{"n":0}]"#);
+}
+
+async fn late(sql: &SqlConnection) {
+    let soon = |text| Statement { deadline: Instant::now() + Duration::from_millis(150), ..statement(text, "[]", 1) };
+    // The server counts for itself; on a machine that is busy we may come first.
+    let mut counted = false;
+    for _ in 0..10 {
+        let error = sql.query(soon("SELECT pg_sleep(60)::text AS s")).await.expect_err("late");
+        assert_eq!(error.code, "timeout");
+        counted |= error.details.is_some_and(|details| details.contains("57014"));
+    }
+    assert!(counted, "the server has no statement_timeout");
+    let error = sql.execute(soon("INSERT INTO t SELECT 9, 'late' FROM pg_sleep(60)")).await.expect_err("late");
+    assert_eq!(error.code, "timeout");
+    assert_eq!(query(sql, "SELECT id FROM t WHERE id = 9", "[]", 1).await.expect("read").records, "[]");
+}
+
+async fn dead(server: &Server, proxy: &Proxy, sql: &SqlConnection) {
+    let before = process(sql).await;
+    server.script(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'",
+    );
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let after = process(sql).await;
+    assert_ne!(after, before);
+    // Nothing tells that this one is dead before it is used.
+    proxy.spoil(Spoil::Request);
+    let second = process(sql).await;
+    assert_ne!(second, after);
+    proxy.spoil(Spoil::Request);
+    assert_eq!(sql.execute(statement("INSERT INTO t VALUES (4, 'd')", "[]", 0)).await.expect("written once"), 1);
+}
+
+async fn unknown_commit(proxy: &Proxy, sql: &SqlConnection) {
+    for (spoil, id) in [(Spoil::CommitAnswer, 5), (Spoil::Silence, 6)] {
+        proxy.spoil(spoil);
+        let text = format!("INSERT INTO t VALUES ({id}, 'unknown')");
+        let soon = Statement { deadline: Instant::now() + Duration::from_secs(2), ..statement(&text, "[]", 0) };
+        let error = sql.execute(soon).await.expect_err("unknown");
+        assert_eq!(error.code, "unavailable", "{error:?}");
+        assert!(error.message.contains("unknown"), "{error:?}");
+        let made = format!("SELECT count(*) AS n FROM t WHERE id = {id}");
+        let begin = Instant::now();
+        while query(sql, &made, "[]", 1).await.expect("read").records != r#"[{"n":1}]"# {
+            assert!(begin.elapsed() < Duration::from_secs(15), "it was passed on");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// Statements are kept up to a hundred a session; each further one makes room.
+#[tokio::test]
+async fn statements_are_kept_within_bounds() {
+    let server = Server::started();
+    let sql = alone(&server.url(), false);
+    for round in 0..2 {
+        for number in 0..150 {
+            let text = format!("SELECT {number} AS n");
+            assert_eq!(query(&sql, &text, "[]", 1).await.expect("read").records, format!(r#"[{{"n":{number}}}]"#));
+        }
+        let kept = query(&sql, "SELECT count(*) AS n FROM pg_prepared_statements", "[]", 1).await.expect("counted");
+        assert_eq!(kept.records, r#"[{"n":100}]"#, "{round}");
+    }
+}
+
+#[tokio::test]
+async fn tls_and_passwords_are_as_the_url_says() {
+    let server = Server::new();
+    let port = server.start_with_tls();
+    server.script(
+        "CREATE ROLE scram LOGIN PASSWORD 'p@ss/wörd'; CREATE ROLE plain LOGIN PASSWORD 'plain';
+         SET password_encryption = 'md5'; CREATE ROLE md5 LOGIN PASSWORD 'md5';",
+    );
+    let ca = server.folder().join("ca.pem");
+    let ca = ca.display();
+    let scram = "scram:p%40ss%2Fw%C3%B6rd@";
+    let check = async |login: &str, host: &str, parameters: &str, expected: Result<bool, &str>| {
+        let url = format!("postgresql://{login}{host}:{port}/postgres?{parameters}");
+        let text = "SELECT ssl AS tls, current_setting('application_name') AS name FROM pg_stat_ssl \
+            WHERE pid = pg_backend_pid()";
+        match (query(&alone(&url, false), text, "[]", 1).await, expected) {
+            (Ok(rows), Ok(tls)) => assert_eq!(rows.records, format!(r#"[{{"tls":{tls},"name":"weir"}}]"#), "{url}"),
+            (Err(error), Err(code)) => {
+                assert_eq!(error.code, code, "{url}: {error:?}");
+                let said = format!("{error:?}");
+                assert!(!error.message.contains("127.0.0.1") && !error.message.contains("host"), "{said}");
+                assert!(!said.contains("wörd") && !said.contains("hunter2"), "{said}");
+            }
+            (result, _) => panic!("{url}: {result:?}"),
+        }
+    };
+    for (login, tls) in [(scram, true), ("md5:md5@", true), ("plain:plain@", true)] {
+        check(login, "localhost", "", Ok(tls)).await;
+        check(login, "localhost", "sslmode=require", Ok(tls)).await;
+    }
+    check("plain:plain@", "localhost", "sslmode=disable", Ok(false)).await;
+    check(scram, "localhost", "sslmode=disable", Err("upstream_error")).await;
+    check("scram:hunter2@", "localhost", "", Err("upstream_error")).await;
+    check("md5:hunter2@", "localhost", "", Err("upstream_error")).await;
+    check(scram, "localhost", &format!("sslmode=verify-full&sslrootcert={ca}"), Ok(true)).await;
+    check(scram, "127.0.0.1", &format!("sslmode=verify-full&sslrootcert={ca}"), Err("unavailable")).await;
+    check(scram, "127.0.0.1", &format!("sslmode=verify-ca&sslrootcert={ca}"), Ok(true)).await;
+    check(scram, "localhost", "sslmode=verify-full", Err("unavailable")).await;
+    check(scram, "localhost", "sslmode=verify-ca", Err("unavailable")).await;
+    check(scram, "localhost", "sslmode=verify-full&sslrootcert=/gone.pem", Err("unavailable")).await;
+    check(scram, "localhost", "sslmode=require&sslrootcert=/gone.pem", Err("unavailable")).await;
+    // A server without TLS, where it is asked for.
+    let folder = server.folder().display();
+    for mode in ["require", "verify-ca", "verify-full"] {
+        let url = format!("postgresql://weir@localhost:{port}/postgres?host={folder}&sslmode={mode}");
+        assert_eq!(query(&alone(&url, false), "SELECT 1 AS a", "[]", 1).await.expect_err(mode).code, "unavailable");
+    }
+}
+
 fn statement<'a>(text: &'a str, parameters: &'a str, limit: u32) -> Statement<'a> {
     Statement { text, parameters, limit, options: None, deadline: Instant::now() + Duration::from_secs(20) }
 }
@@ -232,6 +436,16 @@ async fn query(sql: &SqlConnection, text: &str, parameters: &str, limit: u32) ->
 
 fn open(url: &str, write: bool) -> Arc<SqlConnection> {
     connection(ConnectionConfig::Postgresql { url: url.to_owned(), write, pool_max: None })
+}
+
+/// With one session, which the next call meets again.
+fn alone(url: &str, write: bool) -> Arc<SqlConnection> {
+    connection(ConnectionConfig::Postgresql { url: url.to_owned(), write, pool_max: Some(1) })
+}
+
+/// The server's process behind the session.
+async fn process(sql: &SqlConnection) -> String {
+    query(sql, "SELECT pg_backend_pid() AS pid", "[]", 1).await.expect("a process").records
 }
 
 fn connection(config: ConnectionConfig) -> Arc<SqlConnection> {

@@ -1,41 +1,46 @@
-//! PostgreSQL, by sqlx: the extended protocol (one statement, bound parameters), each call in a transaction of its
-//! own, `READ ONLY` unless it writes, with `statement_timeout` from the deadline. A read ends in ROLLBACK, so that no
-//! SET survives it, and is cancelled on the server when nobody waits for it any more.
+//! PostgreSQL: the extended protocol (one statement, bound parameters), each call in a transaction of its own,
+//! `READ ONLY` unless it writes, with `statement_timeout` from the deadline. A read ends in ROLLBACK, so that no SET
+//! survives it, and is cancelled on the server when nobody waits for it any more.
 //!
-//! The pool is ours: sqlx's retries an unreachable server until its acquire timeout, where we answer at once, and asks
-//! each idle connection whether it is alive, which the BEGIN does anyway.
+//! A read is one request: BEGIN, the timeout, the statement, ROLLBACK and the release of advisory locks leave in one
+//! write and are answered in one. The server skips what follows a failure up to the request's end, so a statement
+//! whose BEGIN failed never runs. A write is told step by step: its BEGIN has answered before it is sent.
 
+mod address;
 mod error;
+mod login;
 mod pool;
+mod session;
+mod tls;
 mod values;
 
 use std::{
-    str::FromStr,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
-use futures::TryStreamExt;
-use sqlx::{
-    Arguments, AssertSqlSafe, Column, Connection, Either, Executor, Row, SqlSafeStr, Statement, TypeInfo,
-    postgres::{PgArguments, PgConnectOptions, PgConnection, PgTypeKind},
-};
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::time::{sleep_until, timeout, timeout_at};
 
 use super::{
-    Access, Outcome, Prepared, Rows,
-    parameters::Parameter,
-    refused,
+    Access, Outcome, Prepared, Rows, refused,
     rows::{Cell, RowsWriter},
 };
 use crate::ConnectionError;
-use pool::{Lease, Pool};
+use address::Address;
+use error::{Failure, Next};
+use pool::{Held, Pool};
+use session::{Reply, Session, Statement};
 
 const CONNECTIONS_MAX: u32 = 10;
 /// How long we wait beyond the deadline for the server's own timeout, before we cancel.
 const GRACE: Duration = Duration::from_millis(250);
 /// How long a cancelled statement, or a ROLLBACK, may take before the connection is given up.
 const CLEANUP_MAX: Duration = Duration::from_secs(2);
+/// How much of an answer beyond its limit is read over, to keep the connection; more is cancelled.
+const SURPLUS_MAX_BYTES: usize = 256 * 1024;
 
 pub(super) struct Postgresql {
     pool: Arc<Pool>,
@@ -43,28 +48,26 @@ pub(super) struct Postgresql {
 
 impl Postgresql {
     pub(super) fn new(url: &str, pool_max: Option<u32>) -> Result<Self, String> {
-        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err("`url` must begin with postgresql://".to_owned());
-        }
-        // The parser's error may repeat the URL, and that holds a password.
-        let options = PgConnectOptions::from_str(url).map_err(|_| "`url` is not a PostgreSQL URL".to_owned())?;
-        let options = options.application_name("weir").statement_cache_capacity(100);
+        let address = Address::parse(url)?;
         let size = pool_max.unwrap_or(CONNECTIONS_MAX);
         if !(1..=100).contains(&size) {
             return Err("`pool_max` must be between 1 and 100".to_owned());
         }
-        Ok(Self { pool: Arc::new(Pool::new(options, size as usize)) })
+        Ok(Self { pool: Arc::new(Pool::new(address, size as usize)) })
     }
 
     pub(super) async fn run(&self, prepared: Prepared, access: Access) -> Result<Outcome, ConnectionError> {
         check_verb(&prepared.text, access)?;
-        let turn = self.pool.turn(prepared.deadline).await?;
-        let (reply, answer) = oneshot::channel();
-        let call = Call { pool: self.pool.clone(), prepared, access };
-        // A task of its own: a write outlives its caller, and a read's connection is cleaned up without making the
-        // caller wait.
-        tokio::spawn(call.run(turn, reply));
-        answer.await.unwrap_or_else(|_| Err(refused::statement().details("the task of the statement was lost")))
+        let held = self.pool.turn(prepared.deadline).await?;
+        let call = Call { pool: self.pool.clone(), prepared, access, committing: AtomicBool::new(false) };
+        match access {
+            // Dropped half-way, what is held cleans up behind itself.
+            Access::Read => call.run(held).await,
+            // A task of its own: a write outlives its caller.
+            Access::Write => {
+                tokio::spawn(call.run(held)).await.unwrap_or_else(|lost| Err(refused::statement().details(lost)))
+            }
+        }
     }
 }
 
@@ -83,186 +86,198 @@ struct Call {
     pool: Arc<Pool>,
     prepared: Prepared,
     access: Access,
+    /// COMMIT may have reached the server.
+    committing: AtomicBool,
 }
 
-type Reply = oneshot::Sender<Result<Outcome, ConnectionError>>;
-
 impl Call {
-    async fn run(self, _turn: OwnedSemaphorePermit, mut reply: Reply) {
-        for last in [false, true] {
-            let mut lease = match self.begin().await {
-                Ok(lease) => lease,
-                Err(error) => return drop(reply.send(Err(error))),
-            };
-            let result = self.watched(&mut lease, &mut reply).await;
-            match result {
-                // Nothing was changed, and another try may well succeed.
-                Err(error) if error.again && !last => {
-                    lease.forget_statements();
-                    self.end(lease).await;
-                }
-                result => {
-                    let _ = reply.send(result.map_err(|error| error.said));
-                    return self.end(lease).await;
-                }
-            }
-        }
-    }
-
-    /// A connection inside a fresh transaction. One from the pool may be dead by now: then a new one is tried.
-    async fn begin(&self) -> Result<Lease, ConnectionError> {
+    async fn run(self, mut held: Held) -> Result<Outcome, ConnectionError> {
+        let mut tried = false;
         loop {
-            let left = self.prepared.deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(refused::timed_out());
-            }
-            let mut lease = self.pool.lease(left).await?;
-            let mode = if self.access == Access::Read { "READ ONLY" } else { "READ WRITE" };
-            let begin = format!(
-                "BEGIN ISOLATION LEVEL READ COMMITTED {mode}; SET LOCAL statement_timeout = {}",
-                left.as_millis().clamp(1, i32::MAX as u128)
-            );
-            let begun = tokio::time::timeout(left, lease.connection.execute(sqlx::raw_sql(AssertSqlSafe(begin)))).await;
-            match begun {
-                Ok(Ok(_)) => return Ok(lease),
-                Ok(Err(_)) if lease.reused => self.pool.clear(),
-                Ok(Err(error)) => return Err(error::from(error).said),
-                Err(_) => return Err(refused::timed_out()),
-            }
-        }
-    }
-
-    /// Runs the statement; once the deadline is past or the reader is gone, has the server cancel it.
-    async fn watched(&self, lease: &mut Lease, reply: &mut Reply) -> Result<Outcome, error::Failure> {
-        let process = lease.process;
-        let interrupted;
-        let result;
-        {
-            let work = self.statement(lease);
-            tokio::pin!(work);
-            let late = tokio::time::sleep_until((self.prepared.deadline + GRACE).into());
-            interrupted = tokio::select! {
-                result = &mut work => return result,
-                () = late => refused::timed_out(),
-                () = reply.closed(), if self.access == Access::Read => refused::cancelled(),
+            held.connect(self.left()?).await?;
+            let result = match self.access {
+                Access::Read => self.read_in_time(&mut held).await,
+                Access::Write => self.write_in_time(&mut held).await,
             };
-            self.pool.cancel(process).await;
-            result = tokio::time::timeout(CLEANUP_MAX, work).await;
-        }
-        match result {
-            // It came just in time after all; for a write that is the truth.
-            Ok(Ok(outcome)) => Ok(outcome),
-            Ok(Err(_)) => Err(interrupted.into()),
-            Err(_) => {
-                lease.broken = true;
-                Err(interrupted.into())
+            let failure = match result {
+                Ok(outcome) => return Ok(outcome),
+                Err(failure) => failure,
+            };
+            match failure.next {
+                // The server has gone since: with it, most likely, every connection that waits.
+                Next::Elsewhere if held.reused() => {
+                    self.pool.clear();
+                    held.let_go();
+                }
+                // Nothing was changed, and another try may well succeed.
+                Next::Again if !tried => {
+                    tried = true;
+                    held.session().forget(&self.prepared.text);
+                    held.settle().await;
+                }
+                _ => return Err(failure.said),
             }
         }
     }
 
-    async fn statement(&self, lease: &mut Lease) -> Result<Outcome, error::Failure> {
-        if self.prepared.options.describe {
-            return Ok(Outcome { rows: self.describe(&mut lease.connection).await?, changed: 0 });
-        }
-        let query = sqlx::query_with(AssertSqlSafe(self.prepared.text.clone()), arguments(&self.prepared.parameters)?);
-        let mut writer: Option<RowsWriter> = None;
-        let mut changed = 0;
-        let mut cut = None;
-        {
-            let mut results = lease.connection.fetch_many(query);
-            while let Some(result) = results.try_next().await.map_err(error::from)? {
-                let row = match result {
-                    Either::Left(done) => {
-                        changed += done.rows_affected();
-                        continue;
-                    }
-                    Either::Right(row) => row,
-                };
-                let writer = match &mut writer {
-                    Some(writer) => writer,
-                    None => {
-                        let names = row.columns().iter().map(|column| column.name().to_owned()).collect();
-                        writer.insert(RowsWriter::new(names, self.prepared.limit)?)
-                    }
-                };
-                if !writer.begin_row() {
-                    cut = Some(Ok(()));
-                } else if let Err(error) = values::write(&row, writer) {
-                    cut = Some(Err(error));
-                }
-                // A write has to be read to its end, or it would not have ended.
-                if cut.is_some() && self.access == Access::Read {
-                    break;
+    fn left(&self) -> Result<Duration, ConnectionError> {
+        let left = self.prepared.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(refused::timed_out()) } else { Ok(left) }
+    }
+
+    /// For the server, which counts from the beginning of the statement.
+    fn timeout(&self) -> Result<Duration, ConnectionError> {
+        Ok(self.left()?.clamp(Duration::from_millis(1), Duration::from_millis(i32::MAX as u64)))
+    }
+
+    /// Once the server's own timeout should have come, the caller is answered; what is held has the statement cancelled.
+    async fn read_in_time(&self, held: &mut Held) -> Result<Outcome, Failure> {
+        let late = self.prepared.deadline + GRACE;
+        timeout_at(late.into(), self.read(held.session())).await.unwrap_or_else(|_| Err(refused::timed_out().into()))
+    }
+
+    /// A late write is cancelled, and then asked what became of it.
+    async fn write_in_time(&self, held: &mut Held) -> Result<Outcome, Failure> {
+        let key = held.session().key;
+        let result = {
+            let work = self.write(held.session());
+            tokio::pin!(work);
+            tokio::select! {
+                result = &mut work => return result,
+                () = sleep_until((self.prepared.deadline + GRACE).into()) => {}
+            }
+            self.pool.cancel(key).await;
+            timeout(CLEANUP_MAX, work).await
+        };
+        match result {
+            // It came just in time after all, and that is the truth.
+            Ok(Ok(outcome)) => Ok(outcome),
+            // Or it was told to end when its COMMIT was already on its way: also that has to be said.
+            Ok(Err(failure)) if failure.next == Next::Unknown => Err(failure),
+            Ok(Err(_)) => Err(refused::timed_out().into()),
+            Err(late) => {
+                held.let_go();
+                match self.committing.load(Relaxed) {
+                    true => Err(error::unknown(late)),
+                    false => Err(refused::timed_out().into()),
                 }
             }
         }
-        if let Some(cut) = cut {
-            // The rest of the answer is still on its way: not a connection to go on with.
-            lease.broken = self.access == Access::Read;
-            cut?;
+    }
+
+    async fn read(&self, session: &mut Session) -> Result<Outcome, Failure> {
+        if self.prepared.options.describe {
+            return self.described(session).await;
         }
-        if self.access == Access::Write {
-            self.prepared.options.check(changed)?;
-            lease.connection.execute(sqlx::raw_sql("COMMIT")).await.map_err(error::from_commit)?;
+        let parameters = &self.prepared.parameters;
+        let statement = session.prepare(&self.prepared.text, parameters.len(), self.timeout()?).await?;
+        session.begin(Access::Read, self.timeout()?)?;
+        session.execute(&statement, parameters)?;
+        session.end_of_transaction("ROLLBACK")?;
+        session.send().await?;
+        session.began().await?;
+        let mut rows = Answer::default();
+        while let Reply::Row(row) = session.reply().await? {
+            rows.take(&row, &statement, self.prepared.limit)?;
+            if rows.surplus_bytes > SURPLUS_MAX_BYTES {
+                // The rest is left to what is held.
+                return Ok(Outcome { rows: rows.finish(), changed: 0 });
+            }
         }
-        let rows = match writer {
-            Some(writer) => writer.finish(),
-            None => Rows { records: "[]".to_owned(), truncated: false },
+        // The rows are whole; when this fails, what is held cleans up.
+        let _ = session.ended().await;
+        Ok(Outcome { rows: rows.finish(), changed: 0 })
+    }
+
+    async fn write(&self, session: &mut Session) -> Result<Outcome, Failure> {
+        if self.prepared.options.describe {
+            return self.described(session).await;
+        }
+        let parameters = &self.prepared.parameters;
+        let statement = session.prepare(&self.prepared.text, parameters.len(), self.timeout()?).await?;
+        session.begin(Access::Write, self.timeout()?)?;
+        session.sync();
+        session.send().await?;
+        session.began().await?;
+        session.ready().await?;
+        // From here on the statement may have run.
+        let (rows, changed) = self.change(session, &statement).await.map_err(error::while_writing)?;
+        self.prepared.options.check(changed)?;
+        session.end_of_transaction("COMMIT")?;
+        self.committing.store(true, Relaxed);
+        session.send().await.map_err(error::while_committing)?;
+        match session.reply().await.map_err(error::while_committing)? {
+            Reply::Done(done) if done.tag() == "COMMIT" => {}
+            _ => return Err(refused::statement().details("COMMIT was not made").into()),
+        }
+        // It is done; when this fails, what is held cleans up.
+        let _ = session.ended().await;
+        Ok(Outcome { rows, changed })
+    }
+
+    async fn change(&self, session: &mut Session, statement: &Statement) -> Result<(Rows, u64), session::Error> {
+        session.execute(statement, &self.prepared.parameters)?;
+        session.sync();
+        session.send().await?;
+        let mut rows = Answer::default();
+        let changed = loop {
+            match session.reply().await? {
+                // It has to be read to its end, or it would not have ended.
+                Reply::Row(row) => rows.take(&row, statement, self.prepared.limit)?,
+                Reply::Done(done) => break done.rows(),
+            }
         };
-        Ok(Outcome { rows, changed: if self.access == Access::Write { changed } else { 0 } })
+        session.ready().await?;
+        Ok((rows.finish(), changed))
     }
 
     /// One row a column, without running the statement. The server cannot tell whether an expression may be null.
-    async fn describe(&self, connection: &mut PgConnection) -> Result<Rows, error::Failure> {
-        let text = AssertSqlSafe(self.prepared.text.clone()).into_sql_str();
-        let statement = connection.prepare(text).await.map_err(error::from)?;
-        let columns = statement.columns();
+    async fn described(&self, session: &mut Session) -> Result<Outcome, Failure> {
+        // Parameters have the types that the statement gives them.
+        let statement = session.prepare(&self.prepared.text, 0, self.timeout()?).await?;
+        let types = session.types(statement.columns.iter().map(|column| column.type_oid), self.timeout()?).await?;
         let names = ["name", "type", "nullable"].map(str::to_owned).to_vec();
-        let mut writer = RowsWriter::new(names, columns.len() as u32)?;
-        for column in columns {
-            let name = match column.type_info().kind() {
-                PgTypeKind::Enum(_) => "enum".to_owned(),
-                PgTypeKind::Array(element) => format!("{}[]", element.name().to_lowercase()),
-                _ => column.type_info().name().to_lowercase(),
-            };
+        let mut writer = RowsWriter::new(names, statement.columns.len() as u32)?;
+        for column in &statement.columns {
+            let name = types.get(&column.type_oid).map_or("?", |found| found.name.as_str());
             writer.begin_row();
-            writer.cell(0, Cell::Text(column.name()))?;
-            writer.cell(1, Cell::Text(&name))?;
+            writer.cell(0, Cell::Text(&column.name))?;
+            writer.cell(1, Cell::Text(name))?;
             writer.cell(2, Cell::Boolean(true))?;
             writer.end_row();
         }
-        Ok(writer.finish())
-    }
-
-    /// Leaves the session as it was found. Advisory locks are the one thing ROLLBACK leaves behind.
-    async fn end(&self, mut lease: Lease) {
-        if lease.broken {
-            return;
-        }
-        let cleanup = async {
-            lease.connection.execute(sqlx::raw_sql("ROLLBACK; SELECT pg_advisory_unlock_all()")).await?;
-            if lease.stale_statements {
-                lease.connection.clear_cached_statements().await?;
-            }
-            Ok::<(), sqlx::Error>(())
-        };
-        if let Ok(Ok(())) = tokio::time::timeout(CLEANUP_MAX, cleanup).await {
-            self.pool.give_back(lease);
-        }
+        Ok(Outcome { rows: writer.finish(), changed: 0 })
     }
 }
 
-/// Every parameter as text: the statement casts, and says so.
-fn arguments(parameters: &[Parameter]) -> Result<PgArguments, ConnectionError> {
-    let mut arguments = PgArguments::default();
-    for parameter in parameters {
-        let text = match parameter {
-            Parameter::Null => None,
-            Parameter::Boolean(value) => Some(value.to_string()),
-            Parameter::Integer(value) => Some(value.to_string()),
-            Parameter::Real(_, text) | Parameter::Text(text) => Some(text.clone()),
+/// Rows as they come, up to the limits.
+#[derive(Default)]
+struct Answer {
+    writer: Option<RowsWriter>,
+    /// What came beyond the limit.
+    surplus_bytes: usize,
+}
+
+impl Answer {
+    fn take(&mut self, row: &session::Row, statement: &Statement, limit: u32) -> Result<(), ConnectionError> {
+        let writer = match &mut self.writer {
+            Some(writer) => writer,
+            None => {
+                let names = statement.columns.iter().map(|column| column.name.clone()).collect();
+                self.writer.insert(RowsWriter::new(names, limit)?)
+            }
         };
-        arguments.add(text).map_err(|error| refused::unfit().details(error))?;
+        if self.surplus_bytes > 0 || !writer.begin_row() {
+            self.surplus_bytes += row.buffer().len().max(1);
+            return Ok(());
+        }
+        values::write(row, &statement.columns, writer)
     }
-    Ok(arguments)
+
+    fn finish(self) -> Rows {
+        match self.writer {
+            Some(writer) => writer.finish(),
+            None => Rows { records: "[]".to_owned(), truncated: false },
+        }
+    }
 }

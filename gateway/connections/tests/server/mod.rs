@@ -1,6 +1,8 @@
 //! A PostgreSQL server of a test's own, in a temporary folder, reached by a socket there.
 
 use std::{
+    fs,
+    net::TcpListener,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -31,8 +33,39 @@ impl Server {
     }
 
     pub(crate) fn start(&self) {
+        self.start_with("-c listen_addresses=");
+    }
+
+    // Not every test that has a server needs what is allowed to be dead here.
+
+    /// Also on a port of this machine, with TLS, for users whose passwords are asked for in different ways; the port.
+    /// Its certificate names `localhost` and comes from the authority in `ca.pem`.
+    #[allow(dead_code)]
+    pub(crate) fn start_with_tls(&self) -> u16 {
+        let script = "set -e; umask 077
+            openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=authority
+            openssl req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost
+            echo subjectAltName=DNS:localhost > names
+            openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out server.pem -days 2 -extfile names
+            chmod a+r ca.pem";
+        let output = self.command("sh").args(["-c", script]).output().expect("a shell");
+        assert!(output.status.success(), "openssl: {}", String::from_utf8_lossy(&output.stderr));
+        let rules = "local all weir trust
+            hostssl all scram all scram-sha-256
+            hostssl all md5 all md5
+            host all plain all password\n";
+        fs::write(Path::new(&self.data()).join("pg_hba.conf"), rules).expect("the rules");
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
         let folder = self.folder.path().display();
-        let options = format!("-k {folder} -c listen_addresses= -c fsync=off -c max_connections=40");
+        self.start_with(&format!(
+            "-c listen_addresses=127.0.0.1 -p {port} -c ssl=on -c ssl_cert_file={folder}/server.pem -c ssl_key_file={folder}/server.key"
+        ));
+        port
+    }
+
+    fn start_with(&self, more: &str) {
+        let folder = self.folder.path().display();
+        let options = format!("-k {folder} -c fsync=off -c max_connections=40 {more}");
         let log = format!("{folder}/log");
         self.run("pg_ctl", &["-D", &self.data(), "-w", "-l", &log, "-o", &options, "start"]);
     }
@@ -45,12 +78,34 @@ impl Server {
         format!("postgresql://weir@localhost/postgres?host={}", self.folder.path().display())
     }
 
+    #[allow(dead_code)]
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Runs statements as psql does.
     pub(crate) fn script(&self, text: &str) {
         let socket = self.folder.path().display().to_string();
+        let port = fs::read_to_string(Path::new(&self.data()).join("postmaster.pid")).expect("a running server");
+        let port = port.lines().nth(3).expect("its port");
         self.run(
             "psql",
-            &["-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", &socket, "-U", "weir", "-d", "postgres", "-c", text],
+            &[
+                "-X",
+                "-q",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-h",
+                &socket,
+                "-p",
+                port,
+                "-U",
+                "weir",
+                "-d",
+                "postgres",
+                "-c",
+                text,
+            ],
         );
     }
 
@@ -58,19 +113,24 @@ impl Server {
         self.folder.path().join("data").display().to_string()
     }
 
-    /// The server refuses to run as root, so there it runs as the user its package made.
     fn run(&self, program: &str, arguments: &[&str]) {
         let program = self.programs.join(program);
+        let mut command = self.command(&program.display().to_string());
+        let status = command.args(arguments).status().unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+        assert!(status.success(), "{} {arguments:?}", program.display());
+    }
+
+    /// The server refuses to run as root, so there it runs as the user its package made.
+    fn command(&self, program: &str) -> Command {
         let mut command = if is_root() {
             let mut command = Command::new("runuser");
-            command.args(["-u", "postgres", "--"]).arg(&program);
+            command.args(["-u", "postgres", "--", program]);
             command
         } else {
-            Command::new(&program)
+            Command::new(program)
         };
-        command.args(arguments).current_dir(self.folder.path()).stdout(Stdio::null()).stdin(Stdio::null());
-        let status = command.status().unwrap_or_else(|error| panic!("{}: {error}", program.display()));
-        assert!(status.success(), "{} {arguments:?}", program.display());
+        command.current_dir(self.folder.path()).stdout(Stdio::null()).stdin(Stdio::null());
+        command
     }
 }
 

@@ -1,64 +1,87 @@
 //! PostgreSQL's words for a failure, in ours.
 
-use sqlx::{Error, postgres::PgDatabaseError};
-
-use super::super::refused;
+use super::{
+    super::refused,
+    session::{Error, Refusal},
+};
 use crate::ConnectionError;
 
-/// What is said to the caller, and whether to try once more first.
+/// What is said to the caller, and what may be done first.
 pub(super) struct Failure {
     pub(super) said: ConnectionError,
-    pub(super) again: bool,
+    pub(super) next: Next,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    Say,
+    /// Once more, on the same session.
+    Again,
+    /// The connection broke before anything was answered: on another one, if this one was used before. What was
+    /// asked has not run, or was a read, which changes nothing.
+    Elsewhere,
+    /// What became of a write cannot be known.
+    Unknown,
 }
 
 impl From<ConnectionError> for Failure {
     fn from(said: ConnectionError) -> Self {
-        Self { said, again: false }
+        Self { said, next: Next::Say }
     }
 }
 
-pub(super) fn from(error: Error) -> Failure {
-    let Error::Database(database) = &error else {
-        let said = match &error {
-            Error::Io(_) | Error::Tls(_) | Error::Protocol(_) | Error::PoolClosed | Error::WorkerCrashed => {
-                refused::unavailable()
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Refused(refusal) => refused_by(&refusal),
+            Error::Lost { error, heard } => {
+                let next = if heard { Next::Say } else { Next::Elsewhere };
+                Self { said: refused::unavailable().details(error), next }
             }
-            _ => refused::statement(),
-        };
-        return said.details(error).into();
-    };
-    match database.try_downcast_ref::<PgDatabaseError>() {
-        Some(database) => from_database(database),
-        None => refused::statement().details(database).into(),
+            Error::Said(said) => said.into(),
+        }
     }
 }
 
 /// While connecting, whatever goes wrong means that the database is not there for us.
-pub(super) fn from_connect(error: Error) -> ConnectionError {
-    let login =
-        matches!(&error, Error::Database(database) if database.code().is_some_and(|code| code.starts_with("28")));
-    if login {
-        return ConnectionError::new("upstream_error", "the database refuses the connection's login").details(error);
-    }
-    refused::unavailable().details(error)
-}
-
-/// A COMMIT whose answer is lost may have happened.
-pub(super) fn from_commit(error: Error) -> Failure {
-    match &error {
-        Error::Database(_) => Failure { again: false, ..from(error) },
-        _ => ConnectionError::new("unavailable", "the connection broke; whether the change was made is unknown")
-            .details(error)
-            .into(),
+pub(super) fn while_connecting(error: Error) -> ConnectionError {
+    match error {
+        Error::Refused(refusal) if refusal.code.starts_with("28") => {
+            let said = ConnectionError::new("upstream_error", "the database refuses the connection's login");
+            said.details(details(&refusal))
+        }
+        Error::Refused(refusal) => refused::unavailable().details(details(&refusal)),
+        Error::Lost { error, .. } => refused::unavailable().details(error),
+        Error::Said(said) => said,
     }
 }
 
-fn from_database(error: &PgDatabaseError) -> Failure {
-    let details = format!("{}: {}", error.code(), error.message());
-    let said = match error.code() {
-        "23505" => with_field(refused::taken(), key_column(error.detail())),
+/// A write that was sent may have run: never a second time, unless the server says that it has not.
+pub(super) fn while_writing(error: Error) -> Failure {
+    let failure = Failure::from(error);
+    Failure { next: if failure.next == Next::Elsewhere { Next::Say } else { failure.next }, ..failure }
+}
+
+/// A COMMIT whose answer is lost may have happened; also when the server ends the session over it.
+pub(super) fn while_committing(error: Error) -> Failure {
+    match error {
+        Error::Refused(refusal) if refusal.fatal => unknown(details(&refusal)),
+        Error::Refused(refusal) => Failure { next: Next::Say, ..refused_by(&refusal) },
+        Error::Lost { error, .. } => unknown(error),
+        Error::Said(said) => said.into(),
+    }
+}
+
+pub(super) fn unknown(reason: impl std::fmt::Display) -> Failure {
+    let said = ConnectionError::new("unavailable", "the connection broke; whether the change was made is unknown");
+    Failure { said: said.details(reason), next: Next::Unknown }
+}
+
+fn refused_by(refusal: &Refusal) -> Failure {
+    let said = match refusal.code.as_str() {
+        "23505" => with_field(refused::taken(), key_column(refusal.detail.as_deref())),
         "23P01" => refused::taken(),
-        "23502" => with_field(refused::missing(), error.column()),
+        "23502" => with_field(refused::missing(), refusal.column.as_deref()),
         "23503" => refused::referred(),
         "25006" | "42501" => refused::denied(),
         "42P01" | "42703" | "3F000" => refused::changed(),
@@ -66,16 +89,21 @@ fn from_database(error: &PgDatabaseError) -> Failure {
         "40001" | "40P01" => ConnectionError::new("conflict", "another change came between; try again"),
         "55P03" => ConnectionError::new("unavailable", "the record is locked by somebody else"),
         "54000" | "54001" => ConnectionError::new("too_large", "the statement is too large for the database"),
-        code => match &code[..2.min(code.len())] {
-            "22" => with_field(refused::unfit(), error.column()),
+        code => match code.get(..2).unwrap_or_default() {
+            "22" => with_field(refused::unfit(), refusal.column.as_deref()),
             "23" | "44" | "P0" => refused::rule(),
             "08" | "53" | "57" | "58" => refused::unavailable(),
             _ => refused::statement(),
         },
     };
-    // A plan made before the table was altered: it is prepared anew.
-    let stale = error.code() == "0A000" && error.message().contains("cached plan");
-    Failure { said: said.details(details), again: stale || matches!(error.code(), "40001" | "40P01") }
+    // A plan made before the table was altered, or one that somebody took away: it is prepared anew.
+    let stale = refusal.code == "0A000" && refusal.message.contains("cached plan");
+    let again = stale || matches!(refusal.code.as_str(), "26000" | "40001" | "40P01");
+    Failure { said: said.details(details(refusal)), next: if again { Next::Again } else { Next::Say } }
+}
+
+fn details(refusal: &Refusal) -> String {
+    format!("{}: {}", refusal.code, refusal.message)
 }
 
 fn with_field(error: ConnectionError, field: Option<&str>) -> ConnectionError {

@@ -5,13 +5,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sqlx::{
-    ConnectOptions, Executor, Row,
-    postgres::{PgConnectOptions, PgConnection},
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{super::refused, error};
+use super::{
+    super::refused,
+    CLEANUP_MAX,
+    address::Address,
+    error, login,
+    session::{CancelKey, Session},
+};
 use crate::ConnectionError;
 
 const CONNECT_MAX: Duration = Duration::from_secs(2);
@@ -21,57 +27,69 @@ const UNREACHABLE_FOR: Duration = Duration::from_millis(500);
 const IDLE_MAX: Duration = Duration::from_secs(300);
 
 pub(super) struct Pool {
-    options: PgConnectOptions,
+    address: Address,
     turns: Arc<Semaphore>,
-    idle: Mutex<Vec<(Lease, Instant)>>,
+    idle: Mutex<Vec<(Box<Session>, Instant)>>,
     unreachable_until: Mutex<Option<Instant>>,
 }
 
-pub(super) struct Lease {
-    pub(super) connection: PgConnection,
-    /// The server's process, by which a statement is cancelled.
-    pub(super) process: i32,
-    /// It was used before, so the server may have gone since.
-    pub(super) reused: bool,
-    /// Not to be given back.
-    pub(super) broken: bool,
-    pub(super) stale_statements: bool,
+/// One of the pool's turns, and the session it is taken with. Wherever it is dropped, a session at rest goes back,
+/// and one in the middle of something is brought to rest by a task, which keeps the turn until then.
+pub(super) struct Held {
+    pool: Arc<Pool>,
+    turn: Option<OwnedSemaphorePermit>,
+    session: Option<Box<Session>>,
+    /// The session was used before, so the server may have gone since.
+    reused: bool,
 }
 
 impl Pool {
-    pub(super) fn new(options: PgConnectOptions, size: usize) -> Self {
-        let options = options.disable_statement_logging();
+    pub(super) fn new(address: Address, size: usize) -> Self {
         Self {
-            options,
+            address,
             turns: Arc::new(Semaphore::new(size)),
             idle: Mutex::default(),
             unreachable_until: Mutex::default(),
         }
     }
 
-    pub(super) async fn turn(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, ConnectionError> {
+    pub(super) async fn turn(self: &Arc<Self>, deadline: Instant) -> Result<Held, ConnectionError> {
+        let held = |turn| Held { pool: self.clone(), turn: Some(turn), session: None, reused: false };
+        if let Ok(turn) = self.turns.clone().try_acquire_owned() {
+            return Ok(held(turn));
+        }
         let until = deadline.min(Instant::now() + TURN_WAIT_MAX);
         match tokio::time::timeout_at(until.into(), self.turns.clone().acquire_owned()).await {
-            Ok(Ok(turn)) => Ok(turn),
+            Ok(Ok(turn)) => Ok(held(turn)),
             _ if until == deadline => Err(refused::timed_out()),
             _ => Err(ConnectionError::new("unavailable", "all connections to the database are busy")),
         }
     }
 
-    pub(super) async fn lease(&self, left: Duration) -> Result<Lease, ConnectionError> {
-        if let Some(lease) = self.idle() {
-            return Ok(lease);
+    pub(super) fn clear(&self) {
+        lock(&self.idle).clear();
+    }
+
+    /// Asks the server to end what that session runs. Best effort: `statement_timeout` is behind it.
+    pub(super) async fn cancel(&self, key: CancelKey) {
+        match timeout(CONNECT_MAX, login::cancel(&self.address, key)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "a statement could not be cancelled"),
+            Err(_) => tracing::debug!("a statement could not be cancelled in time"),
         }
+    }
+
+    async fn connect(&self, left: Duration) -> Result<Box<Session>, ConnectionError> {
         let unreachable_until = *lock(&self.unreachable_until);
         if unreachable_until.is_some_and(|until| Instant::now() < until) {
             return Err(refused::unavailable());
         }
-        match tokio::time::timeout(left.min(CONNECT_MAX), self.connect()).await {
-            Ok(Ok(lease)) => {
+        match timeout(left.min(CONNECT_MAX), login::session(&self.address)).await {
+            Ok(Ok(session)) => {
                 *lock(&self.unreachable_until) = None;
-                Ok(lease)
+                Ok(Box::new(session))
             }
-            Ok(Err(error)) => Err(error::from_connect(error)),
+            Ok(Err(error)) => Err(error::while_connecting(error)),
             Err(_) => {
                 *lock(&self.unreachable_until) = Some(Instant::now() + UNREACHABLE_FOR);
                 Err(refused::unavailable().details("connecting took too long"))
@@ -79,54 +97,86 @@ impl Pool {
         }
     }
 
-    pub(super) fn give_back(&self, mut lease: Lease) {
-        lease.reused = true;
-        lease.stale_statements = false;
-        lock(&self.idle).push((lease, Instant::now()));
+    fn give_back(&self, mut session: Box<Session>) {
+        session.shrink();
+        lock(&self.idle).push((session, Instant::now()));
     }
 
-    pub(super) fn clear(&self) {
-        lock(&self.idle).clear();
-    }
-
-    /// Asks the server to end what that process runs. Best effort: `statement_timeout` is behind it.
-    pub(super) async fn cancel(&self, process: i32) {
-        let cancelling = async {
-            let mut lease = match self.idle() {
-                Some(lease) => lease,
-                None => self.connect().await?,
-            };
-            let text = format!("SELECT pg_cancel_backend({process})");
-            lease.connection.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(text))).await?;
-            self.give_back(lease);
-            Ok::<(), sqlx::Error>(())
-        };
-        match tokio::time::timeout(CONNECT_MAX, cancelling).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "a statement could not be cancelled"),
-            Err(_) => tracing::debug!("a statement could not be cancelled in time"),
-        }
-    }
-
-    /// The one used last, so that the others may grow old.
-    fn idle(&self) -> Option<Lease> {
+    /// The one used last, so that the others may grow old; not one that the server has ended since.
+    fn idle(&self) -> Option<Box<Session>> {
         let mut idle = lock(&self.idle);
         idle.retain(|(_, since)| since.elapsed() < IDLE_MAX);
-        idle.pop().map(|(lease, _)| lease)
+        while let Some((mut session, _)) = idle.pop() {
+            if session.quiet() {
+                return Some(session);
+            }
+        }
+        None
     }
 
-    async fn connect(&self) -> Result<Lease, sqlx::Error> {
-        let mut connection = self.options.connect().await?;
-        let row = connection.fetch_one(sqlx::raw_sql("SELECT pg_backend_pid()")).await?;
-        let process: i32 = row.try_get(0)?;
-        Ok(Lease { connection, process, reused: false, broken: false, stale_statements: false })
+    /// What a call left in the middle: cancelled, read over, rolled back.
+    async fn settle(&self, session: &mut Session) {
+        if session.under_way() {
+            self.cancel(session.key).await;
+        }
+        if !matches!(timeout(CLEANUP_MAX, session.settle()).await, Ok(Ok(()))) {
+            session.give_up();
+        }
     }
 }
 
-impl Lease {
-    /// Before the next use of the connection, statements are prepared anew.
-    pub(super) fn forget_statements(&mut self) {
-        self.stale_statements = true;
+impl Held {
+    /// Takes a session, unless it has one.
+    pub(super) async fn connect(&mut self, left: Duration) -> Result<(), ConnectionError> {
+        if self.session.as_ref().is_some_and(|session| !session.dead()) {
+            return Ok(());
+        }
+        let idle = self.pool.idle();
+        self.reused = idle.is_some();
+        self.session = Some(match idle {
+            Some(session) => session,
+            None => self.pool.connect(left).await?,
+        });
+        Ok(())
+    }
+
+    pub(super) fn session(&mut self) -> &mut Session {
+        self.session.as_mut().expect("a session was taken")
+    }
+
+    pub(super) fn reused(&self) -> bool {
+        self.reused
+    }
+
+    pub(super) async fn settle(&mut self) {
+        if let Some(session) = &mut self.session {
+            self.pool.settle(session).await;
+        }
+    }
+
+    pub(super) fn let_go(&mut self) {
+        self.session = None;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let Some(mut session) = self.session.take() else { return };
+        if session.at_rest() {
+            return self.pool.give_back(session);
+        }
+        let Ok(runtime) = Handle::try_current() else { return };
+        if session.dead() {
+            return;
+        }
+        let (pool, turn) = (self.pool.clone(), self.turn.take());
+        runtime.spawn(async move {
+            pool.settle(&mut session).await;
+            if session.at_rest() {
+                pool.give_back(session);
+            }
+            drop(turn);
+        });
     }
 }
 

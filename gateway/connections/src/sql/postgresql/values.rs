@@ -1,12 +1,12 @@
 //! Values as PostgreSQL sends them (binary), written as JSON. Types beyond these are cast in the statement, by
 //! whoever knows what they are to become.
 
-use sqlx::{
-    Row, TypeInfo, ValueRef,
-    postgres::{PgRow, PgTypeKind, PgValueRef},
-};
+use fallible_iterator::FallibleIterator;
 
-use super::super::rows::{Cell, RowsWriter};
+use super::{
+    super::rows::{Cell, RowsWriter},
+    session::{Column, Row},
+};
 use crate::ConnectionError;
 
 const BOOL: u32 = 16;
@@ -26,30 +26,30 @@ const BPCHAR: u32 = 1042;
 const VARCHAR: u32 = 1043;
 const JSONB: u32 = 3802;
 
-pub(super) fn write(row: &PgRow, writer: &mut RowsWriter) -> Result<(), ConnectionError> {
-    for column in 0..row.columns().len() {
-        let value = row.try_get_raw(column).map_err(|error| unreadable(writer, column, &error))?;
-        if value.is_null() {
-            writer.cell(column, Cell::Null)?;
+pub(super) fn write(row: &Row, columns: &[Column], writer: &mut RowsWriter) -> Result<(), ConnectionError> {
+    let mut ranges = row.ranges();
+    for (index, column) in columns.iter().enumerate() {
+        let range = ranges.next().map_err(|error| unreadable(column, &error))?;
+        let range = range.ok_or_else(|| unreadable(column, &"the row is too short"))?;
+        let Some(range) = range else {
+            writer.cell(index, Cell::Null)?;
             continue;
-        }
-        match cell(&value) {
-            Some(cell) => writer.cell(column, cell)?,
-            None => return Err(unreadable(writer, column, &format!("type {}: cast it", value.type_info().name()))),
+        };
+        match cell(column, &row.buffer()[range]) {
+            Some(cell) => writer.cell(index, cell)?,
+            None => return Err(unreadable(column, &format!("type {}: cast it", column.type_oid))),
         }
     }
     writer.end_row();
     Ok(())
 }
 
-fn cell<'a>(value: &PgValueRef<'a>) -> Option<Cell<'a>> {
-    let bytes = value.as_bytes().ok()?;
+fn cell<'a>(column: &Column, bytes: &'a [u8]) -> Option<Cell<'a>> {
     let text = || std::str::from_utf8(bytes).ok();
-    let info = value.type_info();
-    if matches!(info.kind(), PgTypeKind::Enum(_)) {
+    if column.enumeration {
         return text().map(Cell::Text);
     }
-    Some(match info.oid()?.0 {
+    Some(match column.type_oid {
         BOOL => Cell::Boolean(*bytes.first()? != 0),
         INT2 => Cell::Integer(i16::from_be_bytes(bytes.try_into().ok()?).into()),
         INT4 => Cell::Integer(i32::from_be_bytes(bytes.try_into().ok()?).into()),
@@ -66,8 +66,8 @@ fn cell<'a>(value: &PgValueRef<'a>) -> Option<Cell<'a>> {
     })
 }
 
-fn unreadable(writer: &RowsWriter, column: usize, details: &dyn std::fmt::Display) -> ConnectionError {
+fn unreadable(column: &Column, details: &dyn std::fmt::Display) -> ConnectionError {
     ConnectionError::new("upstream_error", "a column of the answer has a type that cannot be read")
-        .field(writer.names()[column].as_str())
+        .field(column.name.as_str())
         .details(details)
 }

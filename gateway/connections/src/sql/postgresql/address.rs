@@ -1,0 +1,252 @@
+//! Where a database is and how it is logged in to: a URL as libpq knows them, over its environment variables.
+
+use std::{env, path::Path};
+
+use percent_encoding::percent_decode_str;
+use reqwest::Url;
+
+use super::tls::{Certificates, Mode};
+
+const PORT: u16 = 5432;
+/// Parameters that the environment may set too. `application_name` may only be set in the URL.
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("PGHOST", "host"),
+    ("PGHOSTADDR", "hostaddr"),
+    ("PGPORT", "port"),
+    ("PGUSER", "user"),
+    ("PGPASSWORD", "password"),
+    ("PGDATABASE", "dbname"),
+    ("PGOPTIONS", "options"),
+    ("PGSSLMODE", "sslmode"),
+    ("PGSSLROOTCERT", "sslrootcert"),
+    ("PGSSLCERT", "sslcert"),
+    ("PGSSLKEY", "sslkey"),
+];
+
+pub(super) struct Address {
+    pub(super) host: Host,
+    pub(super) port: u16,
+    pub(super) user: String,
+    pub(super) password: Option<String>,
+    /// What the server is told first.
+    pub(super) settings: Vec<(String, String)>,
+    pub(super) tls: Mode,
+    pub(super) certificates: Certificates,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Host {
+    /// Of a machine, or its IP address.
+    Name(String),
+    /// Where the server's socket is.
+    Folder(String),
+}
+
+impl Address {
+    /// The messages never repeat a part of the URL: it may be one of the password.
+    pub(super) fn parse(url: &str) -> Result<Self, String> {
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            return Err("`url` must begin with postgresql://".to_owned());
+        }
+        let url = Url::parse(url).map_err(|_| "`url` is not a PostgreSQL URL".to_owned())?;
+        let mut parts = Parts::default();
+        for (variable, name) in ENVIRONMENT {
+            if let Ok(value) = env::var(variable) {
+                parts.set(name, &value).map_err(|problem| problem.replace("`url`", variable))?;
+            }
+        }
+        parts.set_from(&url)?;
+        parts.address()
+    }
+}
+
+#[derive(Default)]
+struct Parts {
+    host: Option<String>,
+    port: Option<u16>,
+    user: Option<String>,
+    password: Option<String>,
+    database: Option<String>,
+    application: Option<String>,
+    options: Option<String>,
+    tls: Option<Mode>,
+    certificates: Certificates,
+}
+
+impl Parts {
+    fn set_from(&mut self, url: &Url) -> Result<(), String> {
+        let named = [
+            ("host", url.host_str()),
+            ("user", Some(url.username())),
+            ("password", url.password()),
+            ("dbname", Some(url.path().trim_start_matches('/'))),
+        ];
+        for (name, value) in named {
+            if let Some(value) = value.filter(|value| !value.is_empty()) {
+                let value = percent_decode_str(value).decode_utf8();
+                self.set(name, &value.map_err(|_| "`url` is not a PostgreSQL URL".to_owned())?)?;
+            }
+        }
+        self.port = url.port().or(self.port);
+        for (name, value) in url.query_pairs() {
+            self.set(&name, &value)?;
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let text = Some(value.to_owned());
+        match name {
+            "host" | "hostaddr" => self.host = Some(value.trim_matches(['[', ']']).to_owned()),
+            "port" => self.port = Some(value.parse().map_err(|_| "the port in `url` is not a number".to_owned())?),
+            "user" => self.user = text,
+            "password" => self.password = text,
+            "dbname" => self.database = text,
+            "application_name" => self.application = text,
+            "options" => self.add_options(value),
+            "sslmode" | "ssl-mode" => self.tls = Some(mode(value)?),
+            "sslrootcert" | "ssl-root-cert" | "ssl-ca" => self.certificates.authorities = text,
+            "sslcert" | "ssl-cert" => self.certificates.own = text,
+            "sslkey" | "ssl-key" => self.certificates.own_key = text,
+            // It was one of the library that was used before, and had no effect.
+            "statement-cache-capacity" => {}
+            _ => match name.strip_prefix("options[").and_then(|name| name.strip_suffix(']')) {
+                Some(name) => {
+                    let setting = format!("{name}={value}").replace('\\', "\\\\").replace(' ', "\\ ");
+                    self.add_options(&format!("-c {setting}"));
+                }
+                // It may be a promise that we would not keep.
+                None => {
+                    return Err("`url` has a parameter that is not known; there are sslmode, sslrootcert, sslcert, \
+                                sslkey, application_name, options, host, hostaddr, port, user, password, dbname"
+                        .to_owned());
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn add_options(&mut self, more: &str) {
+        let options = self.options.get_or_insert_default();
+        if !options.is_empty() {
+            options.push(' ');
+        }
+        options.push_str(more);
+    }
+
+    fn address(self) -> Result<Address, String> {
+        let port = self.port.unwrap_or(PORT);
+        let host = self.host.unwrap_or_else(|| default_host(port));
+        let user = self.user.or_else(|| env::var("USER").ok()).filter(|user| !user.is_empty());
+        let user = user.ok_or("`url` names no user")?;
+        if self.certificates.own.is_some() != self.certificates.own_key.is_some() {
+            return Err("`url` must have sslcert and sslkey, or neither".to_owned());
+        }
+        let tls = match self.tls.unwrap_or(Mode::Prefer) {
+            // As libpq does: whoever names the authorities wants them to be asked.
+            Mode::Require if self.certificates.authorities.is_some() => Mode::VerifyCa,
+            mode => mode,
+        };
+        let application = self.application.unwrap_or_else(|| "weir".to_owned());
+        let settings = [
+            ("user", Some(user.clone())),
+            ("database", self.database),
+            // So that values come out the same everywhere.
+            ("DateStyle", Some("ISO, MDY".to_owned())),
+            ("client_encoding", Some("UTF8".to_owned())),
+            ("TimeZone", Some("UTC".to_owned())),
+            ("extra_float_digits", Some("2".to_owned())),
+            ("application_name", Some(application)),
+            ("options", self.options),
+        ];
+        let settings: Vec<_> =
+            settings.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+        if settings.iter().any(|(_, value)| value.contains('\0')) {
+            return Err("`url` holds a zero byte".to_owned());
+        }
+        Ok(Address {
+            host: if host.starts_with('/') { Host::Folder(host) } else { Host::Name(host) },
+            port,
+            user,
+            password: self.password,
+            settings,
+            tls,
+            certificates: self.certificates,
+        })
+    }
+}
+
+fn mode(value: &str) -> Result<Mode, String> {
+    Ok(match value.to_ascii_lowercase().as_str() {
+        // `allow` begins without TLS, and a server that insists on it refuses that.
+        "disable" | "allow" => Mode::Disable,
+        "prefer" => Mode::Prefer,
+        "require" => Mode::Require,
+        "verify-ca" => Mode::VerifyCa,
+        "verify-full" => Mode::VerifyFull,
+        _ => return Err("`url` has an sslmode that is not known".to_owned()),
+    })
+}
+
+/// A socket where distributions put it, or this machine by name.
+fn default_host(port: u16) -> String {
+    let folders = ["/var/run/postgresql", "/private/tmp", "/tmp"];
+    let found = folders.iter().find(|folder| Path::new(folder).join(format!(".s.PGSQL.{port}")).exists());
+    (*found.unwrap_or(&"localhost")).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_says_where_and_how() {
+        let address = Address::parse(
+            "postgresql://us%40er:p%2Fw%20x@db.internal:6000/or%20ders?sslmode=verify-full&sslrootcert=/ca.pem\
+             &application_name=mine&options=-c%20geqo%3Doff&options[search_path]=a%20b",
+        )
+        .expect("an address");
+        assert_eq!((&address.host, address.port), (&Host::Name("db.internal".to_owned()), 6000));
+        assert_eq!((address.user.as_str(), address.password.as_deref()), ("us@er", Some("p/w x")));
+        assert_eq!((address.tls, address.certificates.authorities.as_deref()), (Mode::VerifyFull, Some("/ca.pem")));
+        let setting = |name: &str| address.settings.iter().find(|(known, _)| known == name).map(|(_, value)| &**value);
+        assert_eq!(setting("database"), Some("or ders"));
+        assert_eq!(setting("application_name"), Some("mine"));
+        assert_eq!(setting("options"), Some("-c geqo=off -c search_path=a\\ b"));
+    }
+
+    #[test]
+    fn hosts_may_be_names_addresses_and_folders() {
+        let folder = || Host::Folder("/run/pg".to_owned());
+        for (url, host) in [
+            ("postgres://u@h/d", Host::Name("h".to_owned())),
+            ("postgres://u@[::1]:1/d", Host::Name("::1".to_owned())),
+            ("postgres://u@h/d?hostaddr=10.0.0.1", Host::Name("10.0.0.1".to_owned())),
+            ("postgres://u@%2Frun%2Fpg/d", folder()),
+            ("postgres:///d?host=/run/pg&user=u", folder()),
+        ] {
+            assert_eq!(Address::parse(url).expect(url).host, host, "{url}");
+        }
+    }
+
+    #[test]
+    fn every_sslmode_is_kept_and_no_other_is_guessed() {
+        for (parameters, mode) in [
+            ("", Mode::Prefer),
+            ("sslmode=disable", Mode::Disable),
+            ("sslmode=allow", Mode::Disable),
+            ("sslmode=prefer", Mode::Prefer),
+            ("sslmode=require", Mode::Require),
+            ("sslmode=require&sslrootcert=a", Mode::VerifyCa),
+            ("sslmode=prefer&sslrootcert=a", Mode::Prefer),
+            ("sslmode=verify-ca", Mode::VerifyCa),
+            ("ssl-mode=VERIFY-FULL", Mode::VerifyFull),
+        ] {
+            assert_eq!(Address::parse(&format!("postgres://u@h/d?{parameters}")).expect(parameters).tls, mode);
+        }
+        for wrong in ["sslmode=verify", "sslmode=", "channel_binding=require", "sslcert=a", "port=x"] {
+            let problem = Address::parse(&format!("postgres://u:hunter2@h/d?{wrong}")).err().expect(wrong);
+            assert!(!problem.contains("hunter2"), "{problem}");
+        }
+    }
+}

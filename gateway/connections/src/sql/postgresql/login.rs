@@ -1,0 +1,152 @@
+//! From an address to a session: the connection, TLS where it is asked for, the login.
+
+use std::{io, path::Path};
+
+use bytes::BytesMut;
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::{
+    authentication::{
+        md5_hash,
+        sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256},
+    },
+    message::{
+        backend::{AuthenticationSaslBody, Message},
+        frontend,
+    },
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpStream, UnixStream},
+};
+
+use super::{
+    address::{Address, Host},
+    session::{CancelKey, Error, Refusal, Session, Stream},
+    tls,
+};
+
+/// A message of the login is small; who sends more is no PostgreSQL.
+const MESSAGE_MAX_BYTES: usize = 64 * 1024;
+
+pub(super) async fn session(address: &Address) -> Result<Session, Error> {
+    let mut login = Login { stream: opened(address).await?, incoming: BytesMut::new(), outgoing: BytesMut::new() };
+    let settings = address.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    frontend::startup_message(settings, &mut login.outgoing)?;
+    login.send().await?;
+    login.identify(address).await?;
+    let mut key = CancelKey { process: 0, secret: 0 };
+    loop {
+        match login.next().await? {
+            Message::BackendKeyData(body) => {
+                key = CancelKey { process: body.process_id(), secret: body.secret_key() };
+            }
+            Message::ReadyForQuery(_) => return Ok(Session::new(login.stream, login.incoming, key)),
+            _ => return Err(unexpected().into()),
+        }
+    }
+}
+
+/// Has the server end what a session runs. It has been told when this returns.
+pub(super) async fn cancel(address: &Address, key: CancelKey) -> io::Result<()> {
+    let mut stream = opened(address).await?;
+    let mut request = BytesMut::new();
+    frontend::cancel_request(key.process, key.secret, &mut request);
+    stream.write_all(&request).await?;
+    stream.flush().await?;
+    // It answers nothing, and closes once it is done. A reset is as good.
+    let _ = stream.read(&mut [0]).await;
+    Ok(())
+}
+
+async fn opened(address: &Address) -> io::Result<Box<dyn Stream>> {
+    let stream: Box<dyn Stream> = match &address.host {
+        Host::Name(name) => {
+            let stream = TcpStream::connect((name.as_str(), address.port)).await?;
+            stream.set_nodelay(true)?;
+            Box::new(stream)
+        }
+        Host::Folder(folder) => {
+            Box::new(UnixStream::connect(Path::new(folder).join(format!(".s.PGSQL.{}", address.port))).await?)
+        }
+    };
+    tls::secured(stream, address).await
+}
+
+struct Login {
+    stream: Box<dyn Stream>,
+    incoming: BytesMut,
+    outgoing: BytesMut,
+}
+
+impl Login {
+    async fn identify(&mut self, address: &Address) -> Result<(), Error> {
+        let password = address.password.as_deref().unwrap_or_default().as_bytes();
+        loop {
+            match self.next().await? {
+                Message::AuthenticationOk => return Ok(()),
+                Message::AuthenticationCleartextPassword => {
+                    frontend::password_message(password, &mut self.outgoing)?;
+                    self.send().await?;
+                }
+                Message::AuthenticationMd5Password(body) => {
+                    let hash = md5_hash(address.user.as_bytes(), password, body.salt());
+                    frontend::password_message(hash.as_bytes(), &mut self.outgoing)?;
+                    self.send().await?;
+                }
+                Message::AuthenticationSasl(body) => self.identify_by_scram(&body, password).await?,
+                _ => return Err(unsupported().into()),
+            }
+        }
+    }
+
+    async fn identify_by_scram(&mut self, body: &AuthenticationSaslBody, password: &[u8]) -> Result<(), Error> {
+        if !body.mechanisms().any(|mechanism| Ok(mechanism == SCRAM_SHA_256))? {
+            return Err(unsupported().into());
+        }
+        let mut scram = ScramSha256::new(password, ChannelBinding::unsupported());
+        frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), &mut self.outgoing)?;
+        self.send().await?;
+        let Message::AuthenticationSaslContinue(body) = self.next().await? else { return Err(unexpected().into()) };
+        scram.update(body.data())?;
+        frontend::sasl_response(scram.message(), &mut self.outgoing)?;
+        self.send().await?;
+        let Message::AuthenticationSaslFinal(body) = self.next().await? else { return Err(unexpected().into()) };
+        scram.finish(body.data())?;
+        Ok(())
+    }
+
+    async fn send(&mut self) -> io::Result<()> {
+        self.stream.write_all_buf(&mut self.outgoing).await?;
+        self.stream.flush().await
+    }
+
+    async fn next(&mut self) -> Result<Message, Error> {
+        loop {
+            match Message::parse(&mut self.incoming)? {
+                Some(Message::NoticeResponse(_) | Message::ParameterStatus(_)) => {}
+                Some(Message::ErrorResponse(body)) => return Err(Error::Refused(Refusal::from(&body).into())),
+                Some(message) => return Ok(message),
+                None => self.more().await?,
+            }
+        }
+    }
+
+    async fn more(&mut self) -> io::Result<()> {
+        if self.incoming.len() > MESSAGE_MAX_BYTES {
+            return Err(unexpected());
+        }
+        self.incoming.reserve(4096);
+        match self.stream.read_buf(&mut self.incoming).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn unexpected() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "an answer to the login that was not expected")
+}
+
+fn unsupported() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "the server asks for a way to log in that is not supported")
+}

@@ -1,0 +1,597 @@
+//! One session with the server: requests are collected, sent in one write, and their answers read as they come.
+//!
+//! A request ends with Sync. When a part of it fails, the server skips the rest of it. Every future here may be
+//! dropped half-way: `settle` then brings the session to rest, or it is thrown away.
+
+use std::{
+    collections::HashMap,
+    fmt::Write,
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use bytes::BytesMut;
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::{
+    IsNull,
+    message::{
+        backend::{CommandCompleteBody, DataRowBody, ErrorResponseBody, Field, Message, RowDescriptionBody},
+        frontend,
+    },
+};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+
+use super::super::{Access, RECORDS_MAX_BYTES, parameters::Parameter, refused};
+use crate::ConnectionError;
+
+const STATEMENTS_MAX: usize = 100;
+/// A row that is larger cannot be answered anyway, so it is not waited for.
+const MESSAGE_MAX_BYTES: usize = 2 * RECORDS_MAX_BYTES;
+const READ_BYTES: usize = 8 * 1024;
+/// What an idle session may hold.
+const BUFFER_MAX_BYTES: usize = 64 * 1024;
+const CHAR_OID: u32 = 18;
+const TEXT_OID: u32 = 25;
+const BPCHAR_OID: u32 = 1042;
+/// Types with a lower one come with the server.
+const FIRST_OWN_OID: u32 = 16384;
+const IDLE: u8 = b'I';
+
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for T {}
+
+pub(super) type Row = DataRowBody;
+
+pub(super) struct Session {
+    stream: Box<dyn Stream>,
+    outgoing: BytesMut,
+    incoming: BytesMut,
+    pub(super) key: CancelKey,
+    /// Ends of requests that the server has not answered yet.
+    unanswered: u32,
+    /// Whether the server said anything since the last request was sent.
+    heard: bool,
+    /// The server skips what is left of the request.
+    failed: bool,
+    /// No transaction, no lock, nothing under way.
+    at_rest: bool,
+    /// Not to be used again.
+    dead: bool,
+    statements: HashMap<String, Known>,
+    uses: u64,
+    /// A statement that is being prepared: when nobody learns how that went, it is closed.
+    preparing: Option<String>,
+    /// Types of the database's own, and whether each is an enumeration.
+    enumerations: HashMap<u32, bool>,
+}
+
+/// By which the server knows whose statement is to be cancelled.
+#[derive(Clone, Copy)]
+pub(super) struct CancelKey {
+    pub(super) process: i32,
+    pub(super) secret: i32,
+}
+
+/// A statement as the server keeps it.
+pub(super) struct Statement {
+    name: String,
+    pub(super) columns: Vec<Column>,
+}
+
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) type_oid: u32,
+    pub(super) enumeration: bool,
+}
+
+struct Known {
+    statement: Arc<Statement>,
+    /// How many parameters were said to be text.
+    declared: usize,
+    used: u64,
+}
+
+pub(super) struct Type {
+    pub(super) name: String,
+    enumeration: bool,
+}
+
+pub(super) enum Reply {
+    Row(Row),
+    Done(Done),
+}
+
+/// The end of one statement, with what it says of itself.
+pub(super) struct Done(Option<CommandCompleteBody>);
+
+#[derive(Debug)]
+pub(super) enum Error {
+    Refused(Box<Refusal>),
+    /// The connection broke. Unless `heard`, nothing was answered to the last request.
+    Lost {
+        error: io::Error,
+        heard: bool,
+    },
+    Said(ConnectionError),
+}
+
+/// What the server said.
+#[derive(Debug, Default)]
+pub(super) struct Refusal {
+    pub(super) code: String,
+    pub(super) message: String,
+    pub(super) detail: Option<String>,
+    pub(super) column: Option<String>,
+    /// The session is over.
+    pub(super) fatal: bool,
+}
+
+impl Session {
+    /// `incoming`: what was read from the stream beyond the login.
+    pub(super) fn new(stream: Box<dyn Stream>, incoming: BytesMut, key: CancelKey) -> Self {
+        Self {
+            stream,
+            outgoing: BytesMut::new(),
+            incoming,
+            key,
+            unanswered: 0,
+            heard: true,
+            failed: false,
+            at_rest: true,
+            dead: false,
+            statements: HashMap::new(),
+            uses: 0,
+            preparing: None,
+            enumerations: HashMap::new(),
+        }
+    }
+
+    pub(super) fn at_rest(&self) -> bool {
+        self.at_rest && self.preparing.is_none() && !self.dead
+    }
+
+    pub(super) fn give_up(&mut self) {
+        self.dead = true;
+    }
+
+    pub(super) fn dead(&self) -> bool {
+        self.dead
+    }
+
+    /// Before it waits for its next use: without the memory that a large answer took.
+    pub(super) fn shrink(&mut self) {
+        for buffer in [&mut self.incoming, &mut self.outgoing] {
+            if buffer.is_empty() && buffer.capacity() > BUFFER_MAX_BYTES {
+                *buffer = BytesMut::new();
+            }
+        }
+    }
+
+    /// The server may be busy with it.
+    pub(super) fn under_way(&self) -> bool {
+        self.unanswered > 0 && !self.failed
+    }
+
+    /// False when the server has said something that nobody asked for: most likely that it ends the session.
+    pub(super) fn quiet(&mut self) -> bool {
+        let mut byte = [0];
+        let mut context = Context::from_waker(Waker::noop());
+        let mut read = ReadBuf::new(&mut byte);
+        self.incoming.is_empty()
+            && matches!(Pin::new(&mut self.stream).poll_read(&mut context, &mut read), Poll::Pending)
+    }
+
+    /// The statement from those that are kept; otherwise it is prepared, in a transaction of its own. Its first
+    /// `declared` parameters are text.
+    pub(super) async fn prepare(
+        &mut self,
+        text: &str,
+        declared: usize,
+        timeout: Duration,
+    ) -> Result<Arc<Statement>, Error> {
+        self.uses += 1;
+        if let Some(known) = self.statements.get_mut(text).filter(|known| known.declared == declared) {
+            known.used = self.uses;
+            return Ok(known.statement.clone());
+        }
+        if text.contains('\0') {
+            return Err(Error::Said(refused::statement().details("a zero byte in the statement")));
+        }
+        self.forget(text);
+        self.make_room();
+        let name = format!("weir_{}", self.uses);
+        self.preparing = Some(name.clone());
+        self.begin(Access::Read, timeout)?;
+        self.write(|to| {
+            frontend::parse(&name, text, std::iter::repeat_n(TEXT_OID, declared), to)?;
+            frontend::describe(b'S', &name, to)
+        })?;
+        self.text("ROLLBACK")?;
+        self.sync();
+        self.send().await?;
+        self.began().await?;
+        let mut columns = Vec::new();
+        loop {
+            match self.next().await? {
+                Message::RowDescription(body) => columns = described(&body).map_err(|error| self.lost(error))?,
+                Message::ReadyForQuery(_) => break,
+                _ => {}
+            }
+        }
+        self.at_rest = true;
+        self.find_enumerations(&mut columns, timeout).await?;
+        let statement = Arc::new(Statement { name, columns });
+        self.preparing = None;
+        let known = Known { statement: statement.clone(), declared, used: self.uses };
+        self.statements.insert(text.to_owned(), known);
+        Ok(statement)
+    }
+
+    /// Has it prepared anew at its next use.
+    pub(super) fn forget(&mut self, text: &str) {
+        if let Some(known) = self.statements.remove(text) {
+            self.close(&known.statement.name);
+        }
+    }
+
+    /// First in a request: a transaction, and how long each of its statements may take.
+    pub(super) fn begin(&mut self, access: Access, timeout: Duration) -> Result<(), Error> {
+        // As texts, not as statements the server keeps: those a function in the database could exchange.
+        self.text(match access {
+            Access::Read => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
+            Access::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+        })?;
+        self.text(&format!("SET LOCAL statement_timeout = {}", timeout.as_millis()))
+    }
+
+    pub(super) fn execute(&mut self, statement: &Statement, parameters: &[Parameter]) -> Result<(), Error> {
+        self.write(|to| {
+            bind(&statement.name, parameters, text_of, 1, to)?;
+            frontend::execute("", 0, to)
+        })
+    }
+
+    /// Last in a request. Advisory locks are the one thing a transaction's end leaves behind.
+    pub(super) fn end_of_transaction(&mut self, text: &'static str) -> Result<(), Error> {
+        self.text(text)?;
+        self.text("SELECT pg_advisory_unlock_all()")?;
+        self.sync();
+        Ok(())
+    }
+
+    pub(super) fn sync(&mut self) {
+        frontend::sync(&mut self.outgoing);
+        self.unanswered += 1;
+    }
+
+    pub(super) async fn send(&mut self) -> Result<(), Error> {
+        self.heard = false;
+        self.failed = false;
+        self.at_rest = false;
+        self.flush().await
+    }
+
+    /// The answer to `begin`.
+    pub(super) async fn began(&mut self) -> Result<(), Error> {
+        self.done().await?;
+        self.done().await
+    }
+
+    /// The next row of a statement, or its end.
+    pub(super) async fn reply(&mut self) -> Result<Reply, Error> {
+        loop {
+            return match self.next().await? {
+                Message::DataRow(row) => Ok(Reply::Row(row)),
+                Message::CommandComplete(body) => Ok(Reply::Done(Done(Some(body)))),
+                Message::EmptyQueryResponse => Ok(Reply::Done(Done(None))),
+                Message::ParseComplete | Message::BindComplete | Message::CloseComplete => continue,
+                _ => Err(self.lost(unexpected())),
+            };
+        }
+    }
+
+    /// The end of a request's answer.
+    pub(super) async fn ready(&mut self) -> Result<(), Error> {
+        match self.next().await? {
+            Message::ReadyForQuery(_) => Ok(()),
+            _ => Err(self.lost(unexpected())),
+        }
+    }
+
+    /// What is left of a request that ends with `end_of_transaction`, none of which may fail.
+    pub(super) async fn ended(&mut self) -> Result<(), Error> {
+        loop {
+            if let Message::ReadyForQuery(body) = self.next().await? {
+                self.at_rest = body.status() == IDLE;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads over what is still on its way and leaves the session as it was found.
+    pub(super) async fn settle(&mut self) -> Result<(), Error> {
+        if self.at_rest() {
+            return Ok(());
+        }
+        self.flush().await?;
+        while self.unanswered > 0 {
+            match self.next().await {
+                Ok(_) | Err(Error::Refused(_)) if !self.dead => {}
+                Ok(_) => return Err(self.lost(unexpected())),
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(name) = self.preparing.take() {
+            self.close(&name);
+        }
+        self.end_of_transaction("ROLLBACK")?;
+        self.send().await?;
+        self.ended().await
+    }
+
+    /// Types by their oids, as they are called in a description.
+    pub(super) async fn types(
+        &mut self,
+        oids: impl Iterator<Item = u32>,
+        timeout: Duration,
+    ) -> Result<HashMap<u32, Type>, Error> {
+        let oids: Vec<String> = oids.map(|oid| oid.to_string()).collect();
+        let oids = format!("{{{}}}", oids.join(","));
+        self.begin(Access::Read, timeout)?;
+        self.write(|to| {
+            frontend::parse("", TYPES, [TEXT_OID], to)?;
+            let list = |list: &str, to: &mut BytesMut| {
+                to.extend_from_slice(list.as_bytes());
+                IsNull::No
+            };
+            bind("", [oids.as_str()], list, 0, to)?;
+            frontend::execute("", 0, to)
+        })?;
+        self.end_of_transaction("ROLLBACK")?;
+        self.send().await?;
+        self.began().await?;
+        let mut types = HashMap::new();
+        while let Reply::Row(row) = self.reply().await? {
+            let (oid, found) = type_of(&row).ok_or_else(|| self.lost(unexpected()))?;
+            types.insert(oid, found);
+        }
+        self.ended().await?;
+        Ok(types)
+    }
+
+    async fn find_enumerations(&mut self, columns: &mut [Column], timeout: Duration) -> Result<(), Error> {
+        let own = |column: &&mut Column| column.type_oid >= FIRST_OWN_OID;
+        let unknown: Vec<u32> = columns
+            .iter_mut()
+            .filter(own)
+            .map(|column| column.type_oid)
+            .filter(|oid| !self.enumerations.contains_key(oid))
+            .collect();
+        if !unknown.is_empty() {
+            for (oid, found) in self.types(unknown.into_iter(), timeout).await? {
+                self.enumerations.insert(oid, found.enumeration);
+            }
+        }
+        for column in columns.iter_mut().filter(own) {
+            column.enumeration = self.enumerations.get(&column.type_oid).copied().unwrap_or(false);
+        }
+        Ok(())
+    }
+
+    /// The one not used for longest makes room.
+    fn make_room(&mut self) {
+        if self.statements.len() < STATEMENTS_MAX {
+            return;
+        }
+        let oldest = self.statements.iter().min_by_key(|(_, known)| known.used).map(|(text, _)| text.clone());
+        if let Some(text) = oldest {
+            self.forget(&text);
+        }
+    }
+
+    fn close(&mut self, name: &str) {
+        let _ = self.write(|to| frontend::close(b'S', name, to));
+    }
+
+    /// A statement of our own, without parameters.
+    fn text(&mut self, text: &str) -> Result<(), Error> {
+        self.write(|to| {
+            frontend::parse("", text, [], to)?;
+            bind("", [(); 0], |(), _| IsNull::Yes, 1, to)?;
+            frontend::execute("", 0, to)
+        })
+    }
+
+    fn write(&mut self, message: impl FnOnce(&mut BytesMut) -> io::Result<()>) -> Result<(), Error> {
+        // Half a message may be there.
+        message(&mut self.outgoing).map_err(|error| self.lost(error))
+    }
+
+    async fn flush(&mut self) -> Result<(), Error> {
+        while !self.outgoing.is_empty() {
+            match self.stream.write_buf(&mut self.outgoing).await {
+                Ok(0) => return Err(self.lost(io::ErrorKind::WriteZero.into())),
+                Ok(_) => {}
+                Err(error) => return Err(self.lost(error)),
+            }
+        }
+        self.stream.flush().await.map_err(|error| self.lost(error))
+    }
+
+    async fn done(&mut self) -> Result<(), Error> {
+        match self.reply().await? {
+            Reply::Done(_) => Ok(()),
+            Reply::Row(_) => Err(self.lost(unexpected())),
+        }
+    }
+
+    async fn next(&mut self) -> Result<Message, Error> {
+        loop {
+            let message = match self.buffered()? {
+                Some(message) => message,
+                None => {
+                    self.more().await?;
+                    continue;
+                }
+            };
+            self.heard = true;
+            match message {
+                Message::NoticeResponse(_) | Message::ParameterStatus(_) | Message::NotificationResponse(_) => {}
+                Message::ErrorResponse(body) => {
+                    let refusal = Refusal::from(&body);
+                    self.failed = true;
+                    self.dead |= refusal.fatal;
+                    return Err(Error::Refused(refusal.into()));
+                }
+                Message::ReadyForQuery(_) => {
+                    self.unanswered = self.unanswered.saturating_sub(1);
+                    return Ok(message);
+                }
+                message => return Ok(message),
+            }
+        }
+    }
+
+    fn buffered(&mut self) -> Result<Option<Message>, Error> {
+        if let Some(length) = self.incoming.get(1..5) {
+            let length = u32::from_be_bytes(length.try_into().expect("four bytes")) as usize;
+            if length > MESSAGE_MAX_BYTES {
+                self.dead = true;
+                let said = ConnectionError::new("too_large", "the records are larger than 8 MiB; ask for fewer");
+                return Err(Error::Said(said.details("one row")));
+            }
+        }
+        Message::parse(&mut self.incoming).map_err(|error| self.lost(error))
+    }
+
+    async fn more(&mut self) -> Result<(), Error> {
+        if self.incoming.capacity() - self.incoming.len() < READ_BYTES / 2 {
+            self.incoming.reserve(READ_BYTES);
+        }
+        match self.stream.read_buf(&mut self.incoming).await {
+            Ok(0) => Err(self.lost(io::ErrorKind::UnexpectedEof.into())),
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.lost(error)),
+        }
+    }
+
+    fn lost(&mut self, error: io::Error) -> Error {
+        self.dead = true;
+        Error::Lost { error, heard: self.heard }
+    }
+}
+
+impl Done {
+    /// `UPDATE 3`: three.
+    pub(super) fn rows(&self) -> u64 {
+        self.tag().rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)
+    }
+
+    pub(super) fn tag(&self) -> &str {
+        self.0.as_ref().and_then(|body| body.tag().ok()).unwrap_or_default()
+    }
+}
+
+impl From<ConnectionError> for Error {
+    fn from(said: ConnectionError) -> Self {
+        Self::Said(said)
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Lost { error, heard: true }
+    }
+}
+
+impl From<&ErrorResponseBody> for Refusal {
+    fn from(body: &ErrorResponseBody) -> Self {
+        let mut refusal = Self::default();
+        let mut fields = body.fields();
+        while let Ok(Some(field)) = fields.next() {
+            let text = || String::from_utf8_lossy(field.value_bytes()).into_owned();
+            match field.type_() {
+                b'V' => refusal.fatal = matches!(field.value_bytes(), b"FATAL" | b"PANIC"),
+                b'C' => refusal.code = text(),
+                b'M' => refusal.message = text(),
+                b'D' => refusal.detail = Some(text()),
+                b'c' => refusal.column = Some(text()),
+                _ => {}
+            }
+        }
+        refusal
+    }
+}
+
+/// Everything goes in binary (so that a zero byte is refused, not an end) and comes in `format`: 0 text, 1 binary.
+fn bind<T>(
+    name: &str,
+    parameters: impl IntoIterator<Item = T>,
+    mut text: impl FnMut(T, &mut BytesMut) -> IsNull,
+    format: i16,
+    to: &mut BytesMut,
+) -> io::Result<()> {
+    let bound = frontend::bind("", name, [1], parameters, |value, to| Ok(text(value, to)), [format], to);
+    bound.map_err(|error| match error {
+        frontend::BindError::Conversion(error) => io::Error::other(error),
+        frontend::BindError::Serialization(error) => error,
+    })
+}
+
+/// Every parameter as text: the statement casts, and says so.
+fn text_of(parameter: &Parameter, to: &mut BytesMut) -> IsNull {
+    let _ = match parameter {
+        Parameter::Null => return IsNull::Yes,
+        Parameter::Boolean(value) => write!(to, "{value}"),
+        Parameter::Integer(value) => write!(to, "{value}"),
+        Parameter::Real(_, text) | Parameter::Text(text) => {
+            to.extend_from_slice(text.as_bytes());
+            Ok(())
+        }
+    };
+    IsNull::No
+}
+
+fn described(body: &RowDescriptionBody) -> io::Result<Vec<Column>> {
+    let column =
+        |field: Field<'_>| Ok(Column { name: field.name().to_owned(), type_oid: field.type_oid(), enumeration: false });
+    body.fields().map(column).collect()
+}
+
+/// An array is named by its elements. What comes with the server has its short name (`int4`, not `integer`).
+const TYPES: &str = "SELECT kind.oid, named.oid, named.typname, named.oid::regtype, kind.typtype = 'e', \
+    named.oid <> kind.oid \
+    FROM pg_catalog.pg_type AS kind JOIN pg_catalog.pg_type AS named ON named.oid = \
+    CASE WHEN kind.typtype = 'b' AND kind.typcategory = 'A' THEN kind.typelem ELSE kind.oid END \
+    WHERE kind.oid = ANY ($1::oid[])";
+
+fn type_of(row: &Row) -> Option<(u32, Type)> {
+    let cells: Vec<&str> = row
+        .ranges()
+        .map(|range| Ok(range.and_then(|range| std::str::from_utf8(&row.buffer()[range]).ok())))
+        .collect::<Vec<Option<&str>>>()
+        .ok()?
+        .into_iter()
+        .collect::<Option<_>>()?;
+    let &[oid, named, short, long, enumeration, array] = cells.as_slice() else { return None };
+    let named = match named.parse().ok()? {
+        CHAR_OID => "\"char\"".to_owned(),
+        BPCHAR_OID => "char".to_owned(),
+        FIRST_OWN_OID.. => long.to_lowercase(),
+        _ => short.to_owned(),
+    };
+    let enumeration = enumeration == "t";
+    let name = match (enumeration, array) {
+        (true, _) => "enum".to_owned(),
+        (_, "t") => format!("{named}[]"),
+        _ => named,
+    };
+    Some((oid.parse().ok()?, Type { name, enumeration }))
+}
+
+fn unexpected() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "an answer that was not expected")
+}

@@ -1,0 +1,159 @@
+//! TLS as `sslmode` says. Without a way to do what it asks for, there is no connection.
+
+use std::{io, sync::Arc};
+
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
+    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::TlsConnector;
+
+use super::{
+    address::{Address, Host},
+    session::Stream,
+};
+
+/// What `sslmode` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Disable,
+    /// TLS where the server has it, with whatever certificate.
+    Prefer,
+    Require,
+    /// The certificate comes from an authority we know,
+    VerifyCa,
+    /// and names the host.
+    VerifyFull,
+}
+
+/// Files in PEM, or their text.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Certificates {
+    pub(super) authorities: Option<String>,
+    pub(super) own: Option<String>,
+    pub(super) own_key: Option<String>,
+}
+
+pub(super) async fn secured(mut stream: Box<dyn Stream>, address: &Address) -> io::Result<Box<dyn Stream>> {
+    if address.tls == Mode::Disable {
+        return Ok(stream);
+    }
+    // SSLRequest. What it answers is one byte, and nothing beyond that byte is read without TLS.
+    stream.write_all(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]).await?;
+    stream.flush().await?;
+    match stream.read_u8().await? {
+        b'S' => {}
+        b'N' if address.tls == Mode::Prefer => return Ok(stream),
+        b'N' => return Err(io::Error::other("the server does not support TLS")),
+        _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "the server does not know the request for TLS")),
+    }
+    let host = match &address.host {
+        Host::Name(name) => name.as_str(),
+        Host::Folder(_) => "localhost",
+    };
+    let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+    let connector = TlsConnector::from(Arc::new(config(address).await?));
+    Ok(Box::new(connector.connect(name, stream).await?))
+}
+
+/// Made for each connection, so that a file that was exchanged is used.
+async fn config(address: &Address) -> io::Result<ClientConfig> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?;
+    let verifier: Arc<dyn ServerCertVerifier> = match address.tls {
+        Mode::Disable | Mode::Prefer | Mode::Require => Arc::new(Lenient { provider, authorities: None }),
+        Mode::VerifyCa => Arc::new(Lenient { authorities: Some(verifier(address, &provider).await?), provider }),
+        Mode::VerifyFull => verifier(address, &provider).await?,
+    };
+    let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
+    match (&address.certificates.own, &address.certificates.own_key) {
+        (Some(own), Some(key)) => {
+            let key = PrivateKeyDer::from_pem_slice(&pem(key).await?).map_err(io::Error::other)?;
+            builder.with_client_auth_cert(certificates(own).await?, key).map_err(io::Error::other)
+        }
+        _ => Ok(builder.with_no_client_auth()),
+    }
+}
+
+/// The authorities of `sslrootcert`; without it those that browsers know.
+async fn verifier(address: &Address, provider: &Arc<CryptoProvider>) -> io::Result<Arc<WebPkiServerVerifier>> {
+    let mut roots = RootCertStore::empty();
+    match &address.certificates.authorities {
+        Some(authorities) => {
+            for certificate in certificates(authorities).await? {
+                roots.add(certificate).map_err(io::Error::other)?;
+            }
+        }
+        None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+    }
+    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build().map_err(io::Error::other)
+}
+
+async fn certificates(input: &str) -> io::Result<Vec<CertificateDer<'static>>> {
+    CertificateDer::pem_slice_iter(&pem(input).await?).collect::<Result<_, _>>().map_err(io::Error::other)
+}
+
+async fn pem(input: &str) -> io::Result<Vec<u8>> {
+    if input.trim_start().starts_with("-----BEGIN") {
+        Ok(input.as_bytes().to_vec())
+    } else {
+        tokio::fs::read(input).await
+    }
+}
+
+/// Takes any certificate, or any of the authorities, whatever host it names.
+#[derive(Debug)]
+struct Lenient {
+    provider: Arc<CryptoProvider>,
+    authorities: Option<Arc<WebPkiServerVerifier>>,
+}
+
+impl ServerCertVerifier for Lenient {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let Some(authorities) = &self.authorities else { return Ok(ServerCertVerified::assertion()) };
+        match authorities.verify_server_cert(certificate, intermediates, name, ocsp_response, now) {
+            // The name is what is looked at last.
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            result => result,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
