@@ -78,19 +78,19 @@ enum Command {
 #[derive(Args, Clone, Default)]
 struct Settings {
     /// The configuration file; `weir.toml` in the working folder when it exists
-    #[arg(long, env = "WEIR_CONFIG", value_name = "FILE")]
+    #[arg(long, env = "WEIR_CONFIG", value_name = "FILE", global = true)]
     config: Option<PathBuf>,
     /// The folder of contract files
-    #[arg(long, env = "WEIR_CONTRACTS", value_name = "FOLDER")]
+    #[arg(long, env = "WEIR_CONTRACTS", value_name = "FOLDER", global = true)]
     contracts: Option<PathBuf>,
     /// The folder of plugins (`*.wasm`)
-    #[arg(long, env = "WEIR_PLUGINS", value_name = "FOLDER")]
+    #[arg(long, env = "WEIR_PLUGINS", value_name = "FOLDER", global = true)]
     plugins: Option<PathBuf>,
     /// The folder of recorded shapes, compiled plugins and keys
-    #[arg(long, env = "WEIR_STATE", value_name = "FOLDER")]
+    #[arg(long, env = "WEIR_STATE", value_name = "FOLDER", global = true)]
     state: Option<PathBuf>,
     /// How log lines on stderr look
-    #[arg(long, env = "WEIR_LOG_FORMAT", value_enum)]
+    #[arg(long, env = "WEIR_LOG_FORMAT", value_enum, global = true)]
     log_format: Option<LogFormat>,
 }
 

@@ -3,20 +3,30 @@
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use clap::Args;
+use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::Value;
 
 use super::{Failure, Settings};
 use crate::admin::{ADDRESS_FILE, TOKEN_FILE};
 
+/// A command of several verbs, each for the gateway named on the same line.
+#[derive(Args)]
+#[command(arg_required_else_help = true)]
+pub(super) struct Head<C: Subcommand> {
+    #[command(subcommand)]
+    pub(super) command: C,
+    #[command(flatten)]
+    pub(super) target: Target,
+}
+
 #[derive(Args, Clone)]
 pub(super) struct Target {
     /// The admin API; by default that of the gateway with this state folder
-    #[arg(long, env = "WEIR_ADMIN_URL", value_name = "URL")]
+    #[arg(long, env = "WEIR_ADMIN_URL", value_name = "URL", global = true)]
     admin: Option<String>,
     /// Print the answer as JSON
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub(super) json: bool,
     #[command(flatten)]
     settings: Settings,

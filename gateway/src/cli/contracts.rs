@@ -3,36 +3,24 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Context as _;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
     Done, Failure,
-    admin::{Api, Target, cell, table, time},
+    admin::{Api, Head, Target, cell, table, time},
     block_on,
 };
 
-#[derive(Args)]
-#[command(arg_required_else_help = true)]
-pub(super) struct Contracts {
-    #[command(subcommand)]
-    command: Command,
-}
+pub(super) type Contracts = Head<Command>;
 
 #[derive(Subcommand)]
-enum Command {
+pub(super) enum Command {
     /// List all contracts, the live version of each and what waits
-    List {
-        #[command(flatten)]
-        target: Target,
-    },
+    List,
     /// Show one contract with its versions and drafts
-    Show {
-        name: String,
-        #[command(flatten)]
-        target: Target,
-    },
+    Show { name: String },
     /// Submit a contract file: it goes live where it breaks nothing, and is held where it may
     Submit {
         /// The contract file; `-` for stdin
@@ -40,8 +28,6 @@ enum Command {
         /// Hold it even where it could go live at once
         #[arg(long)]
         hold: bool,
-        #[command(flatten)]
-        target: Target,
     },
     /// Publish a draft that waits, exactly as it was reported
     Publish {
@@ -50,15 +36,9 @@ enum Command {
         /// The fingerprint of the difference you looked at; without it the report is printed and nothing happens
         #[arg(long)]
         fingerprint: Option<String>,
-        #[command(flatten)]
-        target: Target,
     },
     /// Discard a draft that waits
-    Discard {
-        draft: String,
-        #[command(flatten)]
-        target: Target,
-    },
+    Discard { draft: String },
     /// Make an earlier version live again
     Rollback {
         name: String,
@@ -68,15 +48,9 @@ enum Command {
         /// The fingerprint of the difference; without it the difference is printed and nothing happens
         #[arg(long)]
         fingerprint: Option<String>,
-        #[command(flatten)]
-        target: Target,
     },
     /// Ask for a contract to be retired: its tools go away, its history stays
-    Retire {
-        name: String,
-        #[command(flatten)]
-        target: Target,
-    },
+    Retire { name: String },
 }
 
 /// Something waits for someone.
@@ -84,15 +58,16 @@ const HELD: u8 = 3;
 
 impl Contracts {
     pub(super) fn run(self) -> Done {
-        match self.command {
-            Command::List { target } => list(&target),
-            Command::Show { name, target } => show(&target, &name),
-            Command::Submit { file, hold, target } => {
+        let Self { command, target } = self;
+        match command {
+            Command::List => list(&target),
+            Command::Show { name } => show(&target, &name),
+            Command::Submit { file, hold } => {
                 let source = super::compile::read(&file)?;
                 let body = json!({ "source": source, "hold": hold });
                 submitted(&target, &ask(&target, Method::POST, "/v1/contracts", Some(&body))?)
             }
-            Command::Publish { draft, fingerprint: None, target } => {
+            Command::Publish { draft, fingerprint: None } => {
                 let draft = ask(&target, Method::GET, &format!("/v1/drafts/{draft}"), None)?;
                 looked_at(
                     &target,
@@ -100,23 +75,23 @@ impl Contracts {
                     &format!("weir contracts publish {}", cell(&draft["id"])),
                 )
             }
-            Command::Publish { draft, fingerprint: Some(fingerprint), target } => {
+            Command::Publish { draft, fingerprint: Some(fingerprint) } => {
                 let body = json!({ "fingerprint": fingerprint });
                 live(&target, &ask(&target, Method::POST, &format!("/v1/drafts/{draft}/publish"), Some(&body))?)
             }
-            Command::Discard { draft, target } => {
+            Command::Discard { draft } => {
                 ask(&target, Method::POST, &format!("/v1/drafts/{draft}/discard"), None)?;
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Rollback { name, to, fingerprint: None, target } => {
+            Command::Rollback { name, to, fingerprint: None } => {
                 let report = ask(&target, Method::GET, &format!("/v1/contracts/{name}/diff?to={to}"), None)?;
                 looked_at(&target, &report, &format!("weir contracts rollback {name} --to {to}"))
             }
-            Command::Rollback { name, to, fingerprint: Some(fingerprint), target } => {
+            Command::Rollback { name, to, fingerprint: Some(fingerprint) } => {
                 let body = json!({ "to": to, "fingerprint": fingerprint });
                 live(&target, &ask(&target, Method::POST, &format!("/v1/contracts/{name}/rollback"), Some(&body))?)
             }
-            Command::Retire { name, target } => {
+            Command::Retire { name } => {
                 submitted(&target, &ask(&target, Method::POST, &format!("/v1/contracts/{name}/retire"), None)?)
             }
         }

@@ -2,25 +2,20 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
     Done,
-    admin::{Target, cell, table, time},
+    admin::{Head, Target, cell, table, time},
     block_on,
 };
 
-#[derive(Args)]
-#[command(arg_required_else_help = true)]
-pub(super) struct Keys {
-    #[command(subcommand)]
-    command: Command,
-}
+pub(super) type Keys = Head<Command>;
 
 #[derive(Subcommand)]
-enum Command {
+pub(super) enum Command {
     /// Make a key for an agent and print it, once
     Create {
         /// Who holds the key: a name that stands in logs and in the audit trail
@@ -44,20 +39,13 @@ enum Command {
         /// Days until the key expires; without it, never
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
         expires_days: Option<u32>,
-        #[command(flatten)]
-        target: Target,
     },
     /// List all keys, without their secrets
-    List {
-        #[command(flatten)]
-        target: Target,
-    },
+    List,
     /// Revoke a key: the next call with it is refused
     Revoke {
         /// The key's id, as listed
         id: String,
-        #[command(flatten)]
-        target: Target,
     },
 }
 
@@ -68,8 +56,9 @@ fn pair(text: &str) -> Result<(String, String), String> {
 
 impl Keys {
     pub(super) fn run(self) -> Done {
-        match self.command {
-            Command::Create { agent, tenant, contracts, tools, rate, tool_rates, expires_days, target } => {
+        let Self { command, target } = self;
+        match command {
+            Command::Create { agent, tenant, contracts, tools, rate, tool_rates, expires_days } => {
                 let narrow = !contracts.is_empty() || !tools.is_empty();
                 let mut limits =
                     json!({ "tools": tool_rates.into_iter().collect::<std::collections::BTreeMap<_, _>>() });
@@ -93,7 +82,7 @@ impl Keys {
                     );
                 }
             }
-            Command::List { target } => {
+            Command::List => {
                 let keys = ask(&target, Method::GET, "/v1/keys", None)?;
                 if target.json {
                     println!("{keys}");
@@ -102,7 +91,7 @@ impl Keys {
                     print!("{}", table(&["ID", "AGENT", "TENANT", "ACCESS", "CREATED", "EXPIRES", "REVOKED"], &rows));
                 }
             }
-            Command::Revoke { id, target } => {
+            Command::Revoke { id } => {
                 ask(&target, Method::DELETE, &format!("/v1/keys/{id}"), None)?;
             }
         }

@@ -6,36 +6,26 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
     Done, Failure,
-    admin::{Target, cell, table},
+    admin::{Head, Target, cell, table},
     block_on,
 };
 
-#[derive(Args)]
-#[command(arg_required_else_help = true)]
-pub(super) struct Plugins {
-    #[command(subcommand)]
-    command: Command,
-}
+pub(super) type Plugins = Head<Command>;
 
 #[derive(Subcommand)]
-enum Command {
+pub(super) enum Command {
     /// List the plugins that run, where each comes from, and the files that were refused
-    List {
-        #[command(flatten)]
-        target: Target,
-    },
+    List,
     /// Show one plugin: its digest, what it may reach, and how its calls ended
     Show {
         /// The plugin's name, as listed
         name: String,
-        #[command(flatten)]
-        target: Target,
     },
     /// Put a component into the plugins folder of the gateway, and wait until it runs or is refused
     ///
@@ -46,8 +36,6 @@ enum Command {
         /// What its file is called there, without `.wasm`; by default as here
         #[arg(long, value_parser = file_name)]
         name: Option<String>,
-        #[command(flatten)]
-        target: Target,
     },
     /// Let a held build in: one whose plugin may write, and that nobody has let in yet
     ///
@@ -59,43 +47,37 @@ enum Command {
         /// The digest of the file you have looked at, as listed
         #[arg(long, value_name = "HEX")]
         sha256: String,
-        #[command(flatten)]
-        target: Target,
     },
     /// Try refused files again, for instance after a contract that was in their way has changed
-    Reload {
-        #[command(flatten)]
-        target: Target,
-    },
+    Reload,
     /// Take a plugin's file away: what is built in serves instead, or its tools answer `unavailable`
     Remove {
         /// The file's name, without `.wasm`
         #[arg(value_parser = file_name)]
         name: String,
-        #[command(flatten)]
-        target: Target,
     },
 }
 
 impl Plugins {
     pub(super) fn run(self) -> Done {
-        match self.command {
-            Command::List { target } => list(&target),
-            Command::Show { name, target } => show(&target, &name),
-            Command::Upload { file, name, target } => upload(&target, &file, name),
-            Command::Accept { name, sha256, target } => {
+        let Self { command, target } = self;
+        match command {
+            Command::List => list(&target),
+            Command::Show { name } => show(&target, &name),
+            Command::Upload { file, name } => upload(&target, &file, name),
+            Command::Accept { name, sha256 } => {
                 let api = target.api()?;
                 let accepted = json!({ "sha256": sha256 });
                 let plugin = block_on(api.ask(Method::POST, &format!("/v1/plugins/{name}/accept"), Some(&accepted)))??;
                 shown(&target, &plugin);
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Reload { target } => {
+            Command::Reload => {
                 let api = target.api()?;
                 block_on(api.ask(Method::POST, "/v1/plugins/reload", None))??;
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Remove { name, target } => {
+            Command::Remove { name } => {
                 let api = target.api()?;
                 block_on(api.ask(Method::DELETE, &format!("/v1/plugins/{name}"), None))??;
                 Ok(ExitCode::SUCCESS)
