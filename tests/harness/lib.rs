@@ -2,6 +2,7 @@
 //!
 //! Nothing here is skipped when something is missing: the panic names the command that brings it.
 
+pub mod admin;
 pub mod client;
 pub mod foreign;
 pub mod gateway;
@@ -13,6 +14,7 @@ pub mod stdio;
 pub mod upstream;
 pub mod web;
 
+pub use admin::Admin;
 pub use client::{Answer, Events, Legacy, Modern, http};
 pub use gateway::{Gateway, House};
 pub use postgres::Postgres;

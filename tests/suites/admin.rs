@@ -10,29 +10,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{House, Modern, foreign, http, place};
+use weir_tests::{Admin, House, Modern, foreign, http, place};
 
 use crate::{built_in, plugins, sample};
-
-pub(crate) struct Admin {
-    pub(crate) url: String,
-    pub(crate) key: String,
-}
-
-impl Admin {
-    pub(crate) fn of(house: &House) -> Self {
-        let read = |name: &str| std::fs::read_to_string(house.path().join("state").join(name)).expect("written");
-        Self { url: read("admin.url"), key: read("admin.token") }
-    }
-
-    pub(crate) async fn ask(&self, method: &str, path: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
-        let request = http().request(method.parse().expect("a method"), format!("{}{path}", self.url));
-        let request = request.bearer_auth(&self.key).header("content-type", "application/json").body(body);
-        let response = request.send().await.expect("an answer");
-        let status = response.status().as_u16();
-        (status, serde_json::from_str(&response.text().await.expect("text")).unwrap_or_default())
-    }
-}
 
 /// A plugin put there over the API runs; one that is none is refused, and what ran before runs on.
 #[tokio::test]

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use weir_tests::{House, Modern, place};
+use weir_tests::{Admin, House, Modern, place};
 
-use crate::{admin::Admin, audit::records, sample};
+use crate::{audit::records, sample};
 
 /// Other bytes of the same adapter: a custom section that nobody reads.
 pub(crate) fn another_sheet() -> Vec<u8> {

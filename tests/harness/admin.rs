@@ -1,0 +1,34 @@
+//! The admin API of a house's gateway, asked plainly.
+
+use reqwest::{Method, RequestBuilder};
+use serde_json::Value;
+
+use crate::{House, http};
+
+#[derive(Clone)]
+pub struct Admin {
+    pub url: String,
+    /// Empty: nobody's.
+    pub key: String,
+}
+
+impl Admin {
+    /// With the first key, an operator's.
+    pub fn of(house: &House) -> Self {
+        let read = |name: &str| std::fs::read_to_string(house.path().join("state").join(name)).expect("written");
+        Self { url: read("admin.url"), key: read("admin.token") }
+    }
+
+    pub fn request(&self, method: &str, path: &str) -> RequestBuilder {
+        let method: Method = method.parse().expect("a method");
+        let request = http().request(method, format!("{}{path}", self.url)).header("content-type", "application/json");
+        if self.key.is_empty() { request } else { request.bearer_auth(&self.key) }
+    }
+
+    /// The status, and the JSON of the answer; null where it has none.
+    pub async fn ask(&self, method: &str, path: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
+        let response = self.request(method, path).body(body).send().await.expect("an answer");
+        let status = response.status().as_u16();
+        (status, serde_json::from_str(&response.text().await.expect("text")).unwrap_or_default())
+    }
+}
