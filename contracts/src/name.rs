@@ -67,7 +67,7 @@ pub(crate) fn quoted(name: &str) -> String {
 }
 
 /// The nearest of the known names, when one is near enough to be meant.
-pub(crate) fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let wanted: String = name.chars().take(FIELD_LENGTH_MAX).collect::<String>().to_lowercase();
     let mut best: Option<(f64, &str)> = None;
     for candidate in known {

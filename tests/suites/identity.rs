@@ -64,6 +64,24 @@ async fn a_key_is_needed_as_soon_as_one_exists_and_revoking_it_closes_at_once() 
     refused(&Modern::new(house.serve().url())).await;
 }
 
+/// Contracts may come after the keys for them: the key is made, and who makes it is told what is not there.
+#[tokio::test]
+async fn a_key_for_what_is_not_there_is_made_with_a_warning() {
+    let house = house();
+    let _gateway = house.serve();
+    let words = ["keys", "create", "--agent", "ann", "--contract", "airport", "--tool", "lookup_airport"];
+    let limited = ["--rate", "60/min", "--tool-rate", "lookup_everything=1/s"];
+    let (code, key, err) = house.run(&[&words[..], &limited].concat());
+    assert!(code == 0 && key.starts_with("weir_"), "{err}");
+    assert!(err.contains("warning: there is no contract `airport` now; did you mean `airports`?"), "{err}");
+    assert!(err.contains("warning: there is no tool `lookup_everything` now"), "{err}");
+    let made = house.json(&["keys", "create", "--agent", "bob", "--contract", "airports", "--tool", "lookup_field"]);
+    assert_eq!(made["warnings"], json!([]), "{made}");
+    let (_, listed, _) = house.run(&["keys", "list"]);
+    let ann = listed.lines().find(|line| line.contains(" ann ")).unwrap_or_else(|| panic!("{listed}"));
+    assert!(ann.contains(" airport,lookup_airport ") && ann.contains(" 60/min,lookup_everything=1/s "), "{listed}");
+}
+
 /// Every version and both transports: the list, the call of what is hidden, and the endpoint of what is hidden.
 #[tokio::test]
 async fn hidden_and_unknown_are_the_same_in_every_version_over_both_transports() {

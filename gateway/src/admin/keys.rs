@@ -1,5 +1,7 @@
 //! Keys of agents: made once, shown once, revoked for good.
 
+use std::collections::BTreeSet;
+
 use axum::{Json, extract::State as Shared, http::StatusCode};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -7,7 +9,7 @@ use weir_audit::AdminAct;
 use weir_state::KeyRow;
 
 use super::{
-    Answer, Ask, Refusal,
+    Admin, Answer, Ask, Refusal,
     problem::{At, Body},
     staff::Staff,
 };
@@ -58,6 +60,8 @@ pub(super) struct MadeKey {
     view: KeyView,
     /// The key. It is shown now and never again.
     key: String,
+    /// What it names that is not there now, one sentence each: contracts and tools may come later.
+    warnings: Vec<String>,
 }
 
 impl From<KeyRow> for KeyView {
@@ -84,11 +88,11 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<Ke
     Ok(Json(admin.state.keys().await?.into_iter().map(KeyView::from).collect()))
 }
 
-/// Makes a key for an agent. Role: operator.
+/// Makes a key for an agent, also where it names contracts or tools that are still to come. Role: operator.
 #[utoipa::path(post, path = "/v1/keys", request_body = NewKey, responses(
     (status = 201, body = MadeKey), (status = 400, body = Refusal), (status = 401, body = Refusal),
     (status = 403, body = Refusal), (status = 413, body = Refusal), (status = 415, body = Refusal),
-    (status = 422, body = Refusal)))]
+    (status = 422, body = Refusal), (status = 503, body = Refusal)))]
 pub(super) async fn create(
     Shared(admin): Ask,
     staff: Staff,
@@ -96,6 +100,7 @@ pub(super) async fn create(
 ) -> Answer<(StatusCode, Json<MadeKey>)> {
     staff.needs(Role::Operator)?;
     new.check()?;
+    let warnings = new.warnings(&admin).await?;
     let minted = Minted::new(Kind::Agent).map_err(|_| Refusal::unavailable("no random number could be had"))?;
     let now = now_ms();
     let row = KeyRow {
@@ -114,7 +119,7 @@ pub(super) async fn create(
     admin.gateway.audit().admin(AdminAct::KeyCreate, &row.id, None, &staff.by(), Some(&detail))?;
     admin.state.add_key(&row).await?;
     admin.gateway.identities().replace(&admin.state.keys().await?);
-    Ok((StatusCode::CREATED, Json(MadeKey { view: row.into(), key: minted.text })))
+    Ok((StatusCode::CREATED, Json(MadeKey { view: row.into(), key: minted.text, warnings })))
 }
 
 /// Revokes one key: the next call with it is refused, and what it has open ends. Role: operator.
@@ -144,6 +149,34 @@ impl NewKey {
         }
         Ok(())
     }
+
+    /// What it names and nothing live is called.
+    async fn warnings(&self, admin: &Admin) -> Answer<Vec<String>> {
+        let gate = admin.registry.gate();
+        gate.refresh().await?;
+        let live = gate.live();
+        let contracts: Vec<&str> = live.keys().map(String::as_str).collect();
+        let tools = live.values().flat_map(|live| &live.contract.tools);
+        let tools: Vec<&str> = tools.map(|tool| tool.name.as_str()).collect();
+        let access = self.access.as_ref();
+        let named = access.into_iter().flat_map(|list| &list.contracts);
+        let mut warnings = absent("contract", named, &contracts);
+        let named: BTreeSet<&String> =
+            access.into_iter().flat_map(|list| &list.tools).chain(self.limits.tools.keys()).collect();
+        warnings.extend(absent("tool", named, &tools));
+        Ok(warnings)
+    }
+}
+
+fn absent<'a>(what: &str, named: impl IntoIterator<Item = &'a String>, there: &[&str]) -> Vec<String> {
+    let named = named.into_iter().filter(|name| !there.contains(&name.as_str()));
+    let sentence = |name: &String| {
+        let near = weir_contracts::name::nearest(name, there.iter().copied());
+        let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let shown: String = name.chars().take(NAME_MAX_CHARS).collect();
+        format!("there is no {what} `{shown}` now{near}")
+    };
+    named.map(sentence).collect()
 }
 
 /// Names stand in logs, metrics and the trail.

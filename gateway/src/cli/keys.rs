@@ -17,6 +17,8 @@ pub(super) type Keys = Head<Command>;
 #[derive(Subcommand)]
 pub(super) enum Command {
     /// Make a key for an agent and print it, once
+    ///
+    /// Contracts and tools that are not there yet may be named: a warning says so.
     Create {
         /// Who holds the key: a name that stands in logs and in the audit trail
         #[arg(long)]
@@ -40,7 +42,7 @@ pub(super) enum Command {
         #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
         expires_days: Option<u32>,
     },
-    /// List all keys, without their secrets
+    /// List all keys with their access and limits, without their secrets
     List,
     /// Revoke a key: the next call with it is refused
     Revoke {
@@ -77,6 +79,9 @@ impl Keys {
                     println!("{made}");
                 } else {
                     println!("{}", cell(&made["key"]));
+                    for warning in made["warnings"].as_array().into_iter().flatten() {
+                        eprintln!("warning: {}", cell(warning));
+                    }
                     eprintln!(
                         "Keep it: it is not shown again. It is sent as `Authorization: Bearer …`, on stdio as WEIR_KEY."
                     );
@@ -88,7 +93,7 @@ impl Keys {
                     println!("{keys}");
                 } else {
                     let rows: Vec<Vec<String>> = keys.as_array().into_iter().flatten().map(row).collect();
-                    print!("{}", table(&["ID", "AGENT", "TENANT", "ACCESS", "CREATED", "EXPIRES", "REVOKED"], &rows));
+                    print!("{}", table(&HEAD, &rows));
                 }
             }
             Command::Revoke { id } => {
@@ -104,6 +109,8 @@ fn ask(target: &Target, method: Method, path: &str, body: Option<Value>) -> Resu
     Ok(block_on(api.ask(method, path, body.as_ref()))??)
 }
 
+const HEAD: [&str; 8] = ["ID", "AGENT", "TENANT", "ACCESS", "LIMITS", "CREATED", "EXPIRES", "REVOKED"];
+
 fn row(key: &Value) -> Vec<String> {
     let access = match &key["access"] {
         Value::Null => "everything".to_owned(),
@@ -112,11 +119,15 @@ fn row(key: &Value) -> Vec<String> {
             names.map(cell).collect::<Vec<_>>().join(",")
         }
     };
+    let rate = key["limits"]["rate"].as_str().map(str::to_owned);
+    let tools = key["limits"]["tools"].as_object().into_iter().flatten();
+    let limits = rate.into_iter().chain(tools.map(|(tool, rate)| format!("{tool}={}", cell(rate))));
     vec![
         cell(&key["id"]),
         cell(&key["agent"]),
         cell(&key["tenant"]),
         access,
+        limits.collect::<Vec<_>>().join(","),
         time(&key["created_ms"]),
         time(&key["expires_ms"]),
         time(&key["revoked_ms"]),
