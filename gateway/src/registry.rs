@@ -35,6 +35,8 @@ pub struct Registry {
     recorded: Recorded,
     gate: Gate,
     files: Mutex<Files>,
+    /// What the folder holds and is not served, as of the last look.
+    unserved: std::sync::Mutex<Vec<UnservedFile>>,
     drift: std::sync::Mutex<Drift>,
 }
 
@@ -55,10 +57,20 @@ struct Loaded {
     stamp: Stamp,
     /// The contract it defines, once it could be read.
     name: Option<String>,
-    /// True while the source could not be described: tried again.
-    waiting: bool,
-    /// It was not taken over as it stands: tried again under another configuration.
-    refused: bool,
+    /// Why the source could not be described: tried again.
+    waiting: Option<String>,
+    /// Why it was not taken over as it stands: tried again under another configuration.
+    problems: Vec<Problem>,
+}
+
+/// A contract file that is not served as it stands.
+#[derive(Clone, Debug)]
+pub struct UnservedFile {
+    pub file: PathBuf,
+    /// What is wrong with it; empty where it only waits.
+    pub problems: Vec<Problem>,
+    /// Why its source cannot be described yet.
+    pub waiting: Option<String>,
 }
 
 /// What became of the files.
@@ -82,11 +94,23 @@ impl Registry {
     pub fn new(gateway: Arc<Gateway>, state: Arc<State>) -> Self {
         let recorded = Recorded::new(gateway.config().folders.state.join("shapes"));
         let gate = Gate::new(state, gateway.audit().clone());
-        Self { gateway, recorded, gate, files: Mutex::default(), drift: std::sync::Mutex::default() }
+        Self {
+            gateway,
+            recorded,
+            gate,
+            files: Mutex::default(),
+            unserved: Default::default(),
+            drift: Default::default(),
+        }
     }
 
     pub fn gate(&self) -> &Gate {
         &self.gate
+    }
+
+    /// Contract files that were refused or wait for their source, at the last look.
+    pub fn unserved(&self) -> Vec<UnservedFile> {
+        self.unserved.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Reads what is new or changed in the contracts folder and in the state, and publishes. Used at start and by
@@ -97,7 +121,7 @@ impl Registry {
         let mut report = Report::default();
         let config = Arc::clone(&self.gateway.config());
         if read_under.replace(config.clone()).is_some_and(|before| !Arc::ptr_eq(&before, &config)) {
-            files.retain(|_, file| !file.refused);
+            files.retain(|_, file| file.problems.is_empty());
         }
         let folder = &config.folders.contracts;
         let refused = |error: GateError| Problem::new(&folder.display().to_string(), "", error.to_string());
@@ -110,7 +134,7 @@ impl Registry {
                 files.retain(|path, _| found.contains_key(path));
                 for (path, stamp) in found {
                     let known = files.get(&path);
-                    if known.is_some_and(|known| known.stamp == stamp && !known.waiting) {
+                    if known.is_some_and(|known| known.stamp == stamp && known.waiting.is_none()) {
                         continue;
                     }
                     let before = known.and_then(|known| known.name.clone());
@@ -119,10 +143,11 @@ impl Registry {
                             |(other, entry): (&PathBuf, &Loaded)| *other != path && entry.name.as_deref() == Some(name);
                         files.iter().any(other)
                     };
-                    let problems = report.problems.len();
-                    let (name, waiting) = self.file(&path, taken, &mut report).await;
-                    let refused = report.problems.len() > problems;
-                    files.insert(path, Loaded { stamp, name: name.or(before), waiting, refused });
+                    let (problems, waiting) = (report.problems.len(), report.waiting.len());
+                    let name = self.file(&path, taken, &mut report).await.or(before);
+                    let problems = report.problems[problems..].to_vec();
+                    let waiting = report.waiting.get(waiting).map(|(_, why)| why.clone());
+                    files.insert(path, Loaded { stamp, name, waiting, problems });
                 }
                 if let Err(error) = self.missing(files, gone, &mut report).await {
                     report.problems.push(refused(error));
@@ -130,18 +155,19 @@ impl Registry {
             }
             Err(problem) => report.problems.push(problem),
         }
+        *self.unserved.lock().unwrap_or_else(PoisonError::into_inner) = unserved(files);
         self.publish();
         report
     }
 
-    /// One new or changed file: the contract it defines, and whether it waits for its source.
-    async fn file(&self, path: &Path, taken: impl Fn(&str) -> bool, report: &mut Report) -> (Option<String>, bool) {
+    /// One new or changed file: the contract it defines.
+    async fn file(&self, path: &Path, taken: impl Fn(&str) -> bool, report: &mut Report) -> Option<String> {
         let file = path.display().to_string();
         let text = match files::read(path) {
             Ok(text) => text,
             Err(problem) => {
                 report.problems.push(problem);
-                return (None, false);
+                return None;
             }
         };
         // What is live from this very text is not compiled again: the live version is what was published.
@@ -152,13 +178,13 @@ impl Registry {
             if let Err(error) = self.gate.state().drop_held(&name, now_ms(), "file").await {
                 report.problems.push(Problem::new(&file, "", error.to_string()));
             }
-            return (Some(name), false);
+            return Some(name);
         }
         let source = match form::read(&file, &text) {
             Ok(source) => source,
             Err(problems) => {
                 report.problems.extend(problems);
-                return (None, false);
+                return None;
             }
         };
         let Some(name) = source.contract.clone() else {
@@ -167,21 +193,21 @@ impl Registry {
             report
                 .problems
                 .push(problem.hint("put it under `tools:` of a contract with `contract:` and `collections:`"));
-            return (None, false);
+            return None;
         };
         if taken(&name) {
             let message = format!("the contract `{name}` is defined in another file already");
             report.problems.push(Problem::new(&file, "/contract", message).hint("give it another name"));
-            return (None, false);
+            return None;
         }
         self.read_lock(path, &name, report).await;
         match self.is_rolled_back(&name, &text, &live).await {
             Ok(false) => {}
             // Until the file says something else.
-            Ok(true) => return (Some(name), false),
+            Ok(true) => return Some(name),
             Err(error) => {
                 report.problems.push(Problem::new(&file, "", error.to_string()));
-                return (Some(name), false);
+                return Some(name);
             }
         }
         match self.compile(&source).await {
@@ -196,17 +222,11 @@ impl Registry {
                     }
                     Err(error) => report.problems.push(Problem::new(&file, "", error.to_string())),
                 }
-                (Some(name), false)
             }
-            Err(Uncompiled::Waiting(why)) => {
-                report.waiting.push((path.to_owned(), why));
-                (Some(name), true)
-            }
-            Err(Uncompiled::Refused(problems)) => {
-                report.problems.extend(problems);
-                (Some(name), false)
-            }
+            Err(Uncompiled::Waiting(why)) => report.waiting.push((path.to_owned(), why)),
+            Err(Uncompiled::Refused(problems)) => report.problems.extend(problems),
         }
+        Some(name)
     }
 
     /// Whether someone went back from the version that this very text became: what they decided holds.
@@ -405,6 +425,16 @@ impl Registry {
             Err(problems) => Err(Uncompiled::Refused(problems)),
         }
     }
+}
+
+fn unserved(files: &BTreeMap<PathBuf, Loaded>) -> Vec<UnservedFile> {
+    let unserved = files.iter().filter(|(_, file)| file.waiting.is_some() || !file.problems.is_empty());
+    let entry = |(path, file): (&PathBuf, &Loaded)| UnservedFile {
+        file: path.clone(),
+        problems: file.problems.clone(),
+        waiting: file.waiting.clone(),
+    };
+    unserved.map(entry).collect()
 }
 
 /// The contract files of a folder.

@@ -344,6 +344,39 @@ async fn with_an_empty_state_the_lock_is_the_published_version() {
     assert!(code == 1 && err.contains("airports.lock.json"), "a lock that cannot be read is no lock to ignore: {err}");
 }
 
+/// A bad edit of a served contract is told where its operator looks, until the file is right again.
+#[tokio::test]
+async fn a_refused_file_is_listed_with_its_problems() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let listed = async |done: &dyn Fn(&Value) -> bool| {
+        let started = Instant::now();
+        loop {
+            let listed = house.json(&["contracts", "list"]);
+            if done(&listed) {
+                return listed;
+            }
+            assert!(started.elapsed() < Duration::from_secs(30), "{listed}");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    house.write("contracts/airports.yaml", sample::CONTRACT.replace("verb: list", "verb: lst"));
+    let all = listed(&|listed| listed["refused"] != json!([])).await;
+    assert_eq!((&all["contracts"][0]["name"], &all["contracts"][0]["version"]), (&json!("airports"), &json!("1.0.0")));
+    let problem = &all["refused"][0]["problems"][0];
+    assert_eq!(problem["place"], "/tools/1/verb", "{all}");
+    let (_, text, _) = house.run(&["contracts", "list"]);
+    let hint = problem["hint"].as_str().expect("a hint");
+    assert!(text.contains("refused: contracts/airports.yaml") && text.contains(&format!("hint: {hint}")), "{text}");
+    house.write("contracts/airports.yaml", wider());
+    listed(&|listed| listed["refused"] == json!([])).await;
+    until(&gateway.contract_url("airports"), "1.1.0").await;
+
+    house.write("contracts/parts.yaml", "contract: parts\ncollections: { parts: { adapter: nowhere } }\ntools: []\n");
+    let all = listed(&|listed| listed["waiting"] != json!([])).await;
+    assert!(all["waiting"][0]["file"].as_str().is_some_and(|file| file.ends_with("parts.yaml")), "{all}");
+}
+
 /// `weir diff` says the same of files, with an exit code for a pipeline.
 #[tokio::test]
 async fn diff_tells_a_pipeline_by_its_exit_code() {

@@ -6,7 +6,7 @@ use axum::{Json, extract::State as Shared, http::StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
-use weir_contracts::{Contract, compiled_document, diff::diff, form};
+use weir_contracts::{Contract, Problem, compiled_document, diff::diff, form};
 use weir_state::{DraftRow, VersionRow};
 
 use super::{
@@ -17,12 +17,36 @@ use super::{
 use crate::{
     impact::{Impact, impact},
     registry::{
-        Uncompiled,
+        Uncompiled, UnservedFile,
         gate::{Approval, Held, Origin, Role, Submission, Verdict},
     },
 };
 
 const DRAFTS_MAX: u32 = 200;
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct ContractsView {
+    /// All that ever were.
+    contracts: Vec<ContractView>,
+    /// Contract files that are not taken over as they stand; what was published before is served on.
+    refused: Vec<RefusedFile>,
+    /// Contract files whose source cannot be described yet; they are tried again.
+    waiting: Vec<WaitingFile>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct RefusedFile {
+    file: String,
+    /// Every problem: `{file, place, message, hint?}`.
+    #[schema(value_type = Vec<Object>)]
+    problems: Vec<Problem>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct WaitingFile {
+    file: String,
+    reason: String,
+}
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct ContractView {
@@ -166,10 +190,10 @@ pub(super) struct NowLive {
     version: Option<String>,
 }
 
-/// All contracts that ever were. Role: viewer.
+/// All contracts that ever were, and the contract files that were refused or wait. Role: viewer.
 #[utoipa::path(get, path = "/v1/contracts", responses(
-    (status = 200, body = Vec<ContractView>), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
-pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<ContractView>>> {
+    (status = 200, body = ContractsView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<ContractsView>> {
     staff.needs(Role::Viewer)?;
     let gate = admin.registry.gate();
     gate.refresh().await?;
@@ -187,7 +211,15 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<Co
         version: head.live,
         revision: head.revision,
     });
-    Ok(Json(views.collect()))
+    let (mut refused, mut waiting) = (Vec::new(), Vec::new());
+    for UnservedFile { file, problems, waiting: reason } in admin.registry.unserved() {
+        let file = file.display().to_string();
+        waiting.extend(reason.map(|reason| WaitingFile { file: file.clone(), reason }));
+        if !problems.is_empty() {
+            refused.push(RefusedFile { file, problems });
+        }
+    }
+    Ok(Json(ContractsView { contracts: views.collect(), refused, waiting }))
 }
 
 /// Compiles a contract, compares it with the live version and publishes or holds it. Role: editor.
@@ -203,7 +235,7 @@ pub(super) async fn submit(
     Body(new): Body<NewContract>,
 ) -> Answer<(StatusCode, Json<Submitted>)> {
     staff.needs(Role::Editor)?;
-    let refused = |problems: &[weir_contracts::Problem]| Refusal::problems("the contract is refused", problems);
+    let refused = |problems: &[Problem]| Refusal::problems("the contract is refused", problems);
     let source = form::read("source", &new.source).map_err(|problems| refused(&problems))?;
     let Some(name) = source.contract.clone() else {
         return Err(Refusal::invalid("a form without a contract compiles, but there is nothing to serve"));

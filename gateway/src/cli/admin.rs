@@ -6,6 +6,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::Value;
+use weir_contracts::Problem;
 
 use super::{Failure, Settings};
 use crate::admin::{ADDRESS_FILE, TOKEN_FILE};
@@ -95,14 +96,18 @@ impl Api {
             message.push_str(" (it is WEIR_ADMIN_KEY, or else admin.token in the state folder)");
         }
         for problem in answer["problems"].as_array().into_iter().flatten() {
-            let part = |key: &str| problem[key].as_str().unwrap_or_default();
-            message.push_str(&format!("\n{} at {}: {}", part("file"), part("place"), part("message")));
-            if let Some(hint) = problem["hint"].as_str() {
-                message.push_str(&format!("\n  hint: {hint}"));
-            }
+            message.push_str(&format!("\n{}", told(problem)));
         }
         bail!("{message}")
     }
+}
+
+/// One problem of a file, as it would be told of a file here.
+pub(super) fn told(problem: &Value) -> String {
+    let part = |key: &str| problem[key].as_str().unwrap_or_default();
+    let mut told = Problem::new(part("file"), part("place"), part("message"));
+    told.hint = problem["hint"].as_str().map(str::to_owned);
+    told.to_string()
 }
 
 fn read(folder: &Path, name: &str) -> anyhow::Result<String> {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     Done, Failure,
-    admin::{Api, Head, Target, cell, table, time},
+    admin::{Api, Head, Target, cell, table, time, told},
     block_on,
 };
 
@@ -17,7 +17,7 @@ pub(super) type Contracts = Head<Command>;
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    /// List all contracts, the live version of each and what waits
+    /// List all contracts, the live version of each and what waits; then the contract files that were refused
     List,
     /// Show one contract with its versions and drafts
     Show { name: String },
@@ -104,9 +104,9 @@ fn ask(target: &Target, method: Method, path: &str, body: Option<&Value>) -> Res
 }
 
 fn list(target: &Target) -> Done {
-    let contracts = ask(target, Method::GET, "/v1/contracts", None)?;
+    let all = ask(target, Method::GET, "/v1/contracts", None)?;
     if target.json {
-        println!("{contracts}");
+        println!("{all}");
         return Ok(ExitCode::SUCCESS);
     }
     let row = |contract: &Value| {
@@ -115,8 +115,15 @@ fn list(target: &Target) -> Done {
         let version = contract["version"].as_str().unwrap_or("retired").to_owned();
         vec![cell(&contract["name"]), version, cell(&contract["origin"]), count, pending]
     };
-    let rows: Vec<Vec<String>> = contracts.as_array().into_iter().flatten().map(row).collect();
+    let rows: Vec<Vec<String>> = all["contracts"].as_array().into_iter().flatten().map(row).collect();
     print!("{}", table(&["CONTRACT", "VERSION", "FROM", "TOOLS", "PENDING"], &rows));
+    for refused in all["refused"].as_array().into_iter().flatten() {
+        println!("\nrefused: {}; what was published before is served on", cell(&refused["file"]));
+        refused["problems"].as_array().into_iter().flatten().for_each(|problem| println!("{}", told(problem)));
+    }
+    for waiting in all["waiting"].as_array().into_iter().flatten() {
+        println!("\nwaiting: {}: {}", cell(&waiting["file"]), cell(&waiting["reason"]));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
