@@ -45,8 +45,11 @@ async fn a_plugin_is_put_in_refused_or_taken_away() {
     let listed = listed.unwrap_or_else(|| panic!("it is not listed: {plugins}"));
     assert_eq!((&listed["grants"]["data"], &listed["digest"]), (&json!("write"), &plugin["digest"]));
 
-    assert_eq!(admin.ask("DELETE", "/v1/plugins/tiny-rust", "").await.0, 204);
-    assert_eq!(admin.ask("DELETE", "/v1/plugins/nobody", "").await.0, 404);
+    let (status, gone) = admin.ask("DELETE", "/v1/plugins/tiny-rust", "").await;
+    assert_eq!((status, &gone[0]["file"], &gone[0]["result"]), (200, &json!("tiny-rust.wasm"), &json!("removed")));
+    assert!(gone[0]["reason"].as_str().is_some_and(|why| why.contains("answer `unavailable`")), "{gone}");
+    let (status, refusal) = admin.ask("DELETE", "/v1/plugins/nobody", "").await;
+    assert!(status == 404 && refusal["detail"].to_string().contains("the plugins are [rest, sheet, sql]"), "{refusal}");
     let (status, refusal) = admin.ask("DELETE", "/v1/plugins/sheet", "").await;
     assert_eq!(status, 409, "it is built in: {refusal}");
     let started = std::time::Instant::now();
@@ -77,19 +80,35 @@ async fn plugins_are_looked_after_from_the_command_line() {
     let (_, shown, _) = house.run(&["plugins", "show", "sheet"]);
     assert!(shown.contains("grants      data=write"), "{shown}");
 
-    let refusals: [(&[&str], &str); 5] = [
+    let refusals: [(&[&str], &str); 6] = [
         (&["plugins", "upload", "mine/broken.wasm"], "not a WebAssembly component"),
         (&["plugins", "upload", "mine/absent.wasm"], "cannot be read"),
         (&["plugins", "upload", "mine/Upper.wasm"], "give one with --name"),
         (&["plugins", "show", "nobody"], "there are [rest, sheet, sql]"),
         (&["plugins", "remove", "rest"], "is built into this gateway"),
+        (&["plugins", "remove", "../nobody"], "the plugins are [rest, sheet, sql], the files [sheet.wasm]"),
     ];
     for (words, why) in refusals {
         let (code, _, err) = house.run(words);
         assert!(code == 1 && err.contains(why), "{words:?}: {code} {err}");
     }
-    assert_eq!(house.run(&["plugins", "reload"]).0, 0);
-    assert_eq!(house.run(&["plugins", "remove", "sheet"]).0, 0);
+    house.write("plugins/odd.wasm", "not a component");
+    let (code, out, err) = house.run(&["plugins", "reload"]);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!((code, lines.len()), (0, 4), "{out} {err}");
+    assert!(lines[0].starts_with("odd.wasm: refused: ") && lines[0].contains("not a WebAssembly component"), "{out}");
+    assert!(
+        lines[1].starts_with("rest: unchanged rest ") && lines[2].starts_with("sheet.wasm: unchanged sheet "),
+        "{out}"
+    );
+    let (_, listed, _) = house.run(&["plugins", "list"]);
+    assert!(listed.contains("odd.wasm  refused  "), "{listed}");
+    let (code, out, err) = house.run(&["plugins", "remove", "sheet.wasm"]);
+    assert!(
+        code == 0 && out.contains("sheet.wasm: removed sheet ") && out.contains("sheet: loaded sheet "),
+        "{out} {err}"
+    );
+    assert_eq!(house.run(&["plugins", "remove", "odd"]).1, "odd.wasm: removed");
     let started = std::time::Instant::now();
     loop {
         let all = house.json(&["plugins", "list"]);

@@ -88,6 +88,33 @@ async fn a_misbehaving_guest_fails_alone_and_with_the_right_code() {
     }
 }
 
+/// Who looks sees whether a plugin fails now; a new build begins anew.
+#[tokio::test]
+async fn a_plugin_that_fails_is_seen_to() {
+    let house = house();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let health = || {
+        let plugin = house.json(&["plugins", "show", "misbehaving"]);
+        (plugin["health"].clone(), plugin["reason"].clone())
+    };
+    behave(&client, "behave").await;
+    behave(&client, "trap").await;
+    assert_eq!(health(), (json!("ok"), Value::Null), "once is a stray");
+    behave(&client, "trap").await;
+    behave(&client, "trap").await;
+    let why = "3 of its last 4 calls ended in a trap, at a bound or in a timeout";
+    assert_eq!(health(), (json!("failing"), json!(why)));
+    let (_, listed, _) = house.run(&["plugins", "list"]);
+    assert!(listed.contains(&format!("misbehaving: failing: {why}")), "{listed}");
+    house.write("plugins/misbehaving.wasm", build("2"));
+    let (_, reloaded, err) = house.run(&["plugins", "reload"]);
+    let is_there = |line: &str| line.starts_with("misbehaving.wasm: ") && !line.contains("refused");
+    assert!(reloaded.lines().any(is_there), "{reloaded} {err}");
+    gateway.wait_for_log("\"generation\":2");
+    assert_eq!(health(), (json!("ok"), Value::Null));
+}
+
 #[tokio::test]
 async fn a_record_that_pretends_is_only_a_record() {
     let house = house();

@@ -66,6 +66,8 @@ pub struct PluginStatus {
     /// It came with the program, not from the folder.
     pub built_in: bool,
     pub generation: u64,
+    /// How the last calls of this build ended.
+    pub recent: Recent,
     /// Since the plugin was loaded, over its generations.
     pub calls: u64,
     /// Calls that ended in a trap, a bound or a timeout.
@@ -79,6 +81,14 @@ pub struct PluginStatus {
     /// Linear memory of the instances that wait for the next call.
     pub parked_bytes: usize,
     pub swaps: u64,
+}
+
+/// The last calls that reached the plugin, at most 63.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recent {
+    pub calls: u32,
+    /// Those that ended in a trap, at a bound or in a timeout.
+    pub failed: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -132,6 +142,16 @@ impl Host {
     /// Tries refused files again, for instance after a contract that was in their way has changed.
     pub async fn retry_refused(&self) {
         self.loader.lock().await.forget_refusals();
+    }
+
+    /// Takes up by now what the folder holds, and with `again` tries refused files once more; what came of it.
+    pub async fn settle_all(&self, again: bool) -> Vec<LoadReport> {
+        self.loader.lock().await.settle_all(again).await
+    }
+
+    /// The files that serve, by their plugins' names. What is built in has none.
+    pub async fn files(&self) -> BTreeMap<String, String> {
+        self.loader.lock().await.files()
     }
 
     /// Lets a build in, whether it waits or is still to come: by its sha256, hex.
@@ -231,6 +251,7 @@ impl Host {
         let began = Instant::now();
         let told = self.run_on(&generation, context, purpose, ask, writes, counters).await;
         counters.ended(&told, began.elapsed());
+        generation.latest.ended(&told);
         told
     }
 

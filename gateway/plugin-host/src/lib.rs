@@ -23,5 +23,5 @@ pub use adapter::{
     AdapterFailure, CallContext, Change, CollectionRef, Condition, GuestError, Page, Progress, Query, WriteFailure,
 };
 pub use config::{BuiltIn, Grant, HostConfig, Isolation, PluginConfig};
-pub use host::{Ends, Host, InUse, LoadReport, PluginStatus};
+pub use host::{Ends, Host, InUse, LoadReport, PluginStatus, Recent};
 pub use native::NativeAdapter;

@@ -26,7 +26,7 @@ use crate::{
     imports,
     instance::Instance,
     native::Natives,
-    plugin::{About, Generation, Plugin},
+    plugin::{About, Generation, Latest, Plugin},
     pool::Pool,
 };
 
@@ -203,6 +203,23 @@ impl Loader {
         // A file may have given up an adapter that is built in too.
         reports.extend(self.fall_back(&[]).await);
         reports
+    }
+
+    /// Takes up by now what the folder holds, refused files too if `again`: a file counts once two looks agree on it.
+    pub(crate) async fn settle_all(&mut self, again: bool) -> Vec<LoadReport> {
+        if again {
+            self.forget_refusals();
+        }
+        let mut reports = self.look().await;
+        tokio::time::sleep(LOOK_INTERVAL).await;
+        reports.extend(self.look().await);
+        reports
+    }
+
+    /// The files that serve, by their plugins' names.
+    pub(crate) fn files(&self) -> BTreeMap<String, String> {
+        let serving = self.files.iter().filter_map(|(file, known)| Some((file, known.plugin.as_ref()?)));
+        serving.map(|(file, plugin)| (plugin.generation.load().about.name.clone(), file.clone())).collect()
     }
 
     pub(crate) fn forget_refusals(&mut self) {
@@ -423,6 +440,7 @@ impl Loader {
             profile,
             admission: Arc::new(admission),
             code,
+            latest: Latest::default(),
             retired: AtomicBool::new(false),
         }
     }

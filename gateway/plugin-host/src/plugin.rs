@@ -22,8 +22,10 @@ use crate::{
 };
 
 pub(crate) mod about_text;
+mod recent;
 
 pub(crate) use about_text::About;
+pub(crate) use recent::Latest;
 
 /// One plugin over its builds. Its generation is swapped whole; calls in flight keep the one they began with.
 pub(crate) struct Plugin {
@@ -45,6 +47,7 @@ pub(crate) struct Generation {
     pub(crate) profile: Arc<Profile>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) code: Arc<Code>,
+    pub(crate) latest: Latest,
     /// Another generation serves now: instances of this one are not kept.
     pub(crate) retired: AtomicBool,
 }
@@ -138,6 +141,7 @@ impl Generation {
             adapters: self.about.adapters.iter().map(|adapter| adapter.name.clone()).collect(),
             built_in: false,
             generation: self.number,
+            recent: self.latest.counted(),
             calls: 0,
             failures: 0,
             ends: Ends::default(),

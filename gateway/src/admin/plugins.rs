@@ -17,13 +17,17 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 use weir_audit::AdminAct;
+use weir_plugin_host::{LoadReport, PluginStatus, Recent};
 
 use super::{
     Admin, Answer, Ask, Refusal,
     problem::{At, Body as Read},
     staff::Staff,
 };
-use crate::{plugin_files::Refused, registry::gate::Role};
+use crate::{
+    plugin_files::{self, Refused},
+    registry::gate::Role,
+};
 
 /// A plugin is a few megabytes; a component in another language may be tens.
 pub(super) const BODY_MAX_BYTES: usize = 64 << 20;
@@ -46,8 +50,22 @@ pub(super) struct PluginView {
     /// Calls that ended in a trap, a bound or a timeout.
     failures: u64,
     swaps: u64,
+    health: Health,
+    /// What is wrong with it, where it is not `ok`.
+    reason: Option<String>,
     /// Connection → `read` or `write`, as `weir.toml` grants it.
     grants: BTreeMap<String, String>,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Health {
+    Ok,
+    /// It serves, but too many of its last calls ended in a trap, at a bound or in a timeout.
+    Failing,
+    /// It waits until someone lets it in.
+    Held,
+    Refused,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -60,10 +78,27 @@ pub(super) struct PluginsView {
 #[derive(Serialize, ToSchema)]
 pub(super) struct RefusedFile {
     file: String,
+    /// `held` or `refused`.
+    health: Health,
     reason: String,
     /// sha256 of the file, where nothing is wrong with it but that nobody has let it in: see `accept`.
     #[serde(skip_serializing_if = "Option::is_none")]
     held: Option<String>,
+}
+
+/// What became of one file of the folder, or of one plugin that is built in.
+#[derive(Serialize, ToSchema)]
+pub(super) struct FileOutcome {
+    /// The file's name; of what is built in, the plugin's.
+    file: String,
+    plugin: Option<String>,
+    version: Option<String>,
+    /// sha256 of the file, hex.
+    digest: Option<String>,
+    /// `loaded`, `unchanged`, `removed`, `held` or `refused`.
+    result: &'static str,
+    /// Why it is held or refused, or what its removal leaves without an adapter.
+    reason: Option<String>,
 }
 
 /// Which build is let in.
@@ -80,7 +115,12 @@ pub(super) struct Accept {
 pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<PluginsView>> {
     staff.needs(Role::Viewer)?;
     let refused = admin.gateway.plugin_files().refused().into_iter();
-    let refused = refused.map(|refused| RefusedFile { file: refused.file, reason: refused.reason, held: refused.held });
+    let refused = refused.map(|refused| RefusedFile {
+        file: refused.file,
+        health: if refused.held.is_some() { Health::Held } else { Health::Refused },
+        reason: refused.reason,
+        held: refused.held,
+    });
     Ok(Json(PluginsView { plugins: views(&admin), refused: refused.collect() }))
 }
 
@@ -173,33 +213,120 @@ async fn verdict(admin: &Admin, name: &str, digest: &str, started: Instant) -> A
 
 /// Takes a plugin's file away: what is built in serves instead, or its tools answer `unavailable`. Role: operator.
 #[utoipa::path(delete, path = "/v1/plugins/{name}",
-    params(("name" = String, Path, description = "the file's name without `.wasm`")),
-    responses((status = 204), (status = 400, body = Refusal), (status = 401, body = Refusal),
+    params(("name" = String, Path, description = "the file's name, with or without `.wasm`, or the plugin's")),
+    responses((status = 200, body = Vec<FileOutcome>), (status = 400, body = Refusal), (status = 401, body = Refusal),
         (status = 403, body = Refusal), (status = 404, body = Refusal),
         (status = 409, body = Refusal, description = "it is built in: there is no file to take away"),
         (status = 503, body = Refusal)))]
-pub(super) async fn remove(Shared(admin): Ask, staff: Staff, At(name): At<String>) -> Answer<StatusCode> {
+pub(super) async fn remove(Shared(admin): Ask, staff: Staff, At(name): At<String>) -> Answer<Json<Vec<FileOutcome>>> {
     staff.needs(Role::Operator)?;
-    let path = path(&admin, &name)?;
-    if !path.exists() {
-        if views(&admin).iter().any(|view| view.name == name && view.origin == "built-in") {
-            let message = format!("`{name}` is built into this gateway: there is no file to take away");
-            return Err(Refusal::new(StatusCode::CONFLICT, message));
-        }
-        return Err(Refusal::not_found("plugin"));
-    }
-    admin.gateway.audit().admin(AdminAct::PluginRemove, &name, None, &staff.by(), None)?;
+    let file = file_of(&admin, &name).await?;
+    let path = admin.gateway.config().folders.plugins.join(&file);
+    let subject = file.strip_suffix(".wasm").unwrap_or(&file);
+    admin.gateway.audit().admin(AdminAct::PluginRemove, subject, None, &staff.by(), None)?;
     std::fs::remove_file(path).map_err(|error| Refusal::unavailable(format!("the plugins folder: {error}")))?;
-    Ok(StatusCode::NO_CONTENT)
+    let mut outcomes = settled(&admin, false).await;
+    outcomes.entry(file.clone()).or_insert_with(|| FileOutcome::of(file, "removed", None));
+    Ok(Json(outcomes.into_values().collect()))
 }
 
-/// Tries files again that were refused. Role: operator.
+/// Takes up what the folder holds, and tries files again that were refused or are held. Role: operator.
 #[utoipa::path(post, path = "/v1/plugins/reload", responses(
-    (status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
-pub(super) async fn reload(Shared(admin): Ask, staff: Staff) -> Answer<StatusCode> {
+    (status = 200, body = Vec<FileOutcome>, description = "one for each file, and for each plugin that is built in"),
+    (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+pub(super) async fn reload(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<FileOutcome>>> {
     staff.needs(Role::Operator)?;
-    admin.gateway.host().retry_refused().await;
-    Ok(StatusCode::NO_CONTENT)
+    let mut outcomes = settled(&admin, true).await;
+    for refused in admin.gateway.plugin_files().refused() {
+        let result = if refused.held.is_some() { "held" } else { "refused" };
+        let outcome = FileOutcome {
+            reason: Some(refused.reason),
+            digest: refused.held,
+            ..FileOutcome::of(refused.file, result, None)
+        };
+        outcomes.entry(outcome.file.clone()).or_insert(outcome);
+    }
+    let files = admin.gateway.host().files().await;
+    for status in admin.gateway.host().plugins() {
+        let file = files.get(&status.name).unwrap_or(&status.name).clone();
+        outcomes.entry(file.clone()).or_insert_with(|| FileOutcome::of(file, "unchanged", Some(&status)));
+    }
+    Ok(Json(outcomes.into_values().collect()))
+}
+
+/// What changed in the folder is taken up, and told by file.
+async fn settled(admin: &Admin, again: bool) -> BTreeMap<String, FileOutcome> {
+    let reports = admin.gateway.host().settle_all(again).await;
+    reports.iter().for_each(|report| plugin_files::note(&admin.gateway, report));
+    let outcome = |report: &LoadReport| {
+        let status = report.result.as_ref().ok();
+        let result = match &report.result {
+            _ if report.removed => "removed",
+            Ok(_) => "loaded",
+            Err(_) if report.held.is_some() => "held",
+            Err(_) => "refused",
+        };
+        let reason = match (report.removed, status) {
+            (true, Some(removed)) => unprovided(admin, removed),
+            (true, None) => None,
+            (false, _) => report.result.as_ref().err().cloned(),
+        };
+        let mut outcome = FileOutcome { reason, ..FileOutcome::of(report.file.clone(), result, status) };
+        outcome.digest = outcome.digest.or_else(|| report.held.clone());
+        outcome
+    };
+    reports.iter().map(|report| (report.file.clone(), outcome(report))).collect()
+}
+
+/// What it leaves without an adapter.
+fn unprovided(admin: &Admin, removed: &PluginStatus) -> Option<String> {
+    let serving = admin.gateway.host().plugins();
+    let provided = |adapter: &&String| !serving.iter().any(|plugin| plugin.adapters.contains(adapter));
+    let gone: Vec<String> = removed.adapters.iter().filter(provided).map(|adapter| format!("`{adapter}`")).collect();
+    let gone = (!gone.is_empty()).then(|| gone.join(", "));
+    gone.map(|gone| format!("nothing else provides the adapter {gone}: its tools answer `unavailable`"))
+}
+
+/// The file of the folder that is called so, or that holds the plugin called so.
+async fn file_of(admin: &Admin, name: &str) -> Answer<String> {
+    let folder = admin.gateway.config().folders.plugins.clone();
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let found = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut files: Vec<String> = found.filter(|file| file.ends_with("wasm") && !file.starts_with('.')).collect();
+    files.sort();
+    let with_end = format!("{name}.wasm");
+    if let Some(file) = files.iter().find(|file| *file == name || **file == with_end) {
+        return Ok(file.clone());
+    }
+    if let Some(file) = admin.gateway.host().files().await.remove(name) {
+        return Ok(file);
+    }
+    let shown: String = name.chars().take(64).collect();
+    let plugins = admin.gateway.host().plugins();
+    if plugins.iter().any(|plugin| plugin.name == name) {
+        let message = format!("`{shown}` is built into this gateway: there is no file to take away");
+        return Err(Refusal::new(StatusCode::CONFLICT, message));
+    }
+    let plugins: Vec<&str> = plugins.iter().map(|plugin| plugin.name.as_str()).collect();
+    let message = format!(
+        "there is no plugin and no file `{shown}`; the plugins are [{}], the files [{}]",
+        plugins.join(", "),
+        files.join(", ")
+    );
+    Err(Refusal::new(StatusCode::NOT_FOUND, message))
+}
+
+impl FileOutcome {
+    fn of(file: String, result: &'static str, status: Option<&PluginStatus>) -> Self {
+        Self {
+            file,
+            plugin: status.map(|status| status.name.clone()),
+            version: status.map(|status| status.version.clone()),
+            digest: status.map(|status| status.digest.clone()),
+            result,
+            reason: None,
+        }
+    }
 }
 
 fn views(admin: &Admin) -> Vec<PluginView> {
@@ -209,8 +336,10 @@ fn views(admin: &Admin) -> Vec<PluginView> {
         let grants = settings.into_iter().flat_map(|settings| &settings.grants);
         grants.map(|(connection, grant)| (connection.clone(), grant.word().to_owned())).collect()
     };
-    let view = |status: weir_plugin_host::PluginStatus| PluginView {
+    let view = |status: PluginStatus| PluginView {
         grants: granted(&status.name),
+        health: if is_failing(status.recent) { Health::Failing } else { Health::Ok },
+        reason: is_failing(status.recent).then(|| failing(status.recent)),
         name: status.name,
         version: status.version,
         digest: status.digest,
@@ -222,6 +351,15 @@ fn views(admin: &Admin) -> Vec<PluginView> {
         swaps: status.swaps,
     };
     admin.gateway.host().plugins().into_iter().map(view).collect()
+}
+
+/// More than a stray call: three of the last ones, and a tenth of them.
+fn is_failing(recent: Recent) -> bool {
+    recent.failed >= 3 && recent.failed * 10 >= recent.calls
+}
+
+fn failing(recent: Recent) -> String {
+    format!("{} of its last {} calls ended in a trap, at a bound or in a timeout", recent.failed, recent.calls)
 }
 
 /// A name that is a file in the folder and nothing else.

@@ -102,6 +102,13 @@ impl Api {
     }
 }
 
+/// A path of the API that has names from outside in it.
+pub(super) fn path(parts: &[&str]) -> String {
+    let mut url = reqwest::Url::parse("http://weir").expect("it is a URL");
+    url.path_segments_mut().expect("it has a path").extend(parts);
+    url.path().to_owned()
+}
+
 /// One problem of a file, as it would be told of a file here.
 pub(super) fn told(problem: &Value) -> String {
     let part = |key: &str| problem[key].as_str().unwrap_or_default();

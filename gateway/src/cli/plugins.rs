@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     Done, Failure,
-    admin::{Head, Target, cell, table},
+    admin::{Head, Target, cell, path, table},
     block_on,
 };
 
@@ -20,7 +20,7 @@ pub(super) type Plugins = Head<Command>;
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    /// List the plugins that run, where each comes from, and the files that were refused
+    /// List the plugins that run, where each comes from and how it fares, and the files that were refused or are held
     List,
     /// Show one plugin: its digest, what it may reach, and how its calls ended
     Show {
@@ -48,12 +48,13 @@ pub(super) enum Command {
         #[arg(long, value_name = "HEX")]
         sha256: String,
     },
-    /// Try refused files again, for instance after a contract that was in their way has changed
+    /// Take up what the folder holds, and try refused files again: a line for each says what came of it
+    ///
+    /// For instance after a contract that was in the way of one has changed.
     Reload,
     /// Take a plugin's file away: what is built in serves instead, or its tools answer `unavailable`
     Remove {
-        /// The file's name, without `.wasm`
-        #[arg(value_parser = file_name)]
+        /// The file's name, with or without `.wasm`, or the plugin's
         name: String,
     },
 }
@@ -74,15 +75,29 @@ impl Plugins {
             }
             Command::Reload => {
                 let api = target.api()?;
-                block_on(api.ask(Method::POST, "/v1/plugins/reload", None))??;
+                outcomes(&target, &block_on(api.ask(Method::POST, "/v1/plugins/reload", None))??);
                 Ok(ExitCode::SUCCESS)
             }
             Command::Remove { name } => {
                 let api = target.api()?;
-                block_on(api.ask(Method::DELETE, &format!("/v1/plugins/{name}"), None))??;
+                outcomes(&target, &block_on(api.ask(Method::DELETE, &path(&["v1", "plugins", &name]), None))??);
                 Ok(ExitCode::SUCCESS)
             }
         }
+    }
+}
+
+/// A line for each file, and for each plugin that is built in.
+fn outcomes(target: &Target, outcomes: &Value) {
+    if target.json {
+        println!("{outcomes}");
+        return;
+    }
+    for outcome in outcomes.as_array().into_iter().flatten() {
+        let plugin = outcome["plugin"].as_str().map(|plugin| format!(" {plugin} {}", cell(&outcome["version"])));
+        let reason = outcome["reason"].as_str().map(|reason| format!(": {reason}"));
+        let (plugin, reason) = (plugin.unwrap_or_default(), reason.unwrap_or_default());
+        println!("{}: {}{plugin}{reason}", cell(&outcome["file"]), cell(&outcome["result"]));
     }
 }
 
@@ -102,6 +117,7 @@ fn list(target: &Target) -> Done {
             cell(&plugin["name"]),
             cell(&plugin["version"]),
             cell(&plugin["origin"]),
+            cell(&plugin["health"]),
             joined(&plugin["adapters"]),
             grants(plugin),
             cell(&plugin["generation"]),
@@ -111,12 +127,15 @@ fn list(target: &Target) -> Done {
         ]
     };
     let rows: Vec<Vec<String>> = all["plugins"].as_array().into_iter().flatten().map(row).collect();
-    let head = ["PLUGIN", "VERSION", "FROM", "ADAPTERS", "GRANTS", "GENERATION", "CALLS", "FAILED", "DIGEST"];
+    let head = ["PLUGIN", "VERSION", "FROM", "HEALTH", "ADAPTERS", "GRANTS", "GENERATION", "CALLS", "FAILED", "DIGEST"];
     print!("{}", table(&head, &rows));
-    let row = |refused: &Value| vec![cell(&refused["file"]), cell(&refused["reason"])];
+    for plugin in all["plugins"].as_array().into_iter().flatten().filter(|plugin| plugin["reason"].is_string()) {
+        println!("\n{}: {}: {}", cell(&plugin["name"]), cell(&plugin["health"]), cell(&plugin["reason"]));
+    }
+    let row = |refused: &Value| vec![cell(&refused["file"]), cell(&refused["health"]), cell(&refused["reason"])];
     let rows: Vec<Vec<String>> = all["refused"].as_array().into_iter().flatten().map(row).collect();
     if !rows.is_empty() {
-        print!("\n{}", table(&["REFUSED", "WHY"], &rows));
+        print!("\n{}", table(&["FILE", "HEALTH", "WHY"], &rows));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -160,6 +179,8 @@ fn said(plugin: &Value) {
     println!("  grants      {}", if grants.is_empty() { "none" } else { &grants });
     println!("  generation  {}, after {} swaps", cell(&plugin["generation"]), cell(&plugin["swaps"]));
     println!("  calls       {}, of them {} failed", cell(&plugin["calls"]), cell(&plugin["failures"]));
+    let reason = plugin["reason"].as_str().map_or_else(String::new, |reason| format!(": {reason}"));
+    println!("  health      {}{reason}", cell(&plugin["health"]));
 }
 
 fn joined(list: &Value) -> String {

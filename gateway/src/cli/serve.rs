@@ -140,7 +140,7 @@ async fn start(
     }
     start::watch(&started, file.is_none());
     let reload = Arc::new(Reload::new(started.gateway.clone(), started.connections.clone(), read));
-    tokio::spawn(start::follow_hangups(started.gateway.clone(), reload.clone()));
+    tokio::spawn(start::follow_hangups(reload.clone()));
     Ok((started, reload))
 }
 

@@ -9,7 +9,6 @@ use std::{
 use anyhow::Context as _;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use weir_audit::AdminAct;
 use weir_connections::Connections;
 use weir_contracts::Problem;
 use weir_plugin_host::{Host, HostConfig};
@@ -22,7 +21,7 @@ use crate::{
     config::{self, Config},
     gateway::Gateway,
     identity::Identities,
-    impact,
+    impact, plugin_files,
     registry::{self, Registry},
     reload::{self, Reload},
     telemetry::{self, Audit, Metrics},
@@ -103,7 +102,7 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
         move |adapter: &str| weak.upgrade().map_or_else(Vec::new, |gateway| registry::in_use(&gateway, adapter));
     host.set_in_use(Arc::new(in_use));
     for report in host.load_all().await {
-        report_load(&gateway, &report);
+        plugin_files::note(&gateway, &report);
     }
     let registry = Arc::new(Registry::new(gateway.clone(), state.clone()));
     gateway.metrics().watch_registry(&registry);
@@ -193,7 +192,7 @@ pub(super) fn watch(started: &Started, files: bool) {
     tokio::spawn(follow(started.gateway.clone(), started.state.clone()));
     tokio::spawn(impact::keep(started.gateway.clone(), started.state.clone()));
     let (host, gateway) = (started.gateway.host().clone(), started.gateway.clone());
-    tokio::spawn(async move { host.watch(move |report| report_load(&gateway, &report)).await });
+    tokio::spawn(async move { host.watch(move |report| plugin_files::note(&gateway, &report)).await });
     if files {
         let registry = started.registry.clone();
         tokio::spawn(async move { registry.watch().await });
@@ -213,7 +212,7 @@ fn outlive_file_limit() {
 }
 
 /// Takes the configuration over again whenever the process is told to (SIGHUP).
-pub(super) async fn follow_hangups(gateway: Arc<Gateway>, reload: Arc<Reload>) {
+pub(super) async fn follow_hangups(reload: Arc<Reload>) {
     let mut hangups = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()) {
         Ok(hangups) => hangups,
         Err(error) => return tracing::error!(%error, "SIGHUP cannot be heard"),
@@ -221,7 +220,6 @@ pub(super) async fn follow_hangups(gateway: Arc<Gateway>, reload: Arc<Reload>) {
     while hangups.recv().await.is_some() {
         match reload.run("signal").await {
             Ok(taken) => {
-                taken.plugins.iter().for_each(|report| report_load(&gateway, report));
                 let restart = taken.needs_restart.join(" ");
                 tracing::info!(changed = taken.changed.join(" "), needs_restart = restart, "configuration taken over");
             }
@@ -229,29 +227,5 @@ pub(super) async fn follow_hangups(gateway: Arc<Gateway>, reload: Arc<Reload>) {
                 problems.iter().for_each(|problem| tracing::error!("configuration refused: {problem}"));
             }
         }
-    }
-}
-
-fn report_load(gateway: &Gateway, report: &weir_plugin_host::LoadReport) {
-    gateway.plugin_files().note(report);
-    let origin = if report.built_in { "built-in" } else { "folder" };
-    if let Ok(plugin) = &report.result {
-        let act = if report.removed { AdminAct::PluginRemove } else { AdminAct::PluginLoad };
-        let _ = gateway.audit().admin(act, &plugin.name, Some(&plugin.digest), origin, None);
-    }
-    gateway.metrics().plugin_load(report);
-    match &report.result {
-        _ if report.removed => tracing::info!(file = report.file, "plugin removed"),
-        Ok(plugin) => tracing::info!(
-            file = report.file,
-            origin,
-            plugin = plugin.name,
-            version = plugin.version,
-            digest = plugin.digest.get(..12).unwrap_or(&plugin.digest),
-            generation = plugin.generation,
-            "plugin loaded"
-        ),
-        Err(why) if report.held.is_some() => tracing::warn!(file = report.file, "plugin {why}"),
-        Err(why) => tracing::error!(file = report.file, "plugin refused: {why}"),
     }
 }

@@ -1,0 +1,60 @@
+//! How the last calls of one build ended: whether it fails now, not whether it ever did.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{AdapterFailure, Recent};
+
+/// One bit a call, the latest lowest, set where it failed; above them a bit that says where they begin.
+#[derive(Debug)]
+pub(crate) struct Latest(AtomicU64);
+
+const FULL: u64 = 1 << 63;
+
+impl Default for Latest {
+    fn default() -> Self {
+        Self(AtomicU64::new(1))
+    }
+}
+
+impl Latest {
+    /// A call has come back. What the plugin had no part in does not count.
+    pub(crate) fn ended<T>(&self, told: &Result<T, AdapterFailure>) {
+        let failed = match told {
+            Ok(_) | Err(AdapterFailure::Guest(_)) => 0,
+            Err(AdapterFailure::Failed(_) | AdapterFailure::Timeout) => 1,
+            Err(_) => return,
+        };
+        let next = |bits: u64| Some((bits << 1) | failed | (bits & FULL));
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+    }
+
+    pub(crate) fn counted(&self) -> Recent {
+        let bits = self.0.load(Ordering::Relaxed);
+        Recent { calls: bits.ilog2(), failed: bits.count_ones() - 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_sixty_three_are_counted() {
+        let latest = Latest::default();
+        let counted = || (latest.counted().calls, latest.counted().failed);
+        assert_eq!(counted(), (0, 0));
+        for _ in 0..40 {
+            latest.ended::<()>(&Err(AdapterFailure::Timeout));
+        }
+        latest.ended::<()>(&Err(AdapterFailure::Cancelled));
+        assert_eq!(counted(), (40, 40));
+        for _ in 0..40 {
+            latest.ended(&Ok(()));
+        }
+        assert_eq!(counted(), (63, 23));
+        for _ in 0..40 {
+            latest.ended(&Ok(()));
+        }
+        assert_eq!(counted(), (63, 0));
+    }
+}
