@@ -58,6 +58,18 @@ async fn every_call_leaves_its_record_and_the_caller_a_receipt() {
     ];
     assert_eq!(told, expected);
     assert_eq!(calls[1]["code"], "invalid_arguments");
+    for call in &calls {
+        let id = call["call_id"].as_str().expect("an id");
+        gateway.wait_for_log(id);
+        let log = gateway.log();
+        let line = log.lines().find(|line| line.contains(id) && line.contains("weir::call")).expect("a line a call");
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(
+            (&line["outcome"], &line["code"]),
+            (&call["outcome"], &call["code"]),
+            "the log says what the trail says"
+        );
+    }
     assert_eq!(calls[1]["call_id"], bad["structuredContent"]["call_id"]);
     assert_eq!((calls[0]["agent"].as_str(), calls[0]["tenant"].as_str()), (Some("ann"), Some("acme")));
     assert_eq!(calls[0]["contract"], "airports@1.0.0");

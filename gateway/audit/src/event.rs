@@ -85,6 +85,19 @@ pub enum Outcome {
     Unknown,
 }
 
+impl Outcome {
+    /// As records, logs and metrics write it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
 #[derive(Clone, Debug, Serialize)]
 pub struct Intent<'a> {
     #[serde(flatten)]

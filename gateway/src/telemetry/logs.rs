@@ -23,7 +23,10 @@ pub struct Call<'a> {
     /// `None` when no such tool exists: the name is the caller's, not ours to repeat.
     pub tool: Option<&'a str>,
     pub contract: Option<&'a str>,
-    pub outcome: &'a str,
+    /// The word of the audit trail.
+    pub outcome: &'static str,
+    /// Which error it was.
+    pub code: Option<&'a str>,
     pub milliseconds: f64,
     pub trace: Option<&'a str>,
     pub detail: Option<&'a str>,
@@ -55,6 +58,7 @@ fn traced(call: &Call<'_>) {
         tool = call.tool(),
         contract = call.contract,
         outcome = call.outcome,
+        code = call.code,
         ms = call.ms(),
         traceparent = call.trace,
         detail = call.detail,
@@ -83,7 +87,9 @@ impl Call<'_> {
             tool: &'a str,
             #[serde(skip_serializing_if = "Option::is_none")]
             contract: Option<&'a str>,
-            outcome: &'a str,
+            outcome: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            code: Option<&'a str>,
             ms: f64,
             #[serde(skip_serializing_if = "Option::is_none")]
             traceparent: Option<&'a str>,
@@ -100,6 +106,7 @@ impl Call<'_> {
             tool: self.tool(),
             contract: self.contract,
             outcome: self.outcome,
+            code: self.code,
             ms: self.ms(),
             traceparent: self.trace,
             detail: self.detail,
@@ -115,6 +122,7 @@ impl Call<'_> {
         field(line, "tool", self.tool());
         self.contract.inspect(|contract| field(line, "contract", contract));
         field(line, "outcome", self.outcome);
+        self.code.inspect(|code| field(line, "code", code));
         write!(line, " ms={}", self.ms()).expect("memory can be written");
         self.trace.inspect(|trace| field(line, "traceparent", trace));
         self.detail.inspect(|detail| field(line, "detail", detail));

@@ -183,7 +183,7 @@ impl Metrics {
             series.adapter.observe(in_adapter.as_secs_f64());
         }
         self.overhead.observe(total.saturating_sub(in_adapter.unwrap_or_default()).as_secs_f64());
-        self.agents.count(call.agent, result(call.outcome));
+        self.agents.count(call.agent, call.outcome.word());
         let invalid = call.error.and_then(|error| error.invalid.as_ref());
         for problem in invalid.iter().flat_map(|invalid| &invalid.errors) {
             if let Some(at) = REASONS.iter().position(|(reason, _)| *reason == problem.reason) {
@@ -255,16 +255,6 @@ pub fn text(gateway: &Gateway) -> String {
 
 fn digest(token: impl AsRef<[u8]>) -> [u8; 32] {
     Sha256::digest(token).into()
-}
-
-fn result(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Ok => "ok",
-        Outcome::Refused => "refused",
-        Outcome::Failed => "failed",
-        Outcome::Cancelled => "cancelled",
-        Outcome::Unknown => "unknown",
-    }
 }
 
 fn counters(registry: &Registry, row: &Row) -> IntCounterVec {
