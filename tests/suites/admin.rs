@@ -309,6 +309,8 @@ async fn a_backup_takes_the_place_of_the_state() {
         let found = std::fs::metadata(house.path().join(path)).expect("copied").permissions().mode() & 0o777;
         assert_eq!(found, mode, "{path} holds hashes of keys: {found:o}");
     }
+    let accepted = |folder: &str| std::fs::read(house.path().join(folder).join("plugins-accepted.json")).ok();
+    assert!(accepted("copy").is_some() && accepted("copy") == accepted("state"), "which plugins were let in");
     drop(gateway);
     std::fs::remove_dir_all(house.path().join("state")).expect("lost");
     std::fs::rename(house.path().join("copy"), house.path().join("state")).expect("restored");

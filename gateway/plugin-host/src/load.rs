@@ -354,10 +354,12 @@ impl Loader {
         let current = own.or_else(|| self.built_in_named(&about.name));
         let serves = current.as_ref().map(|plugin| plugin.generation.load().digest.clone());
         // At a start what lies in the folder is what the operator put there.
-        if occasion == Occasion::Running
-            && self.accepted.holds(&about.name, &config, &prepared.digest, serves.as_deref())
-        {
-            return Err(held(name, &about.name, prepared.digest));
+        if occasion == Occasion::Running {
+            match self.accepted.holds(&about.name, &config, &prepared.digest, serves.as_deref()) {
+                Ok(false) => {}
+                Ok(true) => return Err(held(name, &about.name, prepared.digest)),
+                Err(reason) => return Err(Refused { reason, held: Some(prepared.digest) }),
+            }
         }
         let digest = prepared.digest.clone();
         let generation = self.generation(current.as_deref(), about, &config, prepared);

@@ -36,20 +36,24 @@ impl Accepted {
         Self { path, coming: BTreeSet::new(), seen }
     }
 
-    /// Whether it waits. `serves`: the digest of the build that serves now.
-    pub(super) fn holds(&self, name: &str, config: &PluginConfig, digest: &str, serves: Option<&str>) -> bool {
-        let Some(path) = self.path.as_deref().filter(|_| is_watched(config)) else { return false };
-        if self.coming.contains(digest) {
-            return false;
-        }
+    /// Whether it waits; an error where that cannot be told. `serves`: the digest of the build that serves now.
+    pub(super) fn holds(
+        &self,
+        name: &str,
+        config: &PluginConfig,
+        digest: &str,
+        serves: Option<&str>,
+    ) -> Result<bool, String> {
+        let Some(path) = self.path.as_deref().filter(|_| is_watched(config)) else { return Ok(false) };
         // What cannot be read lets nothing in but what serves already.
-        match read(path) {
-            Ok(builds) => match builds.get(name) {
-                Some(known) => !known.iter().any(|known| known == digest),
-                None => serves.is_some_and(|serves| serves != digest),
-            },
-            Err(_) => serves != Some(digest),
+        if self.coming.contains(digest) || serves == Some(digest) {
+            return Ok(false);
         }
+        let builds = read(path).map_err(|error| unusable(path, &error))?;
+        Ok(match builds.get(name) {
+            Some(known) => !known.iter().any(|known| known == digest),
+            None => serves.is_some(),
+        })
     }
 
     /// It was let in, or is the first.
@@ -69,7 +73,7 @@ impl Accepted {
             fs::rename(fresh, path)
         });
         self.seen = stamp(path);
-        noted.map_err(|error| format!("that it was let in cannot be kept in {}: {error}", path.display()))
+        noted.map_err(|error| unusable(path, &error))
     }
 
     /// From now on this build may load.
@@ -89,9 +93,24 @@ fn is_watched(config: &PluginConfig) -> bool {
     config.sha256.is_none() && !config.dev && config.grants.values().any(|grant| *grant == Grant::Write)
 }
 
+/// What is wrong with the file, and how to go on.
+fn unusable(path: &Path, error: &io::Error) -> String {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::InvalidData => format!(
+            "which builds were let in stands in {path}, which cannot be read: {error}. Put the file back from a backup, or \
+             move it away, after which the first build of each plugin is let in; then `weir plugins reload`"
+        ),
+        _ => format!(
+            "which builds were let in is kept in {path}: {error}. Give the gateway's user access to it and room on its \
+             disk; then `weir plugins reload`"
+        ),
+    }
+}
+
 fn read(path: &Path) -> io::Result<Builds> {
     match fs::read(path) {
-        Ok(text) => Ok(serde_json::from_slice(&text)?),
+        Ok(text) => serde_json::from_slice(&text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Builds::new()),
         Err(error) => Err(error),
     }
@@ -115,19 +134,21 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("accepted.json");
         let (mut accepted, config) = (Accepted::new(Some(path.clone())), may_write());
-        assert!(!accepted.holds("sql", &config, "one", None), "the first is what the operator put there");
+        assert_eq!(accepted.holds("sql", &config, "one", None), Ok(false), "the first is what the operator put there");
         accepted.note("sql", &config, "one").expect("kept");
-        assert!(accepted.holds("sql", &config, "two", Some("one")));
-        assert!(Accepted::new(Some(path.clone())).holds("sql", &config, "two", None), "whoever looks");
+        assert_eq!(accepted.holds("sql", &config, "two", Some("one")), Ok(true));
+        assert_eq!(Accepted::new(Some(path.clone())).holds("sql", &config, "two", None), Ok(true), "whoever looks");
         let mut other = Accepted::new(Some(path.clone()));
         accepted.let_in("two");
-        assert!(!accepted.holds("sql", &config, "two", Some("one")));
+        assert_eq!(accepted.holds("sql", &config, "two", Some("one")), Ok(false));
         accepted.note("sql", &config, "two").expect("kept");
         assert!(other.has_changed() && !other.has_changed(), "another process learns of it");
-        assert!(!other.holds("sql", &config, "one", Some("two")), "going back needs nobody");
+        assert_eq!(other.holds("sql", &config, "one", Some("two")), Ok(false), "going back needs nobody");
         fs::write(path, "{").expect("written");
-        assert!(other.holds("sql", &config, "three", Some("two")), "what cannot be read lets nothing in");
-        assert!(!other.holds("sql", &config, "two", Some("two")));
+        let unsure =
+            other.holds("sql", &config, "three", Some("two")).expect_err("what cannot be read lets nothing in");
+        assert!(unsure.contains("accepted.json") && unsure.contains("move it away"), "{unsure}");
+        assert_eq!(other.holds("sql", &config, "two", Some("two")), Ok(false));
     }
 
     #[test]
@@ -138,7 +159,7 @@ mod tests {
         let pinned = PluginConfig { sha256: Some("two".to_owned()), ..may_write() };
         let dev = PluginConfig { dev: true, ..may_write() };
         for config in [read, pinned, dev] {
-            assert!(!accepted.holds("sql", &config, "two", Some("one")), "{config:?}");
+            assert_eq!(accepted.holds("sql", &config, "two", Some("one")), Ok(false), "{config:?}");
         }
     }
 }

@@ -65,6 +65,7 @@ impl Loader {
     ) -> Result<(Arc<Plugin>, Vec<String>), String> {
         let prepared = self.prepare(name.to_owned(), move || Ok(Cow::Borrowed(component))).await?;
         let notes = prepared.notes.clone();
+        let config = self.config.plugin.get(name).cloned().unwrap_or_default();
         let plugin = match current {
             // The file held the same.
             Some(current) if current.generation.load().digest[..] == prepared.digest[..] => current,
@@ -73,13 +74,11 @@ impl Loader {
                 if about.name != name || about.adapters.iter().any(|adapter| adapter.name != name) {
                     return Err(format!("what is built in as `{name}` must be that, and provide that adapter alone"));
                 }
-                let config = self.config.plugin.get(name).cloned().unwrap_or_default();
                 check_pin(name, &config, &prepared.digest)?;
                 let generation = self.generation(current.as_deref(), about, &config, prepared);
                 self.swap(current, generation)
             }
         };
-        let config = self.config.plugin.get(name).cloned().unwrap_or_default();
         let digest = plugin.generation.load().digest.clone();
         self.accepted.note(name, &config, &digest)?;
         plugin.built_in.store(true, Ordering::Relaxed);
