@@ -131,16 +131,17 @@ pub fn main(built_in: BuiltIn) -> ExitCode {
     })
 }
 
-/// Whoever reads the output may stop reading, as `head` does: `println!` panics then.
+/// Whoever reads the output may stop reading, as `head` does, or have no room for more: `println!` panics then.
 fn end_with_the_reader() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let said = panic.payload_as_str().unwrap_or_default();
-        // A full disk is another matter.
-        if said.starts_with("failed printing to stdout: Broken pipe") {
+        let Some(why) = said.strip_prefix("failed printing to stdout: ") else { return usual(panic) };
+        if why.starts_with("Broken pipe") {
             std::process::exit(0);
         }
-        usual(panic);
+        eprintln!("weir: the output cannot be written: {why}");
+        std::process::exit(1);
     }));
 }
 

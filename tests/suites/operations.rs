@@ -186,6 +186,42 @@ fn named<'a>(tools: &'a [Value], verb: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("the draft has no {verb} tool: {tools:?}"))
 }
 
+/// A desktop client that starts Weir in the wrong folder shows why, instead of a server without tools.
+#[test]
+fn stdio_with_nothing_to_serve_says_so_and_ends() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut command = std::process::Command::new(place::binary("weir"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
+        command.env_remove(name);
+    }
+    let output = command.arg("stdio").current_dir(folder.path()).stdin(Stdio::null()).output().expect("weir starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for part in ["nothing to serve", "`weir.toml`", "--config", &*folder.path().to_string_lossy(), "prices.csv"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0, "and leaves nothing behind");
+    let house = House::new();
+    house.serve().wait_for_log("no tool is served");
+}
+
+/// A reader that has gone ends a command in silence, a disk without room does not.
+#[test]
+fn output_that_finds_no_room_is_told_in_a_sentence() {
+    let house = House::new().file("a.json", "{}").file("b.json", r#"{"type": "string"}"#);
+    let run = |to: Stdio| {
+        let output =
+            house.weir(&["diff", "a.json", "b.json", "--side", "input"]).stdout(to).output().expect("weir starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    let told = "weir: the output cannot be written: No space left on device (os error 28)\n";
+    assert_eq!(run(full.into()), (Some(1), told.to_owned()));
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    assert_eq!(run(writer.into()), (Some(0), String::new()));
+}
+
 /// A bad configuration is refused at start with every problem and its place.
 #[test]
 fn a_bad_configuration_is_refused_whole() {

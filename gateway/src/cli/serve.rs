@@ -75,6 +75,9 @@ impl Serve {
                 eprintln!(
                     "weir: speaking stdio: stdin is no terminal and no address is given ([http] listen, --listen)"
                 );
+                if self.file.is_none() {
+                    self.settings.names_something(&config)?;
+                }
                 stdio(config, self.file, read)
             }
         }
@@ -85,7 +88,11 @@ impl Stdio {
     pub(super) fn run(self) -> Done {
         let config = match &self.file {
             Some(file) => draft::file_config(file, self.write, &self.settings)?,
-            None => self.settings.config()?,
+            None => {
+                let config = self.settings.config()?;
+                self.settings.names_something(&config)?;
+                config
+            }
         };
         let read = reading(self.file.is_some(), self.settings, None);
         stdio(config, self.file, read)
@@ -137,6 +144,13 @@ async fn start(
     match file {
         Some(file) => draft::serve_file(&started, file).await?,
         None => start::contracts(&started).await?,
+    }
+    if started.gateway.snapshot().catalogue.len() == 0 {
+        let folder = started.gateway.config().folders.contracts.clone();
+        tracing::warn!(
+            "no tool is served: nothing is published, and {} has no contract that could be",
+            folder.display()
+        );
     }
     start::watch(&started, file.is_none());
     let reload = Arc::new(Reload::new(started.gateway.clone(), started.connections.clone(), read));

@@ -51,6 +51,23 @@ impl Settings {
         self.config.is_some() || Path::new("weir.toml").exists()
     }
 
+    /// Refused where nothing says what to serve: a client on stdio would get a server without tools, and nobody be told.
+    pub(super) fn names_something(&self, config: &Config) -> anyhow::Result<()> {
+        let folders = &config.folders;
+        if self.present() || folders.contracts.exists() || folders.state.exists() {
+            return Ok(());
+        }
+        let here = std::env::current_dir().unwrap_or_default();
+        anyhow::bail!(
+            "there is nothing to serve: looked for `weir.toml`, the contracts folder `{}` and the state folder `{}` in {}, \
+             and neither --config nor WEIR_CONFIG names a configuration. Name one where the client starts Weir \
+             (`weir stdio --config /path/to/weir.toml`), or a spreadsheet (`weir stdio /path/to/prices.csv`)",
+            folders.contracts.display(),
+            folders.state.display(),
+            here.display()
+        )
+    }
+
     pub(super) fn over(&self, config: &mut Config) {
         if let Some(folder) = &self.contracts {
             config.folders.contracts.clone_from(folder);
