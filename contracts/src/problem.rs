@@ -9,6 +9,9 @@ pub struct Problem {
     pub file: String,
     /// Where in the file, as a JSON Pointer (`/tools/0/fields/2/min`); empty for the whole file.
     pub place: String,
+    /// The line of that place, from 1, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
     /// What is wrong, in one sentence without a final stop.
     pub message: String,
     /// What to do about it.
@@ -18,12 +21,16 @@ pub struct Problem {
 
 impl Problem {
     pub fn new(file: &str, place: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), place: place.into(), message: message.into(), hint: None }
+        Self { file: file.to_owned(), place: place.into(), line: None, message: message.into(), hint: None }
     }
 
     /// The same problem, of a file whose name was not known where it was found.
     pub fn in_file(self, file: &str) -> Self {
         Self { file: file.to_owned(), ..self }
+    }
+
+    pub fn line(self, line: Option<usize>) -> Self {
+        Self { line, ..self }
     }
 
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -35,6 +42,9 @@ impl Problem {
 impl std::fmt::Display for Problem {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{}", self.file)?;
+        if let Some(line) = self.line {
+            write!(out, ":{line}")?;
+        }
         if !self.place.is_empty() {
             write!(out, " at {}", self.place)?;
         }

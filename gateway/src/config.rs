@@ -1,6 +1,8 @@
 //! `weir.toml`, typed. Unknown keys are refused; all problems are reported at once, each with its place.
 
+mod places;
 mod read;
+mod words;
 
 use std::{
     collections::BTreeMap,
@@ -12,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use weir_connections::ConnectionConfig;
 use weir_plugin_host::PluginConfig;
 
+pub use places::Places;
 pub use read::{check, load, read};
 
 #[derive(Clone, Debug)]
@@ -29,6 +32,8 @@ pub struct Config {
     pub plugins: BTreeMap<String, PluginConfig>,
     /// The folder of the file: what relative paths of connections start from.
     pub base: PathBuf,
+    /// Where its keys stand, for what is found wrong later.
+    pub places: Places,
 }
 
 /// `[folders]`, relative to the file.
@@ -233,6 +238,9 @@ impl From<AgentRate> for String {
     }
 }
 
+/// Read again by `words`.
+const RATE: &str = "must be a rate";
+
 impl TryFrom<String> for AgentRate {
     type Error = String;
 
@@ -241,7 +249,7 @@ impl TryFrom<String> for AgentRate {
             return Ok(Self(None));
         }
         let rate = weir_contracts::form::rate(&text);
-        rate.map(|rate| Self(Some(rate))).ok_or_else(|| "is not a rate: write 1000/s, 600/min or off".to_owned())
+        rate.map(|rate| Self(Some(rate))).ok_or_else(|| RATE.to_owned())
     }
 }
 

@@ -20,6 +20,8 @@ use crate::{
 };
 
 const FILE: &str = "weir.toml";
+/// How a secret is named.
+const SECRET: &str = "set the variable that `env:NAME` names, or write the file that `file:path` names";
 
 /// Reads the configuration as it was read at start: the file, with flags and environment over it.
 pub type Read = Box<dyn Fn() -> Result<Config, Vec<Problem>> + Send + Sync>;
@@ -50,13 +52,13 @@ pub struct Opened {
 /// The checks that a typed configuration still has to pass. `before`: connections that may be kept. `open`: the one
 /// connection that may lie beside Weir's own state.
 pub fn open(config: &Config, before: &Connections, open: Option<&str>) -> Result<Opened, Vec<Problem>> {
-    let mut problems = Vec::new();
+    let (mut problems, places) = (Vec::new(), &config.places);
     if let Err(error) = check_access(&config.http) {
-        problems.push(Problem::new(FILE, "/http", format!("{error:#}")));
+        problems.push(places.problem("/http", format!("{error:#}")).hint("see [http] in docs/configuration.md"));
     }
     let token = config.metrics.token.as_deref().map(|token| weir_connections::config::resolve(token, &config.base));
     let metrics_token = token.transpose().unwrap_or_else(|what| {
-        problems.push(Problem::new(FILE, "/metrics/token", what));
+        problems.push(places.problem("/metrics/token", what).hint(SECRET));
         None
     });
     let state = &config.folders.state;
@@ -64,13 +66,18 @@ pub fn open(config: &Config, before: &Connections, open: Option<&str>) -> Result
         Ok(connections) => connections,
         Err(wrong) => {
             let place = |name: &str| format!("/connections/{name}");
-            problems.extend(wrong.into_iter().map(|(name, what)| Problem::new(FILE, place(&name), what)));
+            let problem = |(name, what): (String, String)| {
+                let is_secret = ["environment", "secret", "${"].iter().any(|word| what.contains(word));
+                let hint = if is_secret { SECRET } else { "see docs/connections.md for how each kind is written" };
+                places.problem(place(&name), what).hint(hint)
+            };
+            problems.extend(wrong.into_iter().map(problem));
             return Err(problems);
         }
     };
     if let Some(name) = connections.reaching(state).filter(|name| Some(*name) != open) {
         let message = format!("reaches Weir's own state in {}", state.display());
-        let problem = Problem::new(FILE, format!("/connections/{name}"), message);
+        let problem = places.problem(format!("/connections/{name}"), message);
         problems.push(problem.hint("keep data and `[folders] state` apart"));
     }
     if problems.is_empty() { Ok(Opened { connections, metrics_token }) } else { Err(problems) }

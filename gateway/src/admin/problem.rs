@@ -26,7 +26,7 @@ pub struct Refusal {
     status: u16,
     title: &'static str,
     detail: String,
-    /// Of a contract that is refused: every problem, `{file, place, message, hint?}`.
+    /// Of a contract that is refused: or of the configuration: every problem, `{file, place, line?, message, hint?}`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     problems: Vec<Value>,

@@ -113,6 +113,7 @@ pub(super) fn path(parts: &[&str]) -> String {
 pub(super) fn told(problem: &Value) -> String {
     let part = |key: &str| problem[key].as_str().unwrap_or_default();
     let mut told = Problem::new(part("file"), part("place"), part("message"));
+    told.line = problem["line"].as_u64().and_then(|line| usize::try_from(line).ok());
     told.hint = problem["hint"].as_str().map(str::to_owned);
     told.to_string()
 }

@@ -4,10 +4,39 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
-use weir_contracts::Problem;
+use weir_contracts::{Problem, name};
 
-use super::{Config, Folders};
+use super::{
+    Config, Folders, Places,
+    words::{self, Told},
+};
 
+const SECTIONS: [&str; 11] = [
+    "folders",
+    "http",
+    "identity",
+    "admin",
+    "audit",
+    "contracts",
+    "metrics",
+    "limits",
+    "log",
+    "connections",
+    "plugins",
+];
+/// Numbers that may not be 0.
+const AT_LEAST_ONE: [&str; 10] = [
+    "/http/body_max_bytes",
+    "/http/connections_max",
+    "/http/page_size",
+    "/http/sessions_max",
+    "/http/streams_max",
+    "/audit/fsync_interval_ms",
+    "/audit/segment_max_bytes",
+    "/metrics/tools_max",
+    "/limits/in_flight_max",
+    "/limits/timeout_ms",
+];
 /// A section has fewer keys than this; it bounds the search for further problems.
 const PROBLEMS_MAX: usize = 32;
 
@@ -23,7 +52,7 @@ pub fn load(path: &Path) -> Result<Config, Vec<Problem>> {
 /// `base`: the folder that relative paths start from.
 pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>> {
     let mut table: Table = toml::from_str(text).map_err(|error| vec![syntax(file, text, &error)])?;
-    let mut reader = Reader { file, problems: Vec::new() };
+    let mut reader = Reader { places: Places::new(file, text), problems: Vec::new() };
     let folders: Folders = reader.section(&mut table, "folders");
     let config = Config {
         folders: Folders {
@@ -43,13 +72,14 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
         connections: reader.named(&mut table, "connections"),
         plugins: reader.named(&mut table, "plugins"),
         base: base.to_path_buf(),
+        places: reader.places.clone(),
     };
     for key in table.keys() {
-        reader.problem(
-            format!("/{key}"),
-            format!("unknown key `{key}`"),
-            "known are folders, http, identity, admin, audit, contracts, metrics, limits, log, connections and plugins",
-        );
+        let hint = match name::nearest(key, SECTIONS) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("known are {}", SECTIONS.join(", ")),
+        };
+        reader.problem(format!("/{key}"), format!("unknown key `{key}`"), &hint);
     }
     reader.bounds(&config);
     match reader.problems.is_empty() {
@@ -60,19 +90,19 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
 
 /// The rules that hold for a whole configuration, for one that flags have changed.
 pub fn check(config: &Config) -> Result<(), Vec<Problem>> {
-    let mut reader = Reader { file: "(command line)", problems: Vec::new() };
+    let mut reader = Reader { places: config.places.clone(), problems: Vec::new() };
     reader.bounds(config);
     if reader.problems.is_empty() { Ok(()) } else { Err(reader.problems) }
 }
 
-struct Reader<'a> {
-    file: &'a str,
+struct Reader {
+    places: Places,
     problems: Vec<Problem>,
 }
 
-impl Reader<'_> {
+impl Reader {
     fn problem(&mut self, place: String, message: impl Into<String>, hint: &str) {
-        let problem = Problem::new(self.file, place, message);
+        let problem = self.places.problem(place, message);
         self.problems.push(if hint.is_empty() { problem } else { problem.hint(hint) });
     }
 
@@ -94,7 +124,11 @@ impl Reader<'_> {
                 Ok(_) => {
                     sound.insert(key, value);
                 }
-                Err(error) => self.problem(format!("{place}/{key}"), first_line(&error), ""),
+                Err(error) => {
+                    let place = format!("{place}/{key}");
+                    let told = told(&place, &error);
+                    self.problem(place, told.message, &told.hint);
+                }
             }
         }
         Value::Table(sound).try_into().unwrap_or_default()
@@ -120,22 +154,27 @@ impl Reader<'_> {
         read
     }
 
-    /// One entry with required keys: unknown keys are taken out one by one, so that each is reported.
+    /// One entry with required keys: what is wrong is taken out piece by piece, so that each is reported.
     fn entry<T: DeserializeOwned>(&mut self, mut value: Value, place: &str) -> Option<T> {
-        let mut sound = true;
-        for _ in 0..PROBLEMS_MAX {
-            match value.clone().try_into::<T>() {
-                Ok(entry) => return sound.then_some(entry),
-                Err(error) => {
-                    sound = false;
-                    let message = first_line(&error);
-                    let unknown = unknown_field(&message).map(str::to_owned);
-                    let key = unknown.as_ref().map_or(String::new(), |key| format!("/{key}"));
-                    self.problem(format!("{place}{key}"), message, "");
-                    let removed = unknown.and_then(|key| value.as_table_mut()?.remove(&key));
-                    removed.as_ref()?;
-                }
+        let mut taken: Vec<String> = Vec::new();
+        while taken.len() < PROBLEMS_MAX {
+            let error = match value.clone().try_into::<T>() {
+                Ok(entry) => return taken.is_empty().then_some(entry),
+                Err(error) => error,
+            };
+            let told = told(place, &error);
+            if told.missing.as_ref().is_some_and(|missing| taken.contains(missing)) {
+                return None;
             }
+            let wrong = match &told.unknown {
+                Some(unknown) => vec![unknown.clone()],
+                None if told.missing.is_some() => Vec::new(),
+                None => at_fault::<T>(&value, &error),
+            };
+            let key = wrong.iter().map(|key| format!("/{key}")).collect::<String>();
+            self.problem(format!("{place}{key}"), told.message, &told.hint);
+            value = without(&value, &wrong)?;
+            taken.push(wrong.concat());
         }
         None
     }
@@ -151,20 +190,11 @@ impl Reader<'_> {
                 "set `required = true` under [identity], and make a key for each agent with `weir keys create`",
             );
         }
-        for (place, value) in [
-            ("/http/body_max_bytes", config.http.body_max_bytes),
-            ("/http/connections_max", config.http.connections_max),
-            ("/http/page_size", config.http.page_size),
-            ("/http/sessions_max", config.http.sessions_max),
-            ("/http/streams_max", config.http.streams_max),
-            ("/audit/fsync_interval_ms", usize::try_from(config.audit.fsync_interval_ms).unwrap_or(usize::MAX)),
-            ("/audit/segment_max_bytes", usize::try_from(config.audit.segment_max_bytes).unwrap_or(usize::MAX)),
-            ("/metrics/tools_max", config.metrics.tools_max),
-            ("/limits/in_flight_max", config.limits.in_flight_max),
-            ("/limits/timeout_ms", usize::try_from(config.limits.timeout_ms).unwrap_or(usize::MAX)),
-        ] {
-            if value == 0 {
-                self.problem(place.into(), "must be at least 1", "leave it out for the default");
+        let sections = serde_json::Value::Object(config.sections());
+        for place in AT_LEAST_ONE {
+            if sections.pointer(place).is_some_and(|value| value.as_u64() == Some(0)) {
+                let told = words::told("invalid value: integer, expected u64", 1);
+                self.problem(place.into(), told.message, &told.hint);
             }
         }
         for (plugin, settings) in &config.plugins {
@@ -190,16 +220,47 @@ fn syntax(file: &str, text: &str, error: &toml::de::Error) -> Problem {
         let column = before.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
         format!("line {line}, column {column}")
     });
-    Problem::new(file, place, error.message().trim())
+    Problem::new(file, place, error.message().trim()).hint("see docs/configuration.md for how each key is written")
 }
 
 /// Without the quoted source: it may hold a secret.
-fn first_line(error: &toml::de::Error) -> String {
-    error.message().lines().next().unwrap_or_default().to_owned()
+fn first_line(error: &toml::de::Error) -> &str {
+    error.message().lines().next().unwrap_or_default()
 }
 
-fn unknown_field(message: &str) -> Option<&str> {
-    message.strip_prefix("unknown field `")?.split('`').next()
+fn told(place: &str, error: &toml::de::Error) -> Told {
+    words::told(first_line(error), u64::from(AT_LEAST_ONE.contains(&place)))
+}
+
+/// The way to the value that an error is about: the one without which it would be another error, or none.
+fn at_fault<T: DeserializeOwned>(value: &Value, error: &toml::de::Error) -> Vec<String> {
+    let mut path: Vec<String> = Vec::new();
+    loop {
+        let inner = path.iter().try_fold(value, |value, key| value.get(key));
+        let keys = inner.and_then(Value::as_table).into_iter().flat_map(Table::keys);
+        let after = |key: &String| {
+            let path = [&path[..], std::slice::from_ref(key)].concat();
+            match without(value, &path)?.try_into::<T>() {
+                Ok(_) => Some(0),
+                Err(other) if first_line(&other) == first_line(error) => None,
+                // A key that must be there is at fault only where no other is; last what says which keys there are.
+                Err(other) if first_line(&other).starts_with("missing field ") => Some(1 + u8::from(key == "kind")),
+                Err(_) => Some(0),
+            }
+        };
+        let found = keys.filter_map(|key| Some((after(key)?, key.clone()))).min();
+        let Some((_, key)) = found else { return path };
+        path.push(key);
+    }
+}
+
+/// None where there is nothing to take out.
+fn without(value: &Value, path: &[String]) -> Option<Value> {
+    let (last, within) = path.split_last()?;
+    let mut value = value.clone();
+    let table = within.iter().try_fold(&mut value, |value, key| value.get_mut(key))?.as_table_mut()?;
+    table.remove(last)?;
+    Some(value)
 }
 
 #[cfg(test)]
@@ -240,6 +301,78 @@ mod tests {
         }
         let all = format!("{problems:?}");
         assert!(!all.contains("hunter2"), "a value that may be secret is repeated: {all}");
+        assert!(problems.iter().all(|problem| problem.line.is_some() && problem.hint.is_some()), "{all}");
+    }
+
+    /// Each by its line, in words that need no Rust.
+    #[test]
+    fn problems_are_told_in_the_words_of_who_writes_the_file() {
+        let text = r#"[http]
+page_size = "many"
+list_ttl_ms = -5
+listen = "here"
+hosts = "weir.example"
+[identity]
+required = "yes"
+[contracts]
+impact_days = 5000000000
+[audit]
+fsync = "sometimes"
+keep_day = 3
+segment_max_bytes = 0
+[limits]
+agent_rate = "lots"
+[connections.db]
+kind = "postgresql"
+url = 5
+write = "hunter2"
+[connections.files]
+kind = "file"
+[connections.web]
+base_url = "https://hunter2"
+[plugins.sql]
+memory_max_mb = "64"
+[plugins.sql.grants]
+db = "wrte"
+web = "read"
+"#;
+        let problems = read("weir.toml", text, Path::new(".")).expect_err("refused");
+        let mut told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        told.sort_by_key(|problem| problem.split([':', ' ']).nth(1).and_then(|line| line.parse::<u32>().ok()));
+        let expected = "\
+weir.toml:2 at /http/page_size: must be a whole number from 1 to 9223372036854775807
+  hint: write it without quotes
+weir.toml:3 at /http/list_ttl_ms: must be a whole number from 0 to 9223372036854775807
+  hint: leave it out for the default
+weir.toml:4 at /http/listen: must be an address with its port
+  hint: write it as \"127.0.0.1:8484\"
+weir.toml:5 at /http/hosts: must be a list of texts
+  hint: write it as [\"one\", \"another\"]
+weir.toml:7 at /identity/required: must be true or false
+  hint: write it without quotes
+weir.toml:9 at /contracts/impact_days: must be a whole number from 0 to 4294967295
+  hint: leave it out for the default
+weir.toml:11 at /audit/fsync: must be \"interval\", \"each\" or \"off\"
+  hint: write it in quotes
+weir.toml:12 at /audit/keep_day: unknown key `keep_day`
+  hint: did you mean `keep_days`?
+weir.toml:13 at /audit/segment_max_bytes: must be a whole number from 1 to 9223372036854775807
+  hint: leave it out for the default
+weir.toml:15 at /limits/agent_rate: must be a rate
+  hint: write it as \"1000/s\", \"600/min\" or \"off\"
+weir.toml:18 at /connections/db/url: must be a text
+  hint: write it in quotes
+weir.toml:19 at /connections/db/write: must be true or false
+  hint: write it without quotes
+weir.toml:21 at /connections/files/kind: must be \"sqlite\", \"postgresql\", \"http\" or \"files\"
+  hint: write it in quotes
+weir.toml:22 at /connections/web: `kind` is missing
+  hint: write kind = \"sqlite\", \"postgresql\", \"http\" or \"files\"
+weir.toml:25 at /plugins/sql/memory_max_mb: must be a whole number from 0 to 4294967295
+  hint: write it without quotes
+weir.toml:27 at /plugins/sql/grants/db: must be \"read\" or \"write\"
+  hint: write it in quotes";
+        assert_eq!(told.join("\n"), expected);
     }
 
     #[test]

@@ -1,0 +1,48 @@
+//! Where the keys of `weir.toml` stand, so that a problem is told with its line.
+
+use std::collections::BTreeMap;
+
+use toml::de::{DeTable, DeValue};
+use weir_contracts::Problem;
+
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    file: String,
+    /// By place, such as `/http/listen`; counted from 1.
+    lines: BTreeMap<String, usize>,
+}
+
+impl Places {
+    pub(super) fn new(file: &str, text: &str) -> Self {
+        let mut places = Self { file: file.to_owned(), lines: BTreeMap::new() };
+        if let Ok(table) = DeTable::parse(text) {
+            places.note(text, table.get_ref(), "");
+        }
+        places
+    }
+
+    fn note(&mut self, text: &str, table: &DeTable<'_>, within: &str) {
+        for (key, value) in table {
+            let place = format!("{within}/{}", key.get_ref());
+            let before = text.get(..key.span().start).unwrap_or_default();
+            self.lines.insert(place.clone(), before.matches('\n').count() + 1);
+            if let DeValue::Table(inner) = value.get_ref() {
+                self.note(text, inner, &place);
+            }
+        }
+    }
+
+    /// A problem of the file at a place in it, or at the nearest one around it that is there.
+    pub fn problem(&self, place: impl Into<String>, message: impl Into<String>) -> Problem {
+        let place = place.into();
+        let mut around = place.as_str();
+        let line = loop {
+            match (self.lines.get(around), around.rsplit_once('/')) {
+                (Some(line), _) => break Some(*line),
+                (None, Some((outer, _))) => around = outer,
+                (None, None) => break None,
+            }
+        };
+        Problem::new(&self.file, place, message).line(line)
+    }
+}

@@ -1,0 +1,94 @@
+//! What the reader of types says of a value, in the words of who writes `weir.toml`. A value may be a secret and is never
+//! repeated.
+
+use weir_contracts::name;
+
+/// What is wrong with the value of one key, and what to do.
+pub(super) struct Told {
+    pub(super) message: String,
+    pub(super) hint: String,
+    /// The key that nobody knows, or that is missing.
+    pub(super) unknown: Option<String>,
+    pub(super) missing: Option<String>,
+}
+
+/// `least`: the smallest whole number the key takes.
+pub(super) fn told(said: &str, least: u64) -> Told {
+    let plain = |message: String, hint: String| Told { message, hint, unknown: None, missing: None };
+    let quoted: Vec<&str> = said.split('`').skip(1).step_by(2).collect();
+    if said.starts_with("unknown field ")
+        && let [unknown, known @ ..] = &quoted[..]
+    {
+        let unknown = (*unknown).to_owned();
+        let told = plain(format!("unknown key `{unknown}`"), known_keys(&unknown, known));
+        return Told { unknown: Some(unknown), ..told };
+    }
+    if let (true, [missing, ..]) = (said.starts_with("missing field "), &quoted[..]) {
+        let missing = (*missing).to_owned();
+        let hint = match &*missing {
+            "kind" => "write kind = \"sqlite\", \"postgresql\", \"http\" or \"files\"".to_owned(),
+            key => format!("write {key} = …"),
+        };
+        return Told { missing: Some(missing.clone()), ..plain(format!("`{missing}` is missing"), hint) };
+    }
+    if said.starts_with("unknown variant ") {
+        return plain(
+            format!("must be {}", either(quoted.get(1..).unwrap_or_default())),
+            "write it in quotes".to_owned(),
+        );
+    }
+    if said.contains("socket address") {
+        return plain("must be an address with its port".to_owned(), "write it as \"127.0.0.1:8484\"".to_owned());
+    }
+    if said == super::RATE {
+        return plain(said.to_owned(), "write it as \"1000/s\", \"600/min\" or \"off\"".to_owned());
+    }
+    let Some((found, expected)) = said.split_once(", expected ").filter(|(found, _)| found.starts_with("invalid "))
+    else {
+        return plain(said.to_owned(), String::new());
+    };
+    let (must, hint) = expectation(expected, least);
+    let hint = match (found.contains("string"), hint) {
+        (true, "") => "write it without quotes".to_owned(),
+        (false, "") => "leave it out for the default".to_owned(),
+        (_, hint) => hint.to_owned(),
+    };
+    plain(format!("must be {must}"), hint)
+}
+
+fn expectation(expected: &str, least: u64) -> (String, &'static str) {
+    let most = match expected {
+        "u8" => u64::from(u8::MAX),
+        "u16" => u64::from(u16::MAX),
+        "u32" => u64::from(u32::MAX),
+        // The largest number TOML has.
+        "usize" | "u64" | "i64" => i64::MAX.unsigned_abs(),
+        _ => 0,
+    };
+    if most > 0 {
+        return (format!("a whole number from {least} to {most}"), "");
+    }
+    match expected {
+        "a boolean" => ("true or false".to_owned(), ""),
+        "a string" | "path string" => ("a text".to_owned(), "write it in quotes"),
+        "a sequence" => ("a list of texts".to_owned(), "write it as [\"one\", \"another\"]"),
+        "a map" => ("a table".to_owned(), "write it as { name = \"value\" }"),
+        other if other.starts_with("struct ") => ("a table".to_owned(), "give it a header of its own, in brackets"),
+        other => (other.to_owned(), "see docs/configuration.md"),
+    }
+}
+
+fn known_keys(unknown: &str, known: &[&str]) -> String {
+    match name::nearest(unknown, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known are {}", known.join(", ")),
+    }
+}
+
+fn either(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    match &words[..] {
+        [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => words.concat(),
+    }
+}
