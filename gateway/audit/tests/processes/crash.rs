@@ -1,49 +1,19 @@
 //! Processes that are killed while they write, and several of them in one folder.
 
 use std::{
-    io::{Read as _, Write as _},
+    io::Read as _,
     path::Path,
     process::{Child, Command, Stdio},
     thread,
     time::Duration,
 };
 
-use weir_audit::{Event, Fsync, Receipt, Settings, Trail};
+use weir_audit::Receipt;
 
-use crate::{append, call, check_whole, open, settings};
-
-const FOLDER: &str = "WEIR_AUDIT_TEST_FOLDER";
-
-/// Runs in a process of its own, as fast as it can, until it is killed. A receipt is printed once it is given.
-#[test]
-#[ignore = "started by the tests of this file, to be killed"]
-fn writer() {
-    let folder = std::env::var(FOLDER).expect("the folder is given");
-    let small = Settings { segment_max_bytes: 32 << 10, fsync: Fsync::Off, ..settings() };
-    let trail = Trail::open(Path::new(&folder), small).unwrap();
-    let note = "x".repeat(900);
-    let clear = serde_json::json!({ "note": note }).as_object().unwrap().clone();
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                loop {
-                    let Event::Call(mut event) = call("c_00") else { unreachable!() };
-                    event.about.clear = Some(&clear);
-                    let receipt = trail.append(&Event::Call(event)).unwrap();
-                    std::io::stdout().write_all(format!("receipt {receipt}\n").as_bytes()).unwrap();
-                }
-            });
-        }
-    });
-}
+use crate::{append, check_whole, child, open};
 
 fn start(folder: &Path) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["crash::writer", "--exact", "--ignored", "--nocapture"])
-        .env(FOLDER, folder)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap()
+    Command::new(child()).arg("write").arg(folder).stdout(Stdio::piped()).spawn().unwrap()
 }
 
 /// What a killed process had answered: its complete lines.
