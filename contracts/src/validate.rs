@@ -8,6 +8,8 @@ mod failure;
 mod repair;
 mod schema;
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -31,6 +33,26 @@ pub struct ArgumentValidator {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct InvalidArguments {
     pub errors: Vec<ArgumentError>,
+}
+
+/// What an agent reads of a call that did not succeed, in this order.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ErrorContent<'a> {
+    pub code: &'a str,
+    /// Of a call at a gateway.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<&'a str>,
+    pub message: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub errors: Option<&'a [ArgumentError]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<&'a str>,
 }
 
 /// One problem, with enough to repair it mechanically. Never holds the value that was sent.
@@ -175,16 +197,17 @@ impl InvalidArguments {
         Self { errors: vec![ArgumentError::at("/cursor".to_owned(), "bad_cursor")] }
     }
 
-    /// `{code, message, field, reason, errors}` as the caller gets it; the gateway adds its call id.
-    pub fn structured_content(&self) -> Value {
+    /// As the caller gets it; the gateway adds its call id.
+    pub fn structured_content(&self) -> ErrorContent<'_> {
         let first = self.errors.first();
-        json!({
-            "code": "invalid_arguments",
-            "message": self.message(),
-            "field": first.map_or("", |error| &error.field),
-            "reason": first.map_or("", |error| &error.reason),
-            "errors": self.errors,
-        })
+        ErrorContent {
+            code: "invalid_arguments",
+            message: self.message().into(),
+            field: first.map(|error| error.field.as_str()),
+            reason: first.map(|error| error.reason.as_str()),
+            errors: Some(&self.errors),
+            ..ErrorContent::default()
+        }
     }
 
     /// One sentence for the text block.

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::Serialize;
-use weir_contracts::validate::{ArgumentError, InvalidArguments};
+use weir_contracts::validate::{ErrorContent, InvalidArguments};
 use weir_plugin_host::{AdapterFailure, GuestError};
 
 use super::ToolResult;
@@ -216,28 +215,12 @@ impl CallError {
 
     /// As the agent reads it: `{code, call_id, message?, field?, reason?, errors?, retry_after_ms?, outcome?}`.
     pub fn into_result(self, call_id: &str) -> ToolResult {
-        #[derive(Serialize)]
-        struct Content<'a> {
-            code: &'static str,
-            call_id: &'a str,
-            message: &'a str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            field: Option<&'a str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            reason: Option<&'a str>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            errors: Option<&'a [ArgumentError]>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            retry_after_ms: Option<u32>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            outcome: Option<&'static str>,
-        }
         let errors = self.invalid.as_ref().map(|invalid| &invalid.errors[..]);
         let first = errors.and_then(|errors| errors.first());
-        let content = Content {
+        let content = ErrorContent {
             code: self.code.label(),
-            call_id,
-            message: &self.message,
+            call_id: Some(call_id),
+            message: Cow::Borrowed(&self.message),
             field: first.map(|error| &*error.field).or(self.field.as_deref()),
             reason: first.map(|error| &*error.reason).or(self.reason.as_deref()),
             errors,
