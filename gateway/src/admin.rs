@@ -100,6 +100,7 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(contracts::show))
         .routes(routes!(contracts::version))
         .routes(routes!(contracts::compare))
+        .routes(routes!(contracts::plan).layer(DefaultBodyLimit::max(contracts::PLANNED_MAX_BYTES)))
         .routes(routes!(contracts::roll_back))
         .routes(routes!(contracts::retire))
         .routes(routes!(contracts::drafts))

@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use dashmap::DashMap;
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 use weir_contracts::{
     Contract,
@@ -106,12 +107,21 @@ pub struct AgentImpact {
     reasons: Vec<String>,
 }
 
-/// Judges the calls of a contract by what it would become; `None`: retired. `None` where no calls are kept.
+/// The input schemas that a contract's tools would have, by name.
+pub type Inputs = BTreeMap<String, Value>;
+
+/// Of a contract; `None`: retired, it has no tools.
+pub fn inputs(contract: Option<&Contract>) -> Inputs {
+    let tools = contract.into_iter().flat_map(|contract| &contract.tools);
+    tools.map(|tool| (tool.name.clone(), tool.input_schema.clone())).collect()
+}
+
+/// Judges the calls of a contract by what its tools would become. `None` where no calls are kept.
 pub async fn impact(
     gateway: &Gateway,
     state: &State,
     contract: &str,
-    new: Option<&Contract>,
+    new: &Inputs,
 ) -> Result<Option<Impact>, StateError> {
     let days = gateway.config().contracts.impact_days;
     if days == 0 {
@@ -153,12 +163,12 @@ pub async fn impact(
     Ok(Some(Impact { days, calls, agents }))
 }
 
-fn verdict(new: Option<&Contract>, row: &ProfileRow) -> Verdict {
-    let Some(tool) = new.and_then(|contract| contract.tools.iter().find(|tool| tool.name == row.tool)) else {
+fn verdict(new: &Inputs, row: &ProfileRow) -> Verdict {
+    let Some(schema) = new.get(&row.tool) else {
         return Verdict::Fails { why: "the tool is gone".to_owned() };
     };
     match serde_json::from_str(&row.profile) {
-        Ok(profile) => judge(&tool.input_schema, &profile),
+        Ok(profile) => judge(schema, &profile),
         Err(_) => Verdict::CannotTell { why: "what is kept of the call cannot be read".to_owned() },
     }
 }

@@ -213,7 +213,7 @@ impl Registry {
         match self.compile(&source).await {
             Ok(contract) => {
                 let by = format!("file:{}", path.file_name().unwrap_or_default().to_string_lossy());
-                let submission = Submission { contract, source: &text, origin: Origin::File, by: &by, hold: false };
+                let submission = Submission { contract, source: &text, origin: Origin::File, by: &by, hold: false, on: None };
                 match self.gate.submit(submission).await {
                     Ok(Verdict::Held(held)) => report.held.push(held),
                     Ok(Verdict::Published { .. } | Verdict::Unchanged { .. }) => {}

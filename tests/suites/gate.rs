@@ -93,6 +93,12 @@ async fn a_change_is_told_with_the_calls_it_would_have_refused() {
     let id = submitted["draft"].as_str().expect("a draft");
     let (_, shown, _) = house.run(&["contracts", "publish", id]);
     assert!(shown.contains("of 3 calls of list_airports by ann: 2 would have failed"), "{shown}");
+    let against = gateway.contract_url("airports");
+    let mut command = house.weir(&["diff", "narrower.yaml", "--against", &against]);
+    let output = command.env("WEIR_KEY", &ann).output().expect("weir starts");
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("of 3 calls of list_airports by ann: 2 would have failed"), "{told}");
     drop(gateway);
     for name in ["weir.db", "weir.db-wal"] {
         let kept = std::fs::read(house.path().join("state").join(name)).unwrap_or_default();
@@ -289,6 +295,7 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
         ("GET", "/v1/contracts/airports", None, "viewer"),
         ("GET", "/v1/contracts/airports/versions/1.0.0", None, "viewer"),
         ("GET", "/v1/contracts/airports/diff", None, "viewer"),
+        ("POST", "/v1/contracts/airports/impact", Some(json!({"tools": {}})), "viewer"),
         ("GET", "/v1/drafts", None, "viewer"),
         ("GET", "/v1/keys", None, "viewer"),
         ("POST", "/v1/contracts", Some(json!({"source": "x"})), "editor"),
@@ -342,6 +349,36 @@ async fn with_an_empty_state_the_lock_is_the_published_version() {
     house.write("contracts/airports.lock.json", "{\"lock\": 1, \"contract\": {}}");
     let (code, _, err) = house.run(&["serve", "--listen", "127.0.0.1:0"]);
     assert!(code == 1 && err.contains("airports.lock.json"), "a lock that cannot be read is no lock to ignore: {err}");
+}
+
+/// Who changes what they read is told when somebody else was faster; who names no tag changes whatever is there.
+#[tokio::test]
+async fn a_change_may_insist_on_what_was_read() {
+    let house = House::new().sheets().file("data/airports.csv", sample::DATA);
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let submit = async |source: &str, tag: Option<&str>| {
+        let request = admin.request("POST", "/v1/contracts").body(json!({"source": source}).to_string());
+        let request = tag.into_iter().fold(request, |request, tag| request.header("if-match", tag));
+        let answer = request.send().await.expect("an answer");
+        (answer.status().as_u16(), answer.headers()["content-type"].to_str().expect("text").to_owned())
+    };
+    let tag = async || {
+        let answer = admin.request("GET", "/v1/contracts/airports").send().await.expect("an answer");
+        answer.headers()["etag"].to_str().expect("text").to_owned()
+    };
+    assert_eq!(submit(sample::CONTRACT, Some("*")).await.0, 412, "there is none yet");
+    assert_eq!(submit(sample::CONTRACT, None).await.0, 200);
+    let (ann, bob) = (tag().await, tag().await);
+    assert_eq!(ann, bob);
+    assert_eq!(submit(&wider(), Some(&ann)).await.0, 200);
+    let bobs = sample::CONTRACT.replace("IATA code.", "Its IATA code.");
+    assert_eq!(submit(&bobs, Some(&bob)).await, (412, "application/problem+json".to_owned()), "ann was faster");
+    let retire = admin.request("POST", "/v1/contracts/airports/retire").header("if-match", &bob);
+    assert_eq!(retire.send().await.expect("an answer").status(), 412);
+    let now = tag().await;
+    assert_eq!(submit(&broken(), Some(&format!("{bob}, {now}"))).await.0, 202);
+    assert_ne!(tag().await, now, "a draft waits");
 }
 
 /// A bad edit of a served contract is told where its operator looks, until the file is right again.

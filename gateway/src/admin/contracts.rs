@@ -2,9 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use axum::{Json, extract::State as Shared, http::StatusCode};
+use axum::{
+    Json,
+    extract::{FromRequestParts, State as Shared},
+    http::{HeaderName, StatusCode, header, request::Parts},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 use utoipa::{IntoParams, ToSchema};
 use weir_contracts::{Contract, Problem, compiled_document, diff::diff, form};
 use weir_state::{DraftRow, VersionRow};
@@ -15,7 +20,7 @@ use super::{
     staff::Staff,
 };
 use crate::{
-    impact::{Impact, impact},
+    impact::{Impact, Inputs, impact, inputs},
     registry::{
         Uncompiled, UnservedFile,
         gate::{Approval, Held, Origin, Role, Submission, Verdict},
@@ -23,6 +28,9 @@ use crate::{
 };
 
 const DRAFTS_MAX: u32 = 200;
+/// The schemas of one contract's tools.
+pub(super) const PLANNED_MAX_BYTES: usize = 16 << 20;
+const CHANGED: &str = "the contract has changed since it was read: read it again";
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct ContractsView {
@@ -183,6 +191,21 @@ pub(super) struct Of {
     contract: Option<String>,
 }
 
+/// What a contract's tools would be.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Planned {
+    /// The input schema of each tool, by name; a tool that is left out would be gone.
+    #[schema(value_type = HashMap<String, Object>)]
+    tools: Inputs,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct PlannedImpact {
+    /// Null where no calls are kept.
+    impact: Option<Impact>,
+}
+
 #[derive(Serialize, ToSchema)]
 pub(super) struct NowLive {
     contract: String,
@@ -223,15 +246,18 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Contra
 }
 
 /// Compiles a contract, compares it with the live version and publishes or holds it. Role: editor.
-#[utoipa::path(post, path = "/v1/contracts", request_body = NewContract, responses(
+#[utoipa::path(post, path = "/v1/contracts", request_body = NewContract,
+    params(("If-Match" = Option<String>, Header, description = "the ETag of the contract as it was read")), responses(
     (status = 200, body = Submitted, description = "unchanged, or published"),
     (status = 202, body = Submitted, description = "held: someone has to agree"),
     (status = 400, body = Refusal), (status = 401, body = Refusal), (status = 403, body = Refusal),
-    (status = 409, body = Refusal), (status = 413, body = Refusal), (status = 415, body = Refusal),
+    (status = 409, body = Refusal), (status = 412, body = Refusal, description = "it has changed since it was read"),
+    (status = 413, body = Refusal), (status = 415, body = Refusal),
     (status = 422, body = Refusal, description = "refused, with every problem"), (status = 503, body = Refusal)))]
 pub(super) async fn submit(
     Shared(admin): Ask,
     staff: Staff,
+    seen: IfMatch,
     Body(new): Body<NewContract>,
 ) -> Answer<(StatusCode, Json<Submitted>)> {
     staff.needs(Role::Editor)?;
@@ -245,7 +271,8 @@ pub(super) async fn submit(
         Uncompiled::Waiting(why) => Refusal::unavailable(why),
     })?;
     let by = staff.by();
-    let submission = Submission { contract, source: &new.source, origin: Origin::Api, by: &by, hold: new.hold };
+    let on = seen.holds(&admin, &name).await?;
+    let submission = Submission { contract, source: &new.source, origin: Origin::Api, by: &by, hold: new.hold, on };
     let verdict = admin.registry.gate().submit(submission).await?;
     admin.registry.publish();
     Ok(match verdict {
@@ -295,10 +322,20 @@ impl Submitted {
 /// One contract with its history. Role: viewer.
 #[utoipa::path(get, path = "/v1/contracts/{name}",
     params(("name" = String, Path, description = "the contract's name")),
-    responses((status = 200, body = ContractDetail), (status = 401, body = Refusal), (status = 403, body = Refusal),
-        (status = 404, body = Refusal)))]
-pub(super) async fn show(Shared(admin): Ask, staff: Staff, At(name): At<String>) -> Answer<Json<ContractDetail>> {
+    responses((status = 200, body = ContractDetail,
+            headers(("ETag" = String, description = "for `If-Match` of what changes it"))),
+        (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 404, body = Refusal)))]
+pub(super) async fn show(
+    Shared(admin): Ask,
+    staff: Staff,
+    At(name): At<String>,
+) -> Answer<([(HeaderName, String); 1], Json<ContractDetail>)> {
     staff.needs(Role::Viewer)?;
+    let detail = detail(&admin, name).await?;
+    Ok(([(header::ETAG, tag(&detail))], Json(detail)))
+}
+
+async fn detail(admin: &Admin, name: String) -> Answer<ContractDetail> {
     let gate = admin.registry.gate();
     gate.refresh().await?;
     let versions = admin.state.versions(&name).await?;
@@ -307,14 +344,51 @@ pub(super) async fn show(Shared(admin): Ask, staff: Staff, At(name): At<String>)
     if versions.is_empty() && drafts.is_empty() {
         return Err(Refusal::not_found("contract"));
     }
-    Ok(Json(ContractDetail {
+    Ok(ContractDetail {
         name,
         version: live.as_ref().map(|live| live.contract.version.to_string()),
         document: live.as_ref().map(|live| compiled_document(&live.contract)),
         source: live.map(|live| live.source.clone()),
         versions: versions.iter().map(VersionView::from).collect(),
         drafts: drafts.into_iter().map(DraftView::from).collect(),
-    }))
+    })
+}
+
+/// Another one for every other answer.
+fn tag(detail: &ContractDetail) -> String {
+    let digest = Sha256::digest(serde_json::to_vec(detail).expect("plain data"));
+    format!("\"{}\"", hex::encode(&digest[..16]))
+}
+
+/// What a change insists on: that the contract is still what was read.
+pub(super) struct IfMatch(Option<String>);
+
+impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        let tags = parts.headers.get_all(header::IF_MATCH).iter().map(|tags| String::from_utf8_lossy(tags.as_bytes()));
+        let tags: Vec<_> = tags.collect();
+        Ok(Self((!tags.is_empty()).then(|| tags.join(","))))
+    }
+}
+
+impl IfMatch {
+    /// The revision that the change may rest on; `None`: any.
+    async fn holds(&self, admin: &Admin, name: &str) -> Answer<Option<i64>> {
+        let Some(tags) = &self.0 else { return Ok(None) };
+        let changed = || Refusal::new(StatusCode::PRECONDITION_FAILED, CHANGED);
+        admin.registry.gate().refresh().await?;
+        // Taken first: what moves between the two is refused by the gate.
+        let revision = admin.registry.gate().live().get(name).map(|live| live.revision);
+        let now = match detail(admin, name.to_owned()).await {
+            Ok(detail) => tag(&detail),
+            Err(refusal) if refusal.is_not_found() => return Err(changed()),
+            Err(refusal) => return Err(refusal),
+        };
+        let is_now = |tag: &str| tag.trim() == "*" || tag.trim() == now;
+        if tags.split(',').any(is_now) { Ok(revision) } else { Err(changed()) }
+    }
 }
 
 /// One version. Role: viewer.
@@ -357,26 +431,52 @@ pub(super) async fn compare(
     };
     let (from, to) = (find(between.from).await?, find(between.to).await?);
     let mut report = value(&diff(&from, &to));
-    if let Some(impact) = impact(&admin.gateway, &admin.state, &name, Some(&to)).await? {
+    if let Some(impact) = impact(&admin.gateway, &admin.state, &name, &inputs(Some(&to))).await? {
         report["impact"] = value(&impact);
     }
     Ok(Json(report))
 }
 
+/// Which agents' calls of the past other tools would refuse; nothing is stored. Role: viewer.
+#[utoipa::path(post, path = "/v1/contracts/{name}/impact", request_body = Planned,
+    params(("name" = String, Path, description = "the contract's name")),
+    responses((status = 200, body = PlannedImpact), (status = 400, body = Refusal), (status = 401, body = Refusal),
+        (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 413, body = Refusal),
+        (status = 415, body = Refusal), (status = 422, body = Refusal)))]
+pub(super) async fn plan(
+    Shared(admin): Ask,
+    staff: Staff,
+    At(name): At<String>,
+    Body(planned): Body<Planned>,
+) -> Answer<Json<PlannedImpact>> {
+    staff.needs(Role::Viewer)?;
+    let gate = admin.registry.gate();
+    gate.refresh().await?;
+    if !gate.live().contains_key(&name) {
+        return Err(Refusal::not_found("live contract"));
+    }
+    let impact = impact(&admin.gateway, &admin.state, &name, &planned.tools).await?;
+    Ok(Json(PlannedImpact { impact }))
+}
+
 /// Makes an earlier version live again; the fingerprint is that of the difference from live to it. Role: editor, and
 /// operator where it breaks.
 #[utoipa::path(post, path = "/v1/contracts/{name}/rollback", request_body = Back,
-    params(("name" = String, Path, description = "the contract's name")),
+    params(("name" = String, Path, description = "the contract's name"),
+        ("If-Match" = Option<String>, Header, description = "the ETag of the contract as it was read")),
     responses((status = 200, body = NowLive), (status = 400, body = Refusal), (status = 401, body = Refusal),
         (status = 403, body = Refusal), (status = 404, body = Refusal), (status = 409, body = Refusal),
+        (status = 412, body = Refusal, description = "it has changed since it was read"),
         (status = 413, body = Refusal), (status = 415, body = Refusal), (status = 422, body = Refusal)))]
 pub(super) async fn roll_back(
     Shared(admin): Ask,
     staff: Staff,
     At(name): At<String>,
+    seen: IfMatch,
     Body(back): Body<Back>,
 ) -> Answer<Json<NowLive>> {
     staff.needs(Role::Editor)?;
+    seen.holds(&admin, &name).await?;
     let approval = Approval { by: &staff.by(), role: staff.role, fingerprint: &back.fingerprint };
     admin.registry.gate().roll_back(&name, &back.to, &approval).await?;
     admin.registry.publish();
@@ -385,15 +485,19 @@ pub(super) async fn roll_back(
 
 /// Asks for a contract to be retired: a draft that an operator publishes. Role: editor.
 #[utoipa::path(post, path = "/v1/contracts/{name}/retire",
-    params(("name" = String, Path, description = "the contract's name")),
+    params(("name" = String, Path, description = "the contract's name"),
+        ("If-Match" = Option<String>, Header, description = "the ETag of the contract as it was read")),
     responses((status = 202, body = Submitted), (status = 401, body = Refusal), (status = 403, body = Refusal),
-        (status = 404, body = Refusal)))]
+        (status = 404, body = Refusal),
+        (status = 412, body = Refusal, description = "it has changed since it was read")))]
 pub(super) async fn retire(
     Shared(admin): Ask,
     staff: Staff,
     At(name): At<String>,
+    seen: IfMatch,
 ) -> Answer<(StatusCode, Json<Submitted>)> {
     staff.needs(Role::Editor)?;
+    seen.holds(&admin, &name).await?;
     let gate = admin.registry.gate();
     gate.refresh().await?;
     let origin = gate.live().get(&name).ok_or_else(|| Refusal::not_found("live contract"))?.origin;
@@ -486,7 +590,7 @@ impl From<DraftRow> for DraftView {
 /// Of a draft that waits.
 async fn of_draft(admin: &Admin, draft: &DraftRow) -> Answer<Option<Impact>> {
     let new = draft.artifact.as_deref().map(contract).transpose()?;
-    Ok(impact(&admin.gateway, &admin.state, &draft.contract, new.as_ref()).await?)
+    Ok(impact(&admin.gateway, &admin.state, &draft.contract, &inputs(new.as_ref())).await?)
 }
 
 fn read(row: &VersionRow) -> Result<Contract, Refusal> {

@@ -42,6 +42,10 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, format!("there is no such {what}"))
     }
 
+    pub fn is_not_found(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND.as_u16()
+    }
+
     pub fn method() -> Self {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "the route has other methods: see /openapi.json")
     }
@@ -100,6 +104,7 @@ impl From<GateError> for Refusal {
             GateError::Fingerprint(_) | GateError::Decided(_) | GateError::Outdated { .. } => {
                 Self::new(StatusCode::CONFLICT, error.to_string())
             }
+            GateError::Changed(_) => Self::new(StatusCode::PRECONDITION_FAILED, error.to_string()),
             GateError::Artifact(_) => {
                 tracing::error!(%error, "an admin request failed");
                 Self::unavailable("a stored version cannot be read")

@@ -42,8 +42,14 @@ pub(super) struct Api {
 
 impl Target {
     pub(super) fn api(&self) -> Result<Api, Failure> {
-        let state = self.settings.config()?.folders.state;
-        let url = match &self.admin {
+        Api::new(self.admin.as_deref(), &self.settings)
+    }
+}
+
+impl Api {
+    pub(super) fn new(url: Option<&str>, settings: &Settings) -> Result<Self, Failure> {
+        let state = settings.config()?.folders.state;
+        let url = match url {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => {
                 read(&state, ADDRESS_FILE).context("is `weir serve` running? Or name its admin API with --admin")?
@@ -55,11 +61,9 @@ impl Target {
         };
         weir_connections::http::install_tls();
         let client = reqwest::Client::builder().build().context("no HTTP client")?;
-        Ok(Api { client, url, key })
+        Ok(Self { client, url, key })
     }
-}
 
-impl Api {
     /// The JSON of the answer; null where it has none.
     pub(super) async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
         let mut request = self.request(method, path);

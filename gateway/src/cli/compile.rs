@@ -33,7 +33,7 @@ pub(super) struct Shapes {
     #[arg(long, value_name = "COLLECTION=FILE")]
     shape: Vec<String>,
     #[command(flatten)]
-    settings: Settings,
+    pub(super) settings: Settings,
 }
 
 impl Compile {

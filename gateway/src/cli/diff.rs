@@ -7,7 +7,8 @@ use std::{
 
 use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use reqwest::Method;
+use serde_json::{Map, Value, json};
 use weir_contracts::{
     Contract, compiled_document,
     diff::{Class, Diff, Side, diff, diff_documents, diff_schemas},
@@ -16,7 +17,7 @@ use weir_contracts::{
 
 use super::{
     Done, Failure,
-    admin::cell,
+    admin::{Api, cell, path},
     block_on,
     call::Remote,
     compile::{Shapes, read},
@@ -28,7 +29,8 @@ pub(super) struct Compare {
     /// OLD and NEW: contract files, compiled documents, tools/list answers or locks; with --against, NEW alone
     #[arg(required = true, num_args = 1..=2, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Compare with what a running endpoint lists, such as http://127.0.0.1:8484/mcp/support
+    /// Compare with what a running endpoint lists, such as http://127.0.0.1:8484/mcp/support; where its gateway keeps what
+    /// calls looked like (`[contracts] impact_days`), say whose would have failed
     #[arg(long, value_name = "URL", conflicts_with = "side")]
     against: Option<String>,
     /// The files are bare JSON Schemas of this side
@@ -39,6 +41,10 @@ pub(super) struct Compare {
     json: bool,
     #[command(flatten)]
     shapes: Shapes,
+    /// With --against: the admin API that is asked whose past calls would have failed; by default that of the gateway
+    /// with this state folder, where it serves the same
+    #[arg(long, env = "WEIR_ADMIN_URL", value_name = "URL")]
+    admin: Option<String>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -60,8 +66,11 @@ const REVIEW: u8 = 3;
 impl Compare {
     /// Exit code 0: breaks nothing; 2: breaks; 3: someone should look; 1: could not be compared.
     pub(super) fn run(self) -> Done {
-        let change = self.diff()?;
-        let value = serde_json::to_value(&change).expect("plain data");
+        let (change, impact) = self.diff()?;
+        let mut value = serde_json::to_value(&change).expect("plain data");
+        if !impact.is_null() {
+            value["impact"] = impact;
+        }
         match self.json {
             true => println!("{}", serde_json::to_string_pretty(&value).expect("plain JSON")),
             false => print!("{}", text(&value)),
@@ -73,23 +82,52 @@ impl Compare {
         })
     }
 
-    fn diff(&self) -> Result<Diff, Failure> {
+    /// The difference, and where a gateway can tell whom it would have hit in the past.
+    fn diff(&self) -> Result<(Diff, Value), Failure> {
+        let mut impact = Value::Null;
         let (old, new) = match (self.files.as_slice(), &self.against) {
-            ([new], Some(url)) => (listed(url)?, self.version(new)?),
+            ([new], Some(url)) => {
+                let (old, new) = (listed(url)?, self.version(new)?);
+                impact = self.impact(url, &old, &new)?;
+                (old, new)
+            }
             ([old, new], None) => match self.side {
                 Some(side) => {
                     let side = if matches!(side, Sides::Input) { Side::Input } else { Side::Output };
-                    return Ok(diff_schemas(&json(old)?, &json(new)?, side));
+                    return Ok((diff_schemas(&json(old)?, &json(new)?, side), impact));
                 }
                 None => (self.version(old)?, self.version(new)?),
             },
             (_, Some(_)) => return Err(anyhow!("with --against there is one file: NEW").into()),
             (_, None) => return Err(anyhow!("two files are compared: OLD and NEW").into()),
         };
-        match (old, new) {
-            (Version::Contract(old), Version::Contract(new)) => Ok(diff(&old, &new)),
-            (old, new) => Ok(diff_documents(&old.document(), &new.document()).map_err(anyhow::Error::msg)?),
+        let change = match (old, new) {
+            (Version::Contract(old), Version::Contract(new)) => diff(&old, &new),
+            (old, new) => diff_documents(&old.document(), &new.document()).map_err(anyhow::Error::msg)?,
+        };
+        Ok((change, impact))
+    }
+
+    /// Null where no admin API can be asked, keeps no calls, or serves another contract than the endpoint lists.
+    fn impact(&self, url: &str, listed: &Version, new: &Version) -> Result<Value, Failure> {
+        let Some(contract) = contract_at(url, new) else { return Ok(Value::Null) };
+        let asked = self.ask_impact(&contract, listed, new);
+        match (asked, &self.admin) {
+            (Err(_), None) => Ok(Value::Null),
+            (asked, _) => asked,
         }
+    }
+
+    fn ask_impact(&self, contract: &str, listed: &Version, new: &Version) -> Result<Value, Failure> {
+        let api = Api::new(self.admin.as_deref(), &self.shapes.settings)?;
+        let served = block_on(api.ask(Method::GET, &path(&["v1", "contracts", contract]), None))??;
+        let (served, listed) = (inputs(&served["document"]), inputs(&listed.document()));
+        if served.is_empty() || served.iter().any(|(tool, input)| listed.get(tool) != Some(input)) {
+            return Err(anyhow!("the admin API serves another `{contract}` than the endpoint lists").into());
+        }
+        let planned = json!({ "tools": inputs(&new.document()) });
+        let path = path(&["v1", "contracts", contract, "impact"]);
+        Ok(block_on(api.ask(Method::POST, &path, Some(&planned)))??["impact"].take())
     }
 
     fn version(&self, path: &Path) -> Result<Version, Failure> {
@@ -104,6 +142,22 @@ impl Compare {
             None => Ok(Version::Contract(Box::new(self.shapes.contract(&file, &text)?))),
         }
     }
+}
+
+/// The contract that an endpoint of one contract serves, or the one that a file is of.
+fn contract_at(url: &str, new: &Version) -> Option<String> {
+    let of_file = match new {
+        Version::Contract(contract) => Some(contract.name.clone()),
+        Version::Document(document) => document["contract"].as_str().map(str::to_owned),
+    };
+    let of_url = url.trim_end_matches('/').rsplit_once("/mcp/").map(|(_, contract)| contract.to_owned());
+    of_url.or(of_file).filter(|contract| !contract.is_empty())
+}
+
+/// The input schemas of a document's tools, by name.
+fn inputs(document: &Value) -> Map<String, Value> {
+    let tools = document["tools"].as_array().into_iter().flatten();
+    tools.filter_map(|tool| Some((tool["name"].as_str()?.to_owned(), tool["inputSchema"].clone()))).collect()
 }
 
 /// A compiled document, or the answer of tools/list with or without its envelope. A contract's tools are called `tool`,

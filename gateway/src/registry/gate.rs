@@ -53,7 +53,8 @@ pub struct LiveContract {
     pub origin: Origin,
     /// The text of its form.
     pub source: String,
-    revision: i64,
+    /// Moves with every change of what is live.
+    pub revision: i64,
 }
 
 pub struct Submission<'a> {
@@ -64,6 +65,8 @@ pub struct Submission<'a> {
     pub by: &'a str,
     /// True: it waits for someone even where it could go live.
     pub hold: bool,
+    /// The revision it was made on; another one refuses it. `None`: any.
+    pub on: Option<i64>,
 }
 
 /// What became of a submission.
@@ -100,6 +103,8 @@ pub enum GateError {
     Decided(String),
     #[error("the draft rests on {base}, but {live} is live by now: submit it again")]
     Outdated { base: String, live: String },
+    #[error("the contract `{0}` has changed since it was read: read it again")]
+    Changed(String),
     #[error("a stored version cannot be read: {0}")]
     Artifact(String),
     #[error(transparent)]
@@ -215,6 +220,9 @@ impl Gate {
         self.check(submission, &live)?;
         let history = self.state.versions(name).await?;
         let current = live.get(name);
+        if submission.on.is_some_and(|on| current.map(|current| current.revision) != Some(on)) {
+            return Err(GateError::Changed(name.clone()));
+        }
         let Some(before) = self.before(current, &history)? else {
             return self.first(submission).await;
         };
