@@ -21,6 +21,7 @@ use crate::{
     shape::Shape,
 };
 
+pub(crate) use result::schema as output_schema;
 pub use result::{error_arm, result_arm};
 
 /// The dialect of every input schema, said in each as in the seed.

@@ -5,13 +5,14 @@
 //! bindings the gateway follows. A published one is kept as its [`artifact`], and [`diff`] says what the next one
 //! breaks; both travel in a [`lock`] file. [`impact`] says which calls of the
 //! past it would have refused. [`validate`] is the gate in front of a source, [`output`] the one behind it.
-//! [`lint`] judges what a model reads.
+//! [`drift`] says what a source that changed means for them. [`lint`] judges what a model reads.
 
 pub mod artifact;
 pub mod compile;
 pub mod contract;
 pub mod diff;
 pub mod draft;
+pub mod drift;
 pub mod form;
 pub mod impact;
 pub mod json;

@@ -6,6 +6,7 @@ mod audit;
 mod backup;
 mod call;
 mod clients;
+mod collections;
 mod compile;
 mod contracts;
 mod diff;
@@ -64,6 +65,8 @@ enum Command {
     Lock(lock::Lock),
     /// Contracts of a running gateway: submit, publish, roll back, retire
     Contracts(contracts::Contracts),
+    /// Collections of a running gateway: what their sources are like now, and what changed
+    Collections(collections::Collections),
     /// Plugins of a running gateway: list, show, upload, reload, remove
     Plugins(plugins::Plugins),
     /// Keys of agents: create, list, revoke
@@ -114,6 +117,7 @@ pub fn main(built_in: BuiltIn) -> ExitCode {
         Command::Draft(command) => command.run(),
         Command::Diff(command) => command.run(),
         Command::Contracts(command) => command.run(),
+        Command::Collections(command) => command.run(),
         Command::Plugins(command) => command.run(),
         Command::Keys(command) => command.run(),
         Command::Lint(command) => command.run(),

@@ -4,6 +4,7 @@
 //! the live version as it is. A contract whose source cannot be described yet waits and is tried again; one that was
 //! published before starts from the state, without touching the source.
 
+mod drift;
 mod files;
 pub mod gate;
 mod shapes;
@@ -12,7 +13,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::{Arc, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tokio::sync::Mutex;
@@ -20,6 +21,7 @@ use weir_contracts::{Contract, Problem, Shape, Version, compile, form, lock::Loc
 use weir_plugin_host::{AdapterFailure, CollectionRef};
 use weir_state::State;
 
+pub use self::drift::Drift;
 use self::{
     files::Stamp,
     gate::{Gate, GateError, Held, LiveContract, Origin, Submission, Verdict},
@@ -37,11 +39,8 @@ pub struct Registry {
     files: Mutex<Files>,
     /// What the folder holds and is not served, as of the last look.
     unserved: std::sync::Mutex<Vec<UnservedFile>>,
-    drift: std::sync::Mutex<Drift>,
+    drifted: std::sync::Mutex<BTreeMap<(String, String), Arc<Drift>>>,
 }
-
-/// By contract and collection: what its source no longer serves, at the last look.
-type Drift = BTreeMap<(String, String), Vec<String>>;
 
 #[derive(Default)]
 struct Files {
@@ -100,7 +99,7 @@ impl Registry {
             gate,
             files: Mutex::default(),
             unserved: Default::default(),
-            drift: Default::default(),
+            drifted: Default::default(),
         }
     }
 
@@ -213,7 +212,8 @@ impl Registry {
         match self.compile(&source).await {
             Ok(contract) => {
                 let by = format!("file:{}", path.file_name().unwrap_or_default().to_string_lossy());
-                let submission = Submission { contract, source: &text, origin: Origin::File, by: &by, hold: false, on: None };
+                let submission =
+                    Submission { contract, source: &text, origin: Origin::File, by: &by, hold: false, on: None };
                 match self.gate.submit(submission).await {
                     Ok(Verdict::Held(held)) => report.held.push(held),
                     Ok(Verdict::Published { .. } | Verdict::Unchanged { .. }) => {}
@@ -298,60 +298,6 @@ impl Registry {
         }
     }
 
-    /// Describes the sources of all live contracts again and again, until the task ends.
-    pub async fn watch_sources(&self) {
-        let mut looked = Instant::now();
-        loop {
-            tokio::time::sleep(WATCH_INTERVAL).await;
-            let interval = Duration::from_secs(self.gateway.config().contracts.drift_interval_s);
-            if interval.is_zero() || looked.elapsed() < interval {
-                continue;
-            }
-            looked = Instant::now();
-            for (name, live) in self.gate.live() {
-                for collection in &live.contract.collections {
-                    // A source that is away now has not changed.
-                    let _ = self.look(&name, collection).await;
-                }
-            }
-        }
-    }
-
-    /// The shape of a collection as its source has it now, and what of the published one it no longer serves.
-    pub async fn look(
-        &self,
-        contract: &str,
-        collection: &weir_contracts::contract::Collection,
-    ) -> Result<(Shape, Vec<String>), Describe> {
-        let shape = describe_as(&self.gateway, contract, collection).await?;
-        let drift = collection.accepts(&shape).err().unwrap_or_default();
-        let key = (contract.to_owned(), collection.name.clone());
-        let before = {
-            let mut known = self.drift.lock().unwrap_or_else(PoisonError::into_inner);
-            match drift.is_empty() {
-                true => known.remove(&key),
-                false => known.insert(key, drift.clone()),
-            }
-        };
-        if before.as_ref() != Some(&drift) && !drift.is_empty() {
-            tracing::warn!(contract, collection = collection.name, "the source changed: {}", drift.join("; "));
-        } else if before.is_some() && drift.is_empty() {
-            tracing::info!(contract, collection = collection.name, "the source serves the contract again");
-        }
-        Ok((shape, drift))
-    }
-
-    /// What a source no longer served at the last look.
-    pub fn drift(&self, contract: &str, collection: &str) -> Vec<String> {
-        let known = self.drift.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&(contract.to_owned(), collection.to_owned())).cloned().unwrap_or_default()
-    }
-
-    /// How many collections are served that their sources no longer serve in full.
-    pub fn drifted(&self) -> usize {
-        self.drift.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
     /// Swaps in what is live now, where that is not what is served already.
     pub fn publish(&self) {
         let contracts: Vec<Arc<Contract>> = self.gate.live().values().map(|live| live.contract.clone()).collect();
@@ -390,7 +336,7 @@ impl Registry {
         let mut shapes = BTreeMap::new();
         let mut missing = Vec::new();
         for collection in &source.collections {
-            match self.recorded.get(contract, collection) {
+            match self.recorded.get(contract, collection.into()) {
                 Some(shape) => {
                     shapes.insert(collection.name.clone(), shape);
                 }
@@ -416,7 +362,7 @@ impl Registry {
         match compile::compile(source, &described) {
             Ok(compiled) => {
                 for collection in &source.collections {
-                    if let Err(error) = self.recorded.put(contract, collection, &described[&collection.name]) {
+                    if let Err(error) = self.recorded.put(contract, collection.into(), &described[&collection.name]) {
                         tracing::warn!(contract, collection = collection.name, %error, "the shape could not be recorded");
                     }
                 }

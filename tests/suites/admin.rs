@@ -132,9 +132,23 @@ async fn a_source_that_changed_is_found_out() {
     house.write("data/airports.csv", sample::DATA.replace("country", "land"));
     let (_, seen) = admin.ask("POST", describe, "").await;
     assert!(seen["drift"].to_string().contains("country"), "{seen}");
+    let item =
+        seen["difference"]["items"].as_array().into_iter().flatten().find(|item| item["tool"] == "lookup_airport");
+    let item = item.unwrap_or_else(|| panic!("no item: {seen}"));
+    assert_eq!((&item["side"], &item["class"]), (&json!("output"), &json!("breaking")), "{seen}");
+    assert_eq!((seen["difference"]["fingerprint"].as_str().map(str::len), &seen["draft"]), (Some(64), &Value::Null));
+    assert!(
+        seen["edits"].to_string().contains("/collections/airports/columns/3: write `land` for `country`"),
+        "{seen}"
+    );
     let (_, collections) = admin.ask("GET", "/v1/collections", "").await;
     assert_eq!(collections[0]["drift"], seen["drift"]);
     gateway.wait_for_log("the source changed");
+    for words in [&["collections", "list"] as &[&str], &["contracts", "show", "airports"]] {
+        let (_, out, _) = house.run(words);
+        assert!(out.contains("/tools/1/fields/0: add `column: land`") && out.contains("fingerprint"), "{out}");
+    }
+    assert_eq!(house.run(&["collections", "describe", "airports", "airports"]).0, 3);
     let result = Modern::new(gateway.url()).call("lookup_airport", json!({"iata": "OSL"})).await;
     assert_eq!(result["structuredContent"]["code"], "source_changed", "{result}");
     house.write("data/airports.csv", sample::DATA);

@@ -74,6 +74,50 @@ async fn a_start_touches_no_source() {
     }
 }
 
+/// A column of another type is told as the difference it is, and a draft over the source as it is now waits for someone.
+#[tokio::test]
+async fn a_column_of_another_type_is_mended_by_a_draft() {
+    let cluster = Postgres::start();
+    cluster.sql(TABLE);
+    let house = people(&cluster);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let describe = ["collections", "describe", "people", "people"];
+    assert_eq!(house.run(&describe).0, 0);
+    cluster.sql("ALTER TABLE people ALTER COLUMN born TYPE text USING 'long ago'");
+    assert_eq!(house.run(&describe).0, 3);
+    let seen = house.json(&describe);
+    let item = &seen["difference"]["items"][0];
+    assert_eq!((&item["side"], &seen["edits"]), (&json!("output"), &json!([])), "{seen}");
+    let draft = seen["draft"].as_str().unwrap_or_else(|| panic!("no draft: {seen}"));
+    let (_, shown, _) = house.run(&["contracts", "show", "people"]);
+    assert!(shown.contains(draft) && shown.contains("the source of people has changed"), "{shown}");
+    let result = client.call("get_person", json!({"id": 1})).await;
+    assert_eq!(result["structuredContent"]["code"], "source_changed", "{result}");
+
+    let report = house.json(&["contracts", "publish", draft]);
+    let fingerprint = report["fingerprint"].as_str().expect("a fingerprint");
+    let (code, _, err) = house.run(&["contracts", "publish", draft, "--fingerprint", fingerprint]);
+    assert_eq!(code, 0, "{err}");
+    let started = Instant::now();
+    loop {
+        let result = client.call("get_person", json!({"id": 1})).await;
+        if result["structuredContent"]["born"] == "long ago" {
+            break;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "{result}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(house.run(&describe).0, 0);
+    // An edit of the file, which was not told of the new type, does not bring the old one back.
+    house.write("contracts/people.yaml", PEOPLE.replace("One person by id.", "Returns the person with an id."));
+    let started = Instant::now();
+    while !house.json(&["contracts", "show", "people"])["versions"].to_string().contains("cosmetic") {
+        assert!(started.elapsed() < Duration::from_secs(30), "{}", gateway.log());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
 /// The listing as bytes, without the request's own id.
 async fn listing(client: &Modern) -> String {
     client.ask("tools/list", json!({})).await.result().to_string()

@@ -17,7 +17,7 @@ const ERROR_MEMBERS: &[&str] =
     &["code", "call_id", "message", "field", "reason", "errors", "retry_after_ms", "outcome"];
 
 /// The schema of every result of a tool, errors included.
-pub(super) fn schema(verb: Verb, fields: &[Field], columns: &[String]) -> Value {
+pub(crate) fn schema(verb: Verb, fields: &[Field], columns: &[String]) -> Value {
     let (properties, required) = match verb {
         Verb::Lookup => record_members(fields, columns),
         Verb::List => {

@@ -1,12 +1,14 @@
 //! Collections: what each live contract reaches, and whether its source still is what was published.
 
+use std::sync::Arc;
+
 use axum::{Json, extract::State as Shared};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{Answer, Ask, Refusal, problem::At, staff::Staff};
-use crate::registry::{Describe, gate::Role};
+use crate::registry::{Describe, Drift, gate::Role};
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct CollectionView {
@@ -16,8 +18,23 @@ pub(super) struct CollectionView {
     /// The columns that may ever leave the source.
     published: Vec<String>,
     write: bool,
-    /// How the source was found to differ from the recorded shape, at the last look; empty: it serves.
+    #[serde(flatten)]
+    drift: DriftView,
+}
+
+/// How the source was found to differ from the recorded shape, at the last look.
+#[derive(Serialize, ToSchema)]
+pub(super) struct DriftView {
+    /// One sentence for each column; empty: it serves.
     drift: Vec<String>,
+    /// What agents would get of it, as a difference of results: `{class, breaking, fingerprint, items}`. They get
+    /// `source_changed`.
+    #[schema(value_type = Option<Object>)]
+    difference: Option<Value>,
+    /// The draft that would publish the contract over the source as it is now, where its form fits that unchanged.
+    draft: Option<String>,
+    /// Otherwise what to edit in the form, one sentence for each place.
+    edits: Vec<String>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -25,8 +42,20 @@ pub(super) struct Described {
     /// As the source describes itself now.
     #[schema(value_type = Object)]
     shape: Value,
-    /// What of the published version it no longer serves; empty: nothing is missing.
-    drift: Vec<String>,
+    #[serde(flatten)]
+    drift: DriftView,
+}
+
+impl From<Option<Arc<Drift>>> for DriftView {
+    fn from(drift: Option<Arc<Drift>>) -> Self {
+        let drift = drift.as_ref();
+        Self {
+            drift: drift.map_or_else(Vec::new, |drift| drift.reasons.clone()),
+            difference: drift.map(|drift| serde_json::to_value(&drift.difference).expect("plain data")),
+            draft: drift.and_then(|drift| drift.draft.clone()),
+            edits: drift.map_or_else(Vec::new, |drift| drift.edits.clone()),
+        }
+    }
 }
 
 /// The collections of all live contracts. Role: viewer.
@@ -44,7 +73,7 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<Co
                 adapter: collection.adapter.clone(),
                 published: collection.published.clone(),
                 write: collection.write,
-                drift: admin.registry.drift(&name, &collection.name),
+                drift: admin.registry.drift(&live, &collection.name).into(),
             });
         }
     }
@@ -67,9 +96,9 @@ pub(super) async fn describe(
     let live = admin.registry.gate().live().get(&contract).cloned();
     let live = live.ok_or_else(|| Refusal::not_found("live contract"))?;
     let collection = live.contract.collection(&collection).ok_or_else(|| Refusal::not_found("collection"))?;
-    let (shape, drift) = admin.registry.look(&contract, collection).await.map_err(|error| match error {
+    let (shape, drift) = admin.registry.look(&live, collection).await.map_err(|error| match error {
         Describe::Later(why) => Refusal::unavailable(why),
         Describe::Refused(problem) => Refusal::problems("the source cannot be described", &[problem]),
     })?;
-    Ok(Json(Described { shape: serde_json::to_value(shape).expect("plain data"), drift }))
+    Ok(Json(Described { shape: serde_json::to_value(shape).expect("plain data"), drift: drift.into() }))
 }

@@ -19,7 +19,7 @@ pub(super) type Contracts = Head<Command>;
 pub(super) enum Command {
     /// List all contracts, the live version of each and what waits; then the contract files that were refused
     List,
-    /// Show one contract with its versions and drafts
+    /// Show one contract with its versions and drafts, and how its sources have changed
     Show { name: String },
     /// Submit a contract file: it goes live where it breaks nothing, and is held where it may
     Submit {
@@ -152,6 +152,15 @@ fn show(target: &Target, name: &str) -> Done {
     if !rows.is_empty() {
         println!();
         print!("{}", table(&["DRAFT", "STATUS", "CHANGE", "CREATED", "BY"], &rows));
+    }
+    let collections = ask(target, Method::GET, "/v1/collections", None)?;
+    let drifted = collections.as_array().into_iter().flatten().filter(|one| !one["difference"].is_null());
+    for collection in drifted.filter(|one| one["contract"] == name) {
+        print!(
+            "\nthe source of {} has changed\n{}",
+            cell(&collection["collection"]),
+            super::collections::drift(collection)
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,10 +8,24 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use weir_contracts::{Shape, form::Collection};
+use weir_contracts::{Shape, form};
 
 pub(super) struct Recorded {
     folder: PathBuf,
+}
+
+/// A collection, in a form or published.
+#[derive(Clone, Copy)]
+pub(super) struct Of<'a> {
+    pub(super) name: &'a str,
+    pub(super) adapter: &'a str,
+    pub(super) settings: &'a Value,
+}
+
+impl<'a> From<&'a form::Collection> for Of<'a> {
+    fn from(collection: &'a form::Collection) -> Self {
+        Self { name: &collection.name, adapter: &collection.adapter, settings: &collection.settings }
+    }
 }
 
 /// A shape counts only for the adapter and the settings it was described with.
@@ -27,17 +41,20 @@ impl Recorded {
         Self { folder }
     }
 
-    pub(super) fn get(&self, contract: &str, collection: &Collection) -> Option<Shape> {
+    pub(super) fn get(&self, contract: &str, collection: Of<'_>) -> Option<Shape> {
         let text = fs::read_to_string(self.path(contract, collection)?).ok()?;
         let entry: Entry = serde_json::from_str(&text).ok()?;
-        (entry.adapter == collection.adapter && entry.settings == collection.settings).then_some(entry.shape)
+        (entry.adapter == collection.adapter && entry.settings == *collection.settings).then_some(entry.shape)
     }
 
     /// Whole or not at all: a process that dies here leaves the old record.
-    pub(super) fn put(&self, contract: &str, collection: &Collection, shape: &Shape) -> io::Result<()> {
+    pub(super) fn put(&self, contract: &str, collection: Of<'_>, shape: &Shape) -> io::Result<()> {
         let Some(path) = self.path(contract, collection) else { return Ok(()) };
-        let entry =
-            Entry { adapter: collection.adapter.clone(), settings: collection.settings.clone(), shape: shape.clone() };
+        let entry = Entry {
+            adapter: collection.adapter.to_owned(),
+            settings: collection.settings.clone(),
+            shape: shape.clone(),
+        };
         let folder = path.parent().expect("a file in a folder");
         fs::create_dir_all(folder)?;
         let fresh = folder.join(format!(".{}.{}", collection.name, std::process::id()));
@@ -48,12 +65,12 @@ impl Recorded {
     }
 
     /// Names come from a file that was read: they are checked again before they become a path.
-    fn path(&self, contract: &str, collection: &Collection) -> Option<PathBuf> {
+    fn path(&self, contract: &str, collection: Of<'_>) -> Option<PathBuf> {
         let plain = |name: &str| {
             (1..=64).contains(&name.len())
                 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
         };
-        (plain(contract) && plain(&collection.name))
+        (plain(contract) && plain(collection.name))
             .then(|| self.folder.join(contract).join(format!("{}.json", collection.name)))
     }
 }

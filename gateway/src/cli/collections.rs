@@ -1,0 +1,93 @@
+//! `weir collections`: what live contracts reach, and whether their sources still are what was published.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use reqwest::Method;
+use serde_json::Value;
+
+use super::{
+    Done,
+    admin::{Head, Target, cell, path, table},
+    block_on,
+};
+
+pub(super) type Collections = Head<Command>;
+
+#[derive(Subcommand)]
+pub(super) enum Command {
+    /// List the collections of all live contracts, and how their sources had changed at the last look
+    List,
+    /// Ask a source how it is now: what of the published contract it no longer serves, and what would mend that
+    ///
+    /// Exit code 3: the source has changed.
+    Describe { contract: String, collection: String },
+}
+
+/// The source has changed.
+const DRIFTED: u8 = 3;
+
+impl Collections {
+    pub(super) fn run(self) -> Done {
+        let Self { command, target } = self;
+        let api = target.api()?;
+        match command {
+            Command::List => {
+                let all = block_on(api.ask(Method::GET, "/v1/collections", None))??;
+                list(&target, &all);
+                Ok(ExitCode::SUCCESS)
+            }
+            Command::Describe { contract, collection } => {
+                let path = path(&["v1", "collections", &contract, &collection, "describe"]);
+                let described = block_on(api.ask(Method::POST, &path, None))??;
+                match target.json {
+                    true => println!("{described}"),
+                    false => println!("{}", drift(&described).trim_end()),
+                }
+                let serves = described["drift"].as_array().is_none_or(Vec::is_empty);
+                Ok(if serves { ExitCode::SUCCESS } else { ExitCode::from(DRIFTED) })
+            }
+        }
+    }
+}
+
+fn list(target: &Target, all: &Value) {
+    if target.json {
+        println!("{all}");
+        return;
+    }
+    let all: Vec<&Value> = all.as_array().into_iter().flatten().collect();
+    let row = |collection: &&Value| {
+        let class = collection["difference"]["class"].as_str().map(|class| format!("drifted, {class}"));
+        vec![
+            cell(&collection["contract"]),
+            cell(&collection["collection"]),
+            cell(&collection["adapter"]),
+            if collection["write"] == true { "write".to_owned() } else { "read".to_owned() },
+            class.unwrap_or_else(|| "as published".to_owned()),
+        ]
+    };
+    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
+    print!("{}", table(&["CONTRACT", "COLLECTION", "ADAPTER", "GRANT", "SOURCE"], &rows));
+    for collection in all.iter().filter(|collection| !collection["difference"].is_null()) {
+        print!("\n{} {}\n{}", cell(&collection["contract"]), cell(&collection["collection"]), drift(collection));
+    }
+}
+
+/// What a source became, and how to go on.
+pub(super) fn drift(of: &Value) -> String {
+    let lines = |key: &str| of[key].as_array().into_iter().flatten().map(cell).collect::<Vec<_>>();
+    if of["difference"].is_null() {
+        return "the source serves what was published\n".to_owned();
+    }
+    let mut text: String = lines("drift").iter().map(|line| format!("{line}\n")).collect();
+    text.push_str(&super::diff::text(&of["difference"]));
+    text.push_str("agents get `source_changed` meanwhile\n");
+    if let Some(draft) = of["draft"].as_str() {
+        text.push_str(&format!("to go on with the source as it is now:\n  weir contracts publish {draft}\n"));
+    }
+    for (at, edit) in lines("edits").iter().enumerate() {
+        text.push_str(&format!("{}  {edit}\n", if at == 0 { "to mend it, edit the form:\n" } else { "" }));
+    }
+    text
+}

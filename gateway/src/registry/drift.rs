@@ -1,0 +1,193 @@
+//! Drift: the sources of live contracts are described again, at a pace and on demand, and what they no longer serve is
+//! told as the difference it is, with what would mend it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError},
+    time::{Duration, Instant},
+};
+
+use weir_contracts::{
+    Contract, Shape, Version, compile,
+    contract::Collection,
+    diff::Diff,
+    drift::{difference, edits, renamed},
+    form,
+};
+
+use super::{
+    Describe, Registry, WATCH_INTERVAL, describe_as,
+    gate::{GateError, LiveContract, Submission, Verdict},
+    shapes::Of,
+};
+
+/// Who asks for the drafts that mend what drifted.
+const BY: &str = "drift";
+/// Drafts of one contract that are looked through for one that was decided before.
+const DRAFTS_MAX: u32 = 200;
+
+/// How a source was found to differ from the recorded shape.
+#[derive(Debug)]
+pub struct Drift {
+    /// Of the contract: what differs from another one is not known.
+    version: Version,
+    /// One sentence for each column.
+    pub reasons: Vec<String>,
+    /// What agents would get of it, if they got it: they get `source_changed`.
+    pub difference: Diff,
+    /// The draft that would publish the contract over the source as it is now, where its form fits that unchanged.
+    pub draft: Option<String>,
+    /// Otherwise what to edit in the form, one sentence for each place.
+    pub edits: Vec<String>,
+}
+
+impl Registry {
+    /// Describes the sources of all live contracts again and again, until the task ends.
+    pub async fn watch_sources(&self) {
+        let mut looked = Instant::now();
+        loop {
+            tokio::time::sleep(WATCH_INTERVAL).await;
+            let interval = Duration::from_secs(self.gateway.config().contracts.drift_interval_s);
+            if interval.is_zero() || looked.elapsed() < interval {
+                continue;
+            }
+            looked = Instant::now();
+            for live in self.gate.live().values() {
+                for collection in &live.contract.collections {
+                    // A source that is away now has not changed.
+                    let _ = self.look(live, collection).await;
+                }
+            }
+        }
+    }
+
+    /// The shape of a collection as its source has it now, and how it no longer is what was published.
+    pub async fn look(
+        &self,
+        live: &LiveContract,
+        collection: &Collection,
+    ) -> Result<(Shape, Option<Arc<Drift>>), Describe> {
+        let contract = &live.contract.name;
+        let shape = describe_as(&self.gateway, contract, collection).await?;
+        let before = self.drift(live, &collection.name);
+        let Err(reasons) = collection.accepts(&shape) else {
+            self.set_drift(contract, collection, None);
+            if before.is_some() {
+                self.record(live, collection, &shape);
+                tracing::info!(contract, collection = collection.name, "the source serves the contract again");
+            }
+            return Ok((shape, None));
+        };
+        let difference = difference(&live.contract, &collection.name, &shape);
+        let is_known =
+            |known: &&Arc<Drift>| known.reasons == reasons && known.difference.fingerprint == difference.fingerprint;
+        if let Some(known) = before.as_ref().filter(is_known) {
+            return Ok((shape, Some(Arc::clone(known))));
+        }
+        let (draft, edits) = self.mend(live, collection, &shape).await;
+        let drift = Arc::new(Drift { version: live.contract.version, reasons, difference, draft, edits });
+        drift.log(contract, collection);
+        self.set_drift(contract, collection, Some(Arc::clone(&drift)));
+        Ok((shape, Some(drift)))
+    }
+
+    /// How a source differed from a live contract at the last look.
+    pub fn drift(&self, live: &LiveContract, collection: &str) -> Option<Arc<Drift>> {
+        let known = self.drifted.lock().unwrap_or_else(PoisonError::into_inner);
+        let drift = known.get(&(live.contract.name.clone(), collection.to_owned()))?;
+        (drift.version == live.contract.version).then(|| Arc::clone(drift))
+    }
+
+    /// How many collections are served that their sources no longer serve in full.
+    pub fn drifted(&self) -> usize {
+        let live = self.gate.live();
+        let known = self.drifted.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_live = |((contract, _), drift): &(&(String, String), &Arc<Drift>)| {
+            live.get(contract).is_some_and(|live| live.contract.version == drift.version)
+        };
+        known.iter().filter(is_live).count()
+    }
+
+    fn set_drift(&self, contract: &str, collection: &Collection, drift: Option<Arc<Drift>>) {
+        let key = (contract.to_owned(), collection.name.clone());
+        let mut known = self.drifted.lock().unwrap_or_else(PoisonError::into_inner);
+        match drift {
+            Some(drift) => known.insert(key, drift),
+            None => known.remove(&key),
+        };
+    }
+
+    /// A draft of the same form over the source as it is now, or what to edit for want of one.
+    async fn mend(&self, live: &LiveContract, collection: &Collection, shape: &Shape) -> (Option<String>, Vec<String>) {
+        let Ok(source) = form::read(&live.contract.name, &live.source) else { return (None, Vec::new()) };
+        let other = live.contract.collections.iter().map(|other| (other.name.clone(), other.shape.clone()));
+        let mut shapes: BTreeMap<String, Shape> = other.collect();
+        shapes.insert(collection.name.clone(), shape.clone());
+        match compile::compile(&source, &shapes) {
+            Ok(contract) => match self.propose(live, contract).await {
+                Ok(Some(draft)) => {
+                    // What is compiled from now on is compiled for the source as it is.
+                    self.record(live, collection, shape);
+                    (Some(draft), Vec::new())
+                }
+                Ok(None) => (None, Vec::new()),
+                Err(error) => {
+                    tracing::warn!(contract = live.contract.name, %error, "no draft could be made of what drifted");
+                    (None, Vec::new())
+                }
+            },
+            Err(problems) => match renamed(collection, shape) {
+                Some((old, new)) => (None, edits(&source, &collection.name, &old, &new)),
+                None => (None, problems.iter().map(ToString::to_string).collect()),
+            },
+        }
+    }
+
+    fn record(&self, live: &LiveContract, collection: &Collection, shape: &Shape) {
+        let contract = &live.contract.name;
+        let of = Of { name: &collection.name, adapter: &collection.adapter, settings: &collection.settings };
+        if let Err(error) = self.recorded.put(contract, of, shape) {
+            tracing::warn!(contract, collection = collection.name, %error, "the shape could not be recorded");
+        }
+    }
+
+    /// Held like any change that someone has to look at. What waits already is not put aside for it, and what someone
+    /// decided about is not asked again.
+    async fn propose(&self, live: &LiveContract, contract: Contract) -> Result<Option<String>, GateError> {
+        let change = weir_contracts::diff::diff(&live.contract, &contract);
+        let base = Some(live.contract.version.to_string());
+        let drafts = self.gate.state().drafts(Some(&contract.name), DRAFTS_MAX).await?;
+        let same = drafts.iter().find(|draft| draft.base == base && draft.fingerprint == change.fingerprint);
+        if let Some(same) = same {
+            return Ok((same.status == "pending").then(|| same.id.clone()));
+        }
+        if drafts.iter().any(|draft| draft.status == "pending") {
+            return Ok(None);
+        }
+        let submission =
+            Submission { contract, source: &live.source, origin: live.origin, by: BY, hold: true, on: None };
+        match self.gate.submit(submission).await? {
+            Verdict::Held(held) => Ok(Some(held.draft)),
+            Verdict::Unchanged { .. } | Verdict::Published { .. } => Ok(None),
+        }
+    }
+}
+
+impl Drift {
+    fn log(&self, contract: &str, collection: &Collection) {
+        let mend = match (&self.draft, &self.edits[..]) {
+            (Some(draft), _) => format!(". To go on with it as it is now: `weir contracts publish {draft}`"),
+            (None, []) => String::new(),
+            (None, edits) => format!(". Edit the form: {}", edits.join("; ")),
+        };
+        tracing::warn!(
+            contract,
+            collection = collection.name,
+            class = self.difference.class.word(),
+            fingerprint = self.difference.fingerprint,
+            draft = self.draft,
+            "the source changed: {}{mend}",
+            self.reasons.join("; ")
+        );
+    }
+}
