@@ -64,7 +64,8 @@ async fn once(
     let collected = body.collect().await.map_err(|_| Refusal::unavailable("the answer was lost"))?;
     let body: Bytes = collected.to_bytes();
     // What failed for a reason of the moment may succeed next time.
-    if !head.status.is_server_error() && body.len() <= BODY_MAX_BYTES {
+    let of_the_moment = head.status.is_server_error() || head.status == StatusCode::PRECONDITION_FAILED;
+    if !of_the_moment && body.len() <= BODY_MAX_BYTES {
         let reply = ReplyRow {
             admin: staff.id.clone(),
             key: key.to_owned(),
