@@ -94,7 +94,8 @@ async fn plugins_are_looked_after_from_the_command_line() {
     }
     house.write("plugins/odd.wasm", "not a component");
     let (code, out, err) = house.run(&["plugins", "reload"]);
-    let lines: Vec<&str> = out.lines().collect();
+    // One that was refused at its upload may have gone a moment ago.
+    let lines: Vec<&str> = out.lines().filter(|line| *line != "broken.wasm: removed").collect();
     assert_eq!((code, lines.len()), (0, 4), "{out} {err}");
     assert!(lines[0].starts_with("odd.wasm: refused: ") && lines[0].contains("not a WebAssembly component"), "{out}");
     assert!(
@@ -132,13 +133,16 @@ async fn a_source_that_changed_is_found_out() {
     house.write("data/airports.csv", sample::DATA.replace("country", "land"));
     let (_, seen) = admin.ask("POST", describe, "").await;
     assert!(seen["drift"].to_string().contains("country"), "{seen}");
-    let item =
-        seen["difference"]["items"].as_array().into_iter().flatten().find(|item| item["tool"] == "lookup_airport");
+    let item = seen["difference"]["items"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|item| item["tool"] == "lookup_airport" && item["class"] == "breaking");
     let item = item.unwrap_or_else(|| panic!("no item: {seen}"));
-    assert_eq!((&item["side"], &item["class"]), (&json!("output"), &json!("breaking")), "{seen}");
+    assert_eq!(item["side"], "output", "{seen}");
     assert_eq!((seen["difference"]["fingerprint"].as_str().map(str::len), &seen["draft"]), (Some(64), &Value::Null));
     assert!(
-        seen["edits"].to_string().contains("/collections/airports/columns/3: write `land` for `country`"),
+        seen["edits"].to_string().contains("/collections/airports/columns/2: write `land` for `country`"),
         "{seen}"
     );
     let (_, collections) = admin.ask("GET", "/v1/collections", "").await;

@@ -103,8 +103,10 @@ async fn a_plugin_that_fails_is_seen_to() {
     assert_eq!(health(), (json!("ok"), Value::Null), "once is a stray");
     behave(&client, "trap").await;
     behave(&client, "trap").await;
-    let why = "3 of its last 4 calls ended in a trap, at a bound or in a timeout";
-    assert_eq!(health(), (json!("failing"), json!(why)));
+    let (state, why) = health();
+    let why = why.as_str().unwrap_or_default();
+    assert_eq!(state, "failing");
+    assert!(why.starts_with("3 of its last ") && why.ends_with("in a trap, at a bound or in a timeout"), "{why}");
     let (_, listed, _) = house.run(&["plugins", "list"]);
     assert!(listed.contains(&format!("misbehaving: failing: {why}")), "{listed}");
     house.write("plugins/misbehaving.wasm", build("2"));

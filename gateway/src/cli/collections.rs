@@ -63,12 +63,12 @@ fn list(target: &Target, all: &Value) {
             cell(&collection["contract"]),
             cell(&collection["collection"]),
             cell(&collection["adapter"]),
-            if collection["write"] == true { "write".to_owned() } else { "read".to_owned() },
+            if collection["write"] == true { "yes".to_owned() } else { String::new() },
             class.unwrap_or_else(|| "as published".to_owned()),
         ]
     };
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();
-    print!("{}", table(&["CONTRACT", "COLLECTION", "ADAPTER", "GRANT", "SOURCE"], &rows));
+    print!("{}", table(&["CONTRACT", "COLLECTION", "ADAPTER", "WRITE", "SOURCE"], &rows));
     for collection in all.iter().filter(|collection| !collection["difference"].is_null()) {
         print!("\n{} {}\n{}", cell(&collection["contract"]), cell(&collection["collection"]), drift(collection));
     }
