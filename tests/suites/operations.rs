@@ -93,7 +93,7 @@ async fn a_column_of_another_type_is_mended_by_a_draft() {
     let (_, shown, _) = house.run(&["contracts", "show", "people"]);
     assert!(shown.contains(draft) && shown.contains("the source of people has changed"), "{shown}");
     let result = client.call("get_person", json!({"id": 1})).await;
-    assert_eq!(result["structuredContent"]["code"], "source_changed", "{result}");
+    assert_eq!(result["structuredContent"]["code"], "output_mismatch", "{result}");
 
     let report = house.json(&["contracts", "publish", draft]);
     let fingerprint = report["fingerprint"].as_str().expect("a fingerprint");

@@ -33,7 +33,7 @@ pub struct Drift {
     version: Version,
     /// One sentence for each column.
     pub reasons: Vec<String>,
-    /// What agents would get of it, if they got it: they get `source_changed`.
+    /// What agents would get of it, if they got it: they get `source_changed` or `output_mismatch`.
     pub difference: Diff,
     /// The draft that would publish the contract over the source as it is now, where its form fits that unchanged.
     pub draft: Option<String>,
