@@ -10,7 +10,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, place};
+use weir_tests::{Gateway, House, Modern, http, place};
 
 use crate::sample;
 
@@ -115,6 +115,33 @@ async fn a_plugin_that_fails_is_seen_to() {
     assert!(reloaded.lines().any(is_there), "{reloaded} {err}");
     gateway.wait_for_log("\"generation\":2");
     assert_eq!(health(), (json!("ok"), Value::Null));
+}
+
+#[tokio::test]
+async fn a_tool_that_only_traps_says_when_to_come_back() {
+    let house = house();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    for _ in 0..5 {
+        assert_eq!(behave(&client, "trap").await["structuredContent"]["code"], "plugin_failed");
+    }
+    let told = behave(&client, "behave").await["structuredContent"].clone();
+    assert_eq!(told["code"], "unavailable", "{told}");
+    assert!((1..=1_000).contains(&told["retry_after_ms"].as_u64().unwrap_or(0)), "{told}");
+    let metrics = http().get(format!("{}/metrics", gateway.base)).send().await.expect("an answer");
+    let metrics = metrics.text().await.expect("text");
+    for line in [
+        r#"weir_plugin_backing_off{plugin="misbehaving"} 1"#,
+        r#"weir_plugin_backing_off{plugin="sheet"} 0"#,
+        r#"weir_plugin_failures_total{kind="backed_off",plugin="misbehaving"} 1"#,
+        r#"weir_plugin_failures_total{kind="failed",plugin="misbehaving"} 5"#,
+    ] {
+        assert!(metrics.contains(line), "{line} is not in\n{metrics}");
+    }
+    let neighbour = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert_eq!(neighbour["isError"], false, "{neighbour}");
+    house.write("plugins/misbehaving.wasm", build("2"));
+    until(&client, "2").await;
 }
 
 #[tokio::test]

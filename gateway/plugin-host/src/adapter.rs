@@ -95,6 +95,9 @@ pub enum AdapterFailure {
     Unavailable(String),
     #[error("too many calls in flight")]
     Overloaded { retry_after_ms: u32 },
+    /// It has failed again and again for this caller, and is not called for a while.
+    #[error("the plugin failed in all its last calls; the next try is in {retry_after_ms} ms")]
+    BackedOff { retry_after_ms: u32 },
     #[error("the deadline passed")]
     Timeout,
     #[error("the caller has gone")]

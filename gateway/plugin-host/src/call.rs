@@ -138,7 +138,15 @@ pub(crate) fn reason(error: &wasmtime::Error, memory_refused: bool, memory_max: 
     }
 }
 
-impl Ask<'_> {
+impl<'a> Ask<'a> {
+    /// None for a describe.
+    pub(crate) fn collection(&self) -> Option<&'a CollectionRef> {
+        match self {
+            Self::Describe { .. } => None,
+            Self::Read { collection, .. } | Self::Write { collection, .. } => Some(collection),
+        }
+    }
+
     pub(crate) fn is_describe(&self) -> bool {
         matches!(self, Self::Describe { .. })
     }

@@ -80,6 +80,8 @@ pub struct PluginStatus {
     pub memory_peak_bytes: usize,
     /// Linear memory of the instances that wait for the next call.
     pub parked_bytes: usize,
+    /// Collections that are not called for a while because their last calls all failed, counted per caller.
+    pub backing_off: usize,
     pub swaps: u64,
 }
 
@@ -100,6 +102,8 @@ pub struct Ends {
     pub timeout: u64,
     /// No turn or no instance was free in time.
     pub overloaded: u64,
+    /// The plugin was not called: it had failed again and again.
+    pub backed_off: u64,
 }
 
 /// Answers the collections that published contracts reach through an adapter.
@@ -264,6 +268,11 @@ impl Host {
         writes: &Arc<Writes>,
         counters: &Counters,
     ) -> Result<Told, AdapterFailure> {
+        // What a source is like is asked however often that failed.
+        let attempt = match ask.collection() {
+            Some(collection) => Some(generation.backoff.attempt(&context.tenant, &collection.key, Instant::now())?),
+            None => None,
+        };
         let _ = context.ran_on.set(Arc::clone(&generation.digest));
         let _admitted = generation.admission.admit(&context.tenant).await?;
         let key = Key {
@@ -275,6 +284,9 @@ impl Host {
         let call = Call::new(&generation.profile, purpose, context, writes);
         let told = call::run(generation, &mut lease.instance, call, &ask).await;
         counters.used(lease.instance.as_ref(), &told);
+        if let Some(attempt) = attempt {
+            attempt.ended(&told, Instant::now());
+        }
         // Whatever else ends the call leaves an instance in an unknown state.
         let clean = matches!(told, Ok(_) | Err(AdapterFailure::Guest(_)));
         let reusable = lease.instance.as_ref().is_some_and(|instance| instance.reusable());

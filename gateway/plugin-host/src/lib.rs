@@ -9,6 +9,7 @@ pub mod host;
 pub mod native;
 
 mod admission;
+mod backoff;
 mod bindings;
 mod call;
 mod engine;

@@ -19,6 +19,7 @@ use weir_connections::Connections;
 use crate::{
     HostConfig, LoadReport, PluginConfig,
     admission::Admission,
+    backoff::Backoff,
     config::Limits,
     engine::{Engines, Size},
     guest::{Call, Guest, Profile, Purpose},
@@ -441,6 +442,7 @@ impl Loader {
             size,
             profile,
             admission: Arc::new(admission),
+            backoff: Backoff::default(),
             code,
             latest: Latest::default(),
             retired: AtomicBool::new(false),

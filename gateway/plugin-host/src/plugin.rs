@@ -5,7 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwap;
@@ -14,6 +14,7 @@ use wasmtime::component::InstancePre;
 use crate::{
     AdapterFailure, Ends, PluginStatus,
     admission::Admission,
+    backoff::Backoff,
     bindings::v0_1::exports::weir::plugin::{about, collections},
     engine::Size,
     guest::{Guest, Profile},
@@ -46,6 +47,7 @@ pub(crate) struct Generation {
     pub(crate) size: Size,
     pub(crate) profile: Arc<Profile>,
     pub(crate) admission: Arc<Admission>,
+    pub(crate) backoff: Backoff,
     pub(crate) code: Arc<Code>,
     pub(crate) latest: Latest,
     /// Another generation serves now: instances of this one are not kept.
@@ -68,6 +70,7 @@ pub(crate) struct Counters {
     memory: AtomicU64,
     timeout: AtomicU64,
     overloaded: AtomicU64,
+    backed_off: AtomicU64,
     busy_nanoseconds: AtomicU64,
     memory_peak_bytes: AtomicUsize,
 }
@@ -92,6 +95,7 @@ impl Plugin {
         status.busy = Duration::from_nanos(counters.busy_nanoseconds.load(Ordering::Relaxed));
         status.memory_peak_bytes = counters.memory_peak_bytes.load(Ordering::Relaxed);
         status.parked_bytes = pool.parked_bytes(generation.id);
+        status.backing_off = generation.backoff.waiting(Instant::now());
         status.swaps = counters.swaps.load(Ordering::Relaxed);
         status
     }
@@ -106,6 +110,7 @@ impl Counters {
             Err(AdapterFailure::Failed(_)) => &self.failed,
             Err(AdapterFailure::Timeout) => &self.timeout,
             Err(AdapterFailure::Overloaded { .. }) => &self.overloaded,
+            Err(AdapterFailure::BackedOff { .. }) => &self.backed_off,
             _ => return,
         };
         count.fetch_add(1, Ordering::Relaxed);
@@ -128,6 +133,7 @@ impl Counters {
             memory,
             timeout: self.timeout.load(Ordering::Relaxed),
             overloaded: self.overloaded.load(Ordering::Relaxed),
+            backed_off: self.backed_off.load(Ordering::Relaxed),
         }
     }
 }
@@ -148,6 +154,7 @@ impl Generation {
             busy: Duration::ZERO,
             memory_peak_bytes: 0,
             parked_bytes: 0,
+            backing_off: 0,
             swaps: 0,
         }
     }

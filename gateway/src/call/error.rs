@@ -97,7 +97,7 @@ pub const TABLE: [Row; 17] = [
         code: Code::Unavailable,
         label: "unavailable",
         meaning: "The source or its adapter cannot be reached now.",
-        advice: "Try again later. Check `outcome` before repeating a write.",
+        advice: "Try again later, after `retry_after_ms` where it is given. Check `outcome` before repeating a write.",
     },
     Row {
         code: Code::SourceChanged,
@@ -258,6 +258,11 @@ impl From<AdapterFailure> for CallError {
             AdapterFailure::Overloaded { retry_after_ms } => {
                 Self::new(Code::Overloaded, "Too many calls are running at once.").retry_after_ms(retry_after_ms)
             }
+            AdapterFailure::BackedOff { retry_after_ms } => Self::new(
+                Code::Unavailable,
+                "The adapter of this tool failed in all its last calls and is tried again later.",
+            )
+            .retry_after_ms(retry_after_ms),
             AdapterFailure::Timeout => Self::new(Code::Timeout, "The call took longer than it may."),
             AdapterFailure::Cancelled => Self::new(Code::Cancelled, "The call was cancelled."),
             AdapterFailure::Failed(why) => Self::new(Code::PluginFailed, "The adapter of this tool failed.").log(why),

@@ -7,7 +7,7 @@ use std::{
 
 use weir_plugin_host::{AdapterFailure, PluginConfig, Progress};
 
-use crate::workbench::{Workbench, collection, context, query};
+use crate::workbench::{Workbench, collection, context, query, tuned};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_hostile_behaviour_fails_its_call_with_the_reason() {
@@ -80,7 +80,7 @@ async fn dropping_a_call_leaves_nothing_behind() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn others_are_served_while_one_plugin_hangs() {
     let bench = Arc::new(Workbench::plain().await);
-    bench.put("other.wasm", &crate::workbench::tuned("other", "other", "1", "-"));
+    bench.put("other.wasm", &tuned("other", "other", "1", "-"));
     let reports = bench.host.load_all().await;
     assert!(reports.iter().all(|report| report.result.is_ok()), "{reports:?}");
     let hanging: Vec<_> = (0..4)
@@ -127,6 +127,49 @@ async fn too_many_calls_are_refused_quickly() {
     assert!(!hanging.is_finished(), "it waited for its turn");
     bench.read_as("another", "{}").await;
     hanging.await.expect("it ran").expect_err("it spun");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_meets_nothing_but_traps_is_told_to_wait() {
+    let mut bench = Workbench::plain().await;
+    for _ in 0..20 {
+        // What a guest answers is an answer, however bad.
+        assert_eq!(bench.code(r#"{"do": "fail", "code": "conflict"}"#).await, "conflict");
+    }
+    trap(&bench).await;
+    assert_eq!(bench.read_as("another", "{}").await, r#"[{"version":"1"}]"#, "another caller is served");
+    let mut neighbour = collection();
+    neighbour.key = Arc::from("shop 1.0.0 neighbours");
+    bench.host.read(&context("tenant"), &neighbour, &query("{}")).await.expect("another collection is served");
+    let status = &bench.host.plugins()[0];
+    assert_eq!((status.backing_off, status.ends.failed, status.ends.backed_off), (1, 5, 1));
+    // The wait ends, and one answer ends all of it.
+    loop {
+        match bench.read("{}").await {
+            Ok(_) => break,
+            Err(AdapterFailure::BackedOff { retry_after_ms }) => {
+                tokio::time::sleep(Duration::from_millis(retry_after_ms.into())).await;
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert_eq!(bench.host.plugins()[0].backing_off, 0);
+    // A new build has not failed yet.
+    trap(&bench).await;
+    bench.watch();
+    bench.put("probe.wasm", &tuned("probe", "probe", "2", "-"));
+    bench.report("probe.wasm").await.result.expect("it loads");
+    assert_eq!(bench.read("{}").await.expect("an answer").records, r#"[{"version":"2"}]"#);
+    assert_eq!(bench.host.plugins()[0].backing_off, 0);
+}
+
+/// As often as is borne, and once more.
+async fn trap(bench: &Workbench) {
+    for _ in 0..5 {
+        bench.failed(r#"{"do": "trap"}"#).await;
+    }
+    let refused = bench.read("{}").await.expect_err("it is not called");
+    assert!(matches!(refused, AdapterFailure::BackedOff { retry_after_ms: 1..=1_000 }), "{refused:?}");
 }
 
 #[derive(Default)]

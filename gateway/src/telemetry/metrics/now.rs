@@ -61,6 +61,7 @@ fn plugins(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     families.push(each(&table::PLUGIN_SECONDS, &|plugin| plugin.busy.as_secs_f64()));
     families.push(each(&table::PLUGIN_MEMORY, &|plugin| plugin.memory_peak_bytes as f64));
     families.push(each(&table::PLUGIN_PARKED, &|plugin| plugin.parked_bytes as f64));
+    families.push(each(&table::PLUGIN_BACKING_OFF, &|plugin| plugin.backing_off as f64));
     families.push(each(&table::PLUGIN_SWAPS, &|plugin| plugin.swaps as f64));
     let failures = plugins.iter().flat_map(|plugin| {
         let failures = &plugin.ends;
@@ -69,6 +70,7 @@ fn plugins(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
             ("memory", failures.memory),
             ("timeout", failures.timeout),
             ("overloaded", failures.overloaded),
+            ("backed_off", failures.backed_off),
         ]
         .map(|(kind, count)| (vec![&*plugin.name, kind], count as f64))
     });

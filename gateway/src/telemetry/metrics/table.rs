@@ -120,7 +120,8 @@ pub const PLUGIN_FAILURES: Row = Row {
     kind: Counter,
     labels: &["plugin", "kind"],
     help: "Calls that a plugin did not answer: `failed` (a trap, or an answer it may not give), `memory` (it ran out), \
-           `timeout`, `overloaded` (no turn or no instance was free in time).",
+           `timeout`, `overloaded` (no turn or no instance was free in time), `backed_off` (not called, since its last \
+           calls had all failed).",
 };
 pub const PLUGIN_SECONDS: Row = Row {
     name: "weir_plugin_seconds_total",
@@ -139,6 +140,12 @@ pub const PLUGIN_PARKED: Row = Row {
     kind: Gauge,
     labels: &["plugin"],
     help: "Linear memory of the plugin's instances that wait for the next call.",
+};
+pub const PLUGIN_BACKING_OFF: Row = Row {
+    name: "weir_plugin_backing_off",
+    kind: Gauge,
+    labels: &["plugin"],
+    help: "Collections of the plugin that are not called for a while because their last calls all failed, counted per tenant.",
 };
 pub const PLUGIN_SWAPS: Row = Row {
     name: "weir_plugin_swaps_total",
@@ -256,6 +263,7 @@ pub const TABLE: &[&Row] = &[
     &PLUGIN_SECONDS,
     &PLUGIN_MEMORY,
     &PLUGIN_PARKED,
+    &PLUGIN_BACKING_OFF,
     &PLUGIN_SWAPS,
     &PLUGIN_LOADS,
     &CONFIG_RELOADS,

@@ -1,0 +1,251 @@
+//! Who has met nothing but traps and bounds is told to wait, longer each time, instead of being given one fresh
+//! instance after another.
+//!
+//! Counted per caller and collection: a collection that fails does not close its neighbours, and a caller who has
+//! found what makes a guest trap closes nothing for others. A new build begins with nothing counted.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use crate::AdapterFailure;
+
+/// So many in a row, then it waits.
+const FAILURES_MAX: u32 = 5;
+/// The first wait; each further failure doubles it …
+const WAIT_MIN: Duration = Duration::from_secs(1);
+/// … up to this.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+/// Callers and collections that are counted at once; those beyond it are called as ever.
+const FAILING_MAX: usize = 4_096;
+
+#[derive(Debug, Default)]
+pub(crate) struct Backoff {
+    failing: Mutex<HashMap<Who, Failing>>,
+    /// Its length: as long as nothing fails, no call takes the lock.
+    count: AtomicUsize,
+}
+
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+struct Who {
+    tenant: Arc<str>,
+    collection: Arc<str>,
+}
+
+#[derive(Debug)]
+struct Failing {
+    in_a_row: u32,
+    last: Instant,
+    /// A call is under way that decides whether the wait is over.
+    trial: bool,
+}
+
+/// A call that may run. Its end is told with [`Attempt::ended`]; one that is dropped proves nothing.
+pub(crate) struct Attempt<'a> {
+    backoff: &'a Backoff,
+    tenant: &'a Arc<str>,
+    collection: &'a Arc<str>,
+    trial: bool,
+}
+
+impl Backoff {
+    /// Whether the call may run now; else how long its caller should wait.
+    pub(crate) fn attempt<'a>(
+        &'a self,
+        tenant: &'a Arc<str>,
+        collection: &'a Arc<str>,
+        now: Instant,
+    ) -> Result<Attempt<'a>, AdapterFailure> {
+        let mut attempt = Attempt { backoff: self, tenant, collection, trial: false };
+        if self.count.load(Ordering::Relaxed) > 0
+            && let Some(failing) = self.lock().get_mut(&attempt.who())
+        {
+            let left = failing.wait().saturating_sub(now.saturating_duration_since(failing.last));
+            if failing.trial || !left.is_zero() {
+                return Err(backed_off(left.max(WAIT_MIN)));
+            }
+            failing.trial = failing.in_a_row >= FAILURES_MAX;
+            attempt.trial = failing.trial;
+        }
+        Ok(attempt)
+    }
+
+    /// Callers and collections that are told to wait.
+    pub(crate) fn waiting(&self, now: Instant) -> usize {
+        let failing = self.lock();
+        failing.values().filter(|failing| failing.trial || failing.last + failing.wait() > now).count()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Who, Failing>> {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Attempt<'_> {
+    /// What it came to. An error that the guest answered is an answer; a deadline may be the source's fault and a
+    /// call that found no room met no guest: they prove nothing.
+    pub(crate) fn ended<T>(self, told: &Result<T, AdapterFailure>, now: Instant) {
+        match told {
+            Err(AdapterFailure::Failed(_)) => self.failed(now),
+            Ok(_) | Err(AdapterFailure::Guest(_)) => self.answered(),
+            Err(_) => {}
+        }
+    }
+
+    fn who(&self) -> Who {
+        Who { tenant: Arc::clone(self.tenant), collection: Arc::clone(self.collection) }
+    }
+
+    fn failed(&self, now: Instant) {
+        let who = self.who();
+        let mut all = self.backoff.lock();
+        if all.len() >= FAILING_MAX && !all.contains_key(&who) {
+            all.retain(|_, failing| now.saturating_duration_since(failing.last) < WAIT_MAX * 2);
+            if all.len() >= FAILING_MAX {
+                return;
+            }
+        }
+        let failing = all.entry(who).or_insert(Failing { in_a_row: 0, last: now, trial: false });
+        // One that ran before the wait began is no news.
+        if failing.in_a_row < FAILURES_MAX || self.trial {
+            failing.in_a_row += 1;
+            failing.last = now;
+        }
+        self.backoff.count.store(all.len(), Ordering::Relaxed);
+    }
+
+    fn answered(&self) {
+        if self.backoff.count.load(Ordering::Relaxed) > 0 {
+            let mut all = self.backoff.lock();
+            all.remove(&self.who());
+            self.backoff.count.store(all.len(), Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        if self.trial
+            && let Some(failing) = self.backoff.lock().get_mut(&self.who())
+        {
+            failing.trial = false;
+        }
+    }
+}
+
+impl Failing {
+    /// From the last failure on.
+    fn wait(&self) -> Duration {
+        match self.in_a_row.checked_sub(FAILURES_MAX) {
+            None => Duration::ZERO,
+            Some(more) => WAIT_MIN.saturating_mul(1 << more.min(16)).min(WAIT_MAX),
+        }
+    }
+}
+
+fn backed_off(wait: Duration) -> AdapterFailure {
+    AdapterFailure::BackedOff { retry_after_ms: u32::try_from(wait.as_millis()).unwrap_or(u32::MAX) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A clock that is held, and one caller's calls of one collection.
+    struct Calls {
+        backoff: Backoff,
+        now: Instant,
+        /// Of callers and of collections.
+        names: [Arc<str>; 2],
+    }
+
+    impl Calls {
+        fn new() -> Self {
+            Self { backoff: Backoff::default(), now: Instant::now(), names: [Arc::from("one"), Arc::from("two")] }
+        }
+
+        fn attempt(&self, tenant: usize, collection: usize) -> Result<Attempt<'_>, u32> {
+            let attempt = self.backoff.attempt(&self.names[tenant], &self.names[collection], self.now);
+            attempt.map_err(|failure| match failure {
+                AdapterFailure::BackedOff { retry_after_ms } => retry_after_ms,
+                other => panic!("{other}"),
+            })
+        }
+
+        fn fail(&self, times: u32) {
+            for _ in 0..times {
+                self.end(Err(AdapterFailure::Failed("a trap".into())));
+            }
+        }
+
+        fn end(&self, told: Result<(), AdapterFailure>) {
+            self.attempt(0, 0).expect("it may run").ended(&told, self.now);
+        }
+    }
+
+    #[test]
+    fn each_failed_trial_doubles_the_wait_up_to_a_minute() {
+        let mut calls = Calls::new();
+        calls.fail(FAILURES_MAX);
+        for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
+            assert_eq!(calls.attempt(0, 0).err(), Some(seconds * 1_000));
+            calls.now += Duration::from_secs(u64::from(seconds));
+            calls.fail(1);
+        }
+        assert_eq!(calls.backoff.waiting(calls.now), 1);
+    }
+
+    #[test]
+    fn one_call_at_a_time_tries_again_and_an_answer_ends_the_wait() {
+        let mut calls = Calls::new();
+        calls.fail(FAILURES_MAX);
+        calls.now += WAIT_MIN;
+        let trial = calls.attempt(0, 0).expect("the wait is over");
+        assert_eq!(calls.attempt(0, 0).err(), Some(1_000), "beside the trial");
+        // A caller who goes away has proven nothing: the next may try.
+        drop(trial);
+        calls.end(Ok(()));
+        assert_eq!(calls.backoff.waiting(calls.now), 0);
+        calls.fail(FAILURES_MAX - 1);
+        calls.attempt(0, 0).expect("counted from nothing");
+    }
+
+    #[test]
+    fn only_failures_count_and_only_for_their_caller_and_collection() {
+        let calls = Calls::new();
+        calls.fail(FAILURES_MAX - 1);
+        let conflict = crate::GuestError {
+            code: "conflict".into(),
+            message: String::new(),
+            field: None,
+            retry_after_ms: None,
+            details: None,
+        };
+        calls.end(Err(AdapterFailure::Guest(conflict)));
+        calls.fail(FAILURES_MAX - 1);
+        for _ in 0..20 {
+            calls.end(Err(AdapterFailure::Timeout));
+            calls.end(Err(AdapterFailure::Cancelled));
+        }
+        calls.attempt(0, 0).expect("four failures in a row");
+        calls.fail(1);
+        assert!(calls.attempt(0, 0).is_err());
+        calls.attempt(0, 1).expect("another collection");
+        calls.attempt(1, 0).expect("another caller");
+    }
+
+    #[test]
+    fn what_ran_before_the_wait_began_does_not_lengthen_it() {
+        let calls = Calls::new();
+        let beside: Vec<_> = (0..20).map(|_| calls.attempt(0, 0).expect("nothing has failed")).collect();
+        for attempt in beside {
+            attempt.ended(&Err::<(), _>(AdapterFailure::Failed("a trap".into())), calls.now);
+        }
+        assert_eq!(calls.attempt(0, 0).err(), Some(1_000));
+    }
+}
