@@ -76,7 +76,7 @@ static char *parse(adapter_string_t *settings) {
 
 void exports_weir_plugin_about_about(adapter_string_t *ret) {
     adapter_string_dup(ret, "{\"name\":\"tiny-c\",\"version\":\"0.1.0\",\"adapters\":[{\"name\":\"tiny-c\","
-                            "\"settings\":{\"type\":\"object\",\"required\":[\"greeting\"]}}],\"requests\":[]}");
+                            "\"settings\":{\"type\":\"object\",\"required\":[\"greeting\"]}}],\"requests\":[\"sql\"]}");
 }
 
 bool exports_weir_plugin_collections_describe(adapter_string_t *adapter, adapter_string_t *settings,
@@ -182,6 +182,47 @@ static bool read_opened(const char *greeting, exports_weir_plugin_collections_qu
     return true;
 }
 
+static void large(adapter_string_t *ret, size_t length) {
+    char *text = malloc(length + 16), *end = append(text, "[{\"name\":\"");
+    memset(end, 'x', length);
+    end = append(end + length, "\"}]");
+    *ret = (adapter_string_t){(uint8_t *)text, (size_t)(end - text)};
+}
+
+/* What every language does alike when a test asks for it: `options` of {"do":word}, spelled so. */
+static bool act(const adapter_string_t *options, adapter_string_t *ret, error_t *err) {
+    static int calls;
+    if (is(options, "{\"do\":\"refuse\"}")) {
+        fail(err, "conflict", "Refused, as asked.", "name");
+        err->retry_after_ms.is_some = true;
+        err->retry_after_ms.val = 7;
+        return false;
+    }
+    if (is(options, "{\"do\":\"query\"}")) {
+        weir_plugin_sql_statement_t statement = {.limit = 1};
+        weir_plugin_sql_rows_t rows;
+        adapter_string_set(&statement.connection, "db");
+        adapter_string_set(&statement.text, "SELECT 'one' AS name");
+        adapter_string_set(&statement.parameters, "[]");
+        if (!weir_plugin_sql_query(&statement, &rows, err)) return false;
+        *ret = rows.records;
+        return true;
+    }
+    if (is(options, "{\"do\":\"count\"}")) { /* what an instance remembers */
+        char digit[] = {(char)('0' + ++calls % 10), 0}, text[32];
+        append(append(append(text, "[{\"calls\":"), digit), "}]");
+        adapter_string_dup(ret, text);
+        return true;
+    }
+    if (is(options, "{\"do\":\"large\"}")) return large(ret, 5 << 20), true;
+    if (is(options, "{\"do\":\"too-large\"}")) return large(ret, 9 << 20), true;
+    if (is(options, "{\"do\":\"spin\"}")) {
+        for (volatile int turn = 0;; turn++) {
+        }
+    }
+    __builtin_trap();
+}
+
 bool exports_weir_plugin_collections_read(adapter_string_t *collection, exports_weir_plugin_collections_query_t *query,
                                           exports_weir_plugin_collections_page_t *ret, error_t *err) {
     adapter_string_t level, message, reading;
@@ -191,6 +232,13 @@ bool exports_weir_plugin_collections_read(adapter_string_t *collection, exports_
     weir_plugin_log_write(&level, &message, NULL);
     double total = 3;
     weir_plugin_progress_report(1, &total, &reading);
+    if (query->options.is_some) {
+        ret->next.is_some = false;
+        bool acted = act(&query->options.val, &ret->records, err);
+        adapter_string_free(collection);
+        exports_weir_plugin_collections_query_free(query);
+        return acted;
+    }
     const char *greeting = NULL;
     for (int i = 0; i < COLLECTIONS_MAX && !greeting; i++) {
         if (opened[i].name && is(collection, opened[i].name)) greeting = opened[i].greeting;

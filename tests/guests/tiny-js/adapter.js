@@ -1,6 +1,7 @@
 // The small adapter that every language writes the same, in JavaScript.
 import * as log from "weir:plugin/log@0.1.0";
 import * as progress from "weir:plugin/progress@0.1.0";
+import * as sql from "weir:plugin/sql@0.1.0";
 
 const SHAPE = {
   name: "tiny",
@@ -14,8 +15,8 @@ const SHAPE = {
 };
 const NAMES = ["one", "two", "three"];
 
-const fail = (code, message, field) => {
-  throw { code, message, field };
+const fail = (code, message, field, retryAfterMs) => {
+  throw { code, message, field, retryAfterMs };
 };
 
 // Anything thrown that is not an error record would trap, and a trap says nothing: every export is guarded.
@@ -23,7 +24,9 @@ const guard = (f) => (...args) => {
   try {
     return f(...args);
   } catch (error) {
-    throw error?.code ? error : { code: "internal", message: String(error) };
+    // What a call of the host has refused comes as an `Error` that carries the record.
+    const record = error?.payload ?? error;
+    throw record?.code ? record : { code: "internal", message: String(error) };
   }
 };
 
@@ -42,11 +45,35 @@ const parse = (settings) => {
 };
 
 const open = new Map();
+let calls = 0;
+
+// What every language does alike when a test asks for it: `options` of `{"do": word}`.
+const act = (word) => {
+  switch (word) {
+    case "refuse":
+      return fail("conflict", "Refused, as asked.", "name", 7);
+    case "query":
+      return sql.query({ connection: "db", text: "SELECT 'one' AS name", parameters: "[]", limit: 1 }).records;
+    // What an instance remembers.
+    case "count":
+      return JSON.stringify([{ calls: ++calls }]);
+    case "large":
+      return JSON.stringify([{ name: "x".repeat(5 << 20) }]);
+    case "too-large":
+      return JSON.stringify([{ name: "x".repeat(9 << 20) }]);
+    case "spin":
+      for (;;);
+    default:
+      throw new Error("as asked");
+  }
+};
 
 const read = (collection, query) => {
   log.write("info", "reading", undefined);
   progress.report(1, 3, "reading");
   const { greeting } = open.get(collection) ?? fail("not_configured", "The collection was never configured.");
+  const word = JSON.parse(query.options ?? "{}").do;
+  if (word !== undefined) return { records: act(word), next: undefined };
   const behind = query.cursor === undefined ? 0 : Number(query.cursor);
   if (!Number.isInteger(behind)) fail("invalid", "The cursor is not one of this list.", "cursor");
   const records = [];
@@ -70,7 +97,7 @@ export const about = {
       name: "tiny-js",
       version: "0.1.0",
       adapters: [{ name: "tiny-js", settings: { type: "object", required: ["greeting"] } }],
-      requests: [],
+      requests: ["sql"],
     })),
 };
 

@@ -6,7 +6,7 @@ import json
 from componentize_py_types import Err
 from wit_world import exports
 from wit_world.exports.collections import Change, Page, Query
-from wit_world.imports import log, progress
+from wit_world.imports import log, progress, sql
 from wit_world.imports.types import Error
 
 SHAPE = {
@@ -21,10 +21,11 @@ SHAPE = {
 }
 NAMES = ["one", "two", "three"]
 opened: dict[str, dict] = {}
+calls = 0
 
 
-def failure(code: str, message: str, field: str | None = None) -> Err:
-    return Err(Error(code, message, field, None, None))
+def failure(code: str, message: str, field: str | None = None, retry_after_ms: int | None = None) -> Err:
+    return Err(Error(code, message, field, retry_after_ms, None))
 
 
 def guard(function):
@@ -59,7 +60,7 @@ def compact(value) -> str:
 class About(exports.About):
     def about(self) -> str:
         adapter = {"name": "tiny-python", "settings": {"type": "object", "required": ["greeting"]}}
-        return compact({"name": "tiny-python", "version": "0.1.0", "adapters": [adapter], "requests": []})
+        return compact({"name": "tiny-python", "version": "0.1.0", "adapters": [adapter], "requests": ["sql"]})
 
 
 class Collections(exports.Collections):
@@ -78,6 +79,9 @@ class Collections(exports.Collections):
         progress.report(1.0, 3.0, "reading")
         if collection not in opened:
             raise failure("not_configured", "The collection was never configured.")
+        word = json.loads(query.options or "{}").get("do")
+        if word is not None:
+            return Page(act(word), None)
         try:
             behind = int(query.cursor or "0")
         except ValueError:
@@ -95,6 +99,27 @@ class Collections(exports.Collections):
     @guard
     def write(self, collection: str, change: Change) -> str:
         raise failure("unsupported", "tiny-python is read-only.")
+
+
+def act(word: str) -> str:
+    """What every language does alike when a test asks for it: `options` of `{"do": word}`."""
+    global calls
+    match word:
+        case "refuse":
+            raise failure("conflict", "Refused, as asked.", "name", 7)
+        case "query":
+            return sql.query(sql.Statement("db", "SELECT 'one' AS name", "[]", 1, None)).records
+        case "count":  # what an instance remembers
+            calls += 1
+            return compact([{"calls": calls}])
+        case "large":
+            return compact([{"name": "x" * (5 << 20)}])
+        case "too-large":
+            return compact([{"name": "x" * (9 << 20)}])
+        case "spin":
+            while True:
+                pass
+    raise RuntimeError("as asked")
 
 
 def holds(record: dict, condition) -> bool:

@@ -4,6 +4,7 @@ mod bounds;
 mod built_in;
 mod imports;
 mod isolation;
+mod languages;
 mod loading;
 mod native;
 mod workbench;

@@ -31,10 +31,14 @@ impl Drop for Workbench {
     }
 }
 
-/// The built guest; tests never skip for want of it.
 pub(crate) fn probe() -> Vec<u8> {
+    guest("probe")
+}
+
+/// A built guest; tests never skip for want of it.
+pub(crate) fn guest(name: &str) -> Vec<u8> {
     let folder = env::var_os("WEIR_TEST_GUESTS").map(PathBuf::from).unwrap_or_else(|| cache().join("test-guests"));
-    let path = folder.join("probe.wasm");
+    let path = folder.join(format!("{name}.wasm"));
     std::fs::read(&path)
         .unwrap_or_else(|error| panic!("{}: {error}; run `cargo xtask plugins --guests`", path.display()))
 }

@@ -1,10 +1,12 @@
 //! The small adapter that every language writes the same, in Rust.
 
+use std::{cell::Cell, hint::black_box};
+
 use serde::Deserialize;
 use weir_plugin_sdk::adapter::parse_settings;
 use weir_plugin_sdk::matches::Matcher;
 use weir_plugin_sdk::records::Records;
-use weir_plugin_sdk::{Adapter, Error, Page, Query, Shape, Value, Zone, log, progress, serde_json};
+use weir_plugin_sdk::{Adapter, Error, Page, Query, Shape, Value, Zone, log, progress, serde_json, sql};
 
 const SHAPE: &str = r#"{"name":"tiny","fields":[{"key":"id","type":"integer"},{"key":"name","type":"string"},{"key":"greeting","type":"string"}],"key":["id"],"capabilities":{"read":true,"matches":{"*":["equals"]},"order":["id"]}}"#;
 const NAMES: [&str; 3] = ["one", "two", "three"];
@@ -22,6 +24,7 @@ struct Settings {
 
 impl Adapter for Tiny {
     const NAME: &'static str = "tiny-rust";
+    const REQUESTS: &'static [&'static str] = &["sql"];
 
     fn settings_schema() -> serde_json::Value {
         serde_json::json!({ "type": "object", "properties": { "greeting": { "type": "string" } }, "required": ["greeting"] })
@@ -39,6 +42,9 @@ impl Adapter for Tiny {
     fn read(&self, query: &Query) -> Result<Page, Error> {
         log::info("reading");
         progress::report(1.0, Some(3.0), "reading");
+        if let Some(word) = query.options.get("do").and_then(serde_json::Value::as_str) {
+            return act(word).map(|records| Page { records, next: None });
+        }
         let behind: i128 = match query.cursor.as_deref() {
             None => 0,
             Some(cursor) => {
@@ -68,6 +74,29 @@ impl Adapter for Tiny {
             }
         }
         Ok(Page { records: records.finish(), next: None })
+    }
+}
+
+/// What every language does alike when a test asks for it: `options` of `{"do": word}`.
+fn act(word: &str) -> Result<String, Error> {
+    thread_local! { static CALLS: Cell<u32> = const { Cell::new(0) }; }
+    match word {
+        "refuse" => Err(Error::conflict("Refused, as asked.").field("name").retry_after_ms(7)),
+        "query" => {
+            let (connection, text) = ("db".to_owned(), "SELECT 'one' AS name".to_owned());
+            sql::query(&sql::Statement { connection, text, limit: 1, ..Default::default() }).map(|rows| rows.records)
+        }
+        // What an instance remembers.
+        "count" => {
+            CALLS.set(CALLS.get() + 1);
+            Ok(format!(r#"[{{"calls":{}}}]"#, CALLS.get()))
+        }
+        "large" => Ok(format!(r#"[{{"name":"{}"}}]"#, "x".repeat(5 << 20))),
+        "too-large" => Ok(format!(r#"[{{"name":"{}"}}]"#, "x".repeat(9 << 20))),
+        "spin" => loop {
+            black_box(());
+        },
+        _ => panic!("as asked"),
     }
 }
 

@@ -1,0 +1,176 @@
+//! The interface belongs to no language: the same small adapter in four of them answers, fails and ends alike.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use weir_connections::Connections;
+use weir_plugin_host::{AdapterFailure, CollectionRef, Grant, PluginConfig, Progress, Query};
+
+use crate::workbench::{Workbench, config, context, guest, sqlite};
+
+#[tokio::test]
+async fn rust() {
+    check("tiny-rust", Crash::Traps).await;
+}
+
+#[tokio::test]
+async fn c() {
+    check("tiny-c", Crash::Traps).await;
+}
+
+#[tokio::test]
+async fn javascript() {
+    check("tiny-js", Crash::IsCaught).await;
+}
+
+#[tokio::test]
+async fn python() {
+    check("tiny-python", Crash::IsCaught).await;
+}
+
+#[derive(PartialEq)]
+enum Crash {
+    Traps,
+    /// An interpreter's exception, by the guard that every export has.
+    IsCaught,
+}
+
+/// Loaded once: an interpreter takes its time to compile.
+async fn check(name: &str, crash: Crash) {
+    let guest = Guest::load(name).await;
+    guest.errors_keep_their_parts().await;
+    guest.progress_arrives().await;
+    guest.state_stays_with_its_tenant().await;
+    guest.answers_may_be_large_within_their_bound().await;
+    guest.a_crash_ends_one_call(crash).await;
+    guest.it_is_ended_from_outside().await;
+    assert_eq!(guest.act("query").await.expect("a row"), r#"[{"name":"one"}]"#);
+    let tight = PluginConfig { cpu_max_ms: Some(200), ..PluginConfig::default() };
+    guest.bench.host.reconfigure(BTreeMap::from([(name.to_owned(), tight)]), guest.connections()).await;
+    let refused = guest.act("query").await.expect_err("nothing is granted any more");
+    assert!(matches!(&refused, AdapterFailure::Guest(error) if error.code == "denied"), "{refused:?}");
+    let failure = guest.act("spin").await.expect_err("no end");
+    let told = matches!(&failure, AdapterFailure::Failed(reason) if reason.contains("200 ms of processor time"));
+    assert!(told, "{failure:?}");
+}
+
+struct Guest {
+    bench: Workbench,
+    collection: CollectionRef,
+}
+
+impl Guest {
+    /// With a database that it may read.
+    async fn load(name: &str) -> Self {
+        let granted = BTreeMap::from([(name.to_owned(), config(&[("db", Grant::Read)]))]);
+        let bench = Workbench::empty(granted, BTreeMap::new());
+        let database = bench.folder.path().join("data.sqlite");
+        let made = rusqlite::Connection::open(&database).and_then(|tables| tables.execute_batch("CREATE TABLE t (a)"));
+        made.expect("a database");
+        let guest_file = guest(name);
+        bench.put(&format!("{name}.wasm"), &guest_file);
+        let settings = r#"{"greeting": "hello"}"#;
+        let collection = |shape: String| CollectionRef {
+            key: Arc::from("tiny 1.0.0 tiny"),
+            adapter: Arc::from(name),
+            settings: Arc::from(settings),
+            shape: Arc::from(shape),
+        };
+        let mut guest = Self { bench, collection: collection(String::new()) };
+        let granted = BTreeMap::from([(name.to_owned(), config(&[("db", Grant::Read)]))]);
+        guest.bench.host.reconfigure(granted, guest.connections()).await;
+        let reports = guest.bench.host.load_all().await;
+        assert!(reports.iter().all(|report| report.result.is_ok()), "{reports:?}");
+        guest.collection = collection(guest.bench.host.describe(name, settings).await.expect("a shape"));
+        guest
+    }
+
+    fn connections(&self) -> Arc<Connections> {
+        let folder = self.bench.folder.path();
+        let database = BTreeMap::from([("db".to_owned(), sqlite(&folder.join("data.sqlite"), false))]);
+        Arc::new(Connections::new(&database, folder).expect("a good connection"))
+    }
+
+    async fn act(&self, word: &str) -> Result<String, AdapterFailure> {
+        self.act_as("tenant", word).await
+    }
+
+    async fn act_as(&self, tenant: &str, word: &str) -> Result<String, AdapterFailure> {
+        Ok(self.bench.host.read(&context(tenant), &self.collection, &asked(word)).await?.records)
+    }
+
+    async fn errors_keep_their_parts(&self) {
+        let AdapterFailure::Guest(error) = self.act("refuse").await.expect_err("it refuses") else {
+            panic!("another failure");
+        };
+        let parts = (&*error.code, &*error.message, error.field.as_deref(), error.retry_after_ms);
+        assert_eq!(parts, ("conflict", "Refused, as asked.", Some("name"), Some(7)));
+    }
+
+    async fn progress_arrives(&self) {
+        let seen = Arc::new(Seen::default());
+        let mut context = context("tenant");
+        context.progress = Some(Arc::clone(&seen) as Arc<dyn Progress>);
+        let one = Query { limit: 1, ..Query::default() };
+        let page = self.bench.host.read(&context, &self.collection, &one).await.expect("a page");
+        assert_eq!(page.records, r#"[{"id":1,"name":"one","greeting":"hello"}]"#);
+        assert_eq!(*seen.0.lock().unwrap(), [(1.0, Some(3.0), "reading".to_owned())]);
+    }
+
+    async fn state_stays_with_its_tenant(&self) {
+        for (tenant, calls) in [("one", 1), ("one", 2), ("two", 1), ("one", 3)] {
+            let counted = self.act_as(tenant, "count").await.expect("an answer");
+            assert_eq!(counted, format!(r#"[{{"calls":{calls}}}]"#), "{tenant}");
+        }
+    }
+
+    async fn answers_may_be_large_within_their_bound(&self) {
+        assert_eq!(self.act("large").await.expect("five megabytes").len(), (5 << 20) + 13);
+        let failure = self.act("too-large").await.expect_err("nine megabytes");
+        let told = matches!(&failure, AdapterFailure::Failed(reason) if reason.contains("at most 8388608"));
+        assert!(told, "{failure:?}");
+    }
+
+    async fn a_crash_ends_one_call(&self, crash: Crash) {
+        let failure = self.act_as("crash", "trap").await.expect_err("it crashes");
+        let told = match &failure {
+            AdapterFailure::Guest(error) => crash == Crash::IsCaught && error.code == "internal",
+            AdapterFailure::Failed(reason) => crash == Crash::Traps && reason.contains("unreachable"),
+            _ => false,
+        };
+        assert!(told, "{failure:?}");
+        assert_eq!(self.act_as("crash", "count").await.expect("an answer"), r#"[{"calls":1}]"#);
+    }
+
+    async fn it_is_ended_from_outside(&self) {
+        let mut late = context("late");
+        late.deadline = Instant::now() + Duration::from_millis(100);
+        let failure = self.bench.host.read(&late, &self.collection, &asked("spin")).await.expect_err("no end");
+        assert!(matches!(failure, AdapterFailure::Timeout), "{failure:?}");
+        let gone = context("late");
+        let cancel = gone.cancel.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            cancel.cancel();
+        });
+        let failure = self.bench.host.read(&gone, &self.collection, &asked("spin")).await.expect_err("no end");
+        assert!(matches!(failure, AdapterFailure::Cancelled), "{failure:?}");
+        assert_eq!(self.act_as("late", "count").await.expect("an answer"), r#"[{"calls":1}]"#, "it was kept");
+    }
+}
+
+fn asked(word: &str) -> Query {
+    Query { options: Some(format!(r#"{{"do":"{word}"}}"#)), limit: 10, ..Query::default() }
+}
+
+#[derive(Default)]
+struct Seen(Mutex<Vec<(f64, Option<f64>, String)>>);
+
+impl Progress for Seen {
+    fn report(&self, done: f64, total: Option<f64>, message: &str) {
+        self.0.lock().unwrap().push((done, total, message.to_owned()));
+    }
+}
