@@ -104,7 +104,7 @@ fn count(place: &Place, question: &Question) -> anyhow::Result<u64> {
     let (port, log) = (free_port()?, place.scratch.join("weir-bench-first.log"));
     let mut first = Process::start(&house.serve(port), SERVER_CORE, &log)?;
     listening(&mut first, port, &log)?;
-    let key = house.key()?;
+    let key = house.key("bench")?;
     first.stop()?;
     let few = run(place, &house, &key, question, FIRST)?;
     let many = run(place, &house, &key, question, FIRST + MANY)?;

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a terminal tool: standard output is what it is for")]
 
 mod instructions;
+mod isolation;
 mod measure;
 mod place;
 mod rows;
@@ -32,7 +33,7 @@ use rows::ROWS;
 /// Weir measured beside its peers.
 #[derive(Parser)]
 struct Options {
-    /// Only rows whose names begin so; several with commas
+    /// Only rows whose names begin so; several with commas. `isolation`: others beside a hostile guest
     #[arg(long, value_delimiter = ',', value_name = "ROW")]
     only: Vec<String>,
     /// How long one round takes
@@ -82,9 +83,14 @@ fn main() -> anyhow::Result<()> {
             Err(error) => report.skip(row.name, format!("{error:#}")),
         }
     }
-    report.print();
-    if let Some(folder) = &options.write {
-        report.write(folder)?;
+    if !report.is_empty() {
+        report.print();
+        options.write.as_deref().map_or(Ok(()), |folder| report.write(folder))?;
+    }
+    if wanted("isolation") {
+        let isolation = isolation::measure(&place, Machine::look(&place), &effort)?;
+        isolation.print();
+        options.write.as_deref().map_or(Ok(()), |folder| isolation.write(folder))?;
     }
     Ok(())
 }

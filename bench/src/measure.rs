@@ -36,7 +36,7 @@ pub(crate) struct Effort {
 /// Connections of the throughput runs; over pipes, calls under way.
 pub(crate) const CONNECTIONS: usize = 16;
 /// The longest that a server may take to its first answer.
-const START_MAX: Duration = Duration::from_secs(120);
+pub(crate) const START_MAX: Duration = Duration::from_secs(120);
 /// A load is tried with more and more calls until it takes at least this long.
 const CALIBRATION: f64 = 0.4;
 
@@ -184,7 +184,7 @@ impl<'a> Bench<'a> {
         if bench.subject.house.is_some() {
             // Also fills the cache of compiled plugins and records the shapes, as the first start of any Weir does.
             let (running, _) = bench.start(SERVER_CORE)?;
-            bench.key = bench.subject.house.as_ref().map(|house| house.key()).transpose()?;
+            bench.key = bench.subject.house.as_ref().map(|house| house.key("bench")).transpose()?;
             running.process.stop()?;
         }
         Ok(bench)

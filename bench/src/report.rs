@@ -4,6 +4,8 @@ mod page;
 mod plot;
 mod targets;
 
+pub(crate) use page::markdown;
+
 use std::{fs, path::Path};
 
 use anyhow::Context;
@@ -53,6 +55,10 @@ impl Report {
         // The rest of a server's log is on the terminal.
         let why = why.lines().next().unwrap_or_default().chars().take(200).collect();
         self.skipped.push(Skipped { row: row.to_owned(), why });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.skipped.is_empty()
     }
 
     pub(crate) fn print(&self) {

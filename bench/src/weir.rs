@@ -70,9 +70,25 @@ impl House {
         command
     }
 
+    /// One more plugin, and a contract over it.
+    pub(crate) fn add(&self, plugin: &Path, contract: &Value) -> anyhow::Result<()> {
+        let name = plugin.file_name().context("a plugin is a file")?;
+        fs::copy(plugin, self.folder.path().join("plugins").join(name))
+            .with_context(|| format!("{} is missing", plugin.display()))?;
+        let file = format!("contracts/{}.json", contract["contract"].as_str().unwrap_or("more"));
+        Ok(fs::write(self.folder.path().join(file), contract.to_string())?)
+    }
+
     /// A key of this gateway, which must be running.
-    pub(crate) fn key(&self) -> anyhow::Result<String> {
-        self.run(&["keys", "create", "--agent", "bench", "--tenant", "bench", "--rate", ticket::RATE])
+    pub(crate) fn key(&self, agent: &str) -> anyhow::Result<String> {
+        self.run(&["keys", "create", "--agent", agent, "--tenant", agent, "--rate", ticket::RATE])
+    }
+
+    /// Address and key of the admin API of this gateway, which must be running.
+    pub(crate) fn admin(&self) -> anyhow::Result<(String, String)> {
+        let read =
+            |name: &str| anyhow::Ok(fs::read_to_string(self.folder.path().join("state").join(name))?.trim().to_owned());
+        Ok((read("admin.url")?, read("admin.token")?))
     }
 
     /// How many calls are on record, and how many of them ended as `ok`, after proof that the trail is whole.

@@ -79,9 +79,15 @@ impl Question {
 
     /// Asks once; the response, when it is a good one.
     pub(crate) fn ask(&self, door: &Door, session: Option<&str>) -> anyhow::Result<Value> {
-        let (_, answer) = post(&door.url, &self.headers(door, session), &self.body())?;
+        let (_, answer) = post(&agent(), &door.url, &self.headers(door, session), &self.body())?;
         self.judge(&answer)?;
         serde_json::from_str(&answer).context("the answer is not JSON")
+    }
+
+    /// Asks once, over a connection that is kept for the next time.
+    pub(crate) fn ask_over(&self, agent: &ureq::Agent, door: &Door) -> anyhow::Result<()> {
+        let (_, answer) = post(agent, &door.url, &self.headers(door, None), &self.body())?;
+        self.judge(&answer)
     }
 
     pub(crate) fn judge(&self, answer: &str) -> anyhow::Result<()> {
@@ -111,12 +117,12 @@ impl Door {
 
     /// A session of the legacy era.
     pub(crate) fn open_session(&self) -> anyhow::Result<String> {
-        let (session, _) = post(&self.url, &self.headers(), &initialize().to_string())?;
+        let (session, _) = post(&agent(), &self.url, &self.headers(), &initialize().to_string())?;
         let session = session.context("the server opened no session")?;
         let mut headers = self.headers();
         headers.push(("mcp-session-id".to_owned(), session.clone()));
         headers.push(("mcp-protocol-version".to_owned(), LEGACY.to_owned()));
-        post(&self.url, &headers, &initialized().to_string())?;
+        post(&agent(), &self.url, &headers, &initialized().to_string())?;
         Ok(session)
     }
 }
@@ -130,13 +136,18 @@ pub(crate) fn initialized() -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })
 }
 
+pub(crate) fn agent() -> ureq::Agent {
+    let config = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(60)));
+    config.http_status_as_error(false).build().into()
+}
+
 /// The session a server names, and the one message of its answer, plain or from a stream.
-fn post(url: &str, headers: &[(String, String)], body: &str) -> anyhow::Result<(Option<String>, String)> {
-    let agent: ureq::Agent = ureq::Agent::config_builder()
-        .timeout_global(Some(Duration::from_secs(60)))
-        .http_status_as_error(false)
-        .build()
-        .into();
+fn post(
+    agent: &ureq::Agent,
+    url: &str,
+    headers: &[(String, String)],
+    body: &str,
+) -> anyhow::Result<(Option<String>, String)> {
     let mut request = agent.post(url);
     for (name, value) in headers {
         request = request.header(name, value);

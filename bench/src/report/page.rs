@@ -48,7 +48,7 @@ pub(super) fn page(report: &Report) -> String {
     page
 }
 
-fn markdown(table: &Table) -> String {
+pub(crate) fn markdown(table: &Table) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | ").replace('\n', " "));
     let mut text = String::new();
     for (number, row) in table.iter().enumerate() {

@@ -1,0 +1,317 @@
+//! What others notice of a hostile guest: how long their calls take alone and beside it, in turns, in one run.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use weir_bench::ticket;
+
+use crate::{
+    load::{self, Pressure, Target, quantiles},
+    machine::Machine,
+    measure::{Effort, START_MAX, Spread},
+    place::{Place, free_port},
+    process::{BOTH_CORES, LOAD_CORE, Process},
+    report::{Table, markdown},
+    weir::{Adapter, House},
+    wire::{self, Door, Era, Question},
+};
+
+/// What it is called, and the word the guest knows it by.
+const HOSTILE: [(&str, &str); 7] = [
+    ("spins", "spin"),
+    ("allocates without end", "allocate"),
+    ("recurses without end", "recurse"),
+    ("traps", "trap"),
+    ("makes a million host calls", "host-calls"),
+    ("answers 64 MB", "return-64mb"),
+    ("floods the log", "log-flood"),
+];
+/// Hostile calls under way at once.
+const HOSTILE_CALLS: usize = 4;
+/// Calls a second of the others: little enough that they do not wait for each other.
+const RATE: u64 = 400;
+const CONNECTIONS: usize = 4;
+const TENANTS: usize = 1_000;
+/// As many as one tenant may have under way in one plugin.
+const HANGING_CALLS: usize = 16;
+/// What the hostile tool may take; a hanging call lasts so long.
+const HOSTILE_TIMEOUT_MS: u64 = 3_000;
+/// What is asked of the figures: a p99 at most so many times the one alone, and no wait of a tenant above this.
+const P99_MAX: f64 = 1.5;
+const WAIT_MAX_US: f64 = 10_000.0;
+
+pub(crate) struct Isolation {
+    machine: Machine,
+    effort: Effort,
+    beside: Vec<Beside>,
+    tenants: Vec<(&'static str, Waits)>,
+}
+
+/// The 99th percentile of the others' calls, over the rounds.
+struct Beside {
+    guest: &'static str,
+    alone_us: Spread,
+    beside_us: Spread,
+    /// What the guest was asked meanwhile.
+    hostile_calls: u64,
+}
+
+struct Waits {
+    p50_us: f64,
+    p99_us: f64,
+    longest_us: f64,
+}
+
+pub(crate) fn measure(place: &Place, machine: Machine, effort: &Effort) -> anyhow::Result<Isolation> {
+    let bench = Bench::start(place)?;
+    let mut beside = Vec::new();
+    bench.load(effort)?;
+    for (guest, behaviour) in HOSTILE {
+        let measured = bench.beside(guest, behaviour, effort)?;
+        println!("{}", measured.cells().join("  "));
+        beside.push(measured);
+    }
+    let doors = bench.tenants()?;
+    // Their first calls make keys and instances known: both runs find them as they are after that.
+    waits(&doors)?;
+    let alone = waits(&doors)?;
+    let hanging = bench.hostile("spin", HANGING_CALLS);
+    thread::sleep(Duration::from_millis(200));
+    let hung = waits(&doors);
+    hanging.stop();
+    let tenants = vec![("alone", alone), ("while one plugin hangs", hung?)];
+    bench.process.stop()?;
+    Ok(Isolation { machine, effort: *effort, beside, tenants })
+}
+
+struct Bench {
+    house: House,
+    process: Process,
+    folder: TempDir,
+    /// The others, and the one whose guest is hostile.
+    neighbour: Door,
+    hostile: Door,
+}
+
+impl Bench {
+    fn start(place: &Place) -> anyhow::Result<Self> {
+        let house = House::build(place, Adapter::WasmTenant, 1)?;
+        house.add(&place.cache.join("test-guests/misbehaving.wasm"), &contract())?;
+        let folder = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(&place.times)?;
+        let port = free_port()?;
+        let process = Process::start(&house.serve(port), BOTH_CORES, &folder.path().join("server.log"))?;
+        let url = format!("http://127.0.0.1:{port}/mcp");
+        let health = format!("http://127.0.0.1:{port}/healthz");
+        while ureq::get(&health).call().is_err() {
+            anyhow::ensure!(process.started.elapsed() < START_MAX, "the server does not answer");
+            thread::sleep(Duration::from_millis(5));
+        }
+        let door = |agent: &str| anyhow::Ok(Door { url: url.clone(), key: Some(house.key(agent)?) });
+        let (neighbour, hostile) = (door("bench")?, door("hostile")?);
+        Ok(Self { house, process, folder, neighbour, hostile })
+    }
+
+    fn beside(&self, guest: &'static str, behaviour: &'static str, effort: &Effort) -> anyhow::Result<Beside> {
+        let (mut alone, mut beside, mut hostile_calls) = (Vec::new(), Vec::new(), 0);
+        for _ in 0..effort.rounds {
+            alone.push(self.load(effort)?);
+            let hostile = self.hostile(behaviour, HOSTILE_CALLS);
+            let loaded = self.load(effort);
+            hostile_calls += hostile.stop();
+            beside.push(loaded?);
+        }
+        Ok(Beside { guest, alone_us: Spread::of(alone), beside_us: Spread::of(beside), hostile_calls })
+    }
+
+    /// The 99th percentile of the neighbour's calls, in microseconds.
+    fn load(&self, effort: &Effort) -> anyhow::Result<f64> {
+        let target =
+            Target { process: &self.process, door: &self.neighbour, folder: self.folder.path(), cores: LOAD_CORE };
+        let calls = (RATE as f64 * effort.seconds) as u64;
+        let pressure = Pressure { connections: CONNECTIONS, calls, rate: Some(RATE) };
+        Ok(load::run(&target, &lookup(), pressure)?.p99_us)
+    }
+
+    fn hostile(&self, behaviour: &'static str, at_once: usize) -> Hostile {
+        let (stop, calls) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let threads = (0..at_once).map(|_| {
+            let (stop, calls, door) = (Arc::clone(&stop), Arc::clone(&calls), self.hostile.clone());
+            thread::spawn(move || {
+                let agent = wire::agent();
+                // An answer between two failures: otherwise the guest would be left alone for a while.
+                for word in [behaviour, "behave"].into_iter().cycle() {
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let _ = behave(word).ask_over(&agent, &door);
+                    calls.fetch_add(u64::from(word == behaviour), Ordering::Relaxed);
+                }
+            })
+        });
+        Hostile { threads: threads.collect(), stop, calls }
+    }
+
+    /// A door for each of a thousand tenants, by keys of their own.
+    fn tenants(&self) -> anyhow::Result<Vec<Door>> {
+        let (url, token) = self.house.admin()?;
+        let keys = format!("{url}/v1/keys");
+        let agent = wire::agent();
+        let door = |number: usize| {
+            let body = json!({ "agent": format!("tenant-{number}") }).to_string();
+            let request = agent.post(&keys).header("authorization", format!("Bearer {token}"));
+            let mut response = request.header("content-type", "application/json").send(&body)?;
+            let made: Value = serde_json::from_str(&response.body_mut().read_to_string()?)?;
+            let key = made["key"].as_str().with_context(|| format!("no key was made: {made}"))?;
+            Ok(Door { url: self.neighbour.url.clone(), key: Some(key.to_owned()) })
+        };
+        (0..TENANTS).map(door).collect()
+    }
+}
+
+/// Callers of the hostile guest, until they are stopped.
+struct Hostile {
+    threads: Vec<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+    calls: Arc<AtomicU64>,
+}
+
+impl Hostile {
+    /// How many hostile calls have ended.
+    fn stop(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+/// One call of each tenant, in turn, over one connection.
+fn waits(doors: &[Door]) -> anyhow::Result<Waits> {
+    let agent = wire::agent();
+    let question = lookup();
+    let mut times = Vec::new();
+    for door in doors {
+        let began = Instant::now();
+        question.ask_over(&agent, door)?;
+        times.push(u32::try_from(began.elapsed().as_micros()).unwrap_or(u32::MAX));
+    }
+    let (p50_us, p99_us) = quantiles(&mut times);
+    Ok(Waits { p50_us, p99_us, longest_us: times.last().copied().map_or(f64::NAN, f64::from) })
+}
+
+fn lookup() -> Question {
+    question(ticket::TOOL, json!({ "ticket_id": ticket::ID }), ticket::ID)
+}
+
+fn behave(behaviour: &str) -> Question {
+    question("behave", json!({ "behaviour": behaviour }), "")
+}
+
+fn question(tool: &str, arguments: Value, mark: &'static str) -> Question {
+    Question { era: Era::Modern, method: "tools/call", tool: tool.to_owned(), arguments, mark }
+}
+
+fn contract() -> Value {
+    json!({
+        "contract": "hostile",
+        "collections": { "one": {
+            "adapter": "misbehaving", "settings": {}, "key": ["id"], "columns": ["id", "behaviour", "build"],
+        } },
+        "tools": [{
+            "tool": "behave", "description": "Does what it is told.", "verb": "lookup", "collection": "one",
+            "limits": { "rate": ticket::RATE, "timeout_ms": HOSTILE_TIMEOUT_MS },
+            "fields": [{ "name": "behaviour", "type": "text", "required": true, "param": "behaviour" }],
+        }],
+    })
+}
+
+const HOW: &str = "\
+`cargo xtask bench -- --only isolation --write docs/benchmarks` writes this page. One `weir serve` in its default configuration
+on both cores of the machine, the generator on one of them: there is no third. Two plugins: a small honest one
+(`tests/guests/ticket`) and a hostile one (`tests/guests/misbehaving`), each with a key, and so a tenant, of its own.
+";
+
+impl Isolation {
+    pub(crate) fn print(&self) {
+        println!("\n{}", self.page());
+    }
+
+    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
+        let path = folder.join("isolation.md");
+        fs::write(&path, self.page()).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn page(&self) -> String {
+        let mut page = format!("# Beside a hostile guest\n\n{HOW}\n");
+        for line in self.machine.lines() {
+            let _ = writeln!(page, "- {line}");
+        }
+        let effort = &self.effort;
+        let _ =
+            writeln!(page, "- {} rounds of {} s alone and beside each guest, in turns", effort.rounds, effort.seconds);
+        let _ = write!(
+            page,
+            "\n## The 99th percentile of the others\n\nThe honest tool is called {RATE} times a second over {CONNECTIONS} \
+             connections, while {HOSTILE_CALLS} callers do nothing but make the hostile guest misbehave (an honest answer \
+             in between, since after five failures in a row it would be left alone). The rule is at most {P99_MAX} times \
+             the figure alone.\n\n{}",
+            markdown(&self.others())
+        );
+        let _ = write!(
+            page,
+            "\n## A thousand tenants in turn\n\nEach makes one call of the honest tool, while {HANGING_CALLS} calls of the \
+             hostile one never end but by their deadline. The rule is that no call waits over {:.0} ms.\n\n{}",
+            WAIT_MAX_US / 1_000.0,
+            markdown(&self.turns())
+        );
+        page
+    }
+
+    fn others(&self) -> Table {
+        let head = ["a guest that", "alone: p99 µs", "beside it: p99 µs", "of alone", "within the rule", "its calls"];
+        let head = head.map(str::to_owned).to_vec();
+        std::iter::once(head).chain(self.beside.iter().map(Beside::cells)).collect()
+    }
+
+    fn turns(&self) -> Table {
+        let head = ["", "p50 µs", "p99 µs", "longest µs", "within the rule"].map(str::to_owned).to_vec();
+        let row = |(what, waits): &(&str, Waits)| {
+            let figure = |value: f64| format!("{value:.0}");
+            let within = yes(waits.longest_us <= WAIT_MAX_US);
+            vec![(*what).to_owned(), figure(waits.p50_us), figure(waits.p99_us), figure(waits.longest_us), within]
+        };
+        std::iter::once(head).chain(self.tenants.iter().map(row)).collect()
+    }
+}
+
+impl Beside {
+    fn cells(&self) -> Vec<String> {
+        let spread = |spread: Spread| format!("{:.0} ({:.0} to {:.0})", spread.median, spread.min, spread.max);
+        let times = self.beside_us.median / self.alone_us.median;
+        vec![
+            self.guest.to_owned(),
+            spread(self.alone_us),
+            spread(self.beside_us),
+            format!("{times:.2}"),
+            yes(times <= P99_MAX),
+            self.hostile_calls.to_string(),
+        ]
+    }
+}
+
+fn yes(holds: bool) -> String {
+    if holds { "yes" } else { "no" }.to_owned()
+}
