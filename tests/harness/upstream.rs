@@ -1,8 +1,9 @@
-//! A web service nobody here wrote: json-server over a file.
+//! Web services nobody here wrote: json-server over a file, Datasette over a database, plain or with TLS.
 
 use std::{
     fs,
     net::TcpListener,
+    path::{Path, PathBuf},
     process::{Child, Stdio},
     time::{Duration, Instant},
 };
@@ -40,6 +41,57 @@ impl Drop for JsonServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Serves a SQLite file, read-only; killed when dropped.
+pub struct Datasette {
+    child: Child,
+    pub base: String,
+}
+
+impl Datasette {
+    pub fn start(database: &Path, certificate: Option<&Certificate>) -> Self {
+        let port = free_port();
+        let mut command = foreign::python("python-services");
+        command.args(["-m", "datasette", "serve", "--host", "127.0.0.1", "--port", &port.to_string()]).arg(database);
+        if let Some(Certificate { folder }) = certificate {
+            command.arg("--ssl-keyfile").arg(folder.path().join("server.key"));
+            command.arg("--ssl-certfile").arg(folder.path().join("server.pem"));
+        }
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("Datasette starts");
+        let scheme = if certificate.is_some() { "https" } else { "http" };
+        let server = Self { child, base: format!("{scheme}://127.0.0.1:{port}") };
+        wait_for_port(port, "Datasette");
+        server
+    }
+}
+
+impl Drop for Datasette {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A certificate and the authority of its own that has signed it.
+pub struct Certificate {
+    folder: TempDir,
+}
+
+impl Certificate {
+    /// `name`: the host or address that it is for.
+    pub fn of(name: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut command = foreign::python("python-services");
+        command.args(["-m", "trustme", "--quiet", "--identities", name, "--dir"]).arg(folder.path());
+        assert!(command.status().expect("trustme starts").success(), "trustme makes no certificate");
+        Self { folder }
+    }
+
+    /// The authority's certificate, PEM.
+    pub fn authority(&self) -> PathBuf {
+        self.folder.path().join("client.pem")
     }
 }
 

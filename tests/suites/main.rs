@@ -14,4 +14,5 @@ mod metrics;
 mod operations;
 mod plugins;
 mod protocol;
+mod rest;
 mod sample;

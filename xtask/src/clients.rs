@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The folders under `clients/` in the cache; the harness of the tests looks there.
-const PYTHON_ENVIRONMENTS: [&str; 3] = ["python-current", "python-mcp1", "python-schemathesis"];
+const PYTHON_ENVIRONMENTS: [&str; 4] = ["python-current", "python-mcp1", "python-schemathesis", "python-services"];
 
 /// Everything the tests need beside Rust: PostgreSQL, Prometheus, Python and Node clients.
 pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {

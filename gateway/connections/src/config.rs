@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 
-/// `url`, `base_url` and the values of `headers` may hold secrets by reference: `env:NAME` or `file:path` as the whole
+/// `url`, `base_url`, `ca` and the values of `headers` may hold secrets by reference: `env:NAME` or `file:path` as the whole
 /// value, or `${env:NAME}` and `${file:path}` inside it (`"Bearer ${env:TOKEN}"`).
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
@@ -29,6 +29,9 @@ pub enum ConnectionConfig {
         base_url: String,
         #[serde(default)]
         headers: BTreeMap<String, String>,
+        /// PEM: the authorities whose certificates are accepted; the system's without it.
+        #[serde(default)]
+        ca: Option<String>,
         #[serde(default)]
         write: bool,
         #[serde(default)]
@@ -50,9 +53,9 @@ impl ConnectionConfig {
         match &mut resolved {
             Self::Sqlite { path, .. } | Self::Files { path, .. } => *path = base.join(&*path),
             Self::Postgresql { url, .. } => *url = resolve(url, base)?,
-            Self::Http { base_url, headers, .. } => {
+            Self::Http { base_url, headers, ca, .. } => {
                 *base_url = resolve(base_url, base)?;
-                for value in headers.values_mut() {
+                for value in headers.values_mut().chain(ca) {
                     *value = resolve(value, base)?;
                 }
             }

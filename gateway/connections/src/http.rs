@@ -3,10 +3,14 @@
 mod headers;
 mod target;
 
-use std::time::{Duration, Instant};
+use std::{
+    error::Error as StdError,
+    io,
+    time::{Duration, Instant},
+};
 
 use reqwest::{
-    Client, Method, StatusCode, Url,
+    Certificate, Client, Method, StatusCode, Url,
     header::{CONTENT_ENCODING, HeaderMap, LOCATION},
     redirect::Policy,
 };
@@ -67,21 +71,24 @@ impl HttpConnection {
     pub(crate) fn new(
         base_url: &str,
         headers: &[(String, String)],
+        ca: Option<&str>,
         writable: bool,
         limits: Limits,
     ) -> Result<Self, String> {
         let base = target::base(base_url)?;
         let headers = headers::of_connection(headers)?;
         install_tls();
-        let client = Client::builder()
+        let mut client = Client::builder()
             .redirect(Policy::none())
             .connect_timeout(CONNECT_MAX)
             .pool_idle_timeout(Duration::from_secs(30))
             .tcp_nodelay(true)
             // What goes out, and where to, is what the operator wrote; not what happens to be in the environment.
-            .no_proxy()
-            .build()
-            .map_err(|error| format!("the HTTP client cannot be built: {error}"))?;
+            .no_proxy();
+        if let Some(pem) = ca {
+            client = client.tls_certs_only(authorities(pem)?);
+        }
+        let client = client.build().map_err(|error| format!("the HTTP client cannot be built: {error}"))?;
         Ok(Self { client, base, headers, writable, limits })
     }
 
@@ -159,6 +166,13 @@ impl Exchange {
     }
 }
 
+fn authorities(pem: &str) -> Result<Vec<Certificate>, String> {
+    match Certificate::from_pem_bundle(pem.as_bytes()) {
+        Ok(found) if !found.is_empty() => Ok(found),
+        _ => Err("`ca` holds no certificate in PEM; name its file as `file:PATH`".to_owned()),
+    }
+}
+
 fn method(name: &str) -> Result<Method, ConnectionError> {
     match name {
         "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" => {
@@ -206,7 +220,11 @@ async fn answer(mut response: reqwest::Response, max_bytes: u64) -> Result<Respo
 
 fn failed(error: reqwest::Error) -> ConnectionError {
     let error = error.without_url();
-    let described = if error.is_connect() {
+    let described = if distrusted(&error) {
+        let message = "the web service shows a certificate that is not accepted";
+        return ConnectionError::new("unavailable", message)
+            .details(format!("{}; `ca` of the connection names the authorities that are accepted", causes(&error)));
+    } else if error.is_connect() {
         ConnectionError::new("unavailable", "the web service cannot be reached")
     } else if error.is_timeout() {
         timed_out()
@@ -215,14 +233,27 @@ fn failed(error: reqwest::Error) -> ConnectionError {
     } else {
         ConnectionError::new("upstream_error", "the web service does not answer as HTTP")
     };
-    let mut details = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(inner) = cause {
-        details.push_str(": ");
-        details.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    described.details(details)
+    described.details(causes(&error))
+}
+
+fn causes(error: &reqwest::Error) -> String {
+    let texts: Vec<String> = chain(error).map(ToString::to_string).collect();
+    texts.join(": ")
+}
+
+/// The other side's certificate is why there is no connection.
+fn distrusted(error: &reqwest::Error) -> bool {
+    chain(error).any(|mut cause| {
+        // An error of input or output keeps what it holds out of the chain of sources.
+        while let Some(held) = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            cause = held;
+        }
+        matches!(cause.downcast_ref::<rustls::Error>(), Some(rustls::Error::InvalidCertificate(_)))
+    })
+}
+
+fn chain(error: &reqwest::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+    std::iter::successors(Some(error as &(dyn StdError + 'static)), |&cause| cause.source())
 }
 
 fn timed_out() -> ConnectionError {

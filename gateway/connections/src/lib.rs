@@ -96,10 +96,10 @@ impl Connection {
             ConnectionConfig::Postgresql { url, write, pool_max } => {
                 Self::Sql(Arc::new(sql::SqlConnection::postgresql(url, *write, *pool_max)?))
             }
-            ConnectionConfig::Http { base_url, headers, write, timeout_ms, response_max_bytes } => {
+            ConnectionConfig::Http { base_url, headers, ca, write, timeout_ms, response_max_bytes } => {
                 let headers: Vec<_> = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
                 let limits = http::Limits::new(*timeout_ms, *response_max_bytes);
-                Self::Http(Arc::new(http::HttpConnection::new(base_url, &headers, *write, limits)?))
+                Self::Http(Arc::new(http::HttpConnection::new(base_url, &headers, ca.as_deref(), *write, limits)?))
             }
             ConnectionConfig::Files { path, write } => {
                 Self::Files(Arc::new(files::FileRoot::new(path.clone(), *write)))

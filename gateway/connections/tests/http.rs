@@ -167,6 +167,7 @@ fn open(base_url: &str, write: bool) -> Arc<HttpConnection> {
     let config = ConnectionConfig::Http {
         base_url: base_url.to_owned(),
         headers: BTreeMap::from([("Authorization".to_owned(), "Bearer hunter2".to_owned())]),
+        ca: None,
         write,
         timeout_ms: None,
         response_max_bytes: Some(1_000_000),

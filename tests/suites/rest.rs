@@ -1,0 +1,143 @@
+//! The `rest` adapter on services nobody here wrote: every way to page gives the same list, and TLS is TLS.
+
+use serde_json::{Value, json};
+use weir_tests::{
+    Gateway, House, Modern,
+    upstream::{Certificate, Datasette, JsonServer},
+};
+
+const ITEMS: usize = 23;
+
+fn items() -> Vec<Value> {
+    let kinds = ["fruit", "root"];
+    (1..=ITEMS).map(|id| json!({ "id": id, "name": format!("item {id}"), "kind": kinds[id % 2] })).collect()
+}
+
+/// The same items in a database, `items.db`.
+fn database(house: &House) -> std::path::PathBuf {
+    let path = house.path().join("data/items.db");
+    let database = rusqlite::Connection::open(&path).expect("a database");
+    database.execute_batch("CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT, kind TEXT)").expect("a table");
+    for item in items() {
+        let values = rusqlite::params![item["id"].as_i64(), item["name"].as_str(), item["kind"].as_str()];
+        database.execute("INSERT INTO items VALUES (?, ?, ?)", values).expect("a row");
+    }
+    path
+}
+
+fn connection(base: &str, more: &str) -> String {
+    format!("[connections.api]\nkind = \"http\"\nbase_url = \"{base}\"\n{more}\n[plugins.rest.grants]\napi = \"read\"")
+}
+
+fn contract(list: &str) -> String {
+    format!(
+        "contract: items
+collections:
+  items:
+    adapter: rest
+    settings:
+      connection: api
+      key: [id]
+      fields: {{ id: integer, name: string, kind: string }}
+      list: {list}
+tools:
+  - tool: list_items
+    description: All of them.
+    verb: list
+    collection: items
+    fields: [{{ name: kind, type: text }}]
+"
+    )
+}
+
+const DATASETTE: &str = "{ path: /items/items.json, records: /rows, query: { _shape: objects }, \
+    pagination: { style: cursor, cursor: _next, next: /next, size: _size, per_page: 5 } }";
+
+async fn walk(client: &Modern, mut arguments: Value) -> Vec<Value> {
+    let mut records = Vec::new();
+    loop {
+        let page = client.call("list_items", arguments.clone()).await;
+        assert_eq!(page["isError"], false, "{page}");
+        let page = &page["structuredContent"];
+        records.extend(page["records"].as_array().expect("a page has records").iter().cloned());
+        match &page["next"] {
+            Value::Null => return records,
+            next => arguments["cursor"] = next.clone(),
+        }
+    }
+}
+
+/// The service answers five records at once, an agent asks for seven or for a hundred.
+#[tokio::test]
+async fn every_way_to_page_gives_the_whole_list_once() {
+    let server = JsonServer::start(&json!({ "items": items() }), "id");
+    let style = |query: &str, pagination: &str| {
+        format!(
+            "{{ path: /items, query: {{ {query} }}, sorted_by: [id], pagination: {{ {pagination}, per_page: 5 }} }}"
+        )
+    };
+    let lists = [
+        style("", "style: offset, offset: _start, limit: _limit"),
+        style("", "style: page, page: _page, size: _limit"),
+        style("_page: \"1\"", "style: link, size: _limit"),
+    ];
+    for list in lists {
+        let house = House::new().config(&connection(&server.base, "")).file("contracts/items.yaml", contract(&list));
+        whole(&house.serve(), &list).await;
+    }
+    let house = House::new();
+    let server = Datasette::start(&database(&house), None);
+    let house = house.config(&connection(&server.base, "")).file("contracts/items.yaml", contract(DATASETTE));
+    whole(&house.serve(), DATASETTE).await;
+}
+
+async fn whole(gateway: &Gateway, list: &str) {
+    let client = Modern::new(gateway.url());
+    for limit in [1, 7, 100] {
+        let walked = walk(&client, json!({ "limit": limit })).await;
+        assert_eq!(walked, items(), "{list} at limit {limit}\n{}", gateway.log());
+    }
+    let fruit: Vec<Value> = items().into_iter().filter(|item| item["kind"] == "fruit").collect();
+    assert_eq!(walk(&client, json!({ "kind": "fruit", "limit": 4 })).await, fruit, "{list}");
+}
+
+#[tokio::test]
+async fn a_service_is_reached_over_tls_by_a_certificate_that_is_accepted_and_by_no_other() {
+    let certificate = Certificate::of("127.0.0.1");
+    let (stranger, misnamed) = (Certificate::of("127.0.0.1"), Certificate::of("elsewhere.example"));
+    let data = House::new();
+    let server = Datasette::start(&database(&data), Some(&certificate));
+    let other = Datasette::start(&data.path().join("data/items.db"), Some(&misnamed));
+    let serve = |base: &str, ca: Option<&Certificate>| {
+        let named = if ca.is_some() { "ca = \"file:ca.pem\"" } else { "" };
+        let house = House::new().config(&connection(base, named)).file("contracts/items.yaml", contract(DATASETTE));
+        if let Some(ca) = ca {
+            house.write("ca.pem", std::fs::read(ca.authority()).expect("a certificate"));
+        }
+        let gateway = house.serve();
+        (house, gateway)
+    };
+    let (_house, gateway) = serve(&server.base, Some(&certificate));
+    whole(&gateway, "over TLS").await;
+    for (what, base, ca) in [
+        ("an authority that the system does not know", &server.base, None),
+        ("another authority than the one that is named", &server.base, Some(&stranger)),
+        ("a certificate for another name", &other.base, Some(&misnamed)),
+    ] {
+        let (_house, gateway) = serve(base, ca);
+        let refused = Modern::new(gateway.url()).call("list_items", json!({})).await["structuredContent"].clone();
+        assert_eq!(refused["code"], "unavailable", "{what}: {refused}\n{}", gateway.log());
+        gateway.wait_for_log("invalid peer certificate");
+        assert!(gateway.log().contains("`ca` of the connection"), "{what}: {}", gateway.log());
+    }
+}
+
+#[test]
+fn an_authority_that_is_none_is_refused_at_the_start() {
+    for (content, told) in [(Some("not PEM"), "`ca` holds no certificate"), (None, "ca.pem cannot be read")] {
+        let house = House::new().config(&connection("https://127.0.0.1:1", "ca = \"file:ca.pem\""));
+        content.into_iter().for_each(|content| house.write("ca.pem", content));
+        let (code, _, err) = house.run(&["serve", "--listen", "127.0.0.1:0"]);
+        assert!(code == 1 && err.contains("/connections/api") && err.contains(told), "{err}");
+    }
+}
