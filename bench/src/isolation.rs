@@ -3,7 +3,7 @@
 use std::{
     fmt::Write as _,
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -15,13 +15,13 @@ use std::{
 use anyhow::Context;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use weir_bench::ticket;
+use weir_bench::{load::quantiles, ticket};
 
 use crate::{
-    load::{self, Pressure, Target, quantiles},
     machine::Machine,
     measure::{Effort, START_MAX, Spread},
     place::{Place, free_port},
+    pressure::{self, Pressure, Target},
     process::{BOTH_CORES, LOAD_CORE, Process},
     report::{Table, markdown},
     weir::{Adapter, House},
@@ -99,7 +99,8 @@ pub(crate) fn measure(place: &Place, machine: Machine, effort: &Effort) -> anyho
 struct Bench {
     house: House,
     process: Process,
-    folder: TempDir,
+    generator: PathBuf,
+    _folder: TempDir,
     /// The others, and the one whose guest is hostile.
     neighbour: Door,
     hostile: Door,
@@ -109,7 +110,7 @@ impl Bench {
     fn start(place: &Place) -> anyhow::Result<Self> {
         let house = House::build(place, Adapter::WasmTenant, 1)?;
         house.add(&place.cache.join("test-guests/misbehaving.wasm"), &contract())?;
-        let folder = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(&place.times)?;
+        let folder = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(&place.scratch)?;
         let port = free_port()?;
         let process = Process::start(&house.serve(port), BOTH_CORES, &folder.path().join("server.log"))?;
         let url = format!("http://127.0.0.1:{port}/mcp");
@@ -120,7 +121,7 @@ impl Bench {
         }
         let door = |agent: &str| anyhow::Ok(Door { url: url.clone(), key: Some(house.key(agent)?) });
         let (neighbour, hostile) = (door("bench")?, door("hostile")?);
-        Ok(Self { house, process, folder, neighbour, hostile })
+        Ok(Self { house, process, generator: place.binary("bench-load"), _folder: folder, neighbour, hostile })
     }
 
     fn beside(&self, guest: &'static str, behaviour: &'static str, effort: &Effort) -> anyhow::Result<Beside> {
@@ -137,11 +138,11 @@ impl Bench {
 
     /// The 99th percentile of the neighbour's calls, in microseconds.
     fn load(&self, effort: &Effort) -> anyhow::Result<f64> {
-        let target =
-            Target { process: &self.process, door: &self.neighbour, folder: self.folder.path(), cores: LOAD_CORE };
+        let (process, door, generator) = (&self.process, &self.neighbour, &self.generator);
+        let target = Target { process, door, generator, cores: LOAD_CORE, shares_its_core: true };
         let calls = (RATE as f64 * effort.seconds) as u64;
         let pressure = Pressure { connections: CONNECTIONS, calls, rate: Some(RATE) };
-        Ok(load::run(&target, &lookup(), pressure)?.p99_us)
+        Ok(pressure::run(&target, &lookup(), pressure)?.p99_us)
     }
 
     fn hostile(&self, behaviour: &'static str, at_once: usize) -> Hostile {

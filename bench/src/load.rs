@@ -14,6 +14,8 @@ pub struct Plan {
     pub calls: u64,
     /// Calls a second, over all connections; without it as fast as answers come.
     pub rate: Option<u64>,
+    /// The server needs the generator's core too: it sleeps for moments instead of asking without end.
+    pub shares_its_core: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

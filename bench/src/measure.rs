@@ -368,7 +368,11 @@ impl<'a> Bench<'a> {
     ) -> anyhow::Result<Loaded> {
         let Running { process, door } = running;
         let generator = &self.place.binary("bench-load");
-        let loaded = pressure::run(&Target { process, door, generator, cores }, question, pressure);
+        let loaded = pressure::run(
+            &Target { process, door, generator, cores, shares_its_core: cores == BOTH_CORES },
+            question,
+            pressure,
+        );
         let loaded = loaded.with_context(|| format!("{} with {pressure:?}", self.row.name))?;
         if question.method == "tools/call" {
             self.answered += loaded.calls;

@@ -52,6 +52,8 @@ pub(crate) struct Target<'a> {
     pub(crate) generator: &'a Path,
     /// Where the generator runs.
     pub(crate) cores: &'a str,
+    /// The server runs there as well.
+    pub(crate) shares_its_core: bool,
 }
 
 /// Runs one load to its end. Every call must have been answered.
@@ -66,7 +68,8 @@ pub(crate) fn run(target: &Target<'_>, question: &Question, pressure: Pressure) 
     };
     let connections: Vec<_> = (0..pressure.connections).map(headers).collect::<anyhow::Result<_>>()?;
     let Pressure { calls, rate, .. } = pressure;
-    let plan = Plan { address, path, connections, body: question.body(), calls, rate };
+    let shares_its_core = target.shares_its_core;
+    let plan = Plan { address, path, connections, body: question.body(), calls, rate, shares_its_core };
     let cpu = target.process.cpu();
     let mut generator = Command::new("taskset")
         .args(["-c", target.cores])

@@ -3,6 +3,8 @@
 
 use std::{env, fs, path::Path};
 
+use sha2::{Digest as _, Sha256};
+
 const ADAPTERS: [&str; 3] = ["rest", "sheet", "sql"];
 
 fn main() {
@@ -16,7 +18,8 @@ fn main() {
         match file.canonicalize() {
             Ok(file) => {
                 println!("cargo::rerun-if-changed={}", file.display());
-                list.push_str(&format!("    ({name:?}, include_bytes!({file:?})),\n"));
+                let digest = hex::encode(Sha256::digest(fs::read(&file).expect("it was just found")));
+                list.push_str(&format!("    ({name:?}, {digest:?}, include_bytes!({file:?})),\n"));
             }
             Err(_) => missing = true,
         }

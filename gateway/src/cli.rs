@@ -150,7 +150,7 @@ fn end_with_the_reader() {
 }
 
 fn long_version(built_in: BuiltIn) -> String {
-    let names: Vec<&str> = built_in.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = built_in.iter().map(|(name, ..)| *name).collect();
     let inside = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     format!("{}\nadapters inside: {inside}", env!("CARGO_PKG_VERSION"))
 }

@@ -1,6 +1,6 @@
 //! The generator: HTTP/1.1 over kept connections, one call under way on each, every answer read to its end.
 //!
-//! It asks its sockets in a circle and never sleeps. A generator that does is woken by the server at each answer, at the
+//! It asks its sockets in a circle and never sleeps, unless it is told that the server needs its core. A generator that does is woken by the server at each answer, at the
 //! server's expense: 10 µs where processors are virtual, and only for servers slow enough that it had gone to sleep.
 //!
 //! Takes a [`Plan`] on standard input and prints a [`Report`].
@@ -13,6 +13,7 @@ use std::{
     net::TcpStream,
     pin::{Pin, pin},
     task::{Context as Polled, Poll, Waker},
+    thread::sleep,
     time::{Duration, Instant},
 };
 
@@ -30,6 +31,8 @@ use weir_bench::load::{Plan, Report, quantiles};
 
 /// Between two rounds over the sockets in which nothing came: the other core is the server's, maybe only half a core.
 const PAUSES: usize = 100;
+/// The same where the server needs this core too.
+const NAP: Duration = Duration::from_micros(50);
 /// A server that says nothing for so long has lost calls.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
@@ -67,7 +70,10 @@ impl Load<'_> {
             } else if heard.elapsed() > SILENCE_MAX {
                 bail!("the server has fallen silent");
             }
-            (0..PAUSES).for_each(|_| spin_loop());
+            match self.plan.shares_its_core {
+                true => sleep(NAP),
+                false => (0..PAUSES).for_each(|_| spin_loop()),
+            }
         };
         let seconds = began.elapsed().as_secs_f64();
         talked.into_iter().collect::<anyhow::Result<()>>()?;

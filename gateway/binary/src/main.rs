@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// Name and component, from `build.rs`.
-const ADAPTERS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/adapters.rs"));
+/// Name, digest and component, from `build.rs`.
+const ADAPTERS: &[(&str, &str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/adapters.rs"));
 
 fn main() -> ExitCode {
     weir::cli::main(ADAPTERS)

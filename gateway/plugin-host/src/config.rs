@@ -6,9 +6,9 @@ use serde::Deserialize;
 
 use crate::engine::{MEMORY_MAX, Size};
 
-/// Components that travel inside the program: a plugin's name, and its file. A plugin named so provides the adapter of
-/// that name.
-pub type BuiltIn = &'static [(&'static str, &'static [u8])];
+/// Components that travel inside the program: a plugin's name, the sha256 of its file in hex, and the file. A plugin named
+/// so provides the adapter of that name. The digest is not checked: with a cached compilation the file is never read.
+pub type BuiltIn = &'static [(&'static str, &'static str, &'static [u8])];
 
 #[derive(Clone, Debug)]
 pub struct HostConfig {

@@ -2,7 +2,6 @@
 //! changes on a failure.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, HashMap},
     path::Path,
     sync::{
@@ -124,7 +123,7 @@ impl Loader {
         let host_turn = Arc::new(Semaphore::new(cores.saturating_sub(1).max(1)));
         let files = BTreeMap::new();
         let accepted = Accepted::new(config.accepted.clone());
-        let built_in = config.built_in.iter().map(|(name, component)| Inside::new(name, component)).collect();
+        let built_in = config.built_in.iter().map(Inside::new).collect();
         Ok(Self {
             config,
             connections,
@@ -336,7 +335,9 @@ impl Loader {
     ) -> Result<Option<(Arc<Plugin>, Vec<String>)>, Refused> {
         let path = self.config.plugins.join(name);
         let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
-        let prepared = self.prepare(stem, move || folder::read(&path, stamp).map(Cow::Owned)).await?;
+        let prepared = self
+            .prepare(stem, move || folder::read(&path, stamp).map(|bytes| (component::digest(&bytes), bytes)))
+            .await?;
         let own = self.files.get(name).and_then(|file| file.plugin.clone());
         if own.as_ref().is_some_and(|own| own.generation.load().digest[..] == prepared.digest[..]) {
             return Ok(None);
@@ -377,24 +378,23 @@ impl Loader {
         Ok(Some((plugin, notes)))
     }
 
-    /// Reads, hashes, compiles and links, on a thread of its own. `name`: what its file calls it.
-    async fn prepare(
+    /// Compiles and links, on a thread of its own. `name`: what its file calls it; `read`: its digest, and its bytes.
+    async fn prepare<B: AsRef<[u8]>>(
         &self,
         name: String,
-        read: impl FnOnce() -> Result<Cow<'static, [u8]>, String> + Send + 'static,
+        read: impl FnOnce() -> Result<(String, B), String> + Send + 'static,
     ) -> Result<Prepared, String> {
         let pin = self.config.plugin.get(&name).cloned();
         let cache = Arc::clone(&self.cache);
         let engines = self.engines;
         let (small, large) = (Arc::clone(&self.small), Arc::clone(&self.large));
         tokio::task::spawn_blocking(move || {
-            let bytes = read()?;
-            let digest = component::digest(&bytes);
+            let (digest, bytes) = read()?;
             if let Some(config) = pin {
                 // Asked again by the plugin's own name; here a stranger is not even compiled.
                 check_pin(&name, &config, &digest)?;
             }
-            component::prepare(&bytes, digest, engines, &cache, |size| match size {
+            component::prepare(bytes.as_ref(), digest, engines, &cache, |size| match size {
                 Size::Small => Linker::clone(&small),
                 Size::Large => Linker::clone(&large),
             })

@@ -1,9 +1,6 @@
 //! Plugins that came with the program: they serve where the folder has nothing else for them.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, atomic::Ordering},
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use super::{Loader, check_pin, report};
 use crate::{
@@ -14,6 +11,7 @@ use crate::{
 /// One of them, whether it serves or a file does in its place.
 pub(super) struct Inside {
     name: &'static str,
+    digest: &'static str,
     component: &'static [u8],
     /// None: refused, or a file has its name or its adapter.
     pub(super) plugin: Option<Arc<Plugin>>,
@@ -21,8 +19,8 @@ pub(super) struct Inside {
 }
 
 impl Inside {
-    pub(super) fn new(name: &'static str, component: &'static [u8]) -> Self {
-        Self { name, component, plugin: None, refused: false }
+    pub(super) fn new(&(name, digest, component): &(&'static str, &'static str, &'static [u8])) -> Self {
+        Self { name, digest, component, plugin: None, refused: false }
     }
 
     /// A file with this plugin stands for it.
@@ -41,9 +39,9 @@ impl Loader {
             if inside.plugin.is_some() || inside.refused || self.is_claimed(inside) {
                 continue;
             }
-            let (name, component) = (inside.name, inside.component);
+            let (name, file) = (inside.name, (inside.digest.to_owned(), inside.component));
             let current = leaving.iter().find(|plugin| plugin.generation.load().about.name == name).cloned();
-            let result = self.load_built_in(name, component, current).await;
+            let result = self.load_built_in(name, file, current).await;
             let notes = result.as_ref().map_or_else(|_| Vec::new(), |(_, notes)| notes.clone());
             let plugin = result.map(|(plugin, _)| plugin);
             self.built_in[at].refused = plugin.is_err();
@@ -60,10 +58,10 @@ impl Loader {
     async fn load_built_in(
         &mut self,
         name: &str,
-        component: &'static [u8],
+        file: (String, &'static [u8]),
         current: Option<Arc<Plugin>>,
     ) -> Result<(Arc<Plugin>, Vec<String>), String> {
-        let prepared = self.prepare(name.to_owned(), move || Ok(Cow::Borrowed(component))).await?;
+        let prepared = self.prepare(name.to_owned(), move || Ok(file)).await?;
         let notes = prepared.notes.clone();
         let config = self.config.plugin.get(name).cloned().unwrap_or_default();
         let plugin = match current {

@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use weir_connections::{ConnectionConfig, Connections};
@@ -94,7 +95,8 @@ impl Workbench {
     /// `probe` as it is, inside the program; without a plugins folder.
     pub(crate) fn built_in(plugin: BTreeMap<String, PluginConfig>) -> Self {
         let component: &'static [u8] = Box::leak(probe().into_boxed_slice());
-        Self::over(Box::leak(Box::new([("probe", component)])), plugin, BTreeMap::new())
+        let digest: &'static str = Box::leak(hex::encode(Sha256::digest(component)).into_boxed_str());
+        Self::over(Box::leak(Box::new([("probe", digest, component)])), plugin, BTreeMap::new())
     }
 
     fn over(
