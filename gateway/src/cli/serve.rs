@@ -145,7 +145,7 @@ async fn start(
         Some(file) => draft::serve_file(&started, file).await?,
         None => start::contracts(&started).await?,
     }
-    if started.gateway.snapshot().catalogue.len() == 0 {
+    if started.gateway.snapshot().catalogue.is_empty() {
         let folder = started.gateway.config().folders.contracts.clone();
         tracing::warn!(
             "no tool is served: nothing is published, and {} has no contract that could be",
