@@ -292,10 +292,10 @@ fn packages() -> Vec<Value> {
     metadata["packages"].as_array().expect("metadata lists packages").clone()
 }
 
-/// Names of what a package needs to run or build; what only its tests need does not count.
+/// Names of what a package needs to run; what only its build or its tests need does not count.
 fn normal_dependencies(package: &Value) -> BTreeSet<String> {
     let all = package["dependencies"].as_array().expect("a package lists dependencies").iter();
-    all.filter(|dependency| dependency["kind"] != "dev")
+    all.filter(|dependency| dependency["kind"].is_null())
         .map(|dependency| dependency["name"].as_str().expect("a dependency has a name").to_owned())
         .collect()
 }
