@@ -29,7 +29,9 @@ use crate::{
 };
 
 /// What it is called, and the word the guest knows it by.
-const HOSTILE: [(&str, &str); 7] = [
+const HOSTILE: [(&str, &str); 8] = [
+    // For comparison: as many calls from an honest one are noticed too.
+    ("answers at once", "behave"),
     ("spins", "spin"),
     ("allocates without end", "allocate"),
     ("recurses without end", "recurse"),

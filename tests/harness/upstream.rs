@@ -3,8 +3,9 @@
 use std::{
     fs,
     net::TcpListener,
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Child, Stdio},
+    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -30,7 +31,7 @@ impl JsonServer {
         let mut command = foreign::node();
         command.arg(foreign::node_module("json-server/lib/cli/bin.js"));
         command.args(["--host", "127.0.0.1", "--port", &port.to_string(), "--id", id, "--quiet"]).arg(&file);
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("json-server starts");
+        let child = start(&mut command, "json-server");
         let server = Self { child, base: format!("http://127.0.0.1:{port}"), _folder: folder };
         wait_for_port(port, "json-server");
         server
@@ -39,9 +40,19 @@ impl JsonServer {
 
 impl Drop for JsonServer {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        end(&mut self.child);
     }
+}
+
+/// In a process group of its own: what is called `node` may be a program that starts the real one.
+fn start(command: &mut Command, name: &str) -> Child {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    command.spawn().unwrap_or_else(|error| panic!("{name} does not start: {error}"))
+}
+
+fn end(child: &mut Child) {
+    let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status();
+    let _ = child.wait();
 }
 
 /// Serves a SQLite file, read-only; killed when dropped.
@@ -59,7 +70,7 @@ impl Datasette {
             command.arg("--ssl-keyfile").arg(folder.path().join("server.key"));
             command.arg("--ssl-certfile").arg(folder.path().join("server.pem"));
         }
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("Datasette starts");
+        let child = start(&mut command, "Datasette");
         let scheme = if certificate.is_some() { "https" } else { "http" };
         let server = Self { child, base: format!("{scheme}://127.0.0.1:{port}") };
         wait_for_port(port, "Datasette");
@@ -69,8 +80,7 @@ impl Datasette {
 
 impl Drop for Datasette {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        end(&mut self.child);
     }
 }
 

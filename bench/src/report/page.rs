@@ -30,6 +30,7 @@ that are wrong in three ways. The others:
 | contextforge, hyper-mcp | gateways, the same echo tool behind them |
 
 `-stateless` and `-session` speak the legacy protocol, `-stdio` over pipes; all others the 2026-07-28 revision.
+What others notice of a hostile guest has [a page of its own](isolation.md).
 agentgateway is not among them: it is published on none of the registries that peers are installed from (the Python package of that name
 is another program).
 ";
