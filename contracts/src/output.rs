@@ -40,7 +40,7 @@ pub struct OutputMismatch {
     pub path: String,
     /// For the log: expected type and what kind of value came; never the value.
     pub reason: String,
-    /// True where a published column is missing or retyped as a whole: the source changed.
+    /// True where a published column is missing: the source changed.
     pub source_changed: bool,
 }
 
@@ -69,7 +69,7 @@ impl RecordChecker {
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let read = RecordsSeed { checker: self, walk: &walk, size: json.len() }.deserialize(&mut deserializer);
         let read = read.and_then(|records| deserializer.end().map(|()| records));
-        read.map_err(|error| self.mismatch(walk, &error, json))
+        read.map_err(|error| Self::mismatch(walk, &error))
     }
 
     /// Reads one JSON object.
@@ -79,34 +79,19 @@ impl RecordChecker {
         let read =
             RecordSeed { checker: self, walk: &walk, scratch: &mut Scratch::default() }.deserialize(&mut deserializer);
         let read = read.and_then(|record| deserializer.end().map(|()| record));
-        read.map_err(|error| self.mismatch(walk, &error, json))
+        read.map_err(|error| Self::mismatch(walk, &error))
     }
 
     #[cold]
-    fn mismatch(&self, walk: Walk, error: &serde_json::Error, json: &str) -> OutputMismatch {
+    fn mismatch(walk: Walk, error: &serde_json::Error) -> OutputMismatch {
         let mut path = String::new();
         walk.place.into_inner().iter().rev().for_each(|token| push_pointer(&mut path, token));
         match walk.fault.into_inner() {
             Some(Fault::Missing(reason)) => OutputMismatch { path, reason, source_changed: true },
-            Some(Fault::Mistyped(reason)) => {
-                let source_changed = self.is_retyped(&path, json);
-                OutputMismatch { path, reason, source_changed }
-            }
             Some(Fault::Other(reason)) => OutputMismatch { path, reason, source_changed: false },
             // The reader's own messages name positions and expectations, never content.
             None => OutputMismatch { path, reason: format!("not the JSON asked for: {error}"), source_changed: false },
         }
-    }
-
-    /// Whether a column holds another type in every record of a page, of which there are several.
-    fn is_retyped(&self, path: &str, json: &str) -> bool {
-        let tokens = crate::json::pointer_tokens(path);
-        let [_, name] = &tokens[..] else { return false };
-        let Some(column) = self.positions.get(&**name).map(|position| &self.columns[*position]) else { return false };
-        let Ok(serde_json::Value::Array(records)) = serde_json::from_str(json) else { return false };
-        let values: Vec<_> =
-            records.iter().filter_map(|record| record.get(&**name)).filter(|value| !value.is_null()).collect();
-        values.len() > 1 && values.iter().all(|value| !column.kind.is_kind(value))
     }
 }
 
@@ -120,7 +105,6 @@ struct Walk {
 
 enum Fault {
     Missing(String),
-    Mistyped(String),
     Other(String),
 }
 

@@ -107,7 +107,7 @@ fn what_does_not_conform_is_refused_with_its_place() {
     let missing = checker.records(r#"[{"i":1,"s":"a"},{"i":1}]"#).expect_err("a column is missing");
     assert_eq!((missing.path.as_str(), missing.source_changed), ("/1/s", true));
     let retyped = checker.records(r#"[{"i":"1","s":"a"},{"i":"2","s":"a"}]"#).expect_err("retyped");
-    assert!(retyped.source_changed);
+    assert!(!retyped.source_changed, "only the source can tell");
     let one_odd = checker.records(r#"[{"i":"1","s":"a"},{"i":2,"s":"a"}]"#).expect_err("one odd value");
     assert!(!one_odd.source_changed);
     for bad in [

@@ -100,5 +100,8 @@ async fn stages(
     }
     record.intent(&input)?; // a write is recorded before it runs
     let answer = dispatch::run(gateway, slot, caller, tool, &input, request, record).await?;
-    output::shape(gateway.cursors(), caller, tool, &input, answer)
+    match output::shape(gateway.cursors(), caller, tool, &input, answer) {
+        Err(error) => Err(Box::pin(output::explain(gateway, tool, error)).await), // the source may have changed
+        shaped => shaped,
+    }
 }

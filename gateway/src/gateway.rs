@@ -9,6 +9,7 @@ use weir_plugin_host::Host;
 use crate::{
     call::{Buckets, InFlight, cursor::Cursors},
     config::Config,
+    doubts::Doubts,
     identity::Identities,
     impact::Past,
     plugin_files::PluginFiles,
@@ -30,6 +31,7 @@ pub struct Gateway {
     in_flight: InFlight,
     cursors: Cursors,
     past: Past,
+    doubts: Doubts,
 }
 
 impl Gateway {
@@ -54,6 +56,7 @@ impl Gateway {
             listing: watch::Sender::new(0),
             cursors,
             past: Past::default(),
+            doubts: Doubts::default(),
         }
     }
 
@@ -110,6 +113,11 @@ impl Gateway {
     /// What calls looked like.
     pub fn past(&self) -> &Past {
         &self.past
+    }
+
+    /// Where a source is doubted.
+    pub fn doubts(&self) -> &Doubts {
+        &self.doubts
     }
 
     /// Wakes whenever a listing changed.

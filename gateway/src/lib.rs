@@ -15,6 +15,7 @@ pub mod catalogue;
 pub mod admin;
 
 pub mod config;
+pub mod doubts;
 pub mod gateway;
 pub mod impact;
 pub mod plugin_files;

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
 
 use super::{Fault, Walk};
 use crate::{json, shape, values};
@@ -33,19 +32,6 @@ impl Type {
 
     pub(super) fn anything() -> Self {
         Self { kind: shape::Type::Json, nullable: true, members: Vec::new(), items: None }
-    }
-
-    /// Whether a value is of the JSON kind that the type has, whatever else may be wrong with it.
-    pub(super) fn is_kind(&self, value: &Value) -> bool {
-        use shape::Type as T;
-        match self.kind {
-            T::String | T::Decimal | T::Date | T::Datetime => value.is_string(),
-            T::Integer | T::Number => value.is_number(),
-            T::Boolean => value.is_boolean(),
-            T::Json => true,
-            T::Record => value.is_object(),
-            T::List => value.is_array(),
-        }
     }
 }
 
@@ -84,7 +70,7 @@ pub(super) struct ValueSeed<'c, 'o> {
 
 impl<'c> ValueSeed<'c, '_> {
     fn mistyped<E: serde::de::Error>(&self, found: &str) -> E {
-        self.walk.fail(Fault::Mistyped(format!("expected {}, found {found}", self.kind.kind.word())))
+        self.walk.fail(Fault::Other(format!("expected {}, found {found}", self.kind.kind.word())))
     }
 
     fn refused<E: serde::de::Error>(&self, reason: &str) -> E {

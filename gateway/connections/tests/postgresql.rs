@@ -126,6 +126,8 @@ async fn writes(sql: &SqlConnection) {
         ("DELETE FROM t WHERE id = 1", "invalid", None),
         ("UPDATE t SET gone = 1", "source_changed", None),
         ("DELETE FROM gone", "source_changed", None),
+        ("UPDATE t SET g = 1 WHERE v = 1::int8", "source_changed", None),
+        ("UPDATE t SET g = true", "source_changed", None),
         ("DROP TABLE t", "denied", None),
         ("SELECT 1", "denied", None),
     ] {

@@ -28,7 +28,7 @@ pub(super) struct DriftView {
     /// One sentence for each column; empty: it serves.
     drift: Vec<String>,
     /// What agents would get of it, as a difference of results: `{class, breaking, fingerprint, items}`. They get
-    /// `source_changed` or `output_mismatch`.
+    /// `source_changed`.
     #[schema(value_type = Option<Object>)]
     difference: Option<Value>,
     /// The draft that would publish the contract over the source as it is now, where its form fits that unchanged.

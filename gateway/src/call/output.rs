@@ -8,7 +8,9 @@ use weir_contracts::{
 };
 
 use super::{CallError, Code, ToolResult, arguments::Input, cursor::Cursors, dispatch::Answer, error::WriteOutcome};
-use crate::{catalogue::CatalogueTool, identity::Caller};
+use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller};
+
+const SOURCE_CHANGED: &str = "The source no longer has the columns this tool was published with.";
 
 pub(super) fn shape(
     cursors: &Cursors,
@@ -104,10 +106,19 @@ fn written(tool: &CatalogueTool, checker: &RecordChecker, verb: Verb, record: &s
 
 fn mismatch(found: OutputMismatch) -> CallError {
     let (code, message) = match found.source_changed {
-        true => (Code::SourceChanged, "The source no longer has the columns this tool was published with."),
+        true => (Code::SourceChanged, SOURCE_CHANGED),
         false => (Code::OutputMismatch, "The source answered a value this tool may not pass on."),
     };
     CallError::new(code, message).log(format!("{} at {}", found.reason, found.path))
+}
+
+/// A value that may not be passed on is a column of another type, perhaps: then the source is what has to be looked at.
+pub(super) async fn explain(gateway: &Gateway, tool: &CatalogueTool, error: CallError) -> CallError {
+    let Some(binding) = tool.tool.binding.as_ref().filter(|_| error.code == Code::OutputMismatch) else { return error };
+    match gateway.doubts().has_drifted(&tool.contract, &binding.collection).await {
+        true => CallError { code: Code::SourceChanged, message: SOURCE_CHANGED.into(), ..error },
+        false => error,
+    }
 }
 
 fn result(tool: &CatalogueTool, sentence: String, structured: String) -> ToolResult {

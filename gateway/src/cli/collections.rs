@@ -82,7 +82,7 @@ pub(super) fn drift(of: &Value) -> String {
     }
     let mut text: String = lines("drift").iter().map(|line| format!("{line}\n")).collect();
     text.push_str(&super::diff::text(&of["difference"]));
-    text.push_str("calls that meet this are refused meanwhile: `source_changed` or `output_mismatch`\n");
+    text.push_str("calls that meet this are refused meanwhile: `source_changed`\n");
     if let Some(draft) = of["draft"].as_str() {
         text.push_str(&format!("to go on with the source as it is now:\n  weir contracts publish {draft}\n"));
     }

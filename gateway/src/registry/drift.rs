@@ -33,7 +33,7 @@ pub struct Drift {
     version: Version,
     /// One sentence for each column.
     pub reasons: Vec<String>,
-    /// What agents would get of it, if they got it: they get `source_changed` or `output_mismatch`.
+    /// What agents would get of it, if they got it: they get `source_changed`.
     pub difference: Diff,
     /// The draft that would publish the contract over the source as it is now, where its form fits that unchanged.
     pub draft: Option<String>,
@@ -42,11 +42,20 @@ pub struct Drift {
 }
 
 impl Registry {
-    /// Describes the sources of all live contracts again and again, until the task ends.
+    /// Describes the sources of all live contracts again and again, and at once those that a call doubts, until the task
+    /// ends.
     pub async fn watch_sources(&self) {
         let mut looked = Instant::now();
+        let Some(mut doubts) = self.gateway.doubts().listen() else { return };
         loop {
-            tokio::time::sleep(WATCH_INTERVAL).await;
+            tokio::select! {
+                Some(doubt) = doubts.recv() => {
+                    let drifted = self.is_drifted(&doubt.contract, &doubt.collection).await;
+                    let _ = doubt.has_drifted.send(drifted);
+                    continue;
+                }
+                () = tokio::time::sleep(WATCH_INTERVAL) => {}
+            }
             let interval = Duration::from_secs(self.gateway.config().contracts.drift_interval_s);
             if interval.is_zero() || looked.elapsed() < interval {
                 continue;
@@ -59,6 +68,13 @@ impl Registry {
                 }
             }
         }
+    }
+
+    async fn is_drifted(&self, contract: &str, collection: &str) -> bool {
+        let live = self.gate.live();
+        let Some(live) = live.get(contract) else { return false };
+        let Some(collection) = live.contract.collection(collection) else { return false };
+        matches!(self.look(live, collection).await, Ok((_, Some(_))))
     }
 
     /// The shape of a collection as its source has it now, and how it no longer is what was published.

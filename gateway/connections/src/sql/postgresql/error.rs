@@ -84,7 +84,7 @@ fn refused_by(refusal: &Refusal) -> Failure {
         "23502" => with_field(refused::missing(), refusal.column.as_deref()),
         "23503" => refused::referred(),
         "25006" | "42501" => refused::denied(),
-        "42P01" | "42703" | "3F000" => refused::changed(),
+        "42P01" | "42703" | "3F000" | "42804" | "42846" | "42883" => refused::changed(),
         "57014" => refused::timed_out(),
         "40001" | "40P01" => ConnectionError::new("conflict", "another change came between; try again"),
         "55P03" => ConnectionError::new("unavailable", "the record is locked by somebody else"),
