@@ -220,14 +220,14 @@ fn dispatch(criterion: &mut Criterion) {
             comparison: "equals".to_owned(),
             value: json!(ticket::ID).to_string(),
         };
-        let query = Query {
+        let query = Arc::new(Query {
             conditions: vec![condition],
             order: Default::default(),
             columns: COLUMNS.map(str::to_owned).into(),
             limit: 2,
             cursor: None,
             options: None,
-        };
+        });
         criterion.bench_function(name, |bencher| {
             bencher.iter(|| {
                 let context = CallContext {

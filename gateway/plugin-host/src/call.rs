@@ -1,26 +1,34 @@
 //! One call into a guest, from taking up an instance to the end of it, within the caller's deadline.
 
-use std::{future::pending, sync::Arc, time::Instant};
+use std::{
+    future::{Future, pending, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+    time::Instant,
+};
 
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 
 use crate::{
     AdapterFailure, Change, CollectionRef, GuestError, Page, Query,
     admission::overloaded,
+    background,
     bindings::v0_1::weir::plugin::types,
-    guest::{Call, Stop},
-    instance::Instance,
-    plugin::Generation,
+    engine::Size,
+    guest::{Call, Meter, Profile, Stop},
+    instance::{Answer, Instance},
+    plugin::{Code, Generation},
 };
 
 /// Error texts of a guest are shown to callers and logged: not without end.
 const ERROR_MAX_CHARS: usize = 1_000;
 
-/// What the guest is asked.
-pub(crate) enum Ask<'a> {
-    Describe { adapter: &'a str, settings: &'a str },
-    Read { collection: &'a CollectionRef, query: &'a Query },
-    Write { collection: &'a CollectionRef, change: &'a Change },
+/// What the guest is asked. Its own: a call may go on in another thread.
+pub(crate) enum Ask {
+    Describe { adapter: Arc<str>, settings: Arc<str> },
+    Read { collection: CollectionRef, query: Arc<Query> },
+    Write { collection: CollectionRef, change: Arc<Change> },
 }
 
 /// What it answered.
@@ -34,7 +42,7 @@ pub(crate) async fn run(
     generation: &Generation,
     instance: &mut Option<Instance>,
     call: Call,
-    ask: &Ask<'_>,
+    ask: Ask,
 ) -> Result<Told, AdapterFailure> {
     let cancel = call.cancel.clone();
     let writes = Arc::clone(&call.writes);
@@ -51,13 +59,17 @@ pub(crate) async fn run(
             pending::<()>().await;
         }
     };
+    let meter = Arc::clone(&call.meter);
+    let (code, profile) = (Arc::clone(&generation.code), Arc::clone(&generation.profile));
+    let asked = Box::pin(ask_guest(code, generation.size, profile, instance.take(), call, ask));
     // Leaving this `select` drops the guest where it stands: at a host call or at its last tick.
-    let answer = tokio::select! {
+    let (kept, answer) = tokio::select! {
         biased;
-        answer = ask_guest(generation, instance, call, ask) => answer,
+        answered = here_or_in_background(asked, &meter) => answered,
         () = cancelled => return Err(AdapterFailure::Cancelled),
         () = tokio::time::sleep_until(deadline.into()) => return Err(AdapterFailure::Timeout),
     };
+    *instance = kept;
     let memory_refused = instance.as_ref().is_some_and(Instance::memory_refused);
     match answer {
         Ok(Ok(told)) => result_fits(told, generation.profile.limits.result_max_bytes),
@@ -66,26 +78,59 @@ pub(crate) async fn run(
     }
 }
 
+/// The instance, unless there is none or it is lost, and what the guest answered.
+type Answered = (Option<Instance>, Answer<Told>);
+
+/// A call that turns out to be busy leaves the thread that serves.
+async fn here_or_in_background(
+    mut asked: Pin<Box<impl Future<Output = Answered> + Send + 'static>>,
+    meter: &Meter,
+) -> Answered {
+    let here = poll_fn(|context| match asked.as_mut().poll(context) {
+        Poll::Ready(answered) => Poll::Ready(Some(answered)),
+        Poll::Pending if meter.is_busy() => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    });
+    match here.await {
+        Some(answered) => answered,
+        None => match background::run(asked).await {
+            Some(answered) => answered,
+            None => (None, Err(wasmtime::Error::msg("the host panicked"))),
+        },
+    }
+}
+
 async fn ask_guest(
-    generation: &Generation,
-    slot: &mut Option<Instance>,
+    code: Arc<Code>,
+    size: Size,
+    profile: Arc<Profile>,
+    instance: Option<Instance>,
     call: Call,
-    ask: &Ask<'_>,
-) -> wasmtime::Result<Result<Told, types::Error>> {
-    let instance = match slot {
-        Some(instance) => {
+    ask: Ask,
+) -> Answered {
+    let mut instance = match instance {
+        Some(mut instance) => {
             instance.begin(call);
             instance
         }
-        None => slot.insert(Instance::new(&generation.code, generation.size, &generation.profile, call).await?),
+        None => match Instance::new(&code, size, &profile, call).await {
+            Ok(instance) => instance,
+            Err(error) => return (None, Err(error)),
+        },
     };
-    let told = match *ask {
-        Ask::Describe { adapter, settings } => instance.describe(adapter, settings).await?.map(Told::Text),
-        Ask::Read { collection, query } => instance.read(collection, query).await?.map(Told::Page),
-        Ask::Write { collection, change } => instance.write(collection, change).await?.map(Told::Text),
+    let answer = match &ask {
+        Ask::Describe { adapter, settings } => instance.describe(adapter, settings).await.map(text),
+        Ask::Read { collection, query } => instance.read(collection, query).await.map(|told| told.map(Told::Page)),
+        Ask::Write { collection, change } => instance.write(collection, change).await.map(text),
     };
-    instance.end();
-    Ok(told)
+    if answer.is_ok() {
+        instance.end();
+    }
+    (Some(instance), answer)
+}
+
+fn text(told: Result<String, types::Error>) -> Result<Told, types::Error> {
+    told.map(Told::Text)
 }
 
 pub(crate) fn result_fits(told: Told, max: usize) -> Result<Told, AdapterFailure> {
@@ -138,9 +183,9 @@ pub(crate) fn reason(error: &wasmtime::Error, memory_refused: bool, memory_max: 
     }
 }
 
-impl<'a> Ask<'a> {
+impl Ask {
     /// None for a describe.
-    pub(crate) fn collection(&self) -> Option<&'a CollectionRef> {
+    pub(crate) fn collection(&self) -> Option<&CollectionRef> {
         match self {
             Self::Describe { .. } => None,
             Self::Read { collection, .. } | Self::Write { collection, .. } => Some(collection),

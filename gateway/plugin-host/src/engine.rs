@@ -11,10 +11,10 @@ use std::{
 
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-/// How long a guest may run before it is asked to yield.
-pub(crate) const TICK: Duration = Duration::from_millis(10);
+/// How long a guest may run before it is asked to yield, and so what a call that finds its thread taken waits.
+const TICK: Duration = Duration::from_millis(2);
 
-/// Ticks without a running guest before the ticker goes to sleep: an idle gateway should not wake a hundred times a
+/// Ticks without a running guest before the ticker goes to sleep: an idle gateway should not wake five hundred times a
 /// second.
 const IDLE_TICKS: u32 = 100;
 

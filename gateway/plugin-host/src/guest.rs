@@ -15,10 +15,16 @@ use wasmtime::UpdateDeadline;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use weir_connections::Connections;
 
-use crate::{CallContext, Grant, Progress, config::Limits, guest::memory::MemoryLimit, guest::meter::Meter};
+use crate::{CallContext, Grant, Progress, config::Limits};
 
-pub(crate) mod memory;
-pub(crate) mod meter;
+mod log_budget;
+mod memory;
+mod meter;
+
+pub(crate) use log_budget::LogBudget;
+pub(crate) use meter::Meter;
+
+use memory::MemoryLimit;
 
 /// What all instances of one plugin share. Grants are data: every host function begins by asking here.
 pub(crate) struct Profile {
@@ -29,6 +35,7 @@ pub(crate) struct Profile {
     pub(crate) plugin_turn: Arc<Semaphore>,
     /// … and then here, so that busy guests never hold every core.
     pub(crate) host_turn: Arc<Semaphore>,
+    pub(crate) log: LogBudget,
     pub(crate) connections: Arc<Connections>,
 }
 
@@ -110,7 +117,7 @@ impl Guest {
 
     /// Runs at every tick of the clock while the guest runs.
     pub(crate) fn tick(&mut self) -> wasmtime::Result<UpdateDeadline> {
-        let used = self.call.meter.pause();
+        let used = self.call.meter.tick();
         if used > self.profile.limits.cpu_max {
             return Err(wasmtime::Error::new(Stop::Processor(self.profile.limits.cpu_max.as_millis())));
         }

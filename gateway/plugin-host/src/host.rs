@@ -195,7 +195,7 @@ impl Host {
             progress: None,
             ran_on: Arc::default(),
         };
-        let ask = Ask::Describe { adapter, settings };
+        let ask = Ask::Describe { adapter: adapter.into(), settings: settings.into() };
         match self.run(&context, adapter, Purpose::Read, ask, &Arc::default()).await? {
             Told::Text(shape) => Ok(shape),
             Told::Page(_) => Err(AdapterFailure::Failed("it answered a page".into())),
@@ -206,9 +206,9 @@ impl Host {
         &self,
         context: &CallContext,
         collection: &CollectionRef,
-        query: &Query,
+        query: &Arc<Query>,
     ) -> Result<Page, AdapterFailure> {
-        let ask = Ask::Read { collection, query };
+        let ask = Ask::Read { collection: collection.clone(), query: Arc::clone(query) };
         match self.run(context, &collection.adapter, Purpose::Read, ask, &Arc::default()).await? {
             Told::Page(page) => Ok(page),
             Told::Text(_) => Err(AdapterFailure::Failed("it answered no page".into())),
@@ -221,10 +221,10 @@ impl Host {
         &self,
         context: &CallContext,
         collection: &CollectionRef,
-        change: &Change,
+        change: &Arc<Change>,
     ) -> Result<String, WriteFailure> {
         let writes = Arc::<Writes>::default();
-        let ask = Ask::Write { collection, change };
+        let ask = Ask::Write { collection: collection.clone(), change: Arc::clone(change) };
         let failure = match self.run(context, &collection.adapter, Purpose::Write, ask, &writes).await {
             Ok(Told::Text(record)) => return Ok(record),
             Ok(Told::Page(_)) => AdapterFailure::Failed("it answered a page".into()),
@@ -238,7 +238,7 @@ impl Host {
         context: &CallContext,
         adapter: &str,
         purpose: Purpose,
-        ask: Ask<'_>,
+        ask: Ask,
         writes: &Arc<Writes>,
     ) -> Result<Told, AdapterFailure> {
         if ask.size() > ARGUMENT_MAX_BYTES {
@@ -264,13 +264,14 @@ impl Host {
         generation: &Arc<Generation>,
         context: &CallContext,
         purpose: Purpose,
-        ask: Ask<'_>,
+        ask: Ask,
         writes: &Arc<Writes>,
         counters: &Counters,
     ) -> Result<Told, AdapterFailure> {
         // What a source is like is asked however often that failed.
-        let attempt = match ask.collection() {
-            Some(collection) => Some(generation.backoff.attempt(&context.tenant, &collection.key, Instant::now())?),
+        let collection = ask.collection().map(|collection| Arc::clone(&collection.key));
+        let attempt = match &collection {
+            Some(key) => Some(generation.backoff.attempt(&context.tenant, key, Instant::now())?),
             None => None,
         };
         let _ = context.ran_on.set(Arc::clone(&generation.digest));
@@ -282,7 +283,8 @@ impl Host {
         let mut lease = self.pool.checkout(&key, generation.size).await?;
         let _running = self.engines.running();
         let call = Call::new(&generation.profile, purpose, context, writes);
-        let told = call::run(generation, &mut lease.instance, call, &ask).await;
+        let kept = generation.profile.limits.isolation != Isolation::Call && !ask.is_describe();
+        let told = call::run(generation, &mut lease.instance, call, ask).await;
         counters.used(lease.instance.as_ref(), &told);
         if let Some(attempt) = attempt {
             attempt.ended(&told, Instant::now());
@@ -290,7 +292,6 @@ impl Host {
         // Whatever else ends the call leaves an instance in an unknown state.
         let clean = matches!(told, Ok(_) | Err(AdapterFailure::Guest(_)));
         let reusable = lease.instance.as_ref().is_some_and(|instance| instance.reusable());
-        let kept = generation.profile.limits.isolation != Isolation::Call && !ask.is_describe();
         if clean && reusable && kept && !generation.retired.load(Ordering::Acquire) {
             lease.park(key);
             // A swap between the look and the parking has already thrown out what was parked before.

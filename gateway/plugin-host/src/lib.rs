@@ -9,6 +9,7 @@ pub mod host;
 pub mod native;
 
 mod admission;
+mod background;
 mod backoff;
 mod bindings;
 mod call;

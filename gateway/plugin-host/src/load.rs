@@ -21,7 +21,7 @@ use crate::{
     backoff::Backoff,
     config::Limits,
     engine::{Engines, Size},
-    guest::{Call, Guest, Profile, Purpose},
+    guest::{Call, Guest, LogBudget, Profile, Purpose},
     host::Served,
     imports,
     instance::Instance,
@@ -119,8 +119,7 @@ impl Loader {
         };
         let (small, large) = (linker(Size::Small)?, linker(Size::Large)?);
         // Busy guests leave one core to everybody else, where there is more than one.
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let host_turn = Arc::new(Semaphore::new(cores.saturating_sub(1).max(1)));
+        let host_turn = Arc::new(Semaphore::new(cores().saturating_sub(1).max(1)));
         let files = BTreeMap::new();
         let accepted = Accepted::new(config.accepted.clone());
         let built_in = config.built_in.iter().map(Inside::new).collect();
@@ -454,7 +453,8 @@ impl Loader {
             name: Arc::from(name),
             grants: config.grants.clone(),
             limits: Limits::new(config, size),
-            plugin_turn: Arc::new(Semaphore::new(1)),
+            plugin_turn: Arc::new(Semaphore::new((cores() / 2).max(1))),
+            log: LogBudget::default(),
             host_turn: Arc::clone(&self.host_turn),
             connections: Arc::clone(&self.connections),
         })
@@ -548,6 +548,10 @@ impl Loader {
     fn is_served(&self, plugin: &Arc<Plugin>) -> bool {
         self.plugins().any(|served| Arc::ptr_eq(served, plugin))
     }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn check_pin(name: &str, config: &PluginConfig, digest: &str) -> Result<(), String> {

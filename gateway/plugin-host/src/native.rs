@@ -82,12 +82,7 @@ impl Natives {
 
 impl Native {
     /// Within the caller's deadline, and only until the caller goes where nothing is written.
-    pub(crate) async fn run(
-        &self,
-        context: &CallContext,
-        ask: Ask<'_>,
-        writes: &Writes,
-    ) -> Result<Told, AdapterFailure> {
+    pub(crate) async fn run(&self, context: &CallContext, ask: Ask, writes: &Writes) -> Result<Told, AdapterFailure> {
         let _admitted = self.admission.admit(&context.tenant).await?;
         if context.deadline <= Instant::now() {
             return Err(AdapterFailure::Timeout);
@@ -104,7 +99,7 @@ impl Native {
         }
         let answer = tokio::select! {
             biased;
-            answer = self.ask(context, ask) => answer,
+            answer = self.ask(context, &ask) => answer,
             () = cancelled => return Err(AdapterFailure::Cancelled),
             () = tokio::time::sleep_until(context.deadline.into()) => return Err(AdapterFailure::Timeout),
         };
@@ -114,7 +109,7 @@ impl Native {
         result_fits(answer.map_err(AdapterFailure::Guest)?, self.result_max_bytes)
     }
 
-    async fn ask(&self, context: &CallContext, ask: Ask<'_>) -> Result<Told, GuestError> {
+    async fn ask(&self, context: &CallContext, ask: &Ask) -> Result<Told, GuestError> {
         match ask {
             Ask::Describe { settings, .. } => self.adapter.describe(settings).await.map(Told::Text),
             Ask::Read { collection, query } => self.adapter.read(context, collection, query).await.map(Told::Page),

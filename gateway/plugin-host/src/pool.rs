@@ -15,10 +15,13 @@ use tokio::sync::Notify;
 use crate::{
     AdapterFailure,
     admission::{WAIT, overloaded},
+    background,
     engine::{INSTANCES_MAX, LARGE_INSTANCES_MAX, Size},
     instance::Instance,
 };
 
+/// The memory of an instance that holds more takes milliseconds to give back.
+const SMALL_BYTES: usize = 4 << 20;
 /// A parked instance unused for so long goes.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
@@ -214,10 +217,17 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.instance = None;
-        if self.holds_slot {
-            self.pool.release(self.size);
+        if !self.holds_slot {
+            return;
         }
+        let (pool, size, instance) = (Arc::clone(&self.pool), self.size, self.instance.take());
+        let bytes = instance.as_ref().map_or(0, Instance::bytes);
+        let let_go = move || {
+            drop(instance);
+            pool.release(size);
+        };
+        // Not on a thread that others wait for.
+        if bytes > SMALL_BYTES { background::let_go(let_go) } else { let_go() }
     }
 }
 

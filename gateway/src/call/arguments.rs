@@ -1,6 +1,8 @@
 //! Arguments: validated against the published schema, then bound to what the source is asked.
 //! What was validated is what is sent: everything below is re-serialised from the checked value.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 use weir_contracts::{
     Verb,
@@ -28,8 +30,8 @@ pub(super) struct Input {
 }
 
 pub(super) enum Ask {
-    Read(Query),
-    Write(Change),
+    Read(Arc<Query>),
+    Write(Arc<Change>),
 }
 
 pub(super) fn bind(
@@ -51,7 +53,7 @@ pub(super) fn bind(
     let clear = tool.tool.audit_clear.iter().filter_map(in_clear).collect();
     binding.inject_defaults(&mut arguments);
     let input = match verb {
-        Verb::Lookup => Input::of(Ask::Read(query(caller, tool, binding, &arguments, 2))),
+        Verb::Lookup => Input::of(Ask::Read(query(caller, tool, binding, &arguments, 2).into())),
         Verb::List => list(cursors, caller, tool, binding, arguments)?,
         Verb::Create => Input::of(write("create", caller, binding, &arguments)),
         Verb::Update => Input::of(write("update", caller, binding, &arguments)),
@@ -87,7 +89,7 @@ fn list(
         }
         _ => None,
     };
-    Ok(Input { bound: Some(bound), ..Input::of(Ask::Read(query)) })
+    Ok(Input { bound: Some(bound), ..Input::of(Ask::Read(query.into())) })
 }
 
 fn query(
@@ -165,5 +167,5 @@ fn write(verb: &str, caller: &Caller, binding: &Binding, arguments: &Map<String,
         record: (!record.is_empty()).then(|| Value::Object(record).to_string()),
         options,
     };
-    Ask::Write(change)
+    Ask::Write(change.into())
 }

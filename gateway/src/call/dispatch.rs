@@ -59,7 +59,7 @@ async fn write(
     slot: Slot,
     context: CallContext,
     collection: CollectionRef,
-    change: Change,
+    change: Arc<Change>,
 ) -> Result<String, CallError> {
     let written = host.write(&context, &collection, &change).await;
     drop(slot);

@@ -214,7 +214,7 @@ async fn choices(gateway: &Gateway, source: &Source, shape: &Shape) -> BTreeMap<
     };
     let mut rows = 0;
     while rows < ROWS_MAX && !seen.is_empty() {
-        let page = match gateway.host().read(&context, &collection, &query).await {
+        let page = match gateway.host().read(&context, &collection, &Arc::new(query.clone())).await {
             Ok(page) => page,
             Err(failure) => {
                 tracing::debug!(%failure, "no rows to look at");

@@ -1,20 +1,30 @@
 //! How long a guest has run, and whose turn it is.
 //!
-//! Only the time in which the guest itself runs is counted, not what it waits for. A guest that is still running
-//! after its first tick is busy: from then on it runs only in its turn, one busy call per plugin and never on every
-//! core at once, so that short calls of others find a free one.
+//! Only the time in which the guest itself runs is counted, not what it waits for. A guest yields at every tick; one
+//! that has run for long is busy: from then on it runs in the background and only in its turn, busy calls of one plugin
+//! on half of the cores and all of them never on every core at once, so that short calls of others find a free one.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
+use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::{engine::TICK, guest::Profile};
+use crate::guest::Profile;
+
+/// What a call may run before it is busy.
+const BUSY_AFTER: Duration = Duration::from_millis(2);
+/// What a turn lasts: shorter ones would move from thread to thread more often than they run.
+const TURN: Duration = Duration::from_millis(20);
 
 pub(crate) struct Meter {
     state: Mutex<State>,
+    busy: AtomicBool,
     plugin_turn: Arc<Semaphore>,
     host_turn: Arc<Semaphore>,
 }
@@ -22,45 +32,100 @@ pub(crate) struct Meter {
 #[derive(Default)]
 struct State {
     used: Duration,
-    since: Option<Instant>,
-    turn: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
+    since: Option<Since>,
+    turn: Option<Turn>,
+}
+
+struct Turn {
+    /// In time used.
+    ends: Duration,
+    _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
+}
+
+/// When the guest went on, on the quickest clock that tells the truth.
+enum Since {
+    /// A short call is hardly ever interrupted.
+    Began(Instant),
+    /// A thread in the background is, by everybody: what counts is its own processor time.
+    Thread(Duration),
 }
 
 impl Meter {
     pub(crate) fn new(profile: &Profile) -> Self {
         Self {
             state: Mutex::default(),
+            busy: AtomicBool::new(false),
             plugin_turn: Arc::clone(&profile.plugin_turn),
             host_turn: Arc::clone(&profile.host_turn),
         }
     }
 
     pub(crate) fn resume(&self) {
-        self.lock().since = Some(Instant::now());
+        let since = if self.is_busy() { Since::Thread(thread_time()) } else { Since::Began(Instant::now()) };
+        self.lock().since = Some(since);
     }
 
-    /// The guest stops running: its time so far. Gives up its turn.
-    pub(crate) fn pause(&self) -> Duration {
+    /// The guest stops running, and gives up its turn.
+    pub(crate) fn pause(&self) {
         let mut state = self.lock();
-        if let Some(since) = state.since.take() {
-            state.used += since.elapsed();
-        }
+        state.stop();
         state.turn = None;
+    }
+
+    /// The guest stops running at a tick: its time so far.
+    pub(crate) fn tick(&self) -> Duration {
+        let mut state = self.lock();
+        state.stop();
         state.used
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed)
     }
 
     /// Lets others run, then waits until a busy guest may go on.
     pub(crate) async fn next_turn(self: Arc<Self>, used: Duration) {
+        let busy = used > BUSY_AFTER;
+        self.busy.store(busy, Ordering::Relaxed);
         tokio::task::yield_now().await;
-        if used > TICK {
+        if busy && !self.has_turn(used) {
             let plugin = Arc::clone(&self.plugin_turn).acquire_owned().await;
             let host = Arc::clone(&self.host_turn).acquire_owned().await;
-            self.lock().turn = plugin.ok().zip(host.ok());
+            self.lock().turn = plugin.ok().zip(host.ok()).map(|permits| Turn { ends: used + TURN, _permits: permits });
         }
         self.resume();
+    }
+
+    /// Gives up a turn that has lasted.
+    fn has_turn(&self, used: Duration) -> bool {
+        let mut state = self.lock();
+        state.turn.take_if(|turn| turn.ends <= used);
+        state.turn.is_some()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl State {
+    fn stop(&mut self) {
+        if let Some(since) = self.since.take() {
+            self.used += since.elapsed();
+        }
+    }
+}
+
+impl Since {
+    fn elapsed(&self) -> Duration {
+        match self {
+            Self::Began(began) => began.elapsed(),
+            Self::Thread(then) => thread_time().saturating_sub(*then),
+        }
+    }
+}
+
+/// Processor time of this thread.
+fn thread_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }

@@ -26,11 +26,19 @@ impl log::Host for Guest {
             return Ok(());
         }
         // An empty message costs a line as well.
-        self.call.log_bytes += 32 + message.len() + fields.as_ref().map_or(0, String::len);
+        let bytes = 32 + message.len() + fields.as_ref().map_or(0, String::len);
+        self.call.log_bytes += bytes;
         let plugin = &*self.profile.name;
         let call = &*self.call.id;
         if self.call.log_bytes > LOG_MAX_BYTES {
             tracing::warn!(target: "weir::plugin", plugin, call, "logged more than 64 KB in one call; the rest is dropped");
+            return Ok(());
+        }
+        let (passes, dropped) = self.profile.log.take(bytes);
+        if let Some(lines) = dropped {
+            tracing::warn!(target: "weir::plugin", plugin, lines, "lines were dropped: the plugin logs more than 256 KB a second");
+        }
+        if !passes {
             return Ok(());
         }
         let message = one_line(&message);

@@ -58,8 +58,8 @@ async fn describe(
 ) -> Result<String, AdapterFailure> {
     let _running = engines.running();
     let call = Call::own(&generation.profile, Purpose::Read, Instant::now() + DESCRIBE_MAX);
-    let ask = Ask::Describe { adapter: &collection.adapter, settings: &collection.settings };
-    match call::run(generation, &mut None, call, &ask).await? {
+    let ask = Ask::Describe { adapter: Arc::clone(&collection.adapter), settings: Arc::clone(&collection.settings) };
+    match call::run(generation, &mut None, call, ask).await? {
         Told::Text(shape) => Ok(shape),
         Told::Page(_) => Err(AdapterFailure::Failed("it answered a page".into())),
     }

@@ -114,7 +114,7 @@ impl Guest {
         let seen = Arc::new(Seen::default());
         let mut context = context("tenant");
         context.progress = Some(Arc::clone(&seen) as Arc<dyn Progress>);
-        let one = Query { limit: 1, ..Query::default() };
+        let one = Arc::new(Query { limit: 1, ..Query::default() });
         let page = self.bench.host.read(&context, &self.collection, &one).await.expect("a page");
         assert_eq!(page.records, r#"[{"id":1,"name":"one","greeting":"hello"}]"#);
         assert_eq!(*seen.0.lock().unwrap(), [(1.0, Some(3.0), "reading".to_owned())]);
@@ -162,8 +162,8 @@ impl Guest {
     }
 }
 
-fn asked(word: &str) -> Query {
-    Query { options: Some(format!(r#"{{"do":"{word}"}}"#)), limit: 10, ..Query::default() }
+fn asked(word: &str) -> Arc<Query> {
+    Arc::new(Query { options: Some(format!(r#"{{"do":"{word}"}}"#)), limit: 10, ..Query::default() })
 }
 
 #[derive(Default)]

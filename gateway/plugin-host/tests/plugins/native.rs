@@ -57,7 +57,7 @@ async fn a_native_adapter_is_called_within_its_bounds() {
     gone.cancel.cancel();
     let gone = read("never", gone).await;
     assert!(matches!(gone, Err(AdapterFailure::Cancelled)), "{gone:?}");
-    let refused = bench.host.write(&context("a"), &collection, &Change::default()).await.expect_err("it refuses");
+    let refused = bench.host.write(&context("a"), &collection, &Arc::default()).await.expect_err("it refuses");
     assert!(matches!(&refused.failure, AdapterFailure::Guest(error) if error.code == "denied"), "{refused:?}");
     assert!(!refused.handed_over, "it said that nothing was written");
     assert_eq!(bench.host.describe("builtin", "[1]").await.expect("a shape"), "[1]");

@@ -162,7 +162,7 @@ impl Workbench {
     }
 
     pub(crate) async fn write(&self, options: &str) -> Result<String, WriteFailure> {
-        let change = Change { verb: "call".into(), options: Some(options.into()), ..Change::default() };
+        let change = Arc::new(Change { verb: "call".into(), options: Some(options.into()), ..Change::default() });
         self.host.write(&context("tenant"), &collection(), &change).await
     }
 
@@ -209,8 +209,8 @@ pub(crate) fn collection_of(adapter: &str, settings: &str) -> CollectionRef {
     }
 }
 
-pub(crate) fn query(options: &str) -> Query {
-    Query { options: Some(options.to_owned()), limit: 10, ..Query::default() }
+pub(crate) fn query(options: &str) -> Arc<Query> {
+    Arc::new(Query { options: Some(options.to_owned()), limit: 10, ..Query::default() })
 }
 
 pub(crate) fn sqlite(path: &Path, write: bool) -> ConnectionConfig {
