@@ -34,5 +34,9 @@ pub use error::Error;
 pub use shape::{Field, Shape, Type};
 pub use value::{Value, Zone};
 
+#[cfg(all(target_arch = "wasm32", feature = "allocator"))]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 /// For adapters, so that they need no dependency of their own to name JSON.
 pub use serde_json;

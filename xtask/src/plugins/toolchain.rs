@@ -88,7 +88,9 @@ impl Toolchain {
         for flags in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
             cargo.env_remove(flags);
         }
-        let flags = format!("-Clink-arg=--wasm-ld-path={} -Clink-arg=-zstack-size=131072", self.wasm_ld.display());
+        // As the template's: a small stack, and memory for a usual call from the start.
+        let memory = "-Clink-arg=-zstack-size=131072 -Clink-arg=--initial-memory=1048576";
+        let flags = format!("-Clink-arg=--wasm-ld-path={} {memory}", self.wasm_ld.display());
         cargo
             .env("CARGO_TARGET_DIR", target_folder(workshop))
             .env("CARGO_BUILD_TARGET", TARGET)
