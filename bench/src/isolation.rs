@@ -42,7 +42,7 @@ const HOSTILE: [(&str, &str); 8] = [
 ];
 /// Hostile calls under way at once.
 const HOSTILE_CALLS: usize = 4;
-/// Calls a second of the others: little enough that they do not wait for each other.
+/// Calls a second of the others: little enough that they do not wait for each other. The hostile guest is asked as often.
 const RATE: u64 = 400;
 const CONNECTIONS: usize = 4;
 const TENANTS: usize = 1_000;
@@ -149,6 +149,7 @@ impl Bench {
 
     fn hostile(&self, behaviour: &'static str, at_once: usize) -> Hostile {
         let (stop, calls) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let pause = Duration::from_secs(at_once as u64) / RATE as u32;
         let threads = (0..at_once).map(|_| {
             let (stop, calls, door) = (Arc::clone(&stop), Arc::clone(&calls), self.hostile.clone());
             thread::spawn(move || {
@@ -158,8 +159,10 @@ impl Bench {
                     if stop.load(Ordering::Relaxed) {
                         return;
                     }
+                    let next = Instant::now() + pause;
                     let _ = behave(word).ask_over(&agent, &door);
                     calls.fetch_add(u64::from(word == behaviour), Ordering::Relaxed);
+                    thread::sleep(next.saturating_duration_since(Instant::now()));
                 }
             })
         });
@@ -268,9 +271,9 @@ impl Isolation {
         let _ = write!(
             page,
             "\n## The 99th percentile of the others\n\nThe honest tool is called {RATE} times a second over {CONNECTIONS} \
-             connections, while {HOSTILE_CALLS} callers do nothing but make the hostile guest misbehave (an honest answer \
-             in between, since after five failures in a row it would be left alone). The rule is at most {P99_MAX} times \
-             the figure alone.\n\n{}",
+             connections, and the hostile one as often over {HOSTILE_CALLS}, or as often as it answers (an honest answer in \
+             between, since after five failures in a row it would be left alone). The rule is at most {P99_MAX} times the \
+             figure alone; what as many calls of an honest guest cost stands first.\n\n{}",
             markdown(&self.others())
         );
         let _ = write!(

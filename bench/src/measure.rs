@@ -122,41 +122,64 @@ pub(crate) fn row(place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<F
     (figures.audit, figures.void) = bench.hold_against_audit();
     for also in row.also {
         if let Also::Lists(sizes) = also {
-            for tools in *sizes {
-                match list(place, row, *tools, effort) {
-                    Ok(list) => figures.lists.push(list),
-                    Err(error) => eprintln!("    {} with {tools} tools: {error:#}", row.name),
-                }
-            }
+            figures.lists = lists(place, row, sizes, effort);
         }
     }
     Ok(figures)
 }
 
-/// A listing, and calls beside it, with so many tools.
-fn list(place: &Place, row: &Row, tools: usize, effort: &Effort) -> anyhow::Result<List> {
+/// One server for each size. Their calls are measured in turns: what the machine does meanwhile meets all of them.
+fn lists(place: &Place, row: &Row, sizes: &[usize], effort: &Effort) -> Vec<List> {
+    let listed = |tools: &usize| {
+        let listed = list(place, row, *tools, effort);
+        listed.inspect_err(|error| eprintln!("    {} with {tools} tools: {error:#}", row.name)).ok()
+    };
+    let mut all: Vec<(Bench, Running, List)> = sizes.iter().filter_map(listed).collect();
+    let mut calls = vec![Vec::new(); all.len()];
+    for _ in 0..effort.rounds {
+        for ((bench, running, list), calls) in all.iter_mut().zip(&mut calls) {
+            let question = bench.subject.question.clone();
+            let once = Effort { rounds: 1, ..*effort };
+            match bench.rounds(running, &question, CONNECTIONS, LOAD_CORE, &once) {
+                Ok(loaded) => calls.extend(loaded.iter().map(Loaded::cpu_us)),
+                Err(error) => eprintln!("    {} with {} tools: {error:#}", row.name, list.tools),
+            }
+        }
+    }
+    let measured = all.into_iter().zip(calls).map(|((bench, running, list), calls)| {
+        running.process.stop()?;
+        match bench.hold_against_audit() {
+            (_, Some(void)) => bail!(void),
+            _ => Ok(List { call_cpu_us: Spread::of(calls).median, ..list }),
+        }
+    });
+    measured.filter_map(|list| list.inspect_err(|error| eprintln!("    {}: {error:#}", row.name)).ok()).collect()
+}
+
+/// A listing with so many tools, and the server that goes on.
+fn list<'a>(
+    place: &'a Place,
+    row: &'a Row,
+    tools: usize,
+    effort: &Effort,
+) -> anyhow::Result<(Bench<'a>, Running, List)> {
     let mut bench = Bench::new(place, row, tools)?;
     let (running, start_ms) = bench.start(SERVER_CORE)?;
     let listing = row.listing();
     let answer = listing.ask(&running.door, None)?;
     let page = answer["result"]["tools"].as_array().map_or(0, Vec::len);
     let lists = bench.rounds(&running, &listing, 4, LOAD_CORE, effort)?;
-    let question = bench.subject.question.clone();
-    let calls = bench.rounds(&running, &question, CONNECTIONS, LOAD_CORE, effort)?;
-    running.process.stop()?;
-    if let (_, Some(void)) = bench.hold_against_audit() {
-        bail!(void);
-    }
     let median = |all: &[Loaded], value: fn(&Loaded) -> f64| Spread::of(all.iter().map(value)).median;
-    Ok(List {
+    let list = List {
         tools,
         page,
         list_bytes: median(&lists, |load| load.body_bytes as f64 / load.calls as f64),
         lists_per_core_second: 1e6 / median(&lists, Loaded::cpu_us),
         list_p50_us: median(&lists, |load| load.p50_us),
-        call_cpu_us: median(&calls, Loaded::cpu_us),
+        call_cpu_us: f64::NAN,
         start_ms,
-    })
+    };
+    Ok((bench, running, list))
 }
 
 /// One row's server, started as often as is needed.

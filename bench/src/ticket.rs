@@ -1,6 +1,10 @@
 //! The one ticket that every server looks up: the same record everywhere, which makes a bare answer of 600 bytes.
 
+use std::collections::BTreeMap;
+
+use anyhow::anyhow;
 use serde_json::{Value, json};
+use weir_contracts::{compile, form};
 
 pub const ID: &str = "T-1001";
 pub const TOOL: &str = "lookup_ticket";
@@ -39,4 +43,28 @@ pub fn tool(name: &str) -> Value {
             { "name": "assignee", "type": "text", "max_length": 80 },
         ],
     })
+}
+
+/// A contract of such tools over the adapter.
+pub fn contract(name: &str, adapter: &str, settings: &Value, tools: &[String]) -> Value {
+    json!({
+        "contract": name,
+        "title": "Support desk",
+        "description": "Tickets of the support desk.",
+        "collections": { "tickets": {
+            "adapter": adapter, "settings": settings, "key": ["ticket_id"],
+            "columns": ["ticket_id", "title", "status", "priority", "assignee", "tags", "description"],
+        } },
+        "tools": tools.iter().map(|name| tool(name)).collect::<Vec<_>>(),
+    })
+}
+
+/// The tool as Weir lists it, for servers whose list is measured beside Weir's.
+pub fn listed() -> anyhow::Result<Value> {
+    let text = contract("support-0", "noop", &json!({}), &[TOOL.to_owned()]).to_string();
+    let shapes = BTreeMap::from([("tickets".to_owned(), serde_json::from_str(crate::noop::SHAPE)?)]);
+    let refused = |problems| anyhow!("{problems:?}");
+    let compiled =
+        compile::compile(&form::read("support-0.json", &text).map_err(refused)?, &shapes).map_err(refused)?;
+    Ok(compile::document(&compiled)["tools"][0].take())
 }

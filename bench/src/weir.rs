@@ -183,16 +183,7 @@ fn contracts(adapter: Adapter, tools: usize) -> Vec<Value> {
         })
         .collect();
     let contract = |(number, names): (usize, &[String])| {
-        json!({
-            "contract": format!("support-{number}"),
-            "title": "Support desk",
-            "description": "Tickets of the support desk.",
-            "collections": { "tickets": {
-                "adapter": adapter.name(), "settings": adapter.settings(), "key": ["ticket_id"],
-                "columns": ["ticket_id", "title", "status", "priority", "assignee", "tags", "description"],
-            } },
-            "tools": names.iter().map(|name| ticket::tool(name)).collect::<Vec<_>>(),
-        })
+        ticket::contract(&format!("support-{number}"), adapter.name(), &adapter.settings(), names)
     };
     names.chunks(CONTRACT_TOOLS).enumerate().map(contract).collect()
 }

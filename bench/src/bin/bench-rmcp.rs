@@ -1,4 +1,5 @@
-//! rmcp's own server with one echo tool, as its documentation shows it: no identity, limits, metrics or audit.
+//! rmcp's own server with one echo tool, as its documentation shows it: no identity, limits, metrics or audit. With
+//! several it lists them as Weir does, word for word, so that both lists are one work.
 //!
 //! `bench-rmcp PORT json|session TOOLS`: `json` answers plain JSON without sessions (both eras), `session` is the
 //! library's default.
@@ -11,7 +12,7 @@ use rmcp::{
         router::tool::{ToolRoute, ToolRouter},
         wrapper::Parameters,
     },
-    model::{CallToolResult, ContentBlock, ServerCapabilities, ServerConfig},
+    model::{CallToolResult, ContentBlock, ServerCapabilities, ServerConfig, Tool},
     tool, tool_handler, tool_router,
     transport::streamable_http_server::{
         StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
@@ -50,9 +51,9 @@ async fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [port, mode, tools] = &arguments[..] else { anyhow::bail!("bench-rmcp PORT json|session TOOLS") };
     let mut router = Echo::tool_router();
-    let first = router.list_all().remove(0);
+    let listed: Tool = serde_json::from_value(ticket::listed()?)?;
     for number in 1..tools.parse()? {
-        let mut tool = first.clone();
+        let mut tool = listed.clone();
         tool.name = format!("{}_{number:05}", ticket::TOOL).into();
         router.add_route(ToolRoute::new_dyn(tool, |_| {
             Box::pin(async { Ok(CallToolResult::success(vec![ContentBlock::text("x")]).into()) })
