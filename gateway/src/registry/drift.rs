@@ -47,6 +47,9 @@ impl Registry {
     pub async fn watch_sources(&self) {
         let mut looked = Instant::now();
         let Some(mut doubts) = self.gateway.doubts().listen() else { return };
+        // Beside the doubts, however many come.
+        let mut looks = tokio::time::interval(WATCH_INTERVAL);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 Some(doubt) = doubts.recv() => {
@@ -54,7 +57,7 @@ impl Registry {
                     let _ = doubt.has_drifted.send(drifted);
                     continue;
                 }
-                () = tokio::time::sleep(WATCH_INTERVAL) => {}
+                _ = looks.tick() => {}
             }
             let interval = Duration::from_secs(self.gateway.config().contracts.drift_interval_s);
             if interval.is_zero() || looked.elapsed() < interval {
@@ -74,6 +77,9 @@ impl Registry {
         let live = self.gate.live();
         let Some(live) = live.get(contract) else { return false };
         let Some(collection) = live.contract.collection(collection) else { return false };
+        if self.drift(live, &collection.name).is_some() {
+            return true;
+        }
         matches!(self.look(live, collection).await, Ok((_, Some(_))))
     }
 
