@@ -108,6 +108,16 @@ impl Parts {
             "sslrootcert" | "ssl-root-cert" | "ssl-ca" => self.certificates.authorities = text,
             "sslcert" | "ssl-cert" => self.certificates.own = text,
             "sslkey" | "ssl-key" => self.certificates.own_key = text,
+            // What is waited for is two seconds at most.
+            "connect_timeout" => {
+                value.parse::<u32>().map_err(|_| "`connect_timeout` in `url` is not a number of seconds".to_owned())?;
+            }
+            "channel_binding" if matches!(value, "disable" | "prefer") => {}
+            "channel_binding" => {
+                return Err("`url` has channel_binding=require, which this gateway cannot keep: leave it out, and \
+                            write sslmode=verify-full, which proves the server by its certificate"
+                    .to_owned());
+            }
             // It was one of the library that was used before, and had no effect.
             "statement-cache-capacity" => {}
             _ => match name.strip_prefix("options[").and_then(|name| name.strip_suffix(']')) {
@@ -118,7 +128,7 @@ impl Parts {
                 // It may be a promise that we would not keep.
                 None => {
                     return Err("`url` has a parameter that is not known; there are sslmode, sslrootcert, sslcert, \
-                                sslkey, application_name, options, host, hostaddr, port, user, password, dbname"
+                                sslkey, application_name, connect_timeout, options, host, hostaddr, port, user, password, dbname"
                         .to_owned());
                 }
             },
@@ -213,6 +223,17 @@ mod tests {
         assert_eq!(setting("database"), Some("or ders"));
         assert_eq!(setting("application_name"), Some("mine"));
         assert_eq!(setting("options"), Some("-c geqo=off -c search_path=a\\ b"));
+    }
+
+    #[test]
+    fn what_providers_write_into_their_urls_is_taken_or_said_to_be_refused() {
+        for parameters in ["connect_timeout=10", "channel_binding=prefer", "channel_binding=disable"] {
+            Address::parse(&format!("postgresql://u@h/d?{parameters}")).map(drop).expect(parameters);
+        }
+        for (parameters, word) in [("channel_binding=require", "verify-full"), ("connect_timeout=soon", "seconds")] {
+            let refused = Address::parse(&format!("postgresql://u@h/d?{parameters}")).map(drop).expect_err(parameters);
+            assert!(refused.contains(word), "{refused}");
+        }
     }
 
     #[test]
