@@ -24,7 +24,7 @@ use weir_state::State;
 pub use self::drift::Drift;
 use self::{
     files::Stamp,
-    gate::{Gate, GateError, Held, LiveContract, Origin, Submission, Verdict},
+    gate::{Gate, GateError, Held, Origin, Submission, Verdict},
     shapes::Recorded,
 };
 use crate::{catalogue::Catalogue, config::Config, gateway::Gateway, identity::now_ms, snapshot::Snapshot};
@@ -174,7 +174,9 @@ impl Registry {
         let unchanged = live.values().find(|live| live.origin == Origin::File && live.source == text);
         if let Some(unchanged) = unchanged.filter(|live| !taken(&live.contract.name)) {
             let name = unchanged.contract.name.clone();
-            if let Err(error) = self.gate.state().drop_held(&name, now_ms(), "file").await {
+            let state = self.gate.state();
+            let kept = state.drop_held(&name, now_ms(), "file").await.and(state.forget_rollback(&name).await);
+            if let Err(error) = kept {
                 report.problems.push(Problem::new(&file, "", error.to_string()));
             }
             return Some(name);
@@ -200,7 +202,7 @@ impl Registry {
             return None;
         }
         self.read_lock(path, &name, report).await;
-        match self.is_rolled_back(&name, &text, &live).await {
+        match self.is_rolled_back(&name, &text).await {
             Ok(false) => {}
             // Until the file says something else.
             Ok(true) => return Some(name),
@@ -229,16 +231,16 @@ impl Registry {
         Some(name)
     }
 
-    /// Whether someone went back from the version that this very text became: what they decided holds.
-    async fn is_rolled_back(
-        &self,
-        name: &str,
-        text: &str,
-        live: &BTreeMap<String, Arc<LiveContract>>,
-    ) -> Result<bool, GateError> {
-        let Some(live) = live.get(name) else { return Ok(false) };
-        let newest = self.gate.state().versions(name).await?.pop();
-        Ok(newest.is_some_and(|newest| newest.version != live.contract.version.to_string() && newest.source == text))
+    /// Whether someone went back from the version that this very text became: what they decided holds, until the file
+    /// says something else.
+    async fn is_rolled_back(&self, name: &str, text: &str) -> Result<bool, GateError> {
+        let state = self.gate.state();
+        let Some(from) = state.head(name).await?.and_then(|head| head.rolled_back) else { return Ok(false) };
+        if state.version(name, &from).await?.is_some_and(|version| version.source == text) {
+            return Ok(true);
+        }
+        state.forget_rollback(name).await?;
+        Ok(false)
     }
 
     /// Where the state knows nothing of a contract, the lock beside its file is the published version.

@@ -241,9 +241,7 @@ async fn a_breaking_edit_and_a_deleted_file_stay_held_over_a_restart() {
     }
     std::fs::remove_file(house.path().join("contracts/airports.yaml")).expect("removed");
     let draft = held(&house).await;
-    let (id, fingerprint) = (draft["id"].as_str().expect("an id"), draft["fingerprint"].as_str().expect("one"));
-    let (code, out, err) = house.run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
-    assert_eq!((code, out.as_str()), (0, "airports: retired"), "{err}");
+    agree(&house, &draft);
     let started = Instant::now();
     while Modern::new(&url).ask("tools/list", json!({})).await.status == 200 {
         assert!(started.elapsed() < Duration::from_secs(20), "it is served on");
@@ -254,6 +252,56 @@ async fn a_breaking_edit_and_a_deleted_file_stay_held_over_a_restart() {
     assert_eq!(held(&house).await["class"], "breaking");
     house.write("contracts/airports.yaml", wider());
     until(&url, "1.1.0").await;
+}
+
+/// Going back holds while the file says what it said; after that, and for a name that was retired, every text is judged
+/// by what was served.
+#[tokio::test]
+async fn what_someone_went_back_from_is_judged_like_any_change() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let url = gateway.contract_url("airports");
+    house.write("contracts/airports.yaml", broken());
+    agree(&house, &held(&house).await);
+    until(&url, "2.0.0").await;
+    let rollback = ["contracts", "rollback", "airports", "--to", "1.0.0"];
+    let report = house.json(&rollback);
+    let fingerprint = report["fingerprint"].as_str().expect("a fingerprint");
+    assert_eq!(house.run(&[&rollback[..], &["--fingerprint", fingerprint]].concat()).0, 0);
+    until(&url, "1.0.0").await;
+    tokio::time::sleep(Duration::from_millis(800)).await;
+    assert!(pending(&house).is_null(), "the file says what it said: going back holds");
+
+    house.write("contracts/airports.yaml", broken().replace("IATA code.", "Its IATA code."));
+    held(&house).await;
+    house.write("contracts/airports.yaml", broken());
+    let started = Instant::now();
+    while held(&house).await["report"].to_string().contains("Its IATA") {
+        assert!(started.elapsed() < Duration::from_secs(20), "the draft is still of a text that is gone");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!((held(&house).await["class"].as_str(), version(&url).await.as_str()), (Some("breaking"), "1.0.0"));
+
+    std::fs::remove_file(house.path().join("contracts/airports.yaml")).expect("removed");
+    let started = Instant::now();
+    while !held(&house).await["version"].is_null() {
+        assert!(started.elapsed() < Duration::from_secs(20), "a file that is gone asks to be retired");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    agree(&house, &held(&house).await);
+    // What agents were served is 1.0.0, although 2.0.0 is the last that was ever published.
+    house.write("contracts/airports.yaml", broken());
+    assert_eq!(held(&house).await["class"], "breaking");
+    assert_eq!(version(&url).await, "none");
+    house.write("contracts/airports.yaml", sample::CONTRACT);
+    until(&url, "1.0.0").await;
+}
+
+/// An operator publishes a draft.
+fn agree(house: &House, draft: &Value) {
+    let (id, fingerprint) = (draft["id"].as_str().expect("an id"), draft["fingerprint"].as_str().expect("one"));
+    let (code, _, err) = house.run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
+    assert_eq!(code, 0, "{err}");
 }
 
 /// The same gate for what comes over the API; each role may what it may.

@@ -223,7 +223,7 @@ impl Gate {
         if submission.on.is_some_and(|on| current.map(|current| current.revision) != Some(on)) {
             return Err(GateError::Changed(name.clone()));
         }
-        let Some(before) = self.before(current, &history)? else {
+        let Some(before) = self.before(name, current, &history).await? else {
             return self.first(submission).await;
         };
         let change = diff(&before, &submission.contract);
@@ -255,17 +255,20 @@ impl Gate {
         Ok(Verdict::Published { version, diff: Some(change) })
     }
 
-    /// What the submission is compared with: a name's history outlives its deletion.
-    fn before(
+    /// What the submission is compared with: what is live, or was when the contract was retired. A name's history outlives
+    /// its deletion.
+    async fn before(
         &self,
+        name: &str,
         current: Option<&Arc<LiveContract>>,
         history: &[VersionRow],
     ) -> Result<Option<Arc<Contract>>, GateError> {
-        match (current, history.last()) {
-            (Some(current), _) => Ok(Some(current.contract.clone())),
-            (None, Some(last)) => Ok(Some(Arc::new(artifact(&last.contract, &last.artifact)?))),
-            (None, None) => Ok(None),
+        if let Some(current) = current {
+            return Ok(Some(current.contract.clone()));
         }
+        let served = self.state.head(name).await?.and_then(|head| head.last);
+        let last = history.iter().find(|row| Some(&row.version) == served.as_ref()).or(history.last());
+        last.map(|last| Ok(Arc::new(artifact(&last.contract, &last.artifact)?))).transpose()
     }
 
     async fn first(&self, submission: &Submission<'_>) -> Result<Verdict, GateError> {
@@ -309,7 +312,8 @@ impl Gate {
         let target = self.state.version(name, to).await?.ok_or(StateError::Unknown("version"))?;
         let target = artifact(name, &target.artifact)?;
         let history = self.state.versions(name).await?;
-        let current = self.before(self.live().get(name), &history)?.ok_or(StateError::Unknown("contract"))?;
+        let live = self.live();
+        let current = self.before(name, live.get(name), &history).await?.ok_or(StateError::Unknown("contract"))?;
         Ok(diff(&current, &target))
     }
 

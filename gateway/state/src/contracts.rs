@@ -20,6 +20,10 @@ pub struct ContractRow {
     pub live: Option<String>,
     /// Moves with every change of `live`.
     pub revision: i64,
+    /// What was live before it was retired.
+    pub last: Option<String>,
+    /// The version that someone went back from, until its file says something else.
+    pub rolled_back: Option<String>,
 }
 
 /// The live version of one contract.
@@ -100,6 +104,19 @@ impl State {
         Ok(sqlx::query_as("SELECT * FROM contracts ORDER BY name").fetch_all(&self.pool).await?)
     }
 
+    /// Of one contract; null where the name was never used.
+    pub async fn head(&self, contract: &str) -> Result<Option<ContractRow>, StateError> {
+        let query = "SELECT * FROM contracts WHERE name = ?";
+        Ok(sqlx::query_as(query).bind(contract).fetch_optional(&self.pool).await?)
+    }
+
+    /// Its file says something else by now than the version that someone went back from.
+    pub async fn forget_rollback(&self, contract: &str) -> Result<(), StateError> {
+        let update = "UPDATE contracts SET rolled_back = NULL WHERE name = ? AND rolled_back IS NOT NULL";
+        sqlx::query(update).bind(contract).execute(&self.pool).await?;
+        Ok(())
+    }
+
     /// Of one contract, oldest first; empty where the name was never used.
     pub async fn versions(&self, contract: &str) -> Result<Vec<VersionRow>, StateError> {
         let query = "SELECT * FROM versions WHERE contract = ? ORDER BY published_ms, version";
@@ -169,7 +186,16 @@ impl State {
                 sqlx::query_as(query).bind(contract).bind(to).fetch_optional(&mut *change).await?;
             there.ok_or(StateError::Unknown("version"))?;
         }
+        let query = "SELECT rolled_back FROM contracts WHERE name = ?";
+        let earlier: Option<(Option<String>,)> =
+            sqlx::query_as(query).bind(contract).fetch_optional(&mut *change).await?;
         set_live(&mut change, contract, to).await?;
+        if let (Some(from), Some(_)) = (base, to) {
+            // Of several rollbacks in a row the first went back from what the file says.
+            let from = earlier.and_then(|(earlier,)| earlier).unwrap_or_else(|| from.to_owned());
+            let update = "UPDATE contracts SET rolled_back = ? WHERE name = ?";
+            sqlx::query(update).bind(from).bind(contract).execute(&mut *change).await?;
+        }
         decide(&mut change, contract, draft, at_ms, by).await?;
         change.commit().await?;
         Ok(())
@@ -291,7 +317,8 @@ async fn set_live(
     contract: &str,
     to: Option<&str>,
 ) -> Result<(), StateError> {
-    let update = "UPDATE contracts SET live = ?, revision = revision + 1 WHERE name = ?";
+    let update = "UPDATE contracts SET last = COALESCE(live, last), live = ?, rolled_back = NULL, revision = revision + 1 \
+                  WHERE name = ?";
     sqlx::query(update).bind(to).bind(contract).execute(&mut **change).await?;
     Ok(())
 }
