@@ -99,8 +99,8 @@ async fn stages(
         gateway.past().note(tool, &caller.agent, profile);
     }
     record.intent(&input)?; // a write is recorded before it runs
-    let answer = dispatch::run(gateway, slot, caller, tool, &input, request, record).await?;
-    match output::shape(gateway.cursors(), caller, tool, &input, answer) {
+    let answer = dispatch::run(gateway, slot, caller, tool, &input, request, record).await;
+    match answer.and_then(|answer| output::shape(gateway.cursors(), caller, tool, &input, answer)) {
         Err(error) => Err(Box::pin(output::explain(gateway, tool, error)).await), // the source may have changed
         shaped => shaped,
     }

@@ -10,7 +10,7 @@ use weir_contracts::{
 use super::{CallError, Code, ToolResult, arguments::Input, cursor::Cursors, dispatch::Answer, error::WriteOutcome};
 use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller};
 
-const SOURCE_CHANGED: &str = "The source no longer has the columns this tool was published with.";
+const SOURCE_CHANGED: &str = "The source no longer has the columns, or their types, that this tool was published with.";
 
 pub(super) fn shape(
     cursors: &Cursors,
@@ -113,11 +113,17 @@ fn mismatch(found: OutputMismatch) -> CallError {
 }
 
 /// A value that may not be passed on is a column of another type, perhaps: then the source is what has to be looked at.
+/// So it is where the adapter itself found it changed.
 pub(super) async fn explain(gateway: &Gateway, tool: &CatalogueTool, error: CallError) -> CallError {
-    let Some(binding) = tool.tool.binding.as_ref().filter(|_| error.code == Code::OutputMismatch) else { return error };
+    let Some(binding) = &tool.tool.binding else { return error };
+    if !matches!(error.code, Code::OutputMismatch | Code::SourceChanged) {
+        return error;
+    }
     match gateway.doubts().has_drifted(&tool.contract, &binding.collection).await {
-        true => CallError { code: Code::SourceChanged, message: SOURCE_CHANGED.into(), ..error },
-        false => error,
+        true if error.code == Code::OutputMismatch => {
+            CallError { code: Code::SourceChanged, message: SOURCE_CHANGED.into(), ..error }
+        }
+        _ => error,
     }
 }
 

@@ -21,6 +21,8 @@ use super::{
     shapes::Of,
 };
 
+/// After a start.
+const FIRST_LOOK: Duration = Duration::from_secs(10);
 /// Who asks for the drafts that mend what drifted.
 const BY: &str = "drift";
 /// Drafts of one contract that are looked through for one that was decided before.
@@ -45,7 +47,8 @@ impl Registry {
     /// Describes the sources of all live contracts again and again, and at once those that a call doubts, until the task
     /// ends.
     pub async fn watch_sources(&self) {
-        let mut looked = Instant::now();
+        // A start touches no source; soon after it they are looked at.
+        let mut next = Instant::now() + FIRST_LOOK;
         let Some(mut doubts) = self.gateway.doubts().listen() else { return };
         // Beside the doubts, however many come.
         let mut looks = tokio::time::interval(WATCH_INTERVAL);
@@ -60,10 +63,10 @@ impl Registry {
                 _ = looks.tick() => {}
             }
             let interval = Duration::from_secs(self.gateway.config().contracts.drift_interval_s);
-            if interval.is_zero() || looked.elapsed() < interval {
+            if interval.is_zero() || Instant::now() < next {
                 continue;
             }
-            looked = Instant::now();
+            next = Instant::now() + interval;
             for live in self.gate.live().values() {
                 for collection in &live.contract.collections {
                     // A source that is away now has not changed.
