@@ -82,7 +82,8 @@ impl Call {
         })?;
         let snapshot = started.gateway.snapshot();
         let Some(tool) = snapshot.catalogue.tool(None, name, caller.access()) else {
-            let mut names: Vec<&str> = snapshot.catalogue.tools().map(|tool| &*tool.name).collect();
+            let is_visible = |name: &&str| snapshot.catalogue.tool(None, name, caller.access()).is_some();
+            let mut names: Vec<&str> = snapshot.catalogue.tools().map(|tool| &*tool.name).filter(is_visible).collect();
             names.sort_unstable();
             return Err(unknown(name, &names).into());
         };
