@@ -32,6 +32,11 @@ async fn refused(client: &Modern) -> Answer {
     let answer = client.ask("tools/call", json!({"name": "lookup_airport", "arguments": {"iata": "OSL"}})).await;
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{}", answer.text);
     assert!(answer.headers.contains_key("www-authenticate"));
+    assert_eq!(
+        answer.headers.get("connection").map(|value| value.as_bytes()),
+        Some(&b"close"[..]),
+        "its body is not read"
+    );
     answer
 }
 

@@ -38,8 +38,8 @@ pub(super) fn error(id: Option<&Id<'_>>, error: &RpcError) -> Response {
 /// An error before there was a message.
 pub(super) fn refusal(error: &RpcError) -> Response {
     let mut response = json(error.status, error_without_id(error));
-    if matches!(error.status, 408 | 413) {
-        // The rest of the body is not waited for.
+    if matches!(error.status, 401 | 403 | 408 | 413 | 415) {
+        // The body, or the rest of it, is not waited for.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
