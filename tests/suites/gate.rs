@@ -195,12 +195,8 @@ async fn what_breaks_nothing_goes_live_with_its_number() {
     assert_eq!(version(&url).await, "1.1.1", "a comment is no change");
     assert_eq!(all.list().await, before);
 
-    let rollback = ["contracts", "rollback", "airports", "--to", "1.0.0"];
-    let report = house.json(&rollback);
+    let report = go_back(&house);
     assert_eq!(report["class"], "breaking", "going back takes what was given: {report}");
-    let fingerprint = report["fingerprint"].as_str().expect("a fingerprint");
-    let (code, out, err) = house.run(&[&rollback[..], &["--fingerprint", fingerprint]].concat());
-    assert_eq!((code, out.as_str()), (0, "airports: 1.0.0"), "{err}");
     until(&url, "1.0.0").await;
     let versions = house.json(&["contracts", "show", "airports"])["versions"].as_array().map_or(0, Vec::len);
     assert_eq!(versions, 3, "nothing is forgotten");
@@ -264,10 +260,7 @@ async fn what_someone_went_back_from_is_judged_like_any_change() {
     house.write("contracts/airports.yaml", broken());
     agree(&house, &held(&house).await);
     until(&url, "2.0.0").await;
-    let rollback = ["contracts", "rollback", "airports", "--to", "1.0.0"];
-    let report = house.json(&rollback);
-    let fingerprint = report["fingerprint"].as_str().expect("a fingerprint");
-    assert_eq!(house.run(&[&rollback[..], &["--fingerprint", fingerprint]].concat()).0, 0);
+    go_back(&house);
     until(&url, "1.0.0").await;
     tokio::time::sleep(Duration::from_millis(800)).await;
     assert!(pending(&house).is_null(), "the file says what it said: going back holds");
@@ -295,6 +288,16 @@ async fn what_someone_went_back_from_is_judged_like_any_change() {
     assert_eq!(version(&url).await, "none");
     house.write("contracts/airports.yaml", sample::CONTRACT);
     until(&url, "1.0.0").await;
+}
+
+/// An operator goes back to the first version; the report that was agreed to.
+fn go_back(house: &House) -> Value {
+    let rollback = ["contracts", "rollback", "airports", "--to", "1.0.0"];
+    let report = house.json(&rollback);
+    let fingerprint = report["fingerprint"].as_str().expect("a fingerprint");
+    let (code, out, err) = house.run(&[&rollback[..], &["--fingerprint", fingerprint]].concat());
+    assert_eq!((code, out.as_str()), (0, "airports: 1.0.0"), "{err}");
+    report
 }
 
 /// An operator publishes a draft.

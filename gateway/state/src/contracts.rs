@@ -112,7 +112,11 @@ impl State {
 
     /// Its file says something else by now than the version that someone went back from.
     pub async fn forget_rollback(&self, contract: &str) -> Result<(), StateError> {
-        let update = "UPDATE contracts SET rolled_back = NULL WHERE name = ? AND rolled_back IS NOT NULL";
+        // Asked of every file at a start: only a change takes the lock of writers.
+        if self.head(contract).await?.is_none_or(|head| head.rolled_back.is_none()) {
+            return Ok(());
+        }
+        let update = "UPDATE contracts SET rolled_back = NULL WHERE name = ?";
         sqlx::query(update).bind(contract).execute(&self.pool).await?;
         Ok(())
     }
@@ -162,7 +166,7 @@ impl State {
         .bind(&version.published_by)
         .execute(&mut *change)
         .await?;
-        set_live(&mut change, &version.contract, Some(&version.version)).await?;
+        set_live(&mut change, &version.contract, Some(&version.version), None).await?;
         decide(&mut change, &version.contract, draft, version.published_ms, &version.published_by).await?;
         change.commit().await?;
         Ok(())
@@ -186,16 +190,7 @@ impl State {
                 sqlx::query_as(query).bind(contract).bind(to).fetch_optional(&mut *change).await?;
             there.ok_or(StateError::Unknown("version"))?;
         }
-        let query = "SELECT rolled_back FROM contracts WHERE name = ?";
-        let earlier: Option<(Option<String>,)> =
-            sqlx::query_as(query).bind(contract).fetch_optional(&mut *change).await?;
-        set_live(&mut change, contract, to).await?;
-        if let (Some(from), Some(_)) = (base, to) {
-            // Of several rollbacks in a row the first went back from what the file says.
-            let from = earlier.and_then(|(earlier,)| earlier).unwrap_or_else(|| from.to_owned());
-            let update = "UPDATE contracts SET rolled_back = ? WHERE name = ?";
-            sqlx::query(update).bind(from).bind(contract).execute(&mut *change).await?;
-        }
+        set_live(&mut change, contract, to, base.filter(|_| to.is_some())).await?;
         decide(&mut change, contract, draft, at_ms, by).await?;
         change.commit().await?;
         Ok(())
@@ -316,10 +311,12 @@ async fn set_live(
     change: &mut Transaction<'static, Sqlite>,
     contract: &str,
     to: Option<&str>,
+    back_from: Option<&str>,
 ) -> Result<(), StateError> {
-    let update = "UPDATE contracts SET last = COALESCE(live, last), live = ?, rolled_back = NULL, revision = revision + 1 \
-                  WHERE name = ?";
-    sqlx::query(update).bind(to).bind(contract).execute(&mut **change).await?;
+    // Of several rollbacks in a row the first went back from what the file says.
+    let update = "UPDATE contracts SET last = COALESCE(live, last), live = ?1, revision = revision + 1, \
+                  rolled_back = CASE WHEN ?2 IS NOT NULL THEN COALESCE(rolled_back, ?2) END WHERE name = ?3";
+    sqlx::query(update).bind(to).bind(back_from).bind(contract).execute(&mut **change).await?;
     Ok(())
 }
 
