@@ -68,17 +68,24 @@ pub(crate) fn quoted(name: &str) -> String {
 
 /// The nearest of the known names, when one is near enough to be meant.
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    const ALIKE: f64 = 0.55;
     let wanted: String = name.chars().take(FIELD_LENGTH_MAX).collect::<String>().to_lowercase();
+    let wanted_length = wanted.chars().count();
     let mut best: Option<(f64, &str)> = None;
     for candidate in known {
         let lower = candidate.to_lowercase();
-        let likeness = match (wanted.chars().count().min(lower.chars().count()) >= 3)
-            && (wanted.contains(&lower) || lower.contains(&wanted))
-        {
+        let length = lower.chars().count();
+        let longest = wanted_length.max(length).max(1) as f64;
+        let part = wanted_length.min(length) >= 3 && (wanted.contains(&lower) || lower.contains(&wanted));
+        let likeness = |changes: usize| 1.0 - changes as f64 / longest;
+        let enough = |likeness: f64| likeness >= ALIKE && best.is_none_or(|(found, _)| likeness > found);
+        let likeness = match part {
             true => 0.9,
-            false => strsim::normalized_damerau_levenshtein(&wanted, &lower),
+            // Each character more or less is a change.
+            false if !enough(likeness(wanted_length.abs_diff(length))) => continue,
+            false => likeness(strsim::osa_distance(&wanted, &lower)),
         };
-        if likeness >= 0.55 && best.is_none_or(|(found, _)| likeness > found) {
+        if enough(likeness) {
             best = Some((likeness, candidate));
         }
     }

@@ -7,13 +7,19 @@ mod example;
 mod failure;
 mod repair;
 mod schema;
+mod told;
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use self::example::{Examples, Exemplified};
+pub use self::told::Stated;
+use self::{
+    example::{Examples, Exemplified},
+    failure::Context,
+    told::Told,
+};
 use crate::json::{self, Fault, JsonError};
 
 /// Reported at most; a call with more is not a near miss.
@@ -27,6 +33,7 @@ pub struct ArgumentValidator {
     /// In a box: examples are known by where a part of it lies.
     schema: Box<Value>,
     examples: Examples,
+    told: Told,
 }
 
 /// Everything that is wrong with the arguments; `errors` is never empty.
@@ -63,13 +70,13 @@ pub struct ArgumentError {
     /// JSON Pointer into the arguments.
     pub path: String,
     /// One of [`REASONS`].
-    pub reason: String,
+    pub reason: &'static str,
     /// The violated part of the schema: `{"minimum":1,"maximum":5}`, `{"enum":[…]}`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub constraint: Option<Value>,
+    pub constraint: Option<Stated>,
     /// A valid value for `path`, built from the schema alone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub example: Option<Value>,
+    pub example: Option<Stated>,
     /// The nearest known name or allowed value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
@@ -108,7 +115,8 @@ pub const REASONS: &[(&str, &str)] = &[
 impl ArgumentValidator {
     /// `schema` may be any JSON Schema 2020-12; formats are asserted, regexes run in linear time, nothing is fetched.
     pub fn new(schema: &Value) -> Result<Self, String> {
-        Ok(Self { validator: validator(schema)?, schema: Box::new(schema.clone()), examples: Examples::default() })
+        let validator = validator(schema)?;
+        Ok(Self { validator, schema: Box::new(schema.clone()), examples: Examples::default(), told: Told::default() })
     }
 
     /// `raw` is the text of the `arguments` member; absent arguments are `{}`.
@@ -137,7 +145,8 @@ impl ArgumentValidator {
         match value {
             None => {}
             Some(value @ Value::Object(_)) => {
-                repair::complete(&self.validator, self.exemplified(), value, &mut errors);
+                let context = Context { schema: self.exemplified(), told: &self.told };
+                repair::complete(&self.validator, context, value, &mut errors);
             }
             Some(_) => return self.not_an_object(),
         }
@@ -154,7 +163,7 @@ impl ArgumentValidator {
 
     fn not_an_object(&self) -> InvalidArguments {
         let mut error = ArgumentError::at(String::new(), "wrong_type");
-        error.constraint = Some(json!({ "type": "object" }));
+        error.constraint = Some(json!({ "type": "object" }).into());
         error.example = self.whole_example();
         InvalidArguments { errors: vec![error] }
     }
@@ -175,7 +184,7 @@ impl ArgumentValidator {
             }
             Fault::DuplicateKey => {}
             Fault::NumberOutOfRange => {
-                error.constraint = Some(json!({ "minimum": -json::INTEGER_MAX, "maximum": json::INTEGER_MAX }));
+                error.constraint = Some(json!({ "minimum": -json::INTEGER_MAX, "maximum": json::INTEGER_MAX }).into());
             }
         }
         if error.example.is_none()
@@ -186,7 +195,7 @@ impl ArgumentValidator {
         error
     }
 
-    fn whole_example(&self) -> Option<Value> {
+    fn whole_example(&self) -> Option<Stated> {
         self.exemplified().example(&self.schema).filter(|example| self.validator.is_valid(example))
     }
 }
@@ -204,7 +213,7 @@ impl InvalidArguments {
             code: "invalid_arguments",
             message: self.message().into(),
             field: first.map(|error| error.field.as_str()),
-            reason: first.map(|error| error.reason.as_str()),
+            reason: first.map(|error| error.reason),
             errors: Some(&self.errors),
             ..ErrorContent::default()
         }
@@ -222,9 +231,9 @@ impl InvalidArguments {
 }
 
 impl ArgumentError {
-    pub(crate) fn at(path: String, reason: &str) -> Self {
+    pub(crate) fn at(path: String, reason: &'static str) -> Self {
         let field = json::pointer_tokens(&path).into_iter().next().unwrap_or_default().into_owned();
-        Self { field, path, reason: reason.to_owned(), constraint: None, example: None, suggestion: None }
+        Self { field, path, reason, constraint: None, example: None, suggestion: None }
     }
 
     /// What is wrong, without the final stop and without any value that was sent.
@@ -235,7 +244,7 @@ impl ArgumentError {
         };
         let constraint = |key: &str| self.constraint.as_ref().and_then(|constraint| constraint.get(key));
         let said = |key: &str| constraint(key).map(|value| shown(&plain(value)));
-        match self.reason.as_str() {
+        match self.reason {
             "missing_required" => format!("{name} is required"),
             "unknown_argument" => match &self.suggestion {
                 Some(near) => format!("{name} is not an argument of this tool; did you mean '{}'", shown(near)),

@@ -60,6 +60,17 @@ fn check_repairable(schema: &Value, arguments: &Value) {
     }
 }
 
+/// `worn` has refused other arguments before.
+#[track_caller]
+fn check_told_as_new(worn: &ArgumentValidator, schema: &Value, arguments: &Value) {
+    let told = |validator: &ArgumentValidator| {
+        let refused = validator.validate(&arguments.to_string());
+        refused.map_err(|refused| serde_json::to_string(&refused.structured_content()).expect("plain data"))
+    };
+    let new = ArgumentValidator::new(schema).expect("a schema");
+    assert_eq!(told(worn), told(&new), "schema {schema}, sent {arguments}");
+}
+
 fn name() -> impl Strategy<Value = String> {
     prop_oneof!["[a-d]{1,3}", "[a-d]{1,2}/[a-d]~", "[é-ñ名前]{1,3}"]
 }
@@ -180,6 +191,17 @@ proptest! {
     }
 
     #[test]
+    fn a_refusal_is_the_same_whatever_was_refused_before(
+        fields in fields(2),
+        sent in proptest::collection::vec(arguments(), 2..6),
+        update in any::<bool>(),
+    ) {
+        let schema = schema_of(&fields, update);
+        let worn = ArgumentValidator::new(&schema).expect("a schema");
+        sent.iter().chain(&sent).for_each(|arguments| check_told_as_new(&worn, &schema, arguments));
+    }
+
+    #[test]
     fn the_sent_values_are_never_told(fields in fields(1), secret in "[A-Z]{12}") {
         let schema = schema_of(&fields, false);
         let validator = ArgumentValidator::new(&schema).expect("a schema");
@@ -232,8 +254,11 @@ fn other_schemas() {
         json!({"a": 0.5}),
     ];
     for schema in &schemas {
+        let worn = ArgumentValidator::new(schema).expect("a schema");
         for arguments in &sent {
             check_repairable(schema, arguments);
+            check_told_as_new(&worn, schema, arguments);
         }
+        sent.iter().for_each(|arguments| check_told_as_new(&worn, schema, arguments));
     }
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask bench`: builds in release mode, installs what Weir is measured beside, measures, writes it down.
+//! `cargo xtask bench`: builds as for a release, installs what Weir is measured beside, measures, writes it down.
 
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     thread,
 };
@@ -25,7 +25,7 @@ const LOAD_CORE: &str = "1";
 
 /// `words` are options of `weir-bench`; its `--help` says which.
 pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
-    let result = prepare(workshop, &Wanted::read(words)).and_then(|()| measure(workshop, words));
+    let result = prepare(workshop, &Wanted::read(words)).and_then(|programs| measure(workshop, &programs, words));
     workshop.steps.summary();
     result
 }
@@ -39,20 +39,20 @@ pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
     workshop.steps.streamed("instructions of a request", &mut count)
 }
 
-/// Peers are fetched while cargo builds.
-fn prepare(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
+/// Where the programs are. Peers are fetched while cargo builds.
+fn prepare(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
     thread::scope(|scope| {
         let peers = scope.spawn(|| install(workshop, wanted));
         let built = build(workshop);
-        peers.join().unwrap_or_else(|_| Err("installing the peers panicked".into())).and(built)
+        peers.join().unwrap_or_else(|_| Err("installing the peers panicked".into()))?;
+        built
     })
 }
 
-fn build(workshop: &Workshop) -> Result<(), Failure> {
+fn build(workshop: &Workshop) -> Result<PathBuf, Failure> {
     plugins::build(workshop)?;
     plugins::rust_guests(workshop)?;
-    let release = ["build", "--release", "--workspace", "--bins", "--locked"];
-    workshop.steps.command("release build", &mut workshop.cargo(&release))
+    workshop.dist()
 }
 
 /// What the wanted rows need. A peer that cannot be installed is left out by `weir-bench`, with the reason.
@@ -107,9 +107,9 @@ fn hyper_mcp(workshop: &Workshop) -> Result<(), Failure> {
     workshop.steps.command("hyper-mcp", &mut install)
 }
 
-fn measure(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
+fn measure(workshop: &Workshop, programs: &Path, words: &[&str]) -> Result<(), Failure> {
     let mut bench = workshop.command("taskset");
-    bench.args(["-c", LOAD_CORE]).arg(workshop.target.join("release/weir-bench")).args(words);
+    bench.args(["-c", LOAD_CORE]).arg(programs.join("weir-bench")).args(words);
     if !words.iter().any(|word| word.starts_with("--only") || *word == "--quick" || word.starts_with("--write")) {
         bench.args(["--write", PAGES]);
     }

@@ -25,7 +25,7 @@ Usage: cargo xtask COMMAND
   plugins           build the adapters into plugins/*.wasm; with --guests also those that the tests load
   package           the release: one program with the adapters inside, and what it is run with, in dist/
   instructions      the instructions of a request against bench/instructions.json; WEIR_BLESS=1 accepts what is counted
-  bench [OPTIONS]   Weir and its peers, measured in release mode into docs/benchmarks/; `bench -- --help` for a part
+  bench [OPTIONS]   Weir and its peers, measured as released, into docs/benchmarks/; `bench -- --help` for a part
 
 Environment:
   WEIR_CACHE        where builds, clients and logs are kept (default: ~/.cache/weir)

@@ -20,11 +20,7 @@ const FILES: [(&str, &str); 5] = [
 pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
     plugins::prepare(workshop)?;
     plugins::build(workshop)?;
-    // All programs of the workspace: a narrower selection has other features, and would build the compiler of
-    // plugins once more beside that of other release builds.
-    let build = ["build", "--release", "--workspace", "--bins", "--locked"];
-    workshop.steps.command("release build", &mut workshop.cargo(&build))?;
-    let binary = workshop.target.join("release/weir");
+    let binary = workshop.dist()?.join("weir");
     let version = version(&binary)?;
     let archive = archive(workshop, &binary, &version)?;
     show(&archive)

@@ -3,7 +3,7 @@
 use super::{Report, Table};
 
 const HOW: &str = "\
-`cargo xtask bench` writes this page: it builds in release mode, installs the peers by pinned versions, measures one server
+`cargo xtask bench` writes this page: it builds as for a release, installs the peers by pinned versions, measures one server
 at a time, and keeps the rows that lose. The figures of the run are in [figures.json](figures.json).
 
 Calls per core-second are calls by the processor time of the server's whole process tree: the figure to trust where a

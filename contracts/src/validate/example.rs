@@ -12,7 +12,10 @@ use std::{
 
 use serde_json::{Map, Number, Value};
 
-use super::schema::{parts, resolve};
+use super::{
+    Stated,
+    schema::{parts, resolve},
+};
 use crate::json;
 
 const DEPTH_MAX: usize = 12;
@@ -23,7 +26,7 @@ const ITEMS_MAX: u64 = 1_000;
 #[derive(Default)]
 pub(super) struct Examples {
     /// By the place of the part in memory: the schema is kept where it is.
-    built: Mutex<HashMap<usize, Option<Value>>>,
+    built: Mutex<HashMap<usize, Option<Stated>>>,
 }
 
 /// A schema whose parts stay where they are, and their examples.
@@ -35,16 +38,16 @@ pub(super) struct Exemplified<'s> {
 
 impl<'s> Exemplified<'s> {
     /// An example for a part of the schema; `None` where none can be made.
-    pub(super) fn example(self, part: &'s Value) -> Option<Value> {
+    pub(super) fn example(self, part: &'s Value) -> Option<Stated> {
         if part.is_boolean() {
-            return build(self.root, part); // perhaps a constant of ours, and quickly made
+            return build(self.root, part).map(Stated::from); // perhaps a constant of ours, and quickly made
         }
         let place = std::ptr::from_ref(part).addr();
         let built = || self.examples.built.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = built().get(&place) {
             return known.clone();
         }
-        let example = build(self.root, part);
+        let example = build(self.root, part).map(Stated::from);
         built().insert(place, example.clone());
         example
     }

@@ -3,12 +3,19 @@
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde_json::{Map, Value, json};
 
-use super::{ArgumentError, example::Exemplified, schema};
+use super::{
+    ArgumentError, Stated,
+    example::Exemplified,
+    schema,
+    told::{Rank, Ranked, Told},
+};
 use crate::json::{self, push_pointer};
 
 /// What one error needs to know of its surroundings.
+#[derive(Clone, Copy)]
 pub(super) struct Context<'s> {
     pub schema: Exemplified<'s>,
+    pub told: &'s Told,
 }
 
 /// Keywords that say what a value may be, in the order they are told.
@@ -33,70 +40,87 @@ const CONSTRAINTS: &[&str] = &[
 ];
 
 impl<'s> Context<'s> {
-    pub(super) fn errors(&self, failure: &ValidationError<'_>, found: &mut Vec<ArgumentError>) {
-        let path = failure.instance_path().to_string();
-        let owner = self.owner(failure);
+    pub(super) fn errors(self, failure: &ValidationError<'_>, found: &mut Vec<Ranked>) {
+        let mut path = failure.instance_path().as_str().to_owned();
         match failure.kind() {
             Kind::Required { property } => {
                 let name = property.as_str().unwrap_or_default();
-                let mut path = path;
                 push_pointer(&mut path, name);
-                let property = owner.and_then(|owner| owner.get("properties")).and_then(|all| all.get(name));
-                let property = property.or_else(|| schema::at_instance(self.schema.root, &path));
-                let mut error = ArgumentError::at(path, "missing_required");
-                error.constraint = property.and_then(|property| self.constraint(property, CONSTRAINTS));
-                error.example = match property {
-                    Some(property) => self.schema.example(property),
-                    None => self.schema.example(&Value::Bool(true)),
-                };
-                found.push(error);
+                found.push(self.once(failure, path, |path| {
+                    let owner = self.owner(failure);
+                    let property = owner.and_then(|owner| owner.get("properties")).and_then(|all| all.get(name));
+                    let property = property.or_else(|| schema::at_instance(self.schema.root, &path));
+                    let mut error = ArgumentError::at(path, "missing_required");
+                    error.constraint = property.and_then(|property| self.constraint(property, CONSTRAINTS));
+                    error.example = match property {
+                        Some(property) => self.schema.example(property),
+                        None => self.schema.example(&Value::Bool(true)),
+                    };
+                    error
+                }));
             }
             Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
                 for name in unexpected.iter().take(super::ERRORS_MAX) {
                     let mut path = path.clone();
                     push_pointer(&mut path, name);
-                    found.push(ArgumentError::at(path, "unknown_argument"));
+                    found.push(self.ranked(ArgumentError::at(path, "unknown_argument")));
                 }
             }
             Kind::PropertyNames { error } => {
                 let name = error.instance().as_str().unwrap_or_default();
-                let mut path = path;
                 push_pointer(&mut path, name);
-                found.push(ArgumentError::at(path, "unknown_argument"));
+                found.push(self.ranked(ArgumentError::at(path, "unknown_argument")));
             }
             Kind::FalseSchema => {
                 let in_object = json::pointer_tokens(&path).last().is_some_and(|token| token.parse::<usize>().is_err());
                 let reason = if in_object { "unknown_argument" } else { "not_allowed" };
-                found.push(ArgumentError::at(path, reason));
+                found.push(self.ranked(ArgumentError::at(path, reason)));
             }
-            Kind::MinProperties { limit } => self.too_few(failure, path, owner, *limit, found),
+            Kind::MinProperties { limit } => self.too_few(failure, path, *limit, found),
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
-                self.alternatives(failure, path, owner, context, found);
+                self.alternatives(failure, path, context, found);
             }
             kind => {
-                let (reason, keys) = simple(kind);
-                let mut error = ArgumentError::at(path, reason);
-                error.constraint = owner.and_then(|owner| self.constraint(owner, keys));
-                error.example = self.example_for(&error.path, owner);
+                let mut told = self.once(failure, path, |path| {
+                    let owner = self.owner(failure);
+                    let (reason, keys) = simple(kind);
+                    let mut error = ArgumentError::at(path, reason);
+                    error.constraint = owner.and_then(|owner| self.constraint(owner, keys));
+                    error.example = self.example_for(&error.path, owner);
+                    error
+                });
                 if let Kind::Enum { options } = kind {
-                    error.suggestion = nearest_value(failure.instance(), options);
+                    told.error.suggestion = nearest_value(failure.instance(), options);
                 }
-                found.push(error);
+                found.push(told);
             }
         }
     }
 
+    /// An error that depends on the schema alone: made when this keyword first fails at this place.
+    fn once(self, failure: &ValidationError<'_>, path: String, make: impl FnOnce(String) -> ArgumentError) -> Ranked {
+        let keyword = failure.schema_path().as_str();
+        if let Some(told) = self.told.get(keyword, &path) {
+            return told;
+        }
+        let told = self.ranked(make(path));
+        // Items and unknown names are as many as a caller likes.
+        if schema::names_properties(self.schema.root, &told.error.path) {
+            self.told.keep(keyword, &told);
+        }
+        told
+    }
+
+    fn ranked(self, error: ArgumentError) -> Ranked {
+        let rank = rank(self.schema.root, &error.path).into();
+        Ranked { error, rank }
+    }
+
     /// Too few members: told as members that could be added, since an example for the whole would replace what is
     /// right, such as the key of the record to change.
-    fn too_few(
-        &self,
-        failure: &ValidationError<'_>,
-        path: String,
-        owner: Option<&'s Value>,
-        least: u64,
-        found: &mut Vec<ArgumentError>,
-    ) {
-        let constraint = Some(json!({ "minProperties": least }));
+    fn too_few(self, failure: &ValidationError<'_>, path: String, least: u64, found: &mut Vec<Ranked>) {
+        let owner = self.owner(failure);
+        let constraint = Some(Stated::from(json!({ "minProperties": least })));
         let present = failure.instance().as_object();
         let has = |name: &str| present.is_some_and(|present| present.contains_key(name));
         let properties = owner.and_then(|owner| owner.get("properties")).and_then(Value::as_object);
@@ -113,7 +137,7 @@ impl<'s> Context<'s> {
             let mut error = ArgumentError::at(path, "too_few_properties");
             error.constraint = constraint;
             error.example = self.example_for(&error.path, owner);
-            found.push(error);
+            found.push(self.ranked(error));
             return;
         }
         for (name, example) in additions {
@@ -122,24 +146,24 @@ impl<'s> Context<'s> {
             let mut error = ArgumentError::at(path, "too_few_properties");
             error.constraint = constraint.clone();
             error.example = Some(example);
-            found.push(error);
+            found.push(self.ranked(error));
         }
     }
 
     /// The schema object whose keyword failed.
-    fn owner(&self, failure: &ValidationError<'_>) -> Option<&'s Value> {
-        let pointer = failure.schema_path().to_string();
+    fn owner(self, failure: &ValidationError<'_>) -> Option<&'s Value> {
+        let pointer = failure.schema_path().as_str();
         let owner = pointer.rsplit_once('/').map_or("", |(owner, _)| owner);
         self.schema.root.pointer(owner)
     }
 
     /// An example that fits everything known about the place, or at least the part that failed.
-    fn example_for(&self, path: &str, owner: Option<&'s Value>) -> Option<Value> {
+    fn example_for(self, path: &str, owner: Option<&'s Value>) -> Option<Stated> {
         let whole = schema::at_instance(self.schema.root, path);
         whole.and_then(|part| self.schema.example(part)).or_else(|| self.schema.example(owner?))
     }
 
-    fn constraint(&self, schema: &Value, keys: &[&str]) -> Option<Value> {
+    fn constraint(self, schema: &Value, keys: &[&str]) -> Option<Stated> {
         let mut constraint = Map::new();
         for part in schema::parts(self.schema.root, schema) {
             for key in keys {
@@ -150,18 +174,18 @@ impl<'s> Context<'s> {
                 }
             }
         }
-        (!constraint.is_empty()).then_some(Value::Object(constraint))
+        (!constraint.is_empty()).then(|| Value::Object(constraint).into())
     }
 
     /// A value that fits no alternative: told as the one it most likely was meant to be.
     fn alternatives(
-        &self,
+        self,
         failure: &ValidationError<'_>,
         path: String,
-        owner: Option<&'s Value>,
         branches: &[Vec<ValidationError<'static>>],
-        found: &mut Vec<ArgumentError>,
+        found: &mut Vec<Ranked>,
     ) {
+        let owner = self.owner(failure);
         let is_type_error = |error: &ValidationError<'_>| {
             matches!(error.kind(), Kind::Type { .. }) && error.instance_path() == failure.instance_path()
         };
@@ -183,9 +207,9 @@ impl<'s> Context<'s> {
                 }
                 types.dedup();
                 let mut error = ArgumentError::at(path, "wrong_type");
-                error.constraint = Some(json!({ "type": types }));
+                error.constraint = Some(json!({ "type": types }).into());
                 error.example = self.example_for(&error.path, owner);
-                found.push(error);
+                found.push(self.ranked(error));
             }
             [only] => only.iter().for_each(|error| self.errors(error, found)),
             _ if at_root => {
@@ -200,14 +224,40 @@ impl<'s> Context<'s> {
                 let told: Vec<Value> = schemas
                     .into_iter()
                     .flatten()
-                    .map(|schema| self.constraint(schema, CONSTRAINTS).unwrap_or_else(|| json!({})))
+                    .map(|schema| {
+                        self.constraint(schema, CONSTRAINTS).map_or_else(|| json!({}), |told| Value::clone(&told))
+                    })
                     .collect();
-                error.constraint = Some(json!({ keyword: told }));
+                error.constraint = Some(json!({ keyword: told }).into());
                 error.example = self.example_for(&error.path, owner);
-                found.push(error);
+                found.push(self.ranked(error));
             }
         }
     }
+}
+
+/// Position of a place in the schema.
+fn rank(root: &Value, path: &str) -> Rank {
+    let tokens = json::pointer_tokens(path);
+    let mut positions = Vec::with_capacity(tokens.len() + 1);
+    let mut here = schema::resolve(root, root);
+    for token in &tokens {
+        let properties = here.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+        positions.push(match (properties.and_then(|all| all.keys().position(|name| name == token)), token.parse()) {
+            (Some(position), _) => position,
+            (None, Ok(index)) => index,
+            (None, Err(_)) => usize::MAX,
+        });
+        here = here.and_then(|schema| {
+            let inner = match properties.and_then(|all| all.get(&**token)) {
+                Some(property) => property,
+                None => schema.get("items")?,
+            };
+            schema::resolve(root, inner)
+        });
+    }
+    positions.push(usize::MAX);
+    Rank { is_whole: tokens.is_empty(), positions }
 }
 
 /// Reason and the keywords to show, for failures of one value at one keyword.

@@ -6,12 +6,7 @@
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 
-use super::{
-    ArgumentError, ERRORS_MAX,
-    example::Exemplified,
-    failure::Context,
-    schema::{self, resolve},
-};
+use super::{ArgumentError, ERRORS_MAX, failure::Context, schema, told::Ranked};
 use crate::{json, json::push_pointer, name};
 
 /// Failures looked at in one round: a hostile list of a million wrong items is not told item by item.
@@ -19,7 +14,8 @@ const FAILURES_MAX: usize = 64;
 const ROUNDS_MAX: usize = 4;
 
 /// Adds to `errors` (what the reader found) everything that the schema finds.
-pub(super) fn complete(validator: &Validator, schema: Exemplified<'_>, sent: Value, errors: &mut Vec<ArgumentError>) {
+pub(super) fn complete(validator: &Validator, context: Context<'_>, sent: Value, errors: &mut Vec<ArgumentError>) {
+    let schema = context.schema;
     let mut tried = sent;
     for error in errors.iter() {
         apply(&mut tried, error);
@@ -29,7 +25,7 @@ pub(super) fn complete(validator: &Validator, schema: Exemplified<'_>, sent: Val
         if (round > 0 || !errors.is_empty()) && validator.is_valid(&tried) {
             return;
         }
-        let mut found = failures(validator, schema, &tried);
+        let mut found = failures(validator, context, &tried);
         if found.is_empty() {
             return;
         }
@@ -65,7 +61,7 @@ pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
     let mut tokens = json::pointer_tokens(&error.path);
     let Some(last) = tokens.pop() else {
         if let Some(example) = &error.example {
-            *arguments = example.clone();
+            *arguments = Value::clone(example);
         }
         return;
     };
@@ -81,7 +77,7 @@ pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
             None => return,
         }
     }
-    match (place, error.reason.as_str()) {
+    match (place, error.reason) {
         (Value::Object(map), "unknown_argument") => {
             let value = map.shift_remove(&*last);
             if let (Some(name), Some(value)) = (&error.suggestion, value) {
@@ -89,15 +85,17 @@ pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
             }
         }
         (Value::Object(map), _) => {
-            if let Some(example) = &error.example {
-                map.insert(last.into_owned(), example.clone());
+            let Some(example) = &error.example else { return };
+            match map.get_mut(&*last) {
+                Some(value) => *value = Value::clone(example),
+                None => drop(map.insert(last.into_owned(), Value::clone(example))),
             }
         }
         (Value::Array(items), _) => {
             if let (Some(example), Some(item)) =
                 (&error.example, last.parse::<usize>().ok().and_then(|index| items.get_mut(index)))
             {
-                *item = example.clone();
+                *item = Value::clone(example);
             }
         }
         _ => {}
@@ -105,9 +103,8 @@ pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
 }
 
 /// Everything the validator finds, in the order of the schema, one error per place and reason.
-fn failures(validator: &Validator, schema: Exemplified<'_>, arguments: &Value) -> Vec<ArgumentError> {
-    let context = Context { schema };
-    let mut found: Vec<ArgumentError> = Vec::new();
+fn failures(validator: &Validator, context: Context<'_>, arguments: &Value) -> Vec<ArgumentError> {
+    let mut found: Vec<Ranked> = Vec::new();
     for failure in validator.iter_errors(arguments).take(FAILURES_MAX) {
         context.errors(&failure, &mut found);
         if found.len() >= FAILURES_MAX {
@@ -116,44 +113,21 @@ fn failures(validator: &Validator, schema: Exemplified<'_>, arguments: &Value) -
     }
     let mut at = 0;
     while at < found.len() {
-        let error = &found[at];
-        let twice = found[..at].iter().any(|other| other.path == error.path && other.reason == error.reason);
+        let error = &found[at].error;
+        let others = |others: &[Ranked], reason| {
+            others.iter().any(|Ranked { error: other, .. }| other.reason == reason && other.path == error.path)
+        };
+        let twice = others(&found[..at], error.reason);
         // A value of the wrong type violates everything else too; only the type is worth telling.
-        let mistyped = error.reason != "wrong_type"
-            && found.iter().any(|other| other.path == error.path && other.reason == "wrong_type");
+        let mistyped = error.reason != "wrong_type" && others(&found, "wrong_type");
         match twice || mistyped {
             true => drop(found.remove(at)),
             false => at += 1,
         }
     }
-    found.sort_by_cached_key(|error| rank(schema.root, &error.path));
+    found.sort_by(|one, other| one.rank.cmp(&other.rank));
     found.truncate(ERRORS_MAX);
-    found
-}
-
-/// Position of a place in the schema: properties in their order, unknown ones behind. A container comes after what is in
-/// it, and the whole last, since its example replaces what was repaired before.
-fn rank(root: &Value, path: &str) -> (usize, Vec<usize>) {
-    let tokens = json::pointer_tokens(path);
-    let mut ranks = Vec::new();
-    let mut here = resolve(root, root);
-    for token in &tokens {
-        let properties = here.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
-        ranks.push(match (properties.and_then(|all| all.keys().position(|name| name == token)), token.parse()) {
-            (Some(position), _) => position,
-            (None, Ok(index)) => index,
-            (None, Err(_)) => usize::MAX,
-        });
-        here = here.and_then(|schema| {
-            let inner = match properties.and_then(|all| all.get(&**token)) {
-                Some(property) => property,
-                None => schema.get("items")?,
-            };
-            resolve(root, inner)
-        });
-    }
-    ranks.push(usize::MAX);
-    (usize::from(tokens.is_empty()), ranks)
+    found.into_iter().map(|found| found.error).collect()
 }
 
 /// Gives an unknown argument the nearest known name, if renaming would be right: the name is free and the value fits.

@@ -56,6 +56,16 @@ pub(super) fn at_instance<'s>(root: &'s Value, pointer: &str) -> Option<&'s Valu
     Some(schema)
 }
 
+/// Whether every step of a JSON Pointer of the instance is a property that the schema names.
+pub(super) fn names_properties(root: &Value, pointer: &str) -> bool {
+    let mut here = resolve(root, root);
+    json::pointer_tokens(pointer).iter().all(|token| {
+        let property = here.and_then(|schema| schema.get("properties")?.get(&**token));
+        here = property.and_then(|property| resolve(root, property));
+        property.is_some()
+    })
+}
+
 /// Every schema that speaks about the same value as `schema`: itself, what it refers to and its `allOf`.
 pub(super) fn parts<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s Map<String, Value>> {
     let mut parts = Vec::new();

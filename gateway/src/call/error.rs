@@ -222,7 +222,7 @@ impl CallError {
             call_id: Some(call_id),
             message: Cow::Borrowed(&self.message),
             field: first.map(|error| &*error.field).or(self.field.as_deref()),
-            reason: first.map(|error| &*error.reason).or(self.reason.as_deref()),
+            reason: first.map(|error| error.reason).or(self.reason.as_deref()),
             errors,
             retry_after_ms: self.retry_after_ms,
             outcome: self.outcome.map(WriteOutcome::label),
