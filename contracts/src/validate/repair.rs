@@ -30,7 +30,7 @@ pub(super) fn complete(validator: &Validator, context: Context<'_>, sent: Value,
             return;
         }
         for error in &mut found {
-            suggest(validator, schema.root, &tried, error);
+            rename(validator, schema.root, &mut tried, error);
         }
         found.iter().for_each(|error| apply(&mut tried, error));
         // Told before with an example that did not help: the example gives way to the new one.
@@ -130,35 +130,31 @@ fn failures(validator: &Validator, context: Context<'_>, arguments: &Value) -> V
     found.into_iter().map(|found| found.error).collect()
 }
 
-/// Gives an unknown argument the nearest known name, if renaming would be right: the name is free and the value fits.
-fn suggest(validator: &Validator, root: &Value, arguments: &Value, error: &mut ArgumentError) {
+/// Takes an unknown argument out, or gives it the nearest known name, if renaming is right: the name is free and the
+/// value fits.
+fn rename(validator: &Validator, root: &Value, arguments: &mut Value, error: &mut ArgumentError) {
     if error.reason != "unknown_argument" {
         return;
     }
     let Some((parent, _)) = error.path.rsplit_once('/') else { return };
-    let Some(Value::Object(siblings)) = arguments.pointer(parent) else { return };
-    let Some(schema) = schema::at_instance(root, parent) else { return };
-    let empty = Map::new();
-    let known: Vec<&str> = schema::parts(root, schema)
-        .into_iter()
-        .flat_map(|part| part.get("properties").and_then(Value::as_object).unwrap_or(&empty).keys())
-        .map(String::as_str)
-        .filter(|name| !siblings.contains_key(*name))
-        .collect();
+    let Some(Value::Object(siblings)) = arguments.pointer_mut(parent) else { return };
     let tokens = json::pointer_tokens(&error.path);
     let sent = tokens.last().map_or("", |token| &**token);
-    let Some(near) = name::nearest(sent, known) else { return };
-    let renamed = ArgumentError { suggestion: Some(near.to_owned()), ..error.clone() };
-    let mut tried = arguments.clone();
-    apply(&mut tried, &renamed);
+    let Some(value) = siblings.shift_remove(sent) else { return };
+    let Some(schema) = schema::at_instance(root, parent) else { return };
+    let named = schema::parts(root, schema).into_iter().filter_map(|part| part.get("properties")?.as_object());
+    let free = named.flat_map(Map::keys).map(String::as_str).filter(|name| !siblings.contains_key(*name));
+    let Some(near) = name::nearest(sent, free) else { return };
+    siblings.insert(near.to_owned(), value);
     let mut place = parent.to_owned();
     push_pointer(&mut place, near);
-    let below = format!("{place}/");
-    let fits = validator.iter_errors(&tried).take(FAILURES_MAX).all(|failure| {
-        let path = failure.instance_path().to_string();
-        path != place && !path.starts_with(&below)
-    });
+    let is_there = |path: &str| path.strip_prefix(&*place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let mut failures = validator.iter_errors(arguments).take(FAILURES_MAX);
+    let fits = failures.all(|failure| !is_there(failure.instance_path().as_str()));
+    drop(failures);
     if fits {
-        error.suggestion = renamed.suggestion;
+        error.suggestion = Some(near.to_owned());
+    } else if let Some(Value::Object(siblings)) = arguments.pointer_mut(parent) {
+        siblings.shift_remove(near);
     }
 }
