@@ -21,10 +21,7 @@ pub(crate) struct Column<'a> {
 impl<'a> Column<'a> {
     /// Only what was recorded has a name here.
     pub(crate) fn find(shape: &'a Shape, dialect: Dialect, key: &str) -> Result<Self, Error> {
-        let field = shape
-            .field(key)
-            .ok_or_else(|| Error::invalid(format!("There is no column {key:?} in the recorded shape.")).field(key))?;
-        Ok(Self::new(shape, dialect, field))
+        Ok(Self::new(shape, dialect, &shape.fields[place(shape, key)?]))
     }
 
     pub(crate) fn new(shape: &'a Shape, dialect: Dialect, field: &'a Field) -> Self {
@@ -254,6 +251,12 @@ impl<'a> Column<'a> {
         let place = builder.bind(self.zone);
         if self.zone.starts_with(['+', '-']) { format!("{place}::interval") } else { place }
     }
+}
+
+/// Where the shape has a column.
+pub(crate) fn place(shape: &Shape, key: &str) -> Result<usize, Error> {
+    let place = shape.fields.iter().position(|field| field.key == key);
+    place.ok_or_else(|| Error::invalid(format!("There is no column {key:?} in the recorded shape.")).field(key))
 }
 
 /// PostgreSQL has no year 0000: the year before 0001 is 1 BC.

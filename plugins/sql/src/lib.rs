@@ -14,11 +14,13 @@ mod settings;
 mod statement;
 
 use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 
 use weir_plugin_sdk::serde_json::{self, json};
-use weir_plugin_sdk::{Adapter, Change, Error, Order, Page, Query, Shape, Zone};
+use weir_plugin_sdk::{Adapter, Change, Error, Page, Query, Shape, Zone};
 
 use dialect::Dialect;
+use select::Selected;
 use settings::Settings;
 
 /// One open table, view or query.
@@ -27,14 +29,7 @@ pub struct Sql {
     shape: Shape,
     zone: Zone,
     dialect: OnceCell<Dialect>,
-    selected: RefCell<Option<Selected>>,
-}
-
-/// What was selected last, and its `SELECT … FROM …`: a tool asks for the same again and again.
-struct Selected {
-    columns: Vec<String>,
-    order: Vec<Order>,
-    text: String,
+    selected: RefCell<Option<Rc<Selected>>>,
 }
 
 impl Sql {
@@ -47,17 +42,16 @@ impl Sql {
         Ok(*self.dialect.get_or_init(|| dialect))
     }
 
-    fn selected(&self, query: &Query, text: impl FnOnce() -> String) -> String {
+    /// What was selected last: a tool asks for the same again and again.
+    fn selected(&self, query: &Query, dialect: Dialect) -> Result<Rc<Selected>, Error> {
         if let Some(last) = &*self.selected.borrow()
-            && last.columns == query.columns
-            && last.order == query.order
+            && last.is_of(query)
         {
-            return last.text.clone();
+            return Ok(Rc::clone(last));
         }
-        let text = text();
-        let (columns, order) = (query.columns.clone(), query.order.clone());
-        self.selected.replace(Some(Selected { columns, order, text: text.clone() }));
-        text
+        let selected = Rc::new(Selected::new(self, dialect, query)?);
+        self.selected.replace(Some(Rc::clone(&selected)));
+        Ok(selected)
     }
 }
 

@@ -1,28 +1,30 @@
 //! Reading: one SELECT a page, going on behind the last record by its order values.
 
+use std::fmt::Write;
+
 use weir_plugin_sdk::order::{bad_cursor, decode_cursor, encode_cursor, total_order};
 use weir_plugin_sdk::records::Records;
-use weir_plugin_sdk::{Error, Order, Page, Query, Value, sql};
+use weir_plugin_sdk::{Error, Order, Page, Query, Shape, Value, sql};
 
 use crate::Sql;
-use crate::column::Column;
+use crate::column::{Column, place};
 use crate::condition;
 use crate::dialect::Dialect;
 use crate::statement::{Builder, cell, rows};
 
 pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<Page, Error> {
     let Sql { settings, shape, zone, .. } = collection;
-    let column = |key: &str| Column::find(shape, dialect, key);
-    let wanted = match query.columns.as_slice() {
-        [] => shape.fields.iter().map(|field| Column::new(shape, dialect, field)).collect::<Vec<_>>(),
-        columns => columns.iter().map(|key| column(key)).collect::<Result<_, _>>()?,
-    };
-    let order = Ordered::new(collection, dialect, &query.order)?;
+    let column = |at: &usize| Column::new(shape, dialect, &shape.fields[*at]);
+    let selected = collection.selected(query, dialect)?;
+    let order = selected.order(shape, dialect);
     let mut builder = Builder::new(dialect);
     let mut conditions = query
         .conditions
         .iter()
-        .map(|given| condition::condition(given, &column(&given.column)?, zone, &mut builder))
+        .map(|given| {
+            let column = Column::find(shape, dialect, &given.column)?;
+            condition::condition(given, &column, zone, &mut builder)
+        })
         .collect::<Result<Vec<_>, Error>>()?;
     let mut offset = 0;
     match &query.cursor {
@@ -34,28 +36,25 @@ pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<
         Some(cursor) => offset = cursor.parse::<u64>().map_err(|_| bad_cursor())?,
         None => {}
     }
-    builder.text = collection.selected(query, || {
-        let mut list: Vec<_> = wanted.iter().chain(&order.columns).map(Column::read).collect();
-        if list.is_empty() {
-            list.push("1".to_owned());
-        }
-        let list: Vec<_> = list.iter().enumerate().map(|(at, read)| format!("{read} AS c{at}")).collect();
-        format!("SELECT {} FROM {}", list.join(", "), settings.source().sql())
-    });
-    if !conditions.is_empty() {
-        builder.text += &format!(" WHERE {}", conditions.join(" AND "));
+    let mut text = String::with_capacity(selected.text.len() + 256);
+    text.push_str(&selected.text);
+    for (at, condition) in conditions.iter().enumerate() {
+        text.push_str(if at == 0 { " WHERE " } else { " AND " });
+        text.push_str(condition);
     }
-    let by = order.sql(&mut builder);
-    if !by.is_empty() {
-        builder.text += &format!(" ORDER BY {by}");
+    match &selected.order_by {
+        Some(order_by) => text.push_str(order_by),
+        None => text.push_str(&order.sql(&mut builder)),
     }
-    builder.text += &format!(" LIMIT {}", u64::from(query.limit) + 1);
+    write!(text, " LIMIT {}", u64::from(query.limit) + 1).expect("a String takes all");
     if offset > 0 {
-        builder.text += &format!(" OFFSET {offset}");
+        write!(text, " OFFSET {offset}").expect("a String takes all");
     }
+    builder.text = text;
     let answer = sql::query(&builder.finish(&settings.connection, query.limit, None)).map_err(source_error)?;
     let mut records = Records::new();
     let rows = rows(&answer.records)?;
+    let wanted: Vec<_> = selected.wanted.iter().map(column).collect();
     for row in &rows {
         let members = wanted
             .iter()
@@ -78,45 +77,100 @@ pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<
     Ok(Page { records: records.finish(), next })
 }
 
+/// What one list of columns in one order comes to, conditions apart.
+pub(crate) struct Selected {
+    asked_columns: Vec<String>,
+    asked_order: Vec<Order>,
+    /// Places in the shape.
+    wanted: Vec<usize>,
+    by: Vec<usize>,
+    descending: Vec<bool>,
+    /// `SELECT … FROM …`.
+    text: String,
+    /// `None`: it binds values, whose places depend on the conditions.
+    order_by: Option<String>,
+}
+
+impl Selected {
+    pub(crate) fn new(collection: &Sql, dialect: Dialect, query: &Query) -> Result<Self, Error> {
+        let shape = &collection.shape;
+        let wanted = match query.columns.as_slice() {
+            [] => (0..shape.fields.len()).collect::<Vec<_>>(),
+            columns => columns.iter().map(|key| place(shape, key)).collect::<Result<_, _>>()?,
+        };
+        let order = order(&query.order, shape);
+        let by = order.iter().map(|by| place(shape, &by.column)).collect::<Result<Vec<_>, _>>()?;
+        let read = |at: &usize| Column::new(shape, dialect, &shape.fields[*at]).read();
+        let mut list: Vec<_> = wanted.iter().chain(&by).map(read).collect();
+        if list.is_empty() {
+            list.push("1".to_owned());
+        }
+        let list: Vec<_> = list.iter().enumerate().map(|(at, read)| format!("{read} AS c{at}")).collect();
+        let mut selected = Self {
+            asked_columns: query.columns.clone(),
+            asked_order: query.order.clone(),
+            wanted,
+            by,
+            descending: order.iter().map(|by| by.descending).collect(),
+            text: format!("SELECT {} FROM {}", list.join(", "), collection.settings.source().sql()),
+            order_by: None,
+        };
+        let mut builder = Builder::new(dialect);
+        let order_by = selected.order(shape, dialect).sql(&mut builder);
+        selected.order_by = (!builder.binds()).then_some(order_by);
+        Ok(selected)
+    }
+
+    fn order<'a>(&'a self, shape: &'a Shape, dialect: Dialect) -> Ordered<'a> {
+        Ordered {
+            columns: self.by.iter().map(|at| Column::new(shape, dialect, &shape.fields[*at])).collect(),
+            descending: &self.descending,
+            total: !shape.key.is_empty(),
+        }
+    }
+
+    pub(crate) fn is_of(&self, query: &Query) -> bool {
+        self.asked_columns == query.columns && self.asked_order == query.order
+    }
+}
+
 /// The order of a list. Without a key it cannot be total: then all columns break ties and pages are counted, which is
 /// exact as long as nothing is inserted in between.
+fn order(asked: &[Order], shape: &Shape) -> Vec<Order> {
+    let mut order = total_order(asked, shape);
+    if shape.key.is_empty() {
+        for field in shape.fields.iter().filter(|field| crate::describe::ordered(field.kind)) {
+            if !order.iter().any(|by| by.column == field.key) {
+                order.push(Order { column: field.key.clone(), descending: false });
+            }
+        }
+    }
+    order
+}
+
 struct Ordered<'a> {
     columns: Vec<Column<'a>>,
-    descending: Vec<bool>,
+    descending: &'a [bool],
     total: bool,
 }
 
-impl<'a> Ordered<'a> {
-    fn new(collection: &'a Sql, dialect: Dialect, order: &[Order]) -> Result<Self, Error> {
-        let shape = &collection.shape;
-        let mut order = total_order(order, shape);
-        if shape.key.is_empty() {
-            for field in shape.fields.iter().filter(|field| crate::describe::ordered(field.kind)) {
-                if !order.iter().any(|by| by.column == field.key) {
-                    order.push(Order { column: field.key.clone(), descending: false });
-                }
-            }
-        }
-        let columns = order.iter().map(|by| Column::find(shape, dialect, &by.column)).collect::<Result<_, _>>()?;
-        let descending = order.iter().map(|by| by.descending).collect();
-        Ok(Self { columns, descending, total: !shape.key.is_empty() })
-    }
-
+impl Ordered<'_> {
+    /// ` ORDER BY …`, or nothing.
     fn sql(&self, builder: &mut Builder) -> String {
         let mut by = Vec::new();
-        for (column, descending) in self.columns.iter().zip(&self.descending) {
+        for (column, descending) in self.columns.iter().zip(self.descending) {
             let direction = if *descending { " DESC" } else { "" };
             // Said only where there may be nulls: an index serves the plain order.
             let nulls = if column.may_be_null() { " NULLS LAST" } else { "" };
             by.push(format!("{}{direction}{nulls}", column.compared(builder)));
         }
-        by.join(", ")
+        if by.is_empty() { String::new() } else { format!(" ORDER BY {}", by.join(", ")) }
     }
 
     /// Greater in the first column, or equal there and greater in the next, and so on.
     fn behind(&self, last: &[Value<'_>], builder: &mut Builder) -> String {
         let mut any = Vec::new();
-        for (at, (column, descending)) in self.columns.iter().zip(&self.descending).enumerate() {
+        for (at, (column, descending)) in self.columns.iter().zip(self.descending).enumerate() {
             let Some(later) = later(column, &last[at], *descending, builder) else { continue };
             let mut all = Vec::new();
             for (column, value) in self.columns.iter().zip(last).take(at) {

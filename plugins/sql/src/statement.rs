@@ -58,6 +58,10 @@ impl Builder {
         }
     }
 
+    pub(crate) fn binds(&self) -> bool {
+        !self.parameters.is_empty()
+    }
+
     pub(crate) fn finish(self, connection: &str, limit: u32, options: Option<&str>) -> sql::Statement {
         sql::Statement {
             connection: connection.to_owned(),

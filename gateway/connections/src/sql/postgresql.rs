@@ -26,7 +26,7 @@ use tokio::time::{sleep_until, timeout, timeout_at};
 
 use super::{
     Access, Outcome, Prepared, Rows, refused,
-    rows::{Cell, RowsWriter},
+    rows::{Cell, Header, RowsWriter},
 };
 use crate::ConnectionError;
 use address::Address;
@@ -237,7 +237,7 @@ impl Call {
         let statement = session.prepare(&self.prepared.text, 0, self.timeout()?).await?;
         let types = session.types(statement.columns.iter().map(|column| column.type_oid), self.timeout()?).await?;
         let names = ["name", "type", "nullable"].map(str::to_owned).to_vec();
-        let mut writer = RowsWriter::new(names, statement.columns.len() as u32)?;
+        let mut writer = RowsWriter::new(Arc::new(Header::new(names)?), statement.columns.len() as u32);
         for column in &statement.columns {
             let name = types.get(&column.type_oid).map_or("?", |found| found.name.as_str());
             writer.begin_row();
@@ -262,10 +262,7 @@ impl Answer {
     fn take(&mut self, row: &session::Row, statement: &Statement, limit: u32) -> Result<(), ConnectionError> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
-            None => {
-                let names = statement.columns.iter().map(|column| column.name.clone()).collect();
-                self.writer.insert(RowsWriter::new(names, limit)?)
-            }
+            None => self.writer.insert(RowsWriter::new(statement.header()?, limit)),
         };
         if self.surplus_bytes > 0 || !writer.begin_row() {
             self.surplus_bytes += row.buffer().len().max(1);

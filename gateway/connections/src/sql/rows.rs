@@ -1,15 +1,22 @@
 //! Rows on their way out: a JSON array of objects, written as they come, bounded in number and bytes.
 
+use std::sync::Arc;
+
 use super::{RECORDS_MAX_BYTES, Rows};
 use crate::ConnectionError;
 
 /// Room for a usual record.
 const TEXT_FIRST_BYTES: usize = 1024;
 
-pub(super) struct RowsWriter {
-    /// `"name":` of each column.
-    keys: Vec<Vec<u8>>,
+/// The columns of a statement's rows.
+pub(super) struct Header {
     names: Vec<String>,
+    /// `"name":` of each.
+    keys: Vec<Vec<u8>>,
+}
+
+pub(super) struct RowsWriter {
+    header: Arc<Header>,
     text: Vec<u8>,
     count: u32,
     limit: u32,
@@ -31,8 +38,8 @@ pub(super) enum Cell<'a> {
     Bytes(&'a [u8]),
 }
 
-impl RowsWriter {
-    pub(super) fn new(names: Vec<String>, limit: u32) -> Result<Self, ConnectionError> {
+impl Header {
+    pub(super) fn new(names: Vec<String>) -> Result<Self, ConnectionError> {
         let mut sorted: Vec<_> = names.iter().collect();
         sorted.sort_unstable();
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -45,13 +52,19 @@ impl RowsWriter {
             key.push(b':');
             keys.push(key);
         }
-        let mut text = Vec::with_capacity(TEXT_FIRST_BYTES);
-        text.push(b'[');
-        Ok(Self { keys, names, text, count: 0, limit, truncated: false })
+        Ok(Self { names, keys })
     }
 
     pub(super) fn names(&self) -> &[String] {
         &self.names
+    }
+}
+
+impl RowsWriter {
+    pub(super) fn new(header: Arc<Header>, limit: u32) -> Self {
+        let mut text = Vec::with_capacity(TEXT_FIRST_BYTES);
+        text.push(b'[');
+        Self { header, text, count: 0, limit, truncated: false }
     }
 
     /// False once there are as many rows as asked for, which are then known not to be all.
@@ -69,7 +82,7 @@ impl RowsWriter {
         if column > 0 {
             self.text.push(b',');
         }
-        self.text.extend_from_slice(&self.keys[column]);
+        self.text.extend_from_slice(&self.header.keys[column]);
         let to = &mut self.text;
         match cell {
             Cell::Null => to.extend_from_slice(b"null"),

@@ -8,6 +8,7 @@ mod error;
 mod guard;
 
 use std::{
+    cell::RefCell,
     fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -25,7 +26,7 @@ use super::{
     Access, Outcome, Prepared, Rows,
     parameters::Parameter,
     refused,
-    rows::{Cell, RowsWriter},
+    rows::{Cell, Header, RowsWriter},
 };
 use crate::ConnectionError;
 use guard::Guard;
@@ -49,6 +50,8 @@ struct Opened {
     connection: rusqlite::Connection,
     guard: Arc<Guard>,
     file: FileId,
+    /// Of the last statement with rows: a tool asks for the same again and again.
+    header: RefCell<Option<Arc<Header>>>,
 }
 
 /// Device and inode.
@@ -136,7 +139,7 @@ impl Inner {
             return Ok(opened);
         }
         let (connection, guard) = guard::open(&self.path, self.writable).map_err(|error| unavailable(&error))?;
-        Ok(Opened { connection, guard, file })
+        Ok(Opened { connection, guard, file, header: RefCell::default() })
     }
 
     fn idle(&self, file: FileId) -> Option<Opened> {
@@ -202,9 +205,9 @@ impl Opened {
         for (at, parameter) in prepared.parameters.iter().enumerate() {
             statement.raw_bind_parameter(at + 1, parameter).map_err(failed)?;
         }
-        let names = statement.column_names().into_iter().map(str::to_owned).collect();
-        let mut writer = RowsWriter::new(names, prepared.limit)?;
-        let columns = writer.names().len();
+        let header = self.header(&statement)?;
+        let columns = header.names().len();
+        let mut writer = RowsWriter::new(Arc::clone(&header), prepared.limit);
         let writes = !statement.readonly();
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next().map_err(failed)? {
@@ -221,7 +224,7 @@ impl Opened {
                         Ok(text) => writer.cell(column, Cell::Text(text))?,
                         Err(error) => {
                             return Err(ConnectionError::new("upstream_error", "a text in the database is not UTF-8")
-                                .field(&writer.names()[column])
+                                .field(&header.names()[column])
                                 .details(error));
                         }
                     },
@@ -235,11 +238,26 @@ impl Opened {
     }
 }
 
+impl Opened {
+    fn header(&self, statement: &rusqlite::Statement<'_>) -> Result<Arc<Header>, ConnectionError> {
+        let names = statement.column_names();
+        let mut last = self.header.borrow_mut();
+        if let Some(header) = &*last
+            && header.names() == names
+        {
+            return Ok(Arc::clone(header));
+        }
+        let header = Arc::new(Header::new(names.into_iter().map(str::to_owned).collect())?);
+        *last = Some(Arc::clone(&header));
+        Ok(header)
+    }
+}
+
 /// One row a column, without running the statement. SQLite cannot tell whether an expression may be null.
 fn described(statement: &rusqlite::Statement<'_>) -> Result<Rows, ConnectionError> {
     let columns = statement.columns();
     let names = ["name", "type", "nullable"].map(str::to_owned).to_vec();
-    let mut writer = RowsWriter::new(names, columns.len() as u32)?;
+    let mut writer = RowsWriter::new(Arc::new(Header::new(names)?), columns.len() as u32);
     for column in &columns {
         writer.begin_row();
         writer.cell(0, Cell::Text(column.name()))?;

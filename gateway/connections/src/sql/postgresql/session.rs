@@ -8,7 +8,7 @@ use std::{
     fmt::Write,
     io,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -24,7 +24,7 @@ use postgres_protocol::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
-use super::super::{Access, RECORDS_MAX_BYTES, parameters::Parameter, refused};
+use super::super::{Access, RECORDS_MAX_BYTES, parameters::Parameter, refused, rows::Header};
 use crate::ConnectionError;
 
 const STATEMENTS_MAX: usize = 100;
@@ -79,12 +79,24 @@ pub(super) struct CancelKey {
 pub(super) struct Statement {
     name: String,
     pub(super) columns: Vec<Column>,
+    header: OnceLock<Arc<Header>>,
 }
 
 pub(super) struct Column {
     pub(super) name: String,
     pub(super) type_oid: u32,
     pub(super) enumeration: bool,
+}
+
+impl Statement {
+    /// Made with its first row.
+    pub(super) fn header(&self) -> Result<Arc<Header>, ConnectionError> {
+        if let Some(header) = self.header.get() {
+            return Ok(Arc::clone(header));
+        }
+        let header = Header::new(self.columns.iter().map(|column| column.name.clone()).collect())?;
+        Ok(Arc::clone(self.header.get_or_init(|| Arc::new(header))))
+    }
 }
 
 struct Known {
@@ -223,7 +235,7 @@ impl Session {
         }
         self.at_rest = true;
         self.find_enumerations(&mut columns, timeout).await?;
-        let statement = Arc::new(Statement { name, columns });
+        let statement = Arc::new(Statement { name, columns, header: OnceLock::new() });
         self.preparing = None;
         let known = Known { statement: statement.clone(), declared, used: self.uses };
         self.statements.insert(text.to_owned(), known);
