@@ -9,7 +9,10 @@ mod property;
 mod result;
 mod tool;
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use serde_json::{Map, Value};
 
@@ -44,7 +47,7 @@ pub fn compile(source: &Source, shapes: &BTreeMap<String, Shape>) -> Result<Cont
             let message = format!("the tool name {} occurs twice", name::quoted(&tool.name));
             problems.add(format!("{}/tool", form.place), message);
         }
-        tools.push(tool);
+        tools.push(Arc::new(tool));
     }
     // In the author's order, which the map above has lost.
     let collections = source.collections.iter().filter_map(|entry| collections.get(entry.name.as_str())?.clone());

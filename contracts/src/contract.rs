@@ -1,5 +1,7 @@
 //! A compiled contract: what the gateway serves and follows, and what it keeps of a published version.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -19,7 +21,7 @@ pub struct Contract {
     /// [`Version::FIRST`] from the compiler; the gate assigns the next one.
     pub version: Version,
     pub collections: Vec<Collection>,
-    pub tools: Vec<Tool>,
+    pub tools: Vec<Arc<Tool>>,
 }
 
 /// A source as this contract version sees it.

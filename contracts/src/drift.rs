@@ -1,5 +1,7 @@
 //! A source that is no longer what its contract was published with: what its callers would get of it, and what to edit.
 
+use std::sync::Arc;
+
 use crate::{
     compile,
     contract::{Collection, Contract},
@@ -22,7 +24,8 @@ fn as_served(contract: &Contract, collection: &str, live: &Shape) -> Contract {
         let Some(binding) = tool.binding.as_ref().filter(|binding| binding.collection == collection) else { continue };
         // What an operation answers is the operation's own.
         if let (Some(verb), None) = (tool.verb, &binding.operation) {
-            tool.output_schema = Some(compile::output_schema(verb, &fields, &binding.columns));
+            let schema = compile::output_schema(verb, &fields, &binding.columns);
+            Arc::make_mut(tool).output_schema = Some(schema);
         }
     }
     served

@@ -37,7 +37,7 @@ pub(super) fn contracts(old: &Contract, new: &Contract, report: &mut Report) {
 
 /// What every tool of both versions is bound to.
 pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
-    let now: BTreeMap<&str, &Tool> = new.tools.iter().map(|tool| (tool.name.as_str(), tool)).collect();
+    let now: BTreeMap<&str, &Tool> = new.tools.iter().map(|tool| (tool.name.as_str(), &**tool)).collect();
     for was in &old.tools {
         let Some(is) = now.get(was.name.as_str()) else { continue };
         let tool = Some(was.name.as_str());

@@ -39,7 +39,7 @@ const HINTS: [(&str, bool, bool); 4] = [
 ];
 
 pub(super) fn of_contract(contract: &Contract) -> Vec<View<'_>> {
-    contract.tools.iter().map(of_tool).collect()
+    contract.tools.iter().map(|tool| of_tool(tool)).collect()
 }
 
 fn of_tool(tool: &Tool) -> View<'_> {

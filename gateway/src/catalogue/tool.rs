@@ -19,7 +19,7 @@ pub struct CatalogueTool {
     pub version: Version,
     /// `contract@version`, as logs and `_meta` show it.
     pub contract_version: Arc<str>,
-    pub tool: Tool,
+    pub tool: Arc<Tool>,
     /// Where calls go; missing for a tool compiled from a bare form, which the registry does not publish.
     pub collection: Option<CollectionRef>,
     /// What every query of it asks for.
@@ -36,7 +36,7 @@ pub struct CatalogueTool {
 impl CatalogueTool {
     pub(super) fn prepare(
         contract: &Contract,
-        tool: &Tool,
+        tool: &Arc<Tool>,
         sources: &Sources,
         previous: Option<&Catalogue>,
     ) -> Arc<Self> {
@@ -64,7 +64,7 @@ impl CatalogueTool {
             contract: contract.name.as_str().into(),
             version: contract.version,
             contract_version: format!("{}@{}", contract.name, contract.version).into(),
-            tool: tool.clone(),
+            tool: Arc::clone(tool),
             collection,
             order: bound.map(|(binding, _)| binding.order.as_slice().into()).unwrap_or_default(),
             columns: bound.map(|(binding, _)| binding.columns.as_slice().into()).unwrap_or_default(),
