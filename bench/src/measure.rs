@@ -63,7 +63,9 @@ pub(crate) struct Figures {
     pub(crate) start_ms: Spread,
     pub(crate) idle_bytes: u64,
     pub(crate) many: Option<Many>,
-    pub(crate) two_threads_cpu_us: Option<Spread>,
+    pub(crate) both_cores: Option<BothCores>,
+    /// What a refusal takes beyond an accepted call of the same server, measured in turns.
+    pub(crate) beyond_accepted_us: Option<Spread>,
     pub(crate) lists: Vec<List>,
     /// Calls answered and calls on record; for Weir alone.
     pub(crate) audit: Option<Audit>,
@@ -90,6 +92,13 @@ pub(crate) struct Audit {
     pub(crate) answered: u64,
     pub(crate) recorded: u64,
     pub(crate) ok: u64,
+}
+
+/// Where the generator shares the server's cores.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct BothCores {
+    pub(crate) one_thread_cpu_us: Spread,
+    pub(crate) two_threads_cpu_us: Spread,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -164,7 +173,7 @@ fn list<'a>(
     effort: &Effort,
 ) -> anyhow::Result<(Bench<'a>, Running, List)> {
     let mut bench = Bench::new(place, row, tools)?;
-    let (running, start_ms) = bench.start(SERVER_CORE)?;
+    let (running, start_ms) = bench.start(SERVER_CORE, None)?;
     let listing = row.listing();
     let answer = listing.ask(&running.door, None)?;
     let page = answer["result"]["tools"].as_array().map_or(0, Vec::len);
@@ -206,7 +215,7 @@ impl<'a> Bench<'a> {
         let mut bench = Self { place, row, subject, folder, key, answered: 0 };
         if bench.subject.house.is_some() {
             // Also fills the cache of compiled plugins and records the shapes, as the first start of any Weir does.
-            let (running, _) = bench.start(SERVER_CORE)?;
+            let (running, _) = bench.start(SERVER_CORE, None)?;
             bench.key = bench.subject.house.as_ref().map(|house| house.key("bench")).transpose()?;
             running.process.stop()?;
         }
@@ -216,11 +225,11 @@ impl<'a> Bench<'a> {
     fn over_http(&mut self, effort: &Effort) -> anyhow::Result<Figures> {
         let mut starts = Vec::new();
         for _ in 1..effort.starts {
-            let (running, start_ms) = self.start(SERVER_CORE)?;
+            let (running, start_ms) = self.start(SERVER_CORE, None)?;
             starts.push(start_ms);
             running.process.stop()?;
         }
-        let (running, start_ms) = self.start(SERVER_CORE)?;
+        let (running, start_ms) = self.start(SERVER_CORE, None)?;
         starts.push(start_ms);
         sleep(Duration::from_secs(1));
         let idle_bytes = running.process.memory();
@@ -232,19 +241,43 @@ impl<'a> Bench<'a> {
             true => Some(self.many(&running, &question, effort)?),
             false => None,
         };
+        let beyond_accepted_us = match self.row.way {
+            Way::Refused => Some(self.beyond_accepted(&running, rounds[0].calls, effort)?),
+            Way::Http(_) | Way::Stdio => None,
+        };
         // Still the answer that was asked for, after all that.
         self.ask(&running)?;
         running.process.stop()?;
         let mut figures = figures(self.row.name, &rounds, &alone, &starts, idle_bytes);
+        figures.beyond_accepted_us = beyond_accepted_us;
         figures.fixed_rate = fixed_rate;
         figures.many = many;
         if self.row.also.contains(&Also::TwoThreads) {
-            let (running, _) = self.start(BOTH_CORES)?;
-            let rounds = self.rounds(&running, &question, CONNECTIONS, BOTH_CORES, effort)?;
-            figures.two_threads_cpu_us = Some(Spread::of(rounds.iter().map(Loaded::cpu_us)));
-            running.process.stop()?;
+            let one_thread_cpu_us = self.on_both_cores(1, effort)?;
+            figures.both_cores =
+                Some(BothCores { one_thread_cpu_us, two_threads_cpu_us: self.on_both_cores(2, effort)? });
         }
         Ok(figures)
+    }
+
+    /// With so many server threads, everything else being equal: the generator shares the cores in either case.
+    fn on_both_cores(&mut self, threads: usize, effort: &Effort) -> anyhow::Result<Spread> {
+        let question = self.subject.question.clone();
+        let (running, _) = self.start(BOTH_CORES, Some(threads))?;
+        let rounds = self.rounds(&running, &question, CONNECTIONS, BOTH_CORES, effort)?;
+        running.process.stop()?;
+        Ok(Spread::of(rounds.iter().map(Loaded::cpu_us)))
+    }
+
+    fn beyond_accepted(&mut self, running: &Running, calls: u64, effort: &Effort) -> anyhow::Result<Spread> {
+        let (refused, accepted) = (self.subject.question.clone(), self.row.accepted());
+        let pressure = Pressure { connections: CONNECTIONS, calls, rate: None };
+        let mut beyond = Vec::new();
+        for _ in 0..effort.rounds * 2 {
+            let accepted = self.load(running, &accepted, pressure, LOAD_CORE)?;
+            beyond.push(self.load(running, &refused, pressure, LOAD_CORE)?.cpu_us() - accepted.cpu_us());
+        }
+        Ok(Spread::of(beyond))
     }
 
     fn over_pipes(&mut self, effort: &Effort) -> anyhow::Result<Figures> {
@@ -289,12 +322,16 @@ impl<'a> Bench<'a> {
     }
 
     /// The server, once it has given its first good answer, and how long that took.
-    fn start(&mut self, cores: &str) -> anyhow::Result<(Running, f64)> {
+    /// `threads`: of tokio's runtime, instead of one for each of `cores`.
+    fn start(&mut self, cores: &str, threads: Option<usize>) -> anyhow::Result<(Running, f64)> {
         let port = free_port()?;
-        let command = match &self.subject.house {
+        let mut command = match &self.subject.house {
             Some(house) => house.serve(port),
             None => (self.subject.start)(self.place, port),
         };
+        if let Some(threads) = threads {
+            command.env("TOKIO_WORKER_THREADS", threads.to_string());
+        }
         let log = self.log();
         let mut process = Process::start(&command, cores, &log)?;
         let url = format!("http://127.0.0.1:{port}{}", self.subject.path);
@@ -437,7 +474,8 @@ fn figures(row: &str, rounds: &[Loaded], alone: &[Loaded], starts: &[f64], idle_
         start_ms: Spread::of(starts.iter().copied()),
         idle_bytes,
         many: None,
-        two_threads_cpu_us: None,
+        both_cores: None,
+        beyond_accepted_us: None,
         lists: Vec::new(),
         audit: None,
         void: None,

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::{
     machine::Machine,
-    measure::{Effort, Figures, List},
+    measure::{Effort, Figures, List, Spread},
 };
 
 #[derive(Serialize)]
@@ -126,8 +126,16 @@ impl Report {
     }
 
     fn start(&self) -> Table {
-        let head =
-            ["row", "start to first answer ms", "idle MB", "after many calls MB", "growth MB", "two threads: CPU µs"];
+        let head = [
+            "row",
+            "start to first answer ms",
+            "idle MB",
+            "after many calls MB",
+            "growth MB",
+            "cores shared, one thread: CPU µs",
+            "two threads",
+        ];
+        let cpu = |cpu: Option<Spread>| cpu.map_or_else(|| "–".to_owned(), |cpu| format!("{:.1}", cpu.median));
         table(&head, &self.rows, |f| {
             let many = |value: fn(&crate::measure::Many) -> f64| {
                 f.many.as_ref().map_or_else(|| "–".to_owned(), |many| format!("{:.1}", value(many) / 1e6))
@@ -138,7 +146,8 @@ impl Report {
                 format!("{:.1}", f.idle_bytes as f64 / 1e6),
                 many(|many| many.after_bytes as f64),
                 many(|many| many.after_bytes as f64 - many.before_bytes as f64),
-                f.two_threads_cpu_us.map_or_else(|| "–".into(), |cpu| format!("{:.1}", cpu.median)),
+                cpu(f.both_cores.map(|both| both.one_thread_cpu_us)),
+                cpu(f.both_cores.map(|both| both.two_threads_cpu_us)),
             ]
         })
     }

@@ -37,7 +37,7 @@ pub(crate) enum Way {
 pub(crate) enum Also {
     /// Memory after a million calls.
     Million,
-    /// Two server threads: both cores are the server's, and the generator shares them.
+    /// One server thread and two, with both cores for the server and the generator together.
     TwoThreads,
     /// `tools/list` and `tools/call` with few and with many tools.
     Lists(&'static [usize]),
@@ -168,12 +168,17 @@ impl Row {
         };
         let arguments = match self.way {
             Way::Refused => json!({ "ticket_id": "1001", "status": "opne", "asignee": ticket::ASSIGNEE }),
-            _ => json!({ "ticket_id": ticket::ID }),
+            _ => right(),
         };
         let mark = if self.way == Way::Refused { "invalid_arguments" } else { ticket::ID };
         let question = Question { tool: tool.to_owned(), ..self.question("tools/call", arguments, mark) };
         let path = if self.server == ContextForge { "/mcp/" } else { "/mcp" };
         Ok(Subject { start, question, house, path, key, upstream })
+    }
+
+    /// Of a row that is refused: the same tool with arguments that are right.
+    pub(crate) fn accepted(&self) -> Question {
+        self.question("tools/call", right(), ticket::ID)
     }
 
     pub(crate) fn listing(&self) -> Question {
@@ -183,6 +188,10 @@ impl Row {
     fn question(&self, method: &'static str, arguments: Value, mark: &'static str) -> Question {
         Question { era: self.era(), method, tool: ticket::TOOL.to_owned(), arguments, mark }
     }
+}
+
+fn right() -> Value {
+    json!({ "ticket_id": ticket::ID })
 }
 
 fn python(place: &Place) -> std::path::PathBuf {

@@ -17,7 +17,9 @@ Weir runs with its default configuration, an API key, and rate limits that are c
 validation of arguments and answers, metrics and audit are on; the trail is synced to disk at an interval of 200 ms, its default. After each
 of its rows the audit must hold exactly the calls that were answered and verify, otherwise the row is void. `weir-noop` is
 `weir` with an adapter of the process itself that answers at once: what remains is the call path. The `refused` row sends arguments
-that are wrong in three ways. The others:
+that are wrong in three ways; what it takes beyond an accepted call is measured in turns, on one server. Where the cores are shared,
+the server with one thread and with two has both cores, and the generator sleeps and has them too: more than two threads want
+two cores, and what a wake-up costs is in it. The others:
 
 | row | server |
 |---|---|

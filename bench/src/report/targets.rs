@@ -122,11 +122,11 @@ impl Run<'_> {
     }
 
     fn refusal(&self) -> Option<f64> {
-        Some(self.row("weir-noop-refused")?.cpu_us.median - self.row("weir-noop")?.cpu_us.median)
+        Some(self.row("weir-noop-refused")?.beyond_accepted_us?.median)
     }
 
     fn two_threads(&self, name: &str) -> Option<f64> {
-        let row = self.row(name)?;
-        Some(row.two_threads_cpu_us?.median / row.cpu_us.median)
+        let both = self.row(name)?.both_cores?;
+        Some(both.two_threads_cpu_us.median / both.one_thread_cpu_us.median)
     }
 }
