@@ -28,7 +28,7 @@ use machine::Machine;
 use measure::Effort;
 use place::Place;
 use report::Report;
-use rows::ROWS;
+use rows::{COMPARED, ROWS};
 
 /// Weir measured beside its peers.
 #[derive(Parser)]
@@ -81,6 +81,15 @@ fn main() -> anyhow::Result<()> {
         match measured {
             Ok(figures) => report.add(figures),
             Err(error) => report.skip(row.name, format!("{error:#}")),
+        }
+    }
+    for group in COMPARED {
+        let rows: Vec<_> = ROWS.iter().filter(|row| group.contains(&row.name) && report.has(row.name)).collect();
+        if rows.len() > 1 {
+            match measure::in_turns(&place, &rows, &effort) {
+                Ok(turns) => report.turns(turns),
+                Err(error) => report.skip(group[0], format!("in turns: {error:#}")),
+            }
         }
     }
     if !report.is_empty() {

@@ -137,6 +137,47 @@ pub(crate) fn row(place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<F
     Ok(figures)
 }
 
+/// What a call of each row takes in the same moments: a machine's mood, which changes within minutes, meets all of them.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Turns {
+    pub(crate) row: &'static str,
+    /// One figure a turn, in the order of the turns.
+    pub(crate) cpu_us: Vec<f64>,
+}
+
+const TURNS: usize = 12;
+
+/// All servers are up and have the same core; one at a time is asked.
+pub(crate) fn in_turns(place: &Place, rows: &[&'static Row], effort: &Effort) -> anyhow::Result<Vec<Turns>> {
+    let once = Effort { rounds: 1, seconds: effort.seconds / 4.0, ..*effort };
+    let mut all = Vec::new();
+    for row in rows {
+        let mut bench = Bench::new(place, row, 1)?;
+        let (running, _) = bench.start(SERVER_CORE, None)?;
+        let question = bench.subject.question.clone();
+        let calls = bench.rounds(&running, &question, CONNECTIONS, LOAD_CORE, &once)?[0].calls;
+        all.push((bench, running, question, calls, Vec::new()));
+    }
+    for turn in 0..TURNS {
+        let count = all.len();
+        for at in 0..count {
+            // Forth and back, so that nobody always comes first.
+            let at = if turn % 2 == 0 { at } else { count - 1 - at };
+            let (bench, running, question, calls, cpu_us) = &mut all[at];
+            let pressure = Pressure { connections: CONNECTIONS, calls: *calls, rate: None };
+            cpu_us.push(bench.load(running, question, pressure, LOAD_CORE)?.cpu_us());
+        }
+    }
+    let ended = all.into_iter().map(|(bench, running, _, _, cpu_us)| {
+        running.process.stop()?;
+        match bench.hold_against_audit() {
+            (_, Some(void)) => bail!("{}: {void}", bench.row.name),
+            _ => Ok(Turns { row: bench.row.name, cpu_us }),
+        }
+    });
+    ended.collect()
+}
+
 /// One server for each size. Their calls are measured in turns: what the machine does meanwhile meets all of them.
 fn lists(place: &Place, row: &Row, sizes: &[usize], effort: &Effort) -> Vec<List> {
     let listed = |tools: &usize| {
@@ -200,6 +241,8 @@ struct Bench<'a> {
     key: Option<String>,
     /// `tools/call` answers so far, from all its processes.
     answered: u64,
+    /// Of the calls of a row that is refused, those that were not.
+    accepted: u64,
 }
 
 struct Running {
@@ -212,7 +255,7 @@ impl<'a> Bench<'a> {
         let subject = row.subject(place, tools)?;
         let folder = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(&place.scratch)?;
         let key = subject.key.clone();
-        let mut bench = Self { place, row, subject, folder, key, answered: 0 };
+        let mut bench = Self { place, row, subject, folder, key, answered: 0, accepted: 0 };
         if bench.subject.house.is_some() {
             // Also fills the cache of compiled plugins and records the shapes, as the first start of any Weir does.
             let (running, _) = bench.start(SERVER_CORE, None)?;
@@ -275,6 +318,7 @@ impl<'a> Bench<'a> {
         let mut beyond = Vec::new();
         for _ in 0..effort.rounds * 2 {
             let accepted = self.load(running, &accepted, pressure, LOAD_CORE)?;
+            self.accepted += accepted.calls;
             beyond.push(self.load(running, &refused, pressure, LOAD_CORE)?.cpu_us() - accepted.cpu_us());
         }
         Ok(Spread::of(beyond))
@@ -448,7 +492,7 @@ impl<'a> Bench<'a> {
             Err(error) => return (None, Some(format!("{error:#}"))),
         };
         let answered = self.answered;
-        let ok_expected = if self.row.way == Way::Refused { 0 } else { answered };
+        let ok_expected = if self.row.way == Way::Refused { self.accepted } else { answered };
         let void = (recorded != answered || ok != ok_expected)
             .then(|| format!("{answered} calls were answered, {recorded} are on record, {ok} of them as ok"));
         (Some(Audit { answered, recorded, ok }), void)

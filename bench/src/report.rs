@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::{
     machine::Machine,
-    measure::{Effort, Figures, List, Spread},
+    measure::{Effort, Figures, List, Spread, Turns},
 };
 
 #[derive(Serialize)]
@@ -21,6 +21,7 @@ pub(crate) struct Report {
     machine: Machine,
     effort: Effort,
     rows: Vec<Figures>,
+    turns: Vec<Vec<Turns>>,
     skipped: Vec<Skipped>,
 }
 
@@ -37,7 +38,7 @@ pub(crate) type Table = Vec<Vec<String>>;
 impl Report {
     pub(crate) fn new(machine: Machine, effort: Effort) -> Self {
         println!("{}\n", machine.lines().join("\n"));
-        Self { machine, effort, rows: Vec::new(), skipped: Vec::new() }
+        Self { machine, effort, rows: Vec::new(), turns: Vec::new(), skipped: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, figures: Figures) {
@@ -55,6 +56,15 @@ impl Report {
         // The rest of a server's log is on the terminal.
         let why = why.lines().next().unwrap_or_default().chars().take(200).collect();
         self.skipped.push(Skipped { row: row.to_owned(), why });
+    }
+
+    /// Whether a row was measured and counts.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.rows.iter().any(|row| row.row == name && row.void.is_none())
+    }
+
+    pub(crate) fn turns(&mut self, turns: Vec<Turns>) {
+        self.turns.push(turns);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -84,10 +94,24 @@ impl Report {
         let mut tables = vec![("Calls", self.calls()), ("Latency", self.latency()), ("Start and memory", self.start())];
         tables.push(("Many tools", self.lists()));
         tables.push(("Audit", self.audit()));
-        tables.push(("Targets", targets::table(&self.rows)));
+        tables.push(("In turns", self.in_turns()));
+        tables.push(("Targets", targets::table(&self.rows, &self.turns)));
         tables.push(("Left out", self.left_out()));
         tables.retain(|(_, table)| table.len() > 1);
         tables
+    }
+
+    fn in_turns(&self) -> Table {
+        let head = ["row", "CPU µs a call", "range", "beside"].map(str::to_owned).to_vec();
+        let lines = self.turns.iter().flat_map(|group| {
+            group.iter().map(|turns| {
+                let cpu = Spread::of(turns.cpu_us.iter().copied());
+                let beside: Vec<&str> = group.iter().map(|other| other.row).filter(|row| *row != turns.row).collect();
+                let range = format!("{:.1} to {:.1}", cpu.min, cpu.max);
+                vec![turns.row.to_owned(), format!("{:.1}", cpu.median), range, beside.join(", ")]
+            })
+        });
+        std::iter::once(head).chain(lines).collect()
     }
 
     fn calls(&self) -> Table {

@@ -125,6 +125,13 @@ pub(crate) struct Subject {
 /// The command, given a port.
 pub(crate) type Start = Box<dyn Fn(&Place, u16) -> Command>;
 
+/// Rows that a target holds against each other: they are measured in turns as well.
+pub(crate) const COMPARED: &[&[&str]] = &[
+    &["floor", "weir-noop", "weir-noop-stateless", "weir-wasm", "weir-wasm-fresh", "rmcp"],
+    &["weir-sqlite", "toolbox-sqlite"],
+    &["weir-postgresql", "toolbox-postgresql"],
+];
+
 impl Row {
     pub(crate) fn needs_postgres(&self) -> bool {
         matches!(self.server, Weir(Postgres) | Toolbox(Database::Postgres))

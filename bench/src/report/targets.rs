@@ -1,7 +1,7 @@
 //! What Weir must reach, as ratios within one run, and whether it did.
 
 use super::{Table, whole};
-use crate::measure::{Figures, List};
+use crate::measure::{Figures, List, Spread, Turns};
 
 /// A bound, and on which side of it to be.
 enum Bound {
@@ -35,9 +35,9 @@ struct Target {
     found: Option<f64>,
 }
 
-pub(super) fn table(rows: &[Figures]) -> Table {
+pub(super) fn table(rows: &[Figures], turns: &[Vec<Turns>]) -> Table {
     let head = ["target", "must", "aim", "found", "met"].map(str::to_owned).to_vec();
-    let lines = targets(&Run(rows)).into_iter().filter_map(|target| {
+    let lines = targets(&Run { rows, turns }).into_iter().filter_map(|target| {
         let found = target.found.filter(|found| found.is_finite())?;
         let met = match (&target.aim, target.must.met(found)) {
             (Some(aim), true) if aim.met(found) => "aim",
@@ -85,19 +85,25 @@ fn targets(run: &Run<'_>) -> Vec<Target> {
 }
 
 /// The rows that count.
-struct Run<'a>(&'a [Figures]);
+struct Run<'a> {
+    rows: &'a [Figures],
+    turns: &'a [Vec<Turns>],
+}
 
 impl Run<'_> {
     fn row(&self, name: &str) -> Option<&Figures> {
-        self.0.iter().find(|row| row.row == name && row.void.is_none())
+        self.rows.iter().find(|row| row.row == name && row.void.is_none())
     }
 
     fn list(&self, name: &str, tools: usize) -> Option<&List> {
         self.row(name)?.lists.iter().find(|list| list.tools == tools)
     }
 
+    /// How many calls of the one take as much as one of the other; the median over the turns.
     fn times(&self, name: &str, other: &str) -> Option<f64> {
-        Some(self.row(name)?.calls_per_core_second.median / self.row(other)?.calls_per_core_second.median)
+        let group = self.turns.iter().find(|group| [name, other].iter().all(|row| find(group, row).is_some()))?;
+        let each = find(group, name)?.cpu_us.iter().zip(&find(group, other)?.cpu_us);
+        Some(Spread::of(each.map(|(cpu, others)| others / cpu)).median)
     }
 
     fn percent(&self, name: &str, other: &str) -> Option<f64> {
@@ -129,4 +135,8 @@ impl Run<'_> {
         let both = self.row(name)?.both_cores?;
         Some(both.two_threads_cpu_us.median / both.one_thread_cpu_us.median)
     }
+}
+
+fn find<'t>(group: &'t [Turns], row: &str) -> Option<&'t Turns> {
+    group.iter().find(|turns| turns.row == row)
 }
