@@ -56,7 +56,7 @@ pub(super) fn complete(validator: &Validator, context: Context<'_>, sent: Value,
     }
 }
 
-/// What a client does that follows an error to the letter.
+/// What a client does that follows an error to the letter; unknown arguments are `rename`'s.
 pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
     let mut tokens = json::pointer_tokens(&error.path);
     let Some(last) = tokens.pop() else {
@@ -77,21 +77,15 @@ pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
             None => return,
         }
     }
-    match (place, error.reason) {
-        (Value::Object(map), "unknown_argument") => {
-            let value = map.shift_remove(&*last);
-            if let (Some(name), Some(value)) = (&error.suggestion, value) {
-                map.insert(name.clone(), value);
-            }
-        }
-        (Value::Object(map), _) => {
+    match place {
+        Value::Object(map) => {
             let Some(example) = &error.example else { return };
             match map.get_mut(&*last) {
                 Some(value) => *value = Value::clone(example),
                 None => drop(map.insert(last.into_owned(), Value::clone(example))),
             }
         }
-        (Value::Array(items), _) => {
+        Value::Array(items) => {
             if let (Some(example), Some(item)) =
                 (&error.example, last.parse::<usize>().ok().and_then(|index| items.get_mut(index)))
             {
