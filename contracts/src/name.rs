@@ -83,13 +83,23 @@ pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
             true => 0.9,
             // Each character more or less is a change.
             false if !enough(likeness(wanted_length.abs_diff(length))) => continue,
-            false => likeness(strsim::osa_distance(&wanted, &lower)),
+            false => likeness(changes(&wanted, &lower)),
         };
         if enough(likeness) {
             best = Some((likeness, candidate));
         }
     }
     best.map(|(_, name)| name)
+}
+
+/// Optimal string alignment. What both start and end with takes no change, and is most of two names that are alike.
+fn changes(one: &str, other: &str) -> usize {
+    let alike = one.chars().zip(other.chars()).take_while(|(one, other)| one == other);
+    let start: usize = alike.map(|(character, _)| character.len_utf8()).sum();
+    let (one, other) = (&one[start..], &other[start..]);
+    let alike = one.chars().rev().zip(other.chars().rev()).take_while(|(one, other)| one == other);
+    let end: usize = alike.map(|(character, _)| character.len_utf8()).sum();
+    strsim::osa_distance(&one[..one.len() - end], &other[..other.len() - end])
 }
 
 /// `userApiKey`, `user_api-key`, `API key` → user, api, key.
@@ -156,5 +166,12 @@ mod tests {
         assert_eq!(nearest("subjet", ["subject", "status"]), Some("subject"));
         assert_eq!(nearest("email_address", ["name", "email"]), Some("email"));
         assert_eq!(nearest("zzz", ["subject", "status"]), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_alike_at_both_ends_takes_no_change(one in "[abé]{0,8}", other in "[abé]{0,8}") {
+            proptest::prop_assert_eq!(changes(&one, &other), strsim::osa_distance(&one, &other));
+        }
     }
 }

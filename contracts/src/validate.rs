@@ -9,12 +9,12 @@ mod repair;
 mod schema;
 mod told;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-pub use self::told::Stated;
+pub use self::told::{Stated, Violation};
 use self::{
     example::{Examples, Exemplified},
     failure::Context,
@@ -37,7 +37,7 @@ pub struct ArgumentValidator {
 }
 
 /// Everything that is wrong with the arguments; `errors` is never empty.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct InvalidArguments {
     pub errors: Vec<ArgumentError>,
 }
@@ -63,20 +63,10 @@ pub struct ErrorContent<'a> {
 }
 
 /// One problem, with enough to repair it mechanically. Never holds the value that was sent.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ArgumentError {
-    /// The top-level argument at fault; empty for the arguments as a whole.
-    pub field: String,
-    /// JSON Pointer into the arguments.
-    pub path: String,
-    /// One of [`REASONS`].
-    pub reason: &'static str,
-    /// The violated part of the schema: `{"minimum":1,"maximum":5}`, `{"enum":[…]}`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub constraint: Option<Stated>,
-    /// A valid value for `path`, built from the schema alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub example: Option<Stated>,
+    #[serde(flatten)]
+    violation: Arc<Violation>,
     /// The nearest known name or allowed value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
@@ -152,7 +142,7 @@ impl ArgumentValidator {
         }
         errors.truncate(ERRORS_MAX);
         if errors.is_empty() {
-            errors.push(ArgumentError::at(String::new(), "no_match"));
+            errors.push(Violation::at(String::new(), "no_match").into());
         }
         InvalidArguments { errors }
     }
@@ -162,10 +152,10 @@ impl ArgumentValidator {
     }
 
     fn not_an_object(&self) -> InvalidArguments {
-        let mut error = ArgumentError::at(String::new(), "wrong_type");
-        error.constraint = Some(json!({ "type": "object" }).into());
-        error.example = self.whole_example();
-        InvalidArguments { errors: vec![error] }
+        let mut told = Violation::at(String::new(), "wrong_type");
+        told.constraint = Some(json!({ "type": "object" }).into());
+        told.example = self.whole_example();
+        InvalidArguments { errors: vec![told.into()] }
     }
 
     fn unreadable(&self, fault: JsonError) -> ArgumentError {
@@ -175,24 +165,24 @@ impl ArgumentValidator {
             Fault::TooDeep => "too_deep",
             Fault::NumberOutOfRange => "out_of_range",
         };
-        let mut error = ArgumentError::at(fault.path, reason);
+        let mut told = Violation::at(fault.path, reason);
         match fault.fault {
             Fault::Syntax | Fault::TooDeep => {
-                error.path = String::new();
-                error.field = String::new();
-                error.example = self.whole_example();
+                told.path = String::new();
+                told.field = String::new();
+                told.example = self.whole_example();
             }
             Fault::DuplicateKey => {}
             Fault::NumberOutOfRange => {
-                error.constraint = Some(json!({ "minimum": -json::INTEGER_MAX, "maximum": json::INTEGER_MAX }).into());
+                told.constraint = Some(json!({ "minimum": -json::INTEGER_MAX, "maximum": json::INTEGER_MAX }).into());
             }
         }
-        if error.example.is_none()
-            && let Some(found) = schema::at_instance(&self.schema, &error.path)
+        if told.example.is_none()
+            && let Some(found) = schema::at_instance(&self.schema, &told.path)
         {
-            error.example = self.exemplified().example(found);
+            told.example = self.exemplified().example(found);
         }
-        error
+        told.into()
     }
 
     fn whole_example(&self) -> Option<Stated> {
@@ -203,7 +193,7 @@ impl ArgumentValidator {
 impl InvalidArguments {
     /// A foreign, altered or stale cursor.
     pub fn bad_cursor() -> Self {
-        Self { errors: vec![ArgumentError::at("/cursor".to_owned(), "bad_cursor")] }
+        Self { errors: vec![Violation::at("/cursor".to_owned(), "bad_cursor").into()] }
     }
 
     /// As the caller gets it; the gateway adds its call id.
@@ -221,23 +211,32 @@ impl InvalidArguments {
 
     /// One sentence for the text block.
     pub fn message(&self) -> String {
-        let Some(first) = self.errors.first() else { return "Invalid arguments.".to_owned() };
-        let more = match self.errors.len() {
-            1 => String::new(),
-            count => format!(" ({} more)", count - 1),
-        };
-        format!("Invalid arguments: {}{more}.", first.sentence())
+        match self.errors.as_slice() {
+            [] => "Invalid arguments.".to_owned(),
+            [only] => format!("Invalid arguments: {}.", only.sentence()),
+            [first, more @ ..] => format!("Invalid arguments: {} ({} more).", first.sentence(), more.len()),
+        }
     }
 }
 
 impl ArgumentError {
-    pub(crate) fn at(path: String, reason: &'static str) -> Self {
-        let field = json::pointer_tokens(&path).into_iter().next().unwrap_or_default().into_owned();
-        Self { field, path, reason, constraint: None, example: None, suggestion: None }
+    /// What is wrong, without the final stop and without any value that was sent.
+    fn sentence(&self) -> Cow<'_, str> {
+        match &self.suggestion {
+            Some(near) if self.reason == "unknown_argument" => {
+                format!("{}; did you mean '{}'", self.violation.sentence(), shown(near)).into()
+            }
+            _ => self.violation.sentence().into(),
+        }
+    }
+}
+
+impl Violation {
+    fn sentence(&self) -> &str {
+        self.sentence.get_or_init(|| self.make_sentence())
     }
 
-    /// What is wrong, without the final stop and without any value that was sent.
-    fn sentence(&self) -> String {
+    fn make_sentence(&self) -> String {
         let name = match json::pointer_tokens(&self.path) {
             tokens if tokens.is_empty() => "the arguments".to_owned(),
             tokens => format!("'{}'", shown(&tokens.join("."))),
@@ -246,10 +245,7 @@ impl ArgumentError {
         let said = |key: &str| constraint(key).map(|value| shown(&plain(value)));
         match self.reason {
             "missing_required" => format!("{name} is required"),
-            "unknown_argument" => match &self.suggestion {
-                Some(near) => format!("{name} is not an argument of this tool; did you mean '{}'", shown(near)),
-                None => format!("{name} is not an argument of this tool"),
-            },
+            "unknown_argument" => format!("{name} is not an argument of this tool"),
             "wrong_type" => format!("{name} must be of type {}", said("type").unwrap_or_default()),
             "not_in_enum" => match said("enum").or_else(|| said("const")) {
                 Some(allowed) => format!("{name} must be one of {allowed}"),

@@ -1,13 +1,15 @@
 //! One failure of the validator becomes one error of ours, or several for a failed alternative.
 
+use std::sync::Arc;
+
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 use serde_json::{Map, Value, json};
 
 use super::{
-    ArgumentError, Stated,
+    ArgumentError, Stated, Violation,
     example::Exemplified,
     schema,
-    told::{Rank, Ranked, Told},
+    told::{Rank, Told},
 };
 use crate::json::{self, push_pointer};
 
@@ -40,85 +42,90 @@ const CONSTRAINTS: &[&str] = &[
 ];
 
 impl<'s> Context<'s> {
-    pub(super) fn errors(self, failure: &ValidationError<'_>, found: &mut Vec<Ranked>) {
+    pub(super) fn errors(self, failure: &ValidationError<'_>, found: &mut Vec<ArgumentError>) {
         let mut path = failure.instance_path().as_str().to_owned();
         match failure.kind() {
             Kind::Required { property } => {
                 let name = property.as_str().unwrap_or_default();
                 push_pointer(&mut path, name);
-                found.push(self.once(failure, path, |path| {
+                found.push(ArgumentError::from(self.once(failure, path, |path| {
                     let owner = self.owner(failure);
                     let property = owner.and_then(|owner| owner.get("properties")).and_then(|all| all.get(name));
                     let property = property.or_else(|| schema::at_instance(self.schema.root, &path));
-                    let mut error = ArgumentError::at(path, "missing_required");
-                    error.constraint = property.and_then(|property| self.constraint(property, CONSTRAINTS));
-                    error.example = match property {
+                    let mut told = Violation::at(path, "missing_required");
+                    told.constraint = property.and_then(|property| self.constraint(property, CONSTRAINTS));
+                    told.example = match property {
                         Some(property) => self.schema.example(property),
                         None => self.schema.example(&Value::Bool(true)),
                     };
-                    error
-                }));
+                    told
+                })));
             }
             Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
                 for name in unexpected.iter().take(super::ERRORS_MAX) {
                     let mut path = path.clone();
                     push_pointer(&mut path, name);
-                    found.push(self.ranked(ArgumentError::at(path, "unknown_argument")));
+                    found.push(self.ranked(Violation::at(path, "unknown_argument")).into());
                 }
             }
             Kind::PropertyNames { error } => {
                 let name = error.instance().as_str().unwrap_or_default();
                 push_pointer(&mut path, name);
-                found.push(self.ranked(ArgumentError::at(path, "unknown_argument")));
+                found.push(self.ranked(Violation::at(path, "unknown_argument")).into());
             }
             Kind::FalseSchema => {
                 let in_object = json::pointer_tokens(&path).last().is_some_and(|token| token.parse::<usize>().is_err());
                 let reason = if in_object { "unknown_argument" } else { "not_allowed" };
-                found.push(self.ranked(ArgumentError::at(path, reason)));
+                found.push(self.ranked(Violation::at(path, reason)).into());
             }
             Kind::MinProperties { limit } => self.too_few(failure, path, *limit, found),
             Kind::AnyOf { context } | Kind::OneOfNotValid { context } => {
                 self.alternatives(failure, path, context, found);
             }
             kind => {
-                let mut told = self.once(failure, path, |path| {
+                let told = self.once(failure, path, |path| {
                     let owner = self.owner(failure);
                     let (reason, keys) = simple(kind);
-                    let mut error = ArgumentError::at(path, reason);
-                    error.constraint = owner.and_then(|owner| self.constraint(owner, keys));
-                    error.example = self.example_for(&error.path, owner);
-                    error
+                    let mut told = Violation::at(path, reason);
+                    told.constraint = owner.and_then(|owner| self.constraint(owner, keys));
+                    told.example = self.example_for(&told.path, owner);
+                    told
                 });
+                let mut error = ArgumentError::from(told);
                 if let Kind::Enum { options } = kind {
-                    told.error.suggestion = nearest_value(failure.instance(), options);
+                    error.suggestion = nearest_value(failure.instance(), options);
                 }
-                found.push(told);
+                found.push(error);
             }
         }
     }
 
-    /// An error that depends on the schema alone: made when this keyword first fails at this place.
-    fn once(self, failure: &ValidationError<'_>, path: String, make: impl FnOnce(String) -> ArgumentError) -> Ranked {
+    /// What depends on the schema alone: made when this keyword first fails at this place.
+    fn once(
+        self,
+        failure: &ValidationError<'_>,
+        path: String,
+        make: impl FnOnce(String) -> Violation,
+    ) -> Arc<Violation> {
         let keyword = failure.schema_path().as_str();
         if let Some(told) = self.told.get(keyword, &path) {
             return told;
         }
-        let told = self.ranked(make(path));
+        let told = Arc::new(self.ranked(make(path)));
         // Items and unknown names are as many as a caller likes.
-        if schema::names_properties(self.schema.root, &told.error.path) {
+        if schema::names_properties(self.schema.root, &told.path) {
             self.told.keep(keyword, &told);
         }
         told
     }
 
-    fn ranked(self, error: ArgumentError) -> Ranked {
-        let rank = rank(self.schema.root, &error.path).into();
-        Ranked { error, rank }
+    fn ranked(self, told: Violation) -> Violation {
+        Violation { rank: rank(self.schema.root, &told.path), ..told }
     }
 
     /// Too few members: told as members that could be added, since an example for the whole would replace what is
     /// right, such as the key of the record to change.
-    fn too_few(self, failure: &ValidationError<'_>, path: String, least: u64, found: &mut Vec<Ranked>) {
+    fn too_few(self, failure: &ValidationError<'_>, path: String, least: u64, found: &mut Vec<ArgumentError>) {
         let owner = self.owner(failure);
         let constraint = Some(Stated::from(json!({ "minProperties": least })));
         let present = failure.instance().as_object();
@@ -134,19 +141,19 @@ impl<'s> Context<'s> {
         let additions = absent.filter_map(|(name, property)| Some((name, self.schema.example(property)?)));
         let additions: Vec<_> = additions.take(missing.min(super::ERRORS_MAX)).collect();
         if additions.len() < missing {
-            let mut error = ArgumentError::at(path, "too_few_properties");
-            error.constraint = constraint;
-            error.example = self.example_for(&error.path, owner);
-            found.push(self.ranked(error));
+            let mut told = Violation::at(path, "too_few_properties");
+            told.constraint = constraint;
+            told.example = self.example_for(&told.path, owner);
+            found.push(self.ranked(told).into());
             return;
         }
         for (name, example) in additions {
             let mut path = path.clone();
             push_pointer(&mut path, name);
-            let mut error = ArgumentError::at(path, "too_few_properties");
-            error.constraint = constraint.clone();
-            error.example = Some(example);
-            found.push(self.ranked(error));
+            let mut told = Violation::at(path, "too_few_properties");
+            told.constraint = constraint.clone();
+            told.example = Some(example);
+            found.push(self.ranked(told).into());
         }
     }
 
@@ -183,7 +190,7 @@ impl<'s> Context<'s> {
         failure: &ValidationError<'_>,
         path: String,
         branches: &[Vec<ValidationError<'static>>],
-        found: &mut Vec<Ranked>,
+        found: &mut Vec<ArgumentError>,
     ) {
         let owner = self.owner(failure);
         let is_type_error = |error: &ValidationError<'_>| {
@@ -206,10 +213,10 @@ impl<'s> Context<'s> {
                     }
                 }
                 types.dedup();
-                let mut error = ArgumentError::at(path, "wrong_type");
-                error.constraint = Some(json!({ "type": types }).into());
-                error.example = self.example_for(&error.path, owner);
-                found.push(self.ranked(error));
+                let mut told = Violation::at(path, "wrong_type");
+                told.constraint = Some(json!({ "type": types }).into());
+                told.example = self.example_for(&told.path, owner);
+                found.push(self.ranked(told).into());
             }
             [only] => only.iter().for_each(|error| self.errors(error, found)),
             _ if at_root => {
@@ -219,18 +226,18 @@ impl<'s> Context<'s> {
             }
             _ => {
                 let keyword = failure.kind().keyword();
-                let mut error = ArgumentError::at(path, "no_match");
+                let mut told = Violation::at(path, "no_match");
                 let schemas = owner.and_then(|owner| owner.get(keyword)).and_then(Value::as_array);
-                let told: Vec<Value> = schemas
+                let alternatives: Vec<Value> = schemas
                     .into_iter()
                     .flatten()
                     .map(|schema| {
                         self.constraint(schema, CONSTRAINTS).map_or_else(|| json!({}), |told| Value::clone(&told))
                     })
                     .collect();
-                error.constraint = Some(json!({ keyword: told }).into());
-                error.example = self.example_for(&error.path, owner);
-                found.push(self.ranked(error));
+                told.constraint = Some(json!({ keyword: alternatives }).into());
+                told.example = self.example_for(&told.path, owner);
+                found.push(self.ranked(told).into());
             }
         }
     }

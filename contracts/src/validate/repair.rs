@@ -6,7 +6,7 @@
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 
-use super::{ArgumentError, ERRORS_MAX, failure::Context, schema, told::Ranked};
+use super::{ArgumentError, ERRORS_MAX, Violation, failure::Context, schema};
 use crate::{json, json::push_pointer, name};
 
 /// Failures looked at in one round: a hostile list of a million wrong items is not told item by item.
@@ -17,22 +17,29 @@ const ROUNDS_MAX: usize = 4;
 pub(super) fn complete(validator: &Validator, context: Context<'_>, sent: Value, errors: &mut Vec<ArgumentError>) {
     let schema = context.schema;
     let mut tried = sent;
-    for error in errors.iter() {
-        apply(&mut tried, error);
-    }
-    for round in 0..ROUNDS_MAX {
+    if !errors.is_empty() {
+        errors.iter().for_each(|error| apply(&mut tried, error));
         // To say yes is much quicker than to say why not.
-        if (round > 0 || !errors.is_empty()) && validator.is_valid(&tried) {
+        if validator.is_valid(&tried) {
             return;
         }
+    }
+    for _ in 0..ROUNDS_MAX {
         let mut found = failures(validator, context, &tried);
         if found.is_empty() {
             return;
         }
-        for error in &mut found {
-            rename(validator, schema.root, &mut tried, error);
-        }
+        let renamed: Vec<Renamed> =
+            (0..found.len()).filter_map(|at| Renamed::new(schema.root, &mut tried, &mut found, at)).collect();
+        // An example is about to take the place of some; the others fit if everything does.
+        let (hidden, renamed): (Vec<_>, Vec<_>) =
+            renamed.into_iter().partition(|renamed| found.iter().any(|error| error.path == renamed.path));
+        hidden.iter().for_each(|renamed| renamed.check(validator, &mut tried, &mut found));
         found.iter().for_each(|error| apply(&mut tried, error));
+        let repaired = validator.is_valid(&tried);
+        if !repaired {
+            renamed.iter().for_each(|renamed| renamed.check(validator, &mut tried, &mut found));
+        }
         // Told before with an example that did not help: the example gives way to the new one.
         for error in found {
             match errors.iter_mut().find(|other| other.path == error.path && other.reason == error.reason) {
@@ -43,6 +50,9 @@ pub(super) fn complete(validator: &Validator, context: Context<'_>, sent: Value,
         if errors.len() >= ERRORS_MAX {
             break;
         }
+        if repaired {
+            return;
+        }
     }
     if errors.len() < ERRORS_MAX && validator.is_valid(&tried) {
         return;
@@ -50,13 +60,13 @@ pub(super) fn complete(validator: &Validator, context: Context<'_>, sent: Value,
     // Too much is wrong, or it depends on too much: the last word is one whole example.
     if let Some(whole) = schema.example(schema.root).filter(|whole| validator.is_valid(whole)) {
         errors.truncate(ERRORS_MAX - 1);
-        let mut error = ArgumentError::at(String::new(), "no_match");
-        error.example = Some(whole);
-        errors.push(error);
+        let mut told = Violation::at(String::new(), "no_match");
+        told.example = Some(whole);
+        errors.push(told.into());
     }
 }
 
-/// What a client does that follows an error to the letter; unknown arguments are `rename`'s.
+/// What a client does that follows an error to the letter; unknown arguments are for [`Renamed`].
 pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
     let mut tokens = json::pointer_tokens(&error.path);
     let Some(last) = tokens.pop() else {
@@ -98,7 +108,7 @@ pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
 
 /// Everything the validator finds, in the order of the schema, one error per place and reason.
 fn failures(validator: &Validator, context: Context<'_>, arguments: &Value) -> Vec<ArgumentError> {
-    let mut found: Vec<Ranked> = Vec::new();
+    let mut found: Vec<ArgumentError> = Vec::new();
     for failure in validator.iter_errors(arguments).take(FAILURES_MAX) {
         context.errors(&failure, &mut found);
         if found.len() >= FAILURES_MAX {
@@ -107,9 +117,9 @@ fn failures(validator: &Validator, context: Context<'_>, arguments: &Value) -> V
     }
     let mut at = 0;
     while at < found.len() {
-        let error = &found[at].error;
-        let others = |others: &[Ranked], reason| {
-            others.iter().any(|Ranked { error: other, .. }| other.reason == reason && other.path == error.path)
+        let error = &found[at];
+        let others = |others: &[ArgumentError], reason| {
+            others.iter().any(|other| other.reason == reason && other.path == error.path)
         };
         let twice = others(&found[..at], error.reason);
         // A value of the wrong type violates everything else too; only the type is worth telling.
@@ -121,34 +131,50 @@ fn failures(validator: &Validator, context: Context<'_>, arguments: &Value) -> V
     }
     found.sort_by(|one, other| one.rank.cmp(&other.rank));
     found.truncate(ERRORS_MAX);
-    found.into_iter().map(|found| found.error).collect()
+    found
 }
 
-/// Takes an unknown argument out, or gives it the nearest known name, if renaming is right: the name is free and the
-/// value fits.
-fn rename(validator: &Validator, root: &Value, arguments: &mut Value, error: &mut ArgumentError) {
-    if error.reason != "unknown_argument" {
-        return;
+/// An unknown argument under the nearest known name.
+struct Renamed {
+    /// Among the errors that were found.
+    at: usize,
+    parent: String,
+    name: String,
+    path: String,
+}
+
+impl Renamed {
+    /// Takes an unknown argument out, and puts it back under the nearest name that is free.
+    fn new(root: &Value, arguments: &mut Value, found: &mut [ArgumentError], at: usize) -> Option<Self> {
+        let error = found.get_mut(at).filter(|error| error.reason == "unknown_argument")?;
+        let (parent, _) = error.path.rsplit_once('/')?;
+        let siblings = arguments.pointer_mut(parent)?.as_object_mut()?;
+        let tokens = json::pointer_tokens(&error.path);
+        let value = siblings.shift_remove(&**tokens.last()?)?;
+        let schema = schema::at_instance(root, parent)?;
+        let named = schema::parts(root, schema).into_iter().filter_map(|part| part.get("properties")?.as_object());
+        let free = named.flat_map(Map::keys).map(String::as_str).filter(|name| !siblings.contains_key(*name));
+        let name = name::nearest(tokens.last()?, free)?.to_owned();
+        siblings.insert(name.clone(), value);
+        let parent = parent.to_owned();
+        let mut path = parent.clone();
+        push_pointer(&mut path, &name);
+        error.suggestion = Some(name.clone());
+        Some(Self { at, parent, name, path })
     }
-    let Some((parent, _)) = error.path.rsplit_once('/') else { return };
-    let Some(Value::Object(siblings)) = arguments.pointer_mut(parent) else { return };
-    let tokens = json::pointer_tokens(&error.path);
-    let sent = tokens.last().map_or("", |token| &**token);
-    let Some(value) = siblings.shift_remove(sent) else { return };
-    let Some(schema) = schema::at_instance(root, parent) else { return };
-    let named = schema::parts(root, schema).into_iter().filter_map(|part| part.get("properties")?.as_object());
-    let free = named.flat_map(Map::keys).map(String::as_str).filter(|name| !siblings.contains_key(*name));
-    let Some(near) = name::nearest(sent, free) else { return };
-    siblings.insert(near.to_owned(), value);
-    let mut place = parent.to_owned();
-    push_pointer(&mut place, near);
-    let is_there = |path: &str| path.strip_prefix(&*place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    let mut failures = validator.iter_errors(arguments).take(FAILURES_MAX);
-    let fits = failures.all(|failure| !is_there(failure.instance_path().as_str()));
-    drop(failures);
-    if fits {
-        error.suggestion = Some(near.to_owned());
-    } else if let Some(Value::Object(siblings)) = arguments.pointer_mut(parent) {
-        siblings.shift_remove(near);
+
+    /// Leaves the argument out when its value does not fit the name.
+    fn check(&self, validator: &Validator, arguments: &mut Value, found: &mut [ArgumentError]) {
+        let is_there =
+            |path: &str| path.strip_prefix(&*self.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        let mut failures = validator.iter_errors(arguments).take(FAILURES_MAX);
+        let fits = failures.all(|failure| !is_there(failure.instance_path().as_str()));
+        drop(failures);
+        if !fits {
+            found[self.at].suggestion = None;
+            if let Some(Value::Object(siblings)) = arguments.pointer_mut(&self.parent) {
+                siblings.shift_remove(&self.name);
+            }
+        }
     }
 }

@@ -3,13 +3,14 @@
 use std::{
     collections::HashMap,
     ops::Deref,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
 use super::ArgumentError;
+use crate::json;
 
 /// Kept for one schema at most; what does not fit is made anew for each refusal.
 const BYTES_MAX: usize = 256 << 10;
@@ -24,16 +25,31 @@ struct Inner {
     text: Box<RawValue>,
 }
 
-/// An error and its place in the order in which errors are told.
-#[derive(Clone)]
-pub(super) struct Ranked {
-    pub error: ArgumentError,
-    pub rank: Arc<Rank>,
+/// What an error says whatever was sent.
+#[derive(Debug, Serialize)]
+pub struct Violation {
+    /// The top-level argument at fault; empty for the arguments as a whole.
+    pub field: String,
+    /// JSON Pointer into the arguments.
+    pub path: String,
+    /// One of [`REASONS`](super::REASONS).
+    pub reason: &'static str,
+    /// The violated part of the schema: `{"minimum":1,"maximum":5}`, `{"enum":[…]}`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub constraint: Option<Stated>,
+    /// A valid value for `path`, built from the schema alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub example: Option<Stated>,
+    #[serde(skip)]
+    pub(super) rank: Rank,
+    /// Made when it is first asked for.
+    #[serde(skip)]
+    pub(super) sentence: OnceLock<String>,
 }
 
 /// Properties in their order, unknown ones behind. A container comes after what is in it, and the whole last, since its
 /// example replaces what was repaired before.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     pub is_whole: bool,
     pub positions: Vec<usize>,
@@ -47,26 +63,52 @@ pub(super) struct Told {
 
 #[derive(Default)]
 struct Known {
-    by_keyword: HashMap<String, HashMap<String, Ranked>>,
+    by_keyword: HashMap<String, HashMap<String, Arc<Violation>>>,
     bytes: usize,
 }
 
 impl Told {
     /// `keyword` and `path` are JSON Pointers, into the schema and into the arguments.
-    pub(super) fn get(&self, keyword: &str, path: &str) -> Option<Ranked> {
+    pub(super) fn get(&self, keyword: &str, path: &str) -> Option<Arc<Violation>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.by_keyword.get(keyword)?.get(path).cloned()
     }
 
-    pub(super) fn keep(&self, keyword: &str, told: &Ranked) {
-        let error = &told.error;
-        let stated = error.constraint.iter().chain(&error.example).map(|stated| 4 * stated.0.text.get().len());
-        let bytes = keyword.len() + 3 * error.path.len() + 200 + stated.sum::<usize>();
+    pub(super) fn keep(&self, keyword: &str, told: &Arc<Violation>) {
+        let stated = told.constraint.iter().chain(&told.example).map(|stated| 4 * stated.0.text.get().len());
+        let bytes = keyword.len() + 3 * told.path.len() + 500 + stated.sum::<usize>();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.bytes + bytes <= BYTES_MAX {
             known.bytes += bytes;
-            known.by_keyword.entry(keyword.to_owned()).or_default().insert(error.path.clone(), told.clone());
+            known.by_keyword.entry(keyword.to_owned()).or_default().insert(told.path.clone(), Arc::clone(told));
         }
+    }
+}
+
+impl Violation {
+    pub(super) fn at(path: String, reason: &'static str) -> Self {
+        let field = json::pointer_tokens(&path).into_iter().next().unwrap_or_default().into_owned();
+        Self { field, path, reason, constraint: None, example: None, rank: Rank::default(), sentence: OnceLock::new() }
+    }
+}
+
+impl From<Violation> for ArgumentError {
+    fn from(violation: Violation) -> Self {
+        Arc::new(violation).into()
+    }
+}
+
+impl From<Arc<Violation>> for ArgumentError {
+    fn from(violation: Arc<Violation>) -> Self {
+        Self { violation, suggestion: None }
+    }
+}
+
+impl Deref for ArgumentError {
+    type Target = Violation;
+
+    fn deref(&self) -> &Violation {
+        &self.violation
     }
 }
 
@@ -82,12 +124,6 @@ impl Deref for Stated {
 
     fn deref(&self) -> &Value {
         &self.0.value
-    }
-}
-
-impl PartialEq for Stated {
-    fn eq(&self, other: &Self) -> bool {
-        **self == **other
     }
 }
 
