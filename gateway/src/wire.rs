@@ -13,7 +13,8 @@ pub(crate) mod raw;
 mod version;
 
 pub use answer::{
-    ResultWriter, error_answer, error_without_id, errors_answered, notification, write_server_info, write_string,
+    ResultWriter, error_answer, error_without_id, errors_answered, notification, string_room, write_server_info,
+    write_string,
 };
 pub use error::RpcError;
 pub use id::Id;

@@ -9,7 +9,7 @@ use super::{Place, Request, list};
 use crate::{
     call::{CallOutcome, CallRequest, ToolResult, call_tool},
     catalogue::Listing,
-    wire::{Id, ResultWriter, RpcError, Version, error_answer, raw, write_string},
+    wire::{Id, ResultWriter, RpcError, Version, error_answer, raw, string_room, write_string},
 };
 
 /// The call's receipt, in `_meta`.
@@ -121,7 +121,7 @@ impl<'a> Call<'a> {
     }
 
     fn answer(&self, place: &Place, result: &ToolResult) -> Vec<u8> {
-        let mut answer = ResultWriter::new(&self.id, result.text.len() * 5 / 4 + result.structured.len() + 384);
+        let mut answer = ResultWriter::new(&self.id, string_room(&result.text) + result.structured.len() + 384);
         if self.version.is_modern() {
             answer.string("resultType", "complete");
         }

@@ -97,6 +97,14 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
 /// Room for six times a text is made to escape it quickly; longer ones are escaped byte by byte.
 const SHORT: usize = 64 << 10;
 
+/// How many bytes [`write_string`] wants free.
+pub fn string_room(text: &str) -> usize {
+    match text.len() <= SHORT {
+        true => text.len() * 6 + 64,
+        false => text.len() * 5 / 4,
+    }
+}
+
 /// Error answers of this process, by code: those JSON-RPC defines, and MCP's own.
 static ERRORS: [(&str, AtomicU64); 8] = [
     ("-32700", AtomicU64::new(0)),

@@ -5,6 +5,8 @@
 //! A read is one request: BEGIN, the timeout, the statement, ROLLBACK and the release of advisory locks leave in one
 //! write and are answered in one. The server skips what follows a failure up to the request's end, so a statement
 //! whose BEGIN failed never runs. A write is told step by step: its BEGIN has answered before it is sent.
+//!
+//! What a read seldom needs is boxed, so that the future of each call stays small.
 
 mod address;
 mod error;
@@ -97,7 +99,7 @@ impl Call {
             held.connect(self.left()?).await?;
             let result = match self.access {
                 Access::Read => self.read_in_time(&mut held).await,
-                Access::Write => self.write_in_time(&mut held).await,
+                Access::Write => Box::pin(self.write_in_time(&mut held)).await,
             };
             let failure = match result {
                 Ok(outcome) => return Ok(outcome),
@@ -167,7 +169,7 @@ impl Call {
 
     async fn read(&self, session: &mut Session) -> Result<Outcome, Failure> {
         if self.prepared.options.describe {
-            return self.described(session).await;
+            return Box::pin(self.described(session)).await;
         }
         let parameters = &self.prepared.parameters;
         let statement = session.prepare(&self.prepared.text, parameters.len(), self.timeout()?).await?;
@@ -191,7 +193,7 @@ impl Call {
 
     async fn write(&self, session: &mut Session) -> Result<Outcome, Failure> {
         if self.prepared.options.describe {
-            return self.described(session).await;
+            return Box::pin(self.described(session)).await;
         }
         let parameters = &self.prepared.parameters;
         let statement = session.prepare(&self.prepared.text, parameters.len(), self.timeout()?).await?;

@@ -135,7 +135,7 @@ impl Held {
         self.reused = idle.is_some();
         self.session = Some(match idle {
             Some(session) => session,
-            None => self.pool.connect(left).await?,
+            None => Box::pin(self.pool.connect(left)).await?,
         });
         Ok(())
     }
@@ -150,7 +150,7 @@ impl Held {
 
     pub(super) async fn settle(&mut self) {
         if let Some(session) = &mut self.session {
-            self.pool.settle(session).await;
+            Box::pin(self.pool.settle(session)).await;
         }
     }
 

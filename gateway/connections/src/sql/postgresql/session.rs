@@ -209,6 +209,10 @@ impl Session {
             known.used = self.uses;
             return Ok(known.statement.clone());
         }
+        Box::pin(self.prepare_anew(text, declared, timeout)).await
+    }
+
+    async fn prepare_anew(&mut self, text: &str, declared: usize, timeout: Duration) -> Result<Arc<Statement>, Error> {
         if text.contains('\0') {
             return Err(Error::Said(refused::statement().details("a zero byte in the statement")));
         }
