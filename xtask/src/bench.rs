@@ -10,7 +10,7 @@ use std::{
 use crate::{
     clients,
     debian::{self, succeeds},
-    plugins,
+    dist, plugins,
     step::Failure,
     workshop::Workshop,
 };
@@ -52,7 +52,7 @@ fn prepare(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
 fn build(workshop: &Workshop) -> Result<PathBuf, Failure> {
     plugins::build(workshop)?;
     plugins::rust_guests(workshop)?;
-    workshop.dist()
+    dist::build(workshop)
 }
 
 /// What the wanted rows need. A peer that cannot be installed is left out by `weir-bench`, with the reason.

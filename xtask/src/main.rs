@@ -7,6 +7,7 @@ mod bench;
 mod clients;
 mod debian;
 mod demo;
+mod dist;
 mod package;
 mod plugins;
 mod step;

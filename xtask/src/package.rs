@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use crate::{plugins, step::Failure, workshop::Workshop};
+use crate::{dist, plugins, step::Failure, workshop::Workshop};
 
 /// Files of the repository, and where they lie in the archive.
 const FILES: [(&str, &str); 5] = [
@@ -20,7 +20,7 @@ const FILES: [(&str, &str); 5] = [
 pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
     plugins::prepare(workshop)?;
     plugins::build(workshop)?;
-    let binary = workshop.dist()?.join("weir");
+    let binary = dist::build(workshop)?.join("weir");
     let version = version(&binary)?;
     let archive = archive(workshop, &binary, &version)?;
     show(&archive)

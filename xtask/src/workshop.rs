@@ -66,14 +66,6 @@ impl Workshop {
         command
     }
 
-    /// Builds what is handed out and measured, and says where the programs are. All of the workspace's: a narrower selection
-    /// has other features, and would build the compiler of plugins once more beside that of other builds.
-    pub(crate) fn dist(&self) -> Result<PathBuf, Failure> {
-        let build = ["build", "--profile", "dist", "--workspace", "--bins", "--locked"];
-        self.steps.command("optimized build", &mut self.cargo(&build))?;
-        Ok(self.target.join("dist"))
-    }
-
     /// A program built by the dev profile.
     pub(crate) fn binary(&self, name: &str) -> PathBuf {
         self.target.join("debug").join(name)

@@ -15,6 +15,7 @@ async fn main() -> anyhow::Result<()> {
         async move { ([(CONTENT_TYPE, "application/json")], answer) }
     });
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    weir_bench::exit_on_term()?;
     axum::serve(listener, Router::new().route("/mcp", route)).await?;
     Ok(())
 }

@@ -1,0 +1,115 @@
+//! What is handed out and what is measured: the profile `dist`, laid out for what it does under load.
+//!
+//! The programs are built twice. The first build counts how often each branch is taken, and a short run of the benchmark
+//! makes it count; the second is optimized by those counts. They are kept in the cache for as long as the compiler and
+//! `Cargo.lock` stay the same: code that has changed since is merely optimized without them.
+
+use std::{
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::{
+    clients,
+    debian::{self, succeeds},
+    plugins,
+    step::Failure,
+    workshop::Workshop,
+};
+
+/// What the programs are measured by, our own servers alone.
+const TRAINING: [&str; 3] = ["--quick", "--only", "floor,weir,rmcp"];
+
+/// Builds the programs and says where they are. Adapters have to be built.
+pub(crate) fn build(workshop: &Workshop) -> Result<PathBuf, Failure> {
+    let machine = Machine::look()?;
+    let counts = counts(workshop, &machine)?;
+    let flag = format!("-Cprofile-use={}", counts.display());
+    optimized(workshop, "optimized build", &machine, &workshop.target, &flag)
+}
+
+/// The machine that is built on and for.
+struct Machine {
+    /// `rustc -vV`.
+    compiler: String,
+    target: String,
+    sysroot: PathBuf,
+}
+
+impl Machine {
+    fn look() -> Result<Self, Failure> {
+        let compiler = said(&["-vV"])?;
+        let host = compiler.lines().find_map(|line| line.strip_prefix("host: "));
+        let target = host.ok_or("`rustc -vV` names no host")?.to_owned();
+        Ok(Self { sysroot: said(&["--print", "sysroot"])?.trim().into(), target, compiler })
+    }
+}
+
+/// Those of an earlier build, or made now.
+fn counts(workshop: &Workshop, machine: &Machine) -> Result<PathBuf, Failure> {
+    let lock = workshop.repository.join("Cargo.lock");
+    let lock = fs::read(&lock).map_err(|error| format!("cannot read {}: {error}", lock.display()))?;
+    let mut made_for = DefaultHasher::new();
+    (&machine.compiler, lock).hash(&mut made_for);
+    let folder = workshop.cache.join("counts");
+    let kept = folder.join(format!("{:016x}.profdata", made_for.finish()));
+    if !kept.is_file() {
+        fs::create_dir_all(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+        count(workshop, machine, &kept)?;
+    }
+    Ok(kept)
+}
+
+fn count(workshop: &Workshop, machine: &Machine, to: &Path) -> Result<(), Failure> {
+    debian::ensure(workshop, &["llvm-19"], || merger(machine).is_some())?;
+    debian::ensure(workshop, &["util-linux"], || succeeds(Command::new("setpriv").arg("--version")))?;
+    debian::ensure(workshop, &["postgresql"], clients::postgresql_present)?;
+    plugins::rust_guests(workshop)?;
+    let target = workshop.cache.join("counting");
+    let raw = target.join("raw");
+    let programs =
+        optimized(workshop, "counting build", machine, &target, &format!("-Cprofile-generate={}", raw.display()))?;
+    let _ = fs::remove_dir_all(&raw);
+    let mut training = workshop.command(programs.join("weir-bench"));
+    // One file for each program, to which every process of it adds.
+    workshop.steps.command("counting", training.args(TRAINING).env("LLVM_PROFILE_FILE", raw.join("%m.profraw")))?;
+    let merger = merger(machine).ok_or("llvm-profdata has gone")?;
+    // Whole, or not there at all.
+    let part = to.with_extension("part");
+    let mut merge = workshop.command(merger);
+    workshop.steps.command("counts", merge.args(["merge", "--sparse", "--output"]).arg(&part).arg(&raw))?;
+    fs::rename(&part, to).map_err(|error| format!("cannot write {}: {error}", to.display()))?;
+    let _ = fs::remove_dir_all(&target);
+    Ok(())
+}
+
+/// All of the workspace's programs: a narrower selection has other features, and counts of one would not fit the other.
+/// A target of its own keeps the flag from build scripts.
+fn optimized(
+    workshop: &Workshop,
+    step: &str,
+    machine: &Machine,
+    folder: &Path,
+    flag: &str,
+) -> Result<PathBuf, Failure> {
+    let build = ["build", "--profile", "dist", "--workspace", "--bins", "--locked", "--target", &machine.target];
+    let mut cargo = workshop.cargo(&build);
+    cargo.env("CARGO_TARGET_DIR", folder).env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flag);
+    workshop.steps.command(step, &mut cargo)?;
+    Ok(folder.join(&machine.target).join("dist"))
+}
+
+/// LLVM's tool: the toolchain's own, if that part of it is installed, or Debian's. Older ones cannot read what this
+/// compiler's programs write.
+fn merger(machine: &Machine) -> Option<PathBuf> {
+    let own = machine.sysroot.join("lib/rustlib").join(&machine.target).join("bin/llvm-profdata");
+    let debian = (19..=22).rev().map(|version| PathBuf::from(format!("/usr/lib/llvm-{version}/bin/llvm-profdata")));
+    [own].into_iter().chain(debian).find(|tool| tool.is_file())
+}
+
+fn said(words: &[&str]) -> Result<String, Failure> {
+    let output = Command::new("rustc").args(words).output().map_err(|error| format!("cannot run rustc: {error}"))?;
+    String::from_utf8(output.stdout).map_err(|error| format!("rustc {words:?}: {error}").into())
+}
