@@ -1,5 +1,8 @@
 //! The stages of one call, each alone: `cargo bench -p weir-bench`. The whole path is the first of them.
 
+#[path = "../src/bin/bench-weir/noop.rs"]
+mod noop;
+
 use std::{
     collections::BTreeMap,
     env, fs,
@@ -27,7 +30,7 @@ use weir::{
     wire::{Body, Id, Message, Params, ResultWriter},
 };
 use weir_audit::{About, Call, Event, Outcome, Settings, Trail};
-use weir_bench::{noop, ticket};
+use weir_bench::ticket;
 use weir_connections::Connections;
 use weir_contracts::{Contract, Shape, compile, form, output::RecordChecker, validate::ArgumentValidator};
 use weir_plugin_host::{
@@ -56,7 +59,7 @@ fn contract() -> Contract {
         "tools": [ticket::tool(ticket::TOOL)],
     });
     let source = form::read("bench", &source.to_string()).expect("a readable contract");
-    let shape = Shape::read(noop::SHAPE).expect("a shape");
+    let shape = Shape::read(ticket::SHAPE).expect("a shape");
     compile::compile(&source, &[("tickets".to_owned(), shape)].into()).expect("a contract that compiles")
 }
 
@@ -163,7 +166,7 @@ fn gates(criterion: &mut Criterion) {
     criterion.bench_function("validate, refused", |bencher| {
         bencher.iter(|| black_box(validator.validate(black_box(wrong)).is_err()));
     });
-    let shape = Shape::read(noop::SHAPE).expect("a shape");
+    let shape = Shape::read(ticket::SHAPE).expect("a shape");
     let checker = RecordChecker::new(&shape, &COLUMNS.map(str::to_owned));
     let records = format!("[{}]", ticket::record(ticket::ID));
     criterion.bench_function("output check", |bencher| {

@@ -2,7 +2,6 @@
 #![allow(clippy::print_stdout, reason = "measurements are printed")]
 
 pub mod load;
-pub mod noop;
 pub mod ticket;
 
 /// Ends this process as one that is done, when it is told to: a build that counts writes its counts then.

@@ -6,6 +6,9 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 use weir_contracts::{compile, form};
 
+/// What an adapter says of the collection of tickets.
+pub const SHAPE: &str = r#"{"name":"tickets","fields":[{"key":"ticket_id","type":"string"},{"key":"title","type":"string"},{"key":"status","type":"string"},{"key":"priority","type":"string"},{"key":"assignee","type":"string"},{"key":"tags","type":"list","items":{"key":"tag","type":"string"}},{"key":"description","type":"string"}],"key":["ticket_id"],"capabilities":{"read":true,"matches":{"*":["equals"]}}}"#;
+
 pub const ID: &str = "T-1001";
 pub const TOOL: &str = "lookup_ticket";
 pub const TITLE: &str = "Printer on floor 3 is out of toner";
@@ -62,7 +65,7 @@ pub fn contract(name: &str, adapter: &str, settings: &Value, tools: &[String]) -
 /// The tool as Weir lists it, for servers whose list is measured beside Weir's.
 pub fn listed() -> anyhow::Result<Value> {
     let text = contract("support-0", "noop", &json!({}), &[TOOL.to_owned()]).to_string();
-    let shapes = BTreeMap::from([("tickets".to_owned(), serde_json::from_str(crate::noop::SHAPE)?)]);
+    let shapes = BTreeMap::from([("tickets".to_owned(), serde_json::from_str(SHAPE)?)]);
     let refused = |problems| anyhow!("{problems:?}");
     let compiled =
         compile::compile(&form::read("support-0.json", &text).map_err(refused)?, &shapes).map_err(refused)?;
