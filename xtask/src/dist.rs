@@ -1,8 +1,8 @@
 //! What is handed out and what is measured: the profile `dist`, laid out for what it does under load.
 //!
 //! The programs are built twice. The first build counts how often each branch is taken, and a short run of the benchmark
-//! makes it count; the second is optimized by those counts. They are kept in the cache for as long as the compiler and
-//! `Cargo.lock` stay the same: code that has changed since is merely optimized without them.
+//! makes it count; the second is optimized by those counts. They are kept in the cache for as long as the compiler,
+//! `Cargo.lock` and the workspace's `Cargo.toml` stay the same: code that has changed since is merely optimized without them.
 
 use std::{
     fs,
@@ -47,12 +47,14 @@ impl Machine {
     }
 }
 
-/// Those of an earlier build, or made now.
+/// Those of an earlier build, or made now. Whatever changes how functions are named or split makes them useless.
 fn counts(workshop: &Workshop, machine: &Machine) -> Result<PathBuf, Failure> {
-    let lock = workshop.repository.join("Cargo.lock");
-    let lock = fs::read(&lock).map_err(|error| format!("cannot read {}: {error}", lock.display()))?;
     let mut made_for = DefaultHasher::new();
-    (&machine.compiler, lock).hash(&mut made_for);
+    machine.compiler.hash(&mut made_for);
+    for name in ["Cargo.lock", "Cargo.toml"] {
+        let text = fs::read(workshop.repository.join(name)).map_err(|error| format!("cannot read {name}: {error}"))?;
+        text.hash(&mut made_for);
+    }
     let folder = workshop.cache.join("counts");
     let kept = folder.join(format!("{:016x}.profdata", made_for.finish()));
     if !kept.is_file() {
