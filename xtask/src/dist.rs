@@ -15,7 +15,7 @@ use crate::{
     clients,
     debian::{self, succeeds},
     plugins,
-    step::Failure,
+    step::{Failure, said},
     workshop::Workshop,
 };
 
@@ -31,19 +31,20 @@ pub(crate) fn build(workshop: &Workshop) -> Result<PathBuf, Failure> {
 }
 
 /// The machine that is built on and for.
-struct Machine {
+pub(crate) struct Machine {
     /// `rustc -vV`.
     compiler: String,
-    target: String,
+    pub(crate) target: String,
     sysroot: PathBuf,
 }
 
 impl Machine {
-    fn look() -> Result<Self, Failure> {
-        let compiler = said(&["-vV"])?;
+    pub(crate) fn look() -> Result<Self, Failure> {
+        let compiler = said(Command::new("rustc").arg("-vV"))?;
         let host = compiler.lines().find_map(|line| line.strip_prefix("host: "));
         let target = host.ok_or("`rustc -vV` names no host")?.to_owned();
-        Ok(Self { sysroot: said(&["--print", "sysroot"])?.trim().into(), target, compiler })
+        let sysroot = said(Command::new("rustc").args(["--print", "sysroot"]))?.trim().into();
+        Ok(Self { compiler, target, sysroot })
     }
 }
 
@@ -109,9 +110,4 @@ fn merger(machine: &Machine) -> Option<PathBuf> {
     let own = machine.sysroot.join("lib/rustlib").join(&machine.target).join("bin/llvm-profdata");
     let debian = (19..=22).rev().map(|version| PathBuf::from(format!("/usr/lib/llvm-{version}/bin/llvm-profdata")));
     [own].into_iter().chain(debian).find(|tool| tool.is_file())
-}
-
-fn said(words: &[&str]) -> Result<String, Failure> {
-    let output = Command::new("rustc").args(words).output().map_err(|error| format!("cannot run rustc: {error}"))?;
-    String::from_utf8(output.stdout).map_err(|error| format!("rustc {words:?}: {error}").into())
 }

@@ -6,7 +6,11 @@ use std::{
     process::Command,
 };
 
-use crate::{dist, plugins, step::Failure, workshop::Workshop};
+use crate::{
+    dist, plugins,
+    step::{Failure, said},
+    workshop::Workshop,
+};
 
 /// Files of the repository, and where they lie in the archive.
 const FILES: [(&str, &str); 5] = [
@@ -38,7 +42,7 @@ fn version(binary: &Path) -> Result<String, Failure> {
 }
 
 fn archive(workshop: &Workshop, binary: &Path, version: &str) -> Result<PathBuf, Failure> {
-    let name = format!("weir-{version}-{}", target()?);
+    let name = format!("weir-{version}-{}", dist::Machine::look()?.target);
     let dist = workshop.repository.join("dist");
     let folder = dist.join(&name);
     let archive = dist.join(format!("{name}.tar.gz"));
@@ -58,13 +62,6 @@ fn archive(workshop: &Workshop, binary: &Path, version: &str) -> Result<PathBuf,
     Ok(archive)
 }
 
-/// What the program was built for.
-fn target() -> Result<String, Failure> {
-    let said = said(Command::new("rustc").arg("-vV"))?;
-    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| "`rustc -vV` names no host".into())
-}
-
 fn show(archive: &Path) -> Result<(), Failure> {
     let size = |path: &Path| fs::metadata(path).map(|file| file.len()).unwrap_or_default() as f64 / f64::from(1 << 20);
     println!("\n{} ({:.1} MB), with", archive.display(), size(archive));
@@ -74,13 +71,4 @@ fn show(archive: &Path) -> Result<(), Failure> {
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     fs::copy(from, to).map(drop).map_err(|error| format!("cannot copy {}: {error}", from.display()).into())
-}
-
-/// What a command printed.
-fn said(command: &mut Command) -> Result<String, Failure> {
-    let output = command.output().map_err(|error| format!("cannot run {command:?}: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)).into());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -122,6 +122,15 @@ fn describe(name: &str, command: &Command, error: &str) -> Failure {
     format!("{name}: cannot run {}: {error}", command.get_program().to_string_lossy()).into()
 }
 
+/// What a command printed.
+pub(crate) fn said(command: &mut Command) -> Result<String, Failure> {
+    let output = command.output().map_err(|error| format!("cannot run {command:?}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 fn seconds(time: Duration) -> String {
     format!("{:>7.1}s", time.as_secs_f64())
 }
