@@ -1,5 +1,7 @@
 //! Names of contracts, collections, tools and fields: each rule once, with the sentence that refuses.
 
+use std::borrow::Cow;
+
 /// Longest tool name that clients take with their own `mcp__server__` in front; above it is a warning.
 pub const TOOL_LENGTH_GOOD: usize = 45;
 const TOOL_LENGTH_MAX: usize = 64;
@@ -69,14 +71,15 @@ pub(crate) fn quoted(name: &str) -> String {
 /// The nearest of the known names, when one is near enough to be meant.
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     const ALIKE: f64 = 0.55;
-    let wanted: String = name.chars().take(FIELD_LENGTH_MAX).collect::<String>().to_lowercase();
+    let end = name.char_indices().nth(FIELD_LENGTH_MAX).map_or(name.len(), |(end, _)| end);
+    let wanted = lowercase(&name[..end]);
     let wanted_length = wanted.chars().count();
     let mut best: Option<(f64, &str)> = None;
     for candidate in known {
-        let lower = candidate.to_lowercase();
+        let lower = lowercase(candidate);
         let length = lower.chars().count();
         let longest = wanted_length.max(length).max(1) as f64;
-        let part = wanted_length.min(length) >= 3 && (wanted.contains(&lower) || lower.contains(&wanted));
+        let part = wanted_length.min(length) >= 3 && (is_part(&lower, &wanted) || is_part(&wanted, &lower));
         let likeness = |changes: usize| 1.0 - changes as f64 / longest;
         let enough = |likeness: f64| likeness >= ALIKE && best.is_none_or(|(found, _)| likeness > found);
         let likeness = match part {
@@ -92,6 +95,19 @@ pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     best.map(|(_, name)| name)
 }
 
+/// Most names are lowercase already.
+fn lowercase(name: &str) -> Cow<'_, str> {
+    match name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+        true => name.into(),
+        false => name.to_lowercase().into(),
+    }
+}
+
+/// As `str::contains`, which prepares itself for long texts.
+fn is_part(part: &str, name: &str) -> bool {
+    name.len() >= part.len() && name.as_bytes().windows(part.len()).any(|window| window == part.as_bytes())
+}
+
 /// Optimal string alignment. What both start and end with takes no change, and is most of two names that are alike.
 fn changes(one: &str, other: &str) -> usize {
     let alike = one.chars().zip(other.chars()).take_while(|(one, other)| one == other);
@@ -99,7 +115,10 @@ fn changes(one: &str, other: &str) -> usize {
     let (one, other) = (&one[start..], &other[start..]);
     let alike = one.chars().rev().zip(other.chars().rev()).take_while(|(one, other)| one == other);
     let end: usize = alike.map(|(character, _)| character.len_utf8()).sum();
-    strsim::osa_distance(&one[..one.len() - end], &other[..other.len() - end])
+    match (&one[..one.len() - end], &other[..other.len() - end]) {
+        ("", more) | (more, "") => more.chars().count(),
+        (one, other) => strsim::osa_distance(one, other),
+    }
 }
 
 /// `userApiKey`, `user_api-key`, `API key` → user, api, key.

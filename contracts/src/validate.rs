@@ -11,7 +11,6 @@ mod told;
 
 use std::{borrow::Cow, sync::Arc};
 
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 pub use self::told::{Stated, Violation};
@@ -37,38 +36,30 @@ pub struct ArgumentValidator {
 }
 
 /// Everything that is wrong with the arguments; `errors` is never empty.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct InvalidArguments {
     pub errors: Vec<ArgumentError>,
 }
 
 /// What an agent reads of a call that did not succeed, in this order.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
 pub struct ErrorContent<'a> {
     pub code: &'a str,
     /// Of a call at a gateway.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub call_id: Option<&'a str>,
     pub message: Cow<'a, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub errors: Option<&'a [ArgumentError]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    pub errors: &'a [ArgumentError],
     pub retry_after_ms: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<&'a str>,
 }
 
 /// One problem, with enough to repair it mechanically. Never holds the value that was sent.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct ArgumentError {
-    #[serde(flatten)]
     violation: Arc<Violation>,
     /// The nearest known name or allowed value.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
 }
 
@@ -204,7 +195,7 @@ impl InvalidArguments {
             message: self.message().into(),
             field: first.map(|error| error.field.as_str()),
             reason: first.map(|error| error.reason),
-            errors: Some(&self.errors),
+            errors: &self.errors,
             ..ErrorContent::default()
         }
     }
@@ -219,7 +210,43 @@ impl InvalidArguments {
     }
 }
 
+impl ErrorContent<'_> {
+    /// By hand: most of it lies there as text, which serde would write anew, member by member.
+    pub fn to_json(&self) -> String {
+        let errors: usize = self.errors.iter().map(|error| error.violation.json().len() + 100).sum();
+        let mut json = Vec::with_capacity(512 + self.message.len() + errors);
+        json.push(b'{');
+        push_member(&mut json, "code", Some(self.code));
+        push_member(&mut json, "call_id", self.call_id);
+        push_member(&mut json, "message", Some(&self.message));
+        push_member(&mut json, "field", self.field);
+        push_member(&mut json, "reason", self.reason);
+        for (number, error) in self.errors.iter().enumerate() {
+            json.extend_from_slice(if number == 0 { b",\"errors\":[" } else { b"," });
+            error.push_json(&mut json);
+        }
+        if !self.errors.is_empty() {
+            json.push(b']');
+        }
+        if let Some(wait) = self.retry_after_ms {
+            json.extend_from_slice(format!(",\"retry_after_ms\":{wait}").as_bytes());
+        }
+        push_member(&mut json, "outcome", self.outcome);
+        json.push(b'}');
+        String::from_utf8(json).expect("made of texts")
+    }
+}
+
 impl ArgumentError {
+    fn push_json(&self, json: &mut Vec<u8>) {
+        json.extend_from_slice(self.violation.json().as_bytes());
+        if self.suggestion.is_some() {
+            json.pop();
+            push_member(json, "suggestion", self.suggestion.as_deref());
+            json.push(b'}');
+        }
+    }
+
     /// What is wrong, without the final stop and without any value that was sent.
     fn sentence(&self) -> Cow<'_, str> {
         match &self.suggestion {
@@ -234,6 +261,10 @@ impl ArgumentError {
 impl Violation {
     fn sentence(&self) -> &str {
         self.sentence.get_or_init(|| self.make_sentence())
+    }
+
+    fn json(&self) -> &str {
+        self.json.get_or_init(|| serde_json::to_string(self).expect("an error is plain data"))
     }
 
     fn make_sentence(&self) -> String {
@@ -285,6 +316,18 @@ impl Violation {
             _ => format!("{name} fits none of the alternatives"),
         }
     }
+}
+
+/// Behind what is there of an object.
+fn push_member(json: &mut Vec<u8>, key: &'static str, value: Option<&str>) {
+    let Some(value) = value else { return };
+    if json.last() != Some(&b'{') {
+        json.push(b',');
+    }
+    json.push(b'"');
+    json.extend_from_slice(key.as_bytes());
+    json.extend_from_slice(b"\":");
+    serde_json::to_writer(json, value).expect("a text has a JSON form");
 }
 
 /// The one way a schema is compiled here: 2020-12, formats asserted, linear-time patterns, nothing fetched.

@@ -42,9 +42,11 @@ pub struct Violation {
     pub example: Option<Stated>,
     #[serde(skip)]
     pub(super) rank: Rank,
-    /// Made when it is first asked for.
+    /// Made when it is first asked for, as is its JSON.
     #[serde(skip)]
     pub(super) sentence: OnceLock<String>,
+    #[serde(skip)]
+    pub(super) json: OnceLock<String>,
 }
 
 /// Properties in their order, unknown ones behind. A container comes after what is in it, and the whole last, since its
@@ -75,8 +77,8 @@ impl Told {
     }
 
     pub(super) fn keep(&self, keyword: &str, told: &Arc<Violation>) {
-        let stated = told.constraint.iter().chain(&told.example).map(|stated| 4 * stated.0.text.get().len());
-        let bytes = keyword.len() + 3 * told.path.len() + 500 + stated.sum::<usize>();
+        let stated = told.constraint.iter().chain(&told.example).map(|stated| 5 * stated.0.text.get().len());
+        let bytes = keyword.len() + 5 * told.path.len() + 600 + stated.sum::<usize>();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.bytes + bytes <= BYTES_MAX {
             known.bytes += bytes;
@@ -88,7 +90,16 @@ impl Told {
 impl Violation {
     pub(super) fn at(path: String, reason: &'static str) -> Self {
         let field = json::pointer_tokens(&path).into_iter().next().unwrap_or_default().into_owned();
-        Self { field, path, reason, constraint: None, example: None, rank: Rank::default(), sentence: OnceLock::new() }
+        Self {
+            field,
+            path,
+            reason,
+            constraint: None,
+            example: None,
+            rank: Rank::default(),
+            sentence: OnceLock::new(),
+            json: OnceLock::new(),
+        }
     }
 }
 

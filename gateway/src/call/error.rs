@@ -215,8 +215,8 @@ impl CallError {
 
     /// As the agent reads it: `{code, call_id, message?, field?, reason?, errors?, retry_after_ms?, outcome?}`.
     pub fn into_result(self, call_id: &str) -> ToolResult {
-        let errors = self.invalid.as_ref().map(|invalid| &invalid.errors[..]);
-        let first = errors.and_then(|errors| errors.first());
+        let errors = self.invalid.as_ref().map_or(&[][..], |invalid| &invalid.errors[..]);
+        let first = errors.first();
         let content = ErrorContent {
             code: self.code.label(),
             call_id: Some(call_id),
@@ -227,7 +227,7 @@ impl CallError {
             retry_after_ms: self.retry_after_ms,
             outcome: self.outcome.map(WriteOutcome::label),
         };
-        let structured = serde_json::to_string(&content).expect("an error is plain data");
+        let structured = content.to_json();
         // Older clients, and some models, see the text alone.
         let text = match self.retry_after_ms {
             None => self.message.into_owned(),

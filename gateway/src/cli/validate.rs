@@ -4,6 +4,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Context as _;
 use clap::Args;
+use serde_json::Value;
 use weir_contracts::validate::ArgumentValidator;
 
 use super::Done;
@@ -31,7 +32,9 @@ impl Validate {
                 Ok(ExitCode::SUCCESS)
             }
             Err(invalid) => {
-                println!("{}", serde_json::to_string_pretty(&invalid.structured_content()).expect("plain JSON"));
+                let content: Value =
+                    serde_json::from_str(&invalid.structured_content().to_json()).expect("an error is JSON");
+                println!("{content:#}");
                 Ok(ExitCode::FAILURE)
             }
         }
