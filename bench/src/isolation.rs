@@ -21,7 +21,7 @@ use crate::{
     machine::Machine,
     measure::{Effort, START_MAX, Spread},
     place::{Place, free_port},
-    pressure::{self, Pressure, Target},
+    pressure::{self, Pressure, Server, Target},
     process::{BOTH_CORES, LOAD_CORE, Process},
     report::{Table, markdown},
     weir::{Adapter, House},
@@ -140,8 +140,8 @@ impl Bench {
 
     /// The 99th percentile of the neighbour's calls, in microseconds.
     fn load(&self, effort: &Effort) -> anyhow::Result<f64> {
-        let (process, door, generator) = (&self.process, &self.neighbour, &self.generator);
-        let target = Target { process, door, generator, cores: LOAD_CORE, shares_its_core: true };
+        let server = Server { process: &self.process, door: &self.neighbour };
+        let target = Target { servers: &[server], generator: &self.generator, cores: LOAD_CORE, shares_its_core: true };
         let calls = (RATE as f64 * effort.seconds) as u64;
         let pressure = Pressure { connections: CONNECTIONS, calls, rate: Some(RATE) };
         Ok(pressure::run(&target, &lookup(), pressure)?.p99_us)

@@ -4,11 +4,8 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Plan {
-    /// `127.0.0.1:8080`
-    pub address: String,
     pub path: String,
-    /// The headers that each connection sends.
-    pub connections: Vec<Vec<(String, String)>>,
+    pub connections: Vec<Connection>,
     pub body: String,
     /// Over all connections.
     pub calls: u64,
@@ -16,6 +13,14 @@ pub struct Plan {
     pub rate: Option<u64>,
     /// The server needs the generator's core too: it sleeps for moments instead of asking without end.
     pub shares_its_core: bool,
+}
+
+/// To which server, and the headers that go with each of its calls.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Connection {
+    /// `127.0.0.1:8080`
+    pub address: String,
+    pub headers: Vec<(String, String)>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

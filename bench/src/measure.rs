@@ -1,5 +1,7 @@
 //! One row from its first start to its figures.
 
+mod both_cores;
+
 use std::{
     fs,
     path::PathBuf,
@@ -11,10 +13,12 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use tempfile::TempDir;
 
+pub(crate) use self::both_cores::BothCores;
+
 use crate::{
     place::{Place, free_port},
-    pressure::{self, Loaded, Pressure, Target},
-    process::{BOTH_CORES, LOAD_CORE, Process, SERVER_CORE},
+    pressure::{self, Loaded, Pressure, Server, Target},
+    process::{LOAD_CORE, Process, SERVER_CORE},
     rows::{Also, Row, Subject, Way},
     stdio::Pipes,
     wire::{Door, Era, Question},
@@ -94,13 +98,6 @@ pub(crate) struct Audit {
     pub(crate) ok: u64,
 }
 
-/// Where the generator shares the server's cores.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct BothCores {
-    pub(crate) one_thread_cpu_us: Spread,
-    pub(crate) two_threads_cpu_us: Spread,
-}
-
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct List {
     pub(crate) tools: usize,
@@ -130,8 +127,10 @@ pub(crate) fn row(place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<F
     };
     (figures.audit, figures.void) = bench.hold_against_audit();
     for also in row.also {
-        if let Also::Lists(sizes) = also {
-            figures.lists = lists(place, row, sizes, effort);
+        match also {
+            Also::Lists(sizes) => figures.lists = lists(place, row, sizes, effort),
+            Also::TwoThreads => figures.both_cores = Some(both_cores::measure(place, row, effort)?),
+            Also::Million => {}
         }
     }
     Ok(figures)
@@ -155,7 +154,7 @@ pub(crate) fn in_turns(place: &Place, rows: &[&'static Row], effort: &Effort) ->
         let mut bench = Bench::new(place, row, 1)?;
         let (running, _) = bench.start(SERVER_CORE, None)?;
         let question = bench.subject.question.clone();
-        let calls = bench.rounds(&running, &question, CONNECTIONS, LOAD_CORE, &once)?[0].calls;
+        let calls = bench.rounds(&running, &question, CONNECTIONS, &once)?[0].calls;
         all.push((bench, running, question, calls, Vec::new()));
     }
     for turn in 0..TURNS {
@@ -165,15 +164,12 @@ pub(crate) fn in_turns(place: &Place, rows: &[&'static Row], effort: &Effort) ->
             let at = if turn % 2 == 0 { at } else { count - 1 - at };
             let (bench, running, question, calls, cpu_us) = &mut all[at];
             let pressure = Pressure { connections: CONNECTIONS, calls: *calls, rate: None };
-            cpu_us.push(bench.load(running, question, pressure, LOAD_CORE)?.cpu_us());
+            cpu_us.push(bench.load(running, question, pressure)?.cpu_us());
         }
     }
     let ended = all.into_iter().map(|(bench, running, _, _, cpu_us)| {
-        running.process.stop()?;
-        match bench.hold_against_audit() {
-            (_, Some(void)) => bail!("{}: {void}", bench.row.name),
-            _ => Ok(Turns { row: bench.row.name, cpu_us }),
-        }
+        bench.end(running)?;
+        Ok(Turns { row: bench.row.name, cpu_us })
     });
     ended.collect()
 }
@@ -190,18 +186,15 @@ fn lists(place: &Place, row: &Row, sizes: &[usize], effort: &Effort) -> Vec<List
         for ((bench, running, list), calls) in all.iter_mut().zip(&mut calls) {
             let question = bench.subject.question.clone();
             let once = Effort { rounds: 1, ..*effort };
-            match bench.rounds(running, &question, CONNECTIONS, LOAD_CORE, &once) {
+            match bench.rounds(running, &question, CONNECTIONS, &once) {
                 Ok(loaded) => calls.extend(loaded.iter().map(Loaded::cpu_us)),
                 Err(error) => eprintln!("    {} with {} tools: {error:#}", row.name, list.tools),
             }
         }
     }
     let measured = all.into_iter().zip(calls).map(|((bench, running, list), calls)| {
-        running.process.stop()?;
-        match bench.hold_against_audit() {
-            (_, Some(void)) => bail!(void),
-            _ => Ok(List { call_cpu_us: Spread::of(calls).median, ..list }),
-        }
+        bench.end(running)?;
+        anyhow::Ok(List { call_cpu_us: Spread::of(calls).median, ..list })
     });
     measured.filter_map(|list| list.inspect_err(|error| eprintln!("    {}: {error:#}", row.name)).ok()).collect()
 }
@@ -218,7 +211,7 @@ fn list<'a>(
     let listing = row.listing();
     let answer = listing.ask(&running.door, None)?;
     let page = answer["result"]["tools"].as_array().map_or(0, Vec::len);
-    let lists = bench.rounds(&running, &listing, 4, LOAD_CORE, effort)?;
+    let lists = bench.rounds(&running, &listing, 4, effort)?;
     let median = |all: &[Loaded], value: fn(&Loaded) -> f64| Spread::of(all.iter().map(value)).median;
     let list = List {
         tools,
@@ -250,6 +243,12 @@ struct Running {
     door: Door,
 }
 
+impl Running {
+    fn server(&self) -> Server<'_> {
+        Server { process: &self.process, door: &self.door }
+    }
+}
+
 impl<'a> Bench<'a> {
     fn new(place: &'a Place, row: &'a Row, tools: usize) -> anyhow::Result<Self> {
         let subject = row.subject(place, tools)?;
@@ -277,15 +276,15 @@ impl<'a> Bench<'a> {
         sleep(Duration::from_secs(1));
         let idle_bytes = running.process.memory();
         let question = self.subject.question.clone();
-        let rounds = self.rounds(&running, &question, CONNECTIONS, LOAD_CORE, effort)?;
-        let alone = self.rounds(&running, &question, 1, LOAD_CORE, effort)?;
+        let rounds = self.rounds(&running, &question, CONNECTIONS, effort)?;
+        let alone = self.rounds(&running, &question, 1, effort)?;
         let fixed_rate = self.fixed_rate(&running, &question, &rounds, effort)?;
         let many = match self.row.also.contains(&Also::Million) {
             true => Some(self.many(&running, &question, effort)?),
             false => None,
         };
         let beyond_accepted_us = match self.row.way {
-            Way::Refused => Some(self.beyond_accepted(&running, rounds[0].calls, effort)?),
+            Way::Refused => Some(self.beyond_accepted(&running, rounds[0].calls)?),
             Way::Http(_) | Way::Stdio => None,
         };
         // Still the answer that was asked for, after all that.
@@ -295,31 +294,18 @@ impl<'a> Bench<'a> {
         figures.beyond_accepted_us = beyond_accepted_us;
         figures.fixed_rate = fixed_rate;
         figures.many = many;
-        if self.row.also.contains(&Also::TwoThreads) {
-            let one_thread_cpu_us = self.on_both_cores(1, effort)?;
-            figures.both_cores =
-                Some(BothCores { one_thread_cpu_us, two_threads_cpu_us: self.on_both_cores(2, effort)? });
-        }
         Ok(figures)
     }
 
-    /// With so many server threads, everything else being equal: the generator shares the cores in either case.
-    fn on_both_cores(&mut self, threads: usize, effort: &Effort) -> anyhow::Result<Spread> {
-        let question = self.subject.question.clone();
-        let (running, _) = self.start(BOTH_CORES, Some(threads))?;
-        let rounds = self.rounds(&running, &question, CONNECTIONS, BOTH_CORES, effort)?;
-        running.process.stop()?;
-        Ok(Spread::of(rounds.iter().map(Loaded::cpu_us)))
-    }
-
-    fn beyond_accepted(&mut self, running: &Running, calls: u64, effort: &Effort) -> anyhow::Result<Spread> {
+    /// `calls`: of a whole round.
+    fn beyond_accepted(&mut self, running: &Running, calls: u64) -> anyhow::Result<Spread> {
         let (refused, accepted) = (self.subject.question.clone(), self.row.accepted());
-        let pressure = Pressure { connections: CONNECTIONS, calls, rate: None };
+        let pressure = Pressure { connections: CONNECTIONS, calls: calls / 4, rate: None };
         let mut beyond = Vec::new();
-        for _ in 0..effort.rounds * 2 {
-            let accepted = self.load(running, &accepted, pressure, LOAD_CORE)?;
+        for _ in 0..TURNS {
+            let accepted = self.load(running, &accepted, pressure)?;
             self.accepted += accepted.calls;
-            beyond.push(self.load(running, &refused, pressure, LOAD_CORE)?.cpu_us() - accepted.cpu_us());
+            beyond.push(self.load(running, &refused, pressure)?.cpu_us() - accepted.cpu_us());
         }
         Ok(Spread::of(beyond))
     }
@@ -420,18 +406,17 @@ impl<'a> Bench<'a> {
         running: &Running,
         question: &Question,
         connections: usize,
-        cores: &str,
         effort: &Effort,
     ) -> anyhow::Result<Vec<Loaded>> {
         let mut calls = connections as u64;
-        let mut tried = self.load(running, question, Pressure { connections, calls, rate: None }, cores)?;
+        let mut tried = self.load(running, question, Pressure { connections, calls, rate: None })?;
         while tried.seconds < CALIBRATION {
             calls *= 4;
-            tried = self.load(running, question, Pressure { connections, calls, rate: None }, cores)?;
+            tried = self.load(running, question, Pressure { connections, calls, rate: None })?;
         }
         let calls = (tried.rate() * effort.seconds).max(connections as f64) as u64;
         let pressure = Pressure { connections, calls, rate: None };
-        (0..effort.rounds).map(|_| self.load(running, question, pressure, cores)).collect()
+        (0..effort.rounds).map(|_| self.load(running, question, pressure)).collect()
     }
 
     /// Latency where the load does not depend on the answers; none for a server that cannot keep up with it.
@@ -450,7 +435,7 @@ impl<'a> Bench<'a> {
         let pressure = Pressure { connections: CONNECTIONS, calls, rate: Some(effort.fixed_rate) };
         let mut loads = Vec::new();
         for _ in 0..effort.rounds {
-            loads.push(self.load(running, question, pressure, LOAD_CORE)?);
+            loads.push(self.load(running, question, pressure)?);
         }
         Ok(Some(latency(&loads)))
     }
@@ -459,29 +444,28 @@ impl<'a> Bench<'a> {
     fn many(&mut self, running: &Running, question: &Question, effort: &Effort) -> anyhow::Result<Many> {
         let before_bytes = running.process.memory();
         let pressure = Pressure { connections: CONNECTIONS, calls: effort.many_calls, rate: None };
-        let calls = self.load(running, question, pressure, LOAD_CORE)?.calls;
+        let calls = self.load(running, question, pressure)?.calls;
         Ok(Many { calls, before_bytes, after_bytes: running.process.memory() })
     }
 
-    fn load(
-        &mut self,
-        running: &Running,
-        question: &Question,
-        pressure: Pressure,
-        cores: &str,
-    ) -> anyhow::Result<Loaded> {
-        let Running { process, door } = running;
+    fn load(&mut self, running: &Running, question: &Question, pressure: Pressure) -> anyhow::Result<Loaded> {
         let generator = &self.place.binary("bench-load");
-        let loaded = pressure::run(
-            &Target { process, door, generator, cores, shares_its_core: cores == BOTH_CORES },
-            question,
-            pressure,
-        );
+        let target = Target { servers: &[running.server()], generator, cores: LOAD_CORE, shares_its_core: false };
+        let loaded = pressure::run(&target, question, pressure);
         let loaded = loaded.with_context(|| format!("{} with {pressure:?}", self.row.name))?;
         if question.method == "tools/call" {
             self.answered += loaded.calls;
         }
         Ok(loaded)
+    }
+
+    /// Fails where the audit shows that what was measured does not count.
+    fn end(&self, running: Running) -> anyhow::Result<()> {
+        running.process.stop()?;
+        match self.hold_against_audit() {
+            (_, Some(void)) => bail!("{}: {void}", self.row.name),
+            _ => Ok(()),
+        }
     }
 
     /// Answered means recorded: as many records as answers, and a trail that is whole. Else why the row is void.

@@ -1,4 +1,4 @@
-//! One load on a server: `bench-load` on the other core, with a given number of calls.
+//! One load on a server, or on several at once: `bench-load` on the other core, with a given number of calls.
 //!
 //! A number and not a time: whoever stops at a time cuts calls off, and no audit could be held against the count.
 
@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use weir_bench::load::{Plan, Report};
+use weir_bench::load::{Connection, Plan, Report};
 
 use crate::{
     process::Process,
@@ -46,9 +46,16 @@ impl Loaded {
     }
 }
 
-pub(crate) struct Target<'a> {
+/// One server, and the way in.
+#[derive(Clone, Copy)]
+pub(crate) struct Server<'a> {
     pub(crate) process: &'a Process,
     pub(crate) door: &'a Door,
+}
+
+pub(crate) struct Target<'a> {
+    /// Each is asked over an equal part of the connections.
+    pub(crate) servers: &'a [Server<'a>],
     pub(crate) generator: &'a Path,
     /// Where the generator runs.
     pub(crate) cores: &'a str,
@@ -58,19 +65,24 @@ pub(crate) struct Target<'a> {
 
 /// Runs one load to its end. Every call must have been answered.
 pub(crate) fn run(target: &Target<'_>, question: &Question, pressure: Pressure) -> anyhow::Result<Loaded> {
-    let (address, path) = target.door.parts()?;
-    let headers = |_| {
+    let connection = |server: &Server<'_>| {
         let session = match question.era {
-            Era::Session => Some(target.door.open_session()?),
+            Era::Session => Some(server.door.open_session()?),
             Era::Modern | Era::Stateless => None,
         };
-        Ok(question.headers(target.door, session.as_deref()))
+        Ok(Connection { address: server.door.parts()?.0, headers: question.headers(server.door, session.as_deref()) })
     };
-    let connections: Vec<_> = (0..pressure.connections).map(headers).collect::<anyhow::Result<_>>()?;
-    let Pressure { calls, rate, .. } = pressure;
-    let shares_its_core = target.shares_its_core;
-    let plan = Plan { address, path, connections, body: question.body(), calls, rate, shares_its_core };
-    let cpu = target.process.cpu();
+    let connections = target.servers.iter().cycle().take(pressure.connections).map(connection);
+    let plan = Plan {
+        path: target.servers[0].door.parts()?.1,
+        connections: connections.collect::<anyhow::Result<_>>()?,
+        body: question.body(),
+        calls: pressure.calls,
+        rate: pressure.rate,
+        shares_its_core: target.shares_its_core,
+    };
+    let cpu = || -> f64 { target.servers.iter().map(|server| server.process.cpu()).sum() };
+    let before = cpu();
     let mut generator = Command::new("taskset")
         .args(["-c", target.cores])
         .arg(target.generator)
@@ -83,7 +95,7 @@ pub(crate) fn run(target: &Target<'_>, question: &Question, pressure: Pressure) 
     to.write_all(serde_json::to_string(&plan)?.as_bytes())?;
     drop(to);
     let output = generator.wait_with_output()?;
-    let cpu_seconds = target.process.cpu() - cpu;
+    let cpu_seconds = cpu() - before;
     if !output.status.success() {
         bail!("the generator: {}", String::from_utf8_lossy(&output.stderr).trim());
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::{
     machine::Machine,
-    measure::{Effort, Figures, List, Spread, Turns},
+    measure::{BothCores, Effort, Figures, List, Spread, Turns},
 };
 
 #[derive(Serialize)]
@@ -158,8 +158,12 @@ impl Report {
             "growth MB",
             "cores shared, one thread: CPU µs",
             "two threads",
+            "two processes",
         ];
-        let cpu = |cpu: Option<Spread>| cpu.map_or_else(|| "–".to_owned(), |cpu| format!("{:.1}", cpu.median));
+        let cpu = |f: &Figures, turns: fn(&BothCores) -> &Vec<f64>| {
+            let both = f.both_cores.as_ref();
+            both.map_or_else(|| "–".to_owned(), |both| format!("{:.1}", Spread::of(turns(both).iter().copied()).median))
+        };
         table(&head, &self.rows, |f| {
             let many = |value: fn(&crate::measure::Many) -> f64| {
                 f.many.as_ref().map_or_else(|| "–".to_owned(), |many| format!("{:.1}", value(many) / 1e6))
@@ -170,8 +174,9 @@ impl Report {
                 format!("{:.1}", f.idle_bytes as f64 / 1e6),
                 many(|many| many.after_bytes as f64),
                 many(|many| many.after_bytes as f64 - many.before_bytes as f64),
-                cpu(f.both_cores.map(|both| both.one_thread_cpu_us)),
-                cpu(f.both_cores.map(|both| both.two_threads_cpu_us)),
+                cpu(f, |both| &both.one_thread_cpu_us),
+                cpu(f, |both| &both.two_threads_cpu_us),
+                cpu(f, |both| &both.two_processes_cpu_us),
             ]
         })
     }

@@ -19,7 +19,8 @@ of its rows the audit must hold exactly the calls that were answered and verify,
 `weir` with an adapter of the process itself that answers at once: what remains is the call path. The `refused` row sends arguments
 that are wrong in three ways; what it takes beyond an accepted call is measured in turns, on one server. Where the cores are shared,
 the server with one thread and with two has both cores, and the generator sleeps and has them too: more than two threads want
-two cores, and what a wake-up costs is in it. Rows that a target holds against each other are measured once more, in turns: all their
+two cores, and what a wake-up costs is in it. What that alone costs is seen by two processes of one thread each, which share nothing and
+are asked by the same generator. Rows that a target holds against each other are measured once more, in turns: all their
 servers are up, and each is asked for a quarter of a round, twelve times, forth and back. The targets are medians of the
 turns' ratios, since a shared machine changes within minutes by more than a target leaves. The others:
 

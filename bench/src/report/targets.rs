@@ -81,6 +81,7 @@ fn targets(run: &Run<'_>) -> Vec<Target> {
         target("memory growth over a million calls, wasm", " MB", AtMost(5.0), None, run.growth("weir-wasm")),
         target("refusing with all errors, CPU over the accepted path", " µs", AtMost(3.0), None, run.refusal()),
         target("CPU per call with two server threads, by one", "×", AtMost(1.15), None, run.two_threads("weir-noop")),
+        target("the same, by two processes of one thread each", "×", AtMost(1.15), None, run.two_threads_by_processes("weir-noop")),
     ]
 }
 
@@ -99,11 +100,10 @@ impl Run<'_> {
         self.row(name)?.lists.iter().find(|list| list.tools == tools)
     }
 
-    /// How many calls of the one take as much as one of the other; the median over the turns.
+    /// How many calls of the one take as much as one of the other.
     fn times(&self, name: &str, other: &str) -> Option<f64> {
         let group = self.turns.iter().find(|group| [name, other].iter().all(|row| find(group, row).is_some()))?;
-        let each = find(group, name)?.cpu_us.iter().zip(&find(group, other)?.cpu_us);
-        Some(Spread::of(each.map(|(cpu, others)| others / cpu)).median)
+        Some(by_turns(&find(group, other)?.cpu_us, &find(group, name)?.cpu_us))
     }
 
     fn percent(&self, name: &str, other: &str) -> Option<f64> {
@@ -132,9 +132,19 @@ impl Run<'_> {
     }
 
     fn two_threads(&self, name: &str) -> Option<f64> {
-        let both = self.row(name)?.both_cores?;
-        Some(both.two_threads_cpu_us.median / both.one_thread_cpu_us.median)
+        let both = self.row(name)?.both_cores.as_ref()?;
+        Some(by_turns(&both.two_threads_cpu_us, &both.one_thread_cpu_us))
     }
+
+    fn two_threads_by_processes(&self, name: &str) -> Option<f64> {
+        let both = self.row(name)?.both_cores.as_ref()?;
+        Some(by_turns(&both.two_threads_cpu_us, &both.two_processes_cpu_us))
+    }
+}
+
+/// The median of the turns' ratios.
+fn by_turns(cpu_us: &[f64], others: &[f64]) -> f64 {
+    Spread::of(cpu_us.iter().zip(others).map(|(cpu, other)| cpu / other)).median
 }
 
 fn find<'t>(group: &'t [Turns], row: &str) -> Option<&'t Turns> {
