@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::{
     IsNull,
@@ -298,14 +298,11 @@ impl Session {
 
     /// The next row of a statement, or its end.
     pub(super) async fn reply(&mut self) -> Result<Reply, Error> {
-        loop {
-            return match self.next().await? {
-                Message::DataRow(row) => Ok(Reply::Row(row)),
-                Message::CommandComplete(body) => Ok(Reply::Done(Done(Some(body)))),
-                Message::EmptyQueryResponse => Ok(Reply::Done(Done(None))),
-                Message::ParseComplete | Message::BindComplete | Message::CloseComplete => continue,
-                _ => Err(self.lost(unexpected())),
-            };
+        match self.next().await? {
+            Message::DataRow(row) => Ok(Reply::Row(row)),
+            Message::CommandComplete(body) => Ok(Reply::Done(Done(Some(body)))),
+            Message::EmptyQueryResponse => Ok(Reply::Done(Done(None))),
+            _ => Err(self.lost(unexpected())),
         }
     }
 
@@ -320,6 +317,7 @@ impl Session {
     /// What is left of a request that ends with `end_of_transaction`, none of which may fail.
     pub(super) async fn ended(&mut self) -> Result<(), Error> {
         loop {
+            self.pass_over(b"123CD");
             if let Message::ReadyForQuery(body) = self.next().await? {
                 self.at_rest = body.status() == IDLE;
                 return Ok(());
@@ -472,6 +470,8 @@ impl Session {
     }
 
     fn buffered(&mut self) -> Result<Option<Message>, Error> {
+        // ParseComplete, BindComplete and CloseComplete say that a step went well, which its result says too.
+        self.pass_over(b"123");
         if let Some(length) = self.incoming.get(1..5) {
             let length = u32::from_be_bytes(length.try_into().expect("four bytes")) as usize;
             if length > MESSAGE_MAX_BYTES {
@@ -481,6 +481,19 @@ impl Session {
             }
         }
         Message::parse(&mut self.incoming).map_err(|error| self.lost(error))
+    }
+
+    /// Messages of these kinds that are next and whole, without a look at what they hold.
+    fn pass_over(&mut self, kinds: &[u8]) {
+        while let Some((kind, rest)) = self.incoming.split_first()
+            && kinds.contains(kind)
+            && let Some(length) = rest.first_chunk::<4>()
+            && let length = u32::from_be_bytes(*length) as usize
+            && (4..=rest.len()).contains(&length)
+        {
+            self.incoming.advance(1 + length);
+            self.heard = true;
+        }
     }
 
     async fn more(&mut self) -> Result<(), Error> {
