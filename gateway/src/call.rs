@@ -12,6 +12,7 @@ mod record;
 use std::{sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
+use weir_audit::Receipt;
 use weir_plugin_host::Progress;
 
 pub use self::error::{CallError, Code};
@@ -55,8 +56,8 @@ pub struct ToolResult {
     /// A JSON object.
     pub structured: String,
     pub is_error: bool,
-    /// Proof that the call is in the audit trail: `chain:seq:hash`.
-    pub receipt: Option<String>,
+    /// Proof that the call is in the audit trail.
+    pub receipt: Option<Receipt>,
     /// A write that was done and could not be recorded.
     pub unrecorded: bool,
     /// How long each stage took.

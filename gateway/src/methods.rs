@@ -127,11 +127,12 @@ pub enum Reply<'a> {
 }
 
 pub fn answer<'a>(place: &Place, subscriptions: &Subscriptions, request: Request<'a>) -> Result<Reply<'a>, RpcError> {
-    let (method, version, began) = (request.method, request.version, Instant::now());
-    let reply = reply(place, subscriptions, request);
+    let (method, version) = (request.method, request.version);
     // What the transport runs is measured where it ends.
-    let done = !matches!(reply, Ok(Reply::Call(_) | Reply::Subscribe(_)));
-    place.gateway.metrics().request(method, version, done.then(|| began.elapsed()));
+    let began = (method != Method::CallTool).then(Instant::now);
+    let reply = reply(place, subscriptions, request);
+    let began = began.filter(|_| !matches!(reply, Ok(Reply::Subscribe(_))));
+    place.gateway.metrics().request(method, version, began.map(|began| began.elapsed()));
     reply
 }
 

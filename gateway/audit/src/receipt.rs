@@ -20,7 +20,9 @@ pub struct NotAReceipt;
 
 impl fmt::Display for Receipt {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}:{}:{}", self.chain, self.seq, self.hash)
+        formatter.write_str(self.chain.as_str())?;
+        write!(formatter, ":{}:", self.seq)?;
+        self.hash.fmt(formatter)
     }
 }
 

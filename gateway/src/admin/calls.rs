@@ -100,6 +100,6 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
         is_error: result.is_error,
         text: result.text,
         structured_content: serde_json::from_str(&result.structured).unwrap_or_default(),
-        receipt: result.receipt,
+        receipt: result.receipt.map(|receipt| receipt.to_string()),
     }))
 }

@@ -32,10 +32,11 @@ pub(super) async fn run(
         return Err(CallError::new(Code::Internal, "This tool is not bound to a collection."));
     };
     let timeout = tool.tool.limits.timeout_ms.map_or(gateway.timeout(), std::time::Duration::from_millis);
+    let asked = record.asked().unwrap_or_else(Instant::now);
     let context = CallContext {
         tenant: caller.tenant.clone(),
         call_id: record.call_id().clone(),
-        deadline: Instant::now() + request.timeout.map_or(timeout, |shorter| shorter.min(timeout)),
+        deadline: asked + request.timeout.map_or(timeout, |shorter| shorter.min(timeout)),
         cancel: request.cancel.clone(),
         progress: request.progress.clone(),
         ran_on: record.ran_on().clone(),

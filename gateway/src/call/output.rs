@@ -131,7 +131,7 @@ fn result(tool: &CatalogueTool, sentence: String, structured: String) -> ToolRes
     let text = match tool.tool.text {
         TextMode::Sentence => sentence,
         TextMode::Json => structured.clone(),
-        TextMode::Both => format!("{sentence}\n{structured}"),
+        TextMode::Both => [&*sentence, &structured].join("\n"),
     };
     ToolResult::new(text, structured, false)
 }

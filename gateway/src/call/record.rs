@@ -104,6 +104,11 @@ impl CallRecord {
         known.marks.found = Some(Instant::now());
     }
 
+    /// When the adapter is asked, once that is certain.
+    pub(super) fn asked(&self) -> Option<Instant> {
+        lock(&self.line.known).marks.asked
+    }
+
     /// The adapter has answered, or failed to.
     pub(super) fn answered(&mut self) {
         lock(&self.line.known).marks.answered = Some(Instant::now());
@@ -172,11 +177,7 @@ impl CallRecord {
             (Err(error), Ok(_)) if error.unknown_tool => CallOutcome::UnknownTool,
             (outcome, Ok(receipt)) => {
                 let result = outcome.unwrap_or_else(|error| error.into_result(call_id));
-                CallOutcome::Complete(ToolResult {
-                    receipt: receipt.map(|receipt| receipt.to_string()),
-                    stages,
-                    ..result
-                })
+                CallOutcome::Complete(ToolResult { receipt, stages, ..result })
             }
             // It has been done and cannot be undone: the truth, with a mark.
             (Ok(result), Err(_)) if lock(&self.line.known).wrote => {

@@ -1,6 +1,6 @@
 //! `tools/call`: from the request to the call path, and from its outcome to the answer.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, io::Write as _, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
 use weir_plugin_host::Progress;
@@ -81,23 +81,17 @@ impl<'a> Call<'a> {
 
     /// `_meta`: the proof that the call is recorded, and what every modern result carries.
     fn meta(&self, answer: &mut ResultWriter, listing: Option<&Listing>, result: &ToolResult) {
-        let mut parts = Vec::new();
-        if let Some(receipt) = &result.receipt {
-            parts.push((RECEIPT, receipt.as_str()));
-        }
-        if result.unrecorded {
-            parts.push((AUDIT, "not recorded"));
-        }
-        if parts.is_empty() && listing.is_none() {
+        if result.receipt.is_none() && !result.unrecorded && listing.is_none() {
             return;
         }
         let meta = answer.member("_meta");
         meta.push(b'{');
-        for (key, value) in parts {
-            // Neither needs an escape: digits, letters, `:` and `-`.
-            [b"\"", key.as_bytes(), b"\":\"", value.as_bytes(), b"\","]
-                .iter()
-                .for_each(|part| meta.extend_from_slice(part));
+        // Neither needs an escape: digits, letters, `:` and `-`.
+        if let Some(receipt) = &result.receipt {
+            write!(meta, "\"{RECEIPT}\":\"{receipt}\",").expect("memory can be written");
+        }
+        if result.unrecorded {
+            write!(meta, "\"{AUDIT}\":\"not recorded\",").expect("memory can be written");
         }
         match listing {
             Some(listing) => list::write_server_member(meta, &listing.server),

@@ -157,7 +157,15 @@ async fn answer(server: &Arc<Server>, endpoint: Option<Arc<str>>, request: Reque
     if let Some(origin) = origin {
         access::expose(response.headers_mut(), origin);
     }
+    give_back(head.headers, response.headers_mut());
     response
+}
+
+/// hyper reads a connection's next request into the map of this answer's headers: let it be one that has the room.
+fn give_back(mut asked: HeaderMap, answered: &mut HeaderMap) {
+    asked.clear();
+    asked.extend(answered.drain());
+    *answered = asked;
 }
 
 /// For the audit trail.

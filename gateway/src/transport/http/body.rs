@@ -6,6 +6,7 @@ use axum::{
     body::{Body, Bytes},
     http::{HeaderMap, header},
 };
+use futures::future::poll_immediate;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use crate::wire::RpcError;
@@ -22,7 +23,13 @@ pub(super) async fn read(headers: &HeaderMap, mut body: Body, bytes_max: usize) 
         drain(body, bytes_max).await;
         return Err(too_large());
     }
-    match tokio::time::timeout(ARRIVAL_MAX, Limited::new(&mut body, bytes_max).collect()).await {
+    let mut collecting = Limited::new(&mut body, bytes_max).collect();
+    // Nearly every body came together with its head: no timer for it.
+    let collected = match poll_immediate(&mut collecting).await {
+        Some(collected) => Ok(collected),
+        None => tokio::time::timeout(ARRIVAL_MAX, collecting).await,
+    };
+    match collected {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             drain(body, bytes_max).await;
