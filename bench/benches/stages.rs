@@ -27,7 +27,7 @@ use weir::{
         Audit, Metrics,
         metrics::{Ended, Marks},
     },
-    wire::{Body, Id, Message, Params, ResultWriter},
+    wire::{Body, Id, Message, ResultWriter},
 };
 use weir_audit::{About, Call, Event, Outcome, Settings, Trail};
 use weir_bench::ticket;
@@ -140,8 +140,7 @@ fn envelope(criterion: &mut Criterion) {
             let Ok(Body::One(Message::Request { params, .. })) = Body::read(black_box(text.as_bytes())) else {
                 unreachable!("a request")
             };
-            let params = Params::read(params).expect("an object");
-            black_box(params.meta().expect("an object").protocol_version.is_some())
+            black_box(params.read().expect("an object").meta.protocol_version.is_some())
         });
     });
     let id = serde_json::value::RawValue::from_string("7".to_owned()).expect("JSON");

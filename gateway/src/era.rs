@@ -14,7 +14,7 @@ use axum::http::HeaderMap;
 
 use crate::{
     methods::traceparent,
-    wire::{Meta, Params, RpcError, Version, raw},
+    wire::{Meta, RpcError, Version, raw},
 };
 
 pub const PROTOCOL_VERSION_HEADER: &str = "mcp-protocol-version";
@@ -48,12 +48,6 @@ impl Era {
 /// Whether any `MCP-Protocol-Version` header names a modern version.
 pub fn names_modern(headers: &HeaderMap) -> bool {
     headers.get_all(PROTOCOL_VERSION_HEADER).iter().any(|value| value.to_str().is_ok_and(Version::names_modern))
-}
-
-/// Whether a raw message, part of a batch, claims the modern era.
-pub fn claims_modern(params: Option<&serde_json::value::RawValue>) -> bool {
-    let meta = Params::read(params).and_then(|params| params.meta());
-    meta.is_ok_and(|meta| meta.protocol_version.is_some())
 }
 
 /// The caller's trace: `_meta.traceparent` first, then the HTTP header; what is malformed is ignored.

@@ -1,6 +1,6 @@
 //! The only MCP serde types: messages in, answers out.
 //!
-//! A message is read in borrowed layers (envelope, params, `_meta`), each once, and every layer refuses a key given
+//! A message is read once, its envelope with `params` and `_meta`, without a copy, and each of them refuses a key given
 //! twice: whatever one check read is what the next one reads. Answers are spliced around the request's id into one
 //! buffer; no `Value` is built on the way.
 
@@ -19,7 +19,7 @@ pub use answer::{
 pub use error::RpcError;
 pub use id::Id;
 pub use message::{BATCH_MAX, Body, Malformed, Message};
-pub use params::{Meta, Params};
+pub use params::{GivenParams, Meta, Params};
 pub use version::Version;
 
 /// The `_meta` keys the protocol reserves for itself.

@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use super::PROTOCOL_VERSION_HEADER;
 use crate::{
     methods::{self, Method, Request},
-    wire::{Id, Meta, Params, RpcError, Version},
+    wire::{GivenParams, Id, Params, RpcError, Version},
 };
 
 /// The few checks of a legacy request. `headers`: only over HTTP, for the trace.
@@ -13,17 +13,17 @@ pub fn admit<'a>(
     id: Id<'a>,
     method: &str,
     params: Params<'a>,
-    meta: &Meta<'a>,
     version: Version,
     headers: Option<&'a HeaderMap>,
 ) -> Result<Request<'a>, RpcError> {
     let found = methods::find(method, false).ok_or_else(|| RpcError::unknown_method(method, false))?;
-    let progress_token = meta.progress_token()?;
+    let progress_token = params.meta.progress_token()?;
     let version = match found {
         Method::Initialize => methods::negotiate(&params)?,
         _ => version,
     };
-    Ok(Request { id, method: found, params, version, progress_token, trace: super::trace(meta, headers) })
+    let trace = super::trace(&params.meta, headers);
+    Ok(Request { id, method: found, params, version, progress_token, trace })
 }
 
 /// The version a legacy HTTP request names in its header. `None`: it names none.
@@ -49,11 +49,11 @@ pub enum Notice {
 
 impl Notice {
     /// Unknown notifications are none of our business: never an error.
-    pub fn read(method: &str, params: Option<&serde_json::value::RawValue>) -> Self {
+    pub fn read(method: &str, params: GivenParams<'_>) -> Self {
         if method != "notifications/cancelled" {
             return Self::Nothing;
         }
-        let request = Params::read(params).ok().and_then(|params| params.request_id).and_then(Id::read);
+        let request = params.read().ok().and_then(|params| params.request_id).and_then(Id::read);
         request.map_or(Self::Nothing, |id| Self::Cancelled(id.key()))
     }
 }

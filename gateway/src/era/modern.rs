@@ -20,9 +20,9 @@ pub fn admit<'a>(
     id: Id<'a>,
     method: &str,
     params: Params<'a>,
-    meta: &Meta<'a>,
     headers: Option<&'a HeaderMap>,
 ) -> Result<Request<'a>, RpcError> {
+    let meta = &params.meta;
     let claimed = claimed_version(meta)?;
     let progress_token = meta.progress_token()?;
     let named = headers.map(|headers| Named::read(headers, method, &claimed)).transpose()?;
@@ -31,7 +31,8 @@ pub fn admit<'a>(
         named.check(method, &params)?;
     }
     let found = methods::find(method, true).ok_or_else(|| RpcError::unknown_method(method, true))?;
-    Ok(Request { id, method: found, params, version, progress_token, trace: super::trace(meta, headers) })
+    let trace = super::trace(meta, headers);
+    Ok(Request { id, method: found, params, version, progress_token, trace })
 }
 
 /// Whether `_meta` is what a modern request must carry.

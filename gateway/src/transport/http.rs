@@ -30,13 +30,13 @@ use crate::{
     era::{
         Era,
         cancellations::Cancellations,
-        claims_modern, names_modern,
+        names_modern,
         sessions::{SessionId, Sessions},
     },
     gateway::Gateway,
     identity::Credential,
     methods::{Place, Subscriptions},
-    wire::{Body, Malformed, Message, Params, RpcError},
+    wire::{Body, Malformed, Message, RpcError},
 };
 
 pub use self::access::check as check_access;
@@ -194,18 +194,14 @@ async fn post(server: &Arc<Server>, place: Place, head: &Parts, body: axum::body
 async fn one(server: &Arc<Server>, place: Place, headers: &HeaderMap, message: Message<'_>) -> Response {
     match message {
         Message::Request { id, method, params } => {
-            let read = Params::read(params).and_then(|params| Ok((params.meta()?, params)));
-            let (meta, params) = match read {
-                Ok(read) => read,
-                Err(error) => return reply::error(Some(&id), &error),
-            };
-            match Era::of(&method, &meta, Some(headers)) {
-                Ok(Era::Modern) => modern::request(server, place, headers, id, &method, params, &meta).await,
-                Ok(Era::Legacy) => legacy::request(server, place, headers, id, &method, params, &meta).await,
+            let read = params.read().and_then(|params| Ok((Era::of(&method, &params.meta, Some(headers))?, params)));
+            match read {
+                Ok((Era::Modern, params)) => modern::request(server, place, headers, id, &method, params).await,
+                Ok((Era::Legacy, params)) => legacy::request(server, place, headers, id, &method, params).await,
                 Err(error) => reply::error(Some(&id), &error),
             }
         }
-        Message::Notification { method, params } => match claims_modern(params) || names_modern(headers) {
+        Message::Notification { method, params } => match params.claim_modern() || names_modern(headers) {
             // Core defines none over HTTP: closing the response is how a modern client cancels.
             true => reply::accepted(),
             false => legacy::notification(server, &place, headers, &method, params),
@@ -216,7 +212,7 @@ async fn one(server: &Arc<Server>, place: Place, headers: &HeaderMap, message: M
 
 fn element_claims_modern(element: &serde_json::value::RawValue) -> bool {
     match Message::read(element.get()) {
-        Ok(Message::Request { params, .. } | Message::Notification { params, .. }) => claims_modern(params),
+        Ok(Message::Request { params, .. } | Message::Notification { params, .. }) => params.claim_modern(),
         _ => false,
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     gateway::Gateway,
     identity::{Caller, Credential},
     methods::{self, Call, LIST_CHANGED, ListChanges, Method, Place, Reply, Subscription, Subscriptions},
-    wire::{Body, Id, Malformed, Message, Params, RpcError, Version, error_answer, notification},
+    wire::{Body, GivenParams, Id, Malformed, Message, RpcError, Version, error_answer, notification},
 };
 
 /// Requests that run at once, open subscriptions among them.
@@ -172,13 +172,12 @@ impl Connection {
         }
     }
 
-    fn reply<'a>(&mut self, id: &Id<'a>, method: &str, params: Option<&'a RawValue>) -> Result<Reply<'a>, RpcError> {
+    fn reply<'a>(&mut self, id: &Id<'a>, method: &str, params: GivenParams<'a>) -> Result<Reply<'a>, RpcError> {
         self.place.caller = self.caller()?;
-        let params = Params::read(params)?;
-        let meta = params.meta()?;
-        let request = match Era::of(method, &meta, None)? {
-            Era::Modern => modern::admit(id.clone(), method, params, &meta, None)?,
-            Era::Legacy => legacy::admit(id.clone(), method, params, &meta, self.version, None)?,
+        let params = params.read()?;
+        let request = match Era::of(method, &params.meta, None)? {
+            Era::Modern => modern::admit(id.clone(), method, params, None)?,
+            Era::Legacy => legacy::admit(id.clone(), method, params, self.version, None)?,
         };
         if request.method == Method::Initialize {
             self.version = request.version;
@@ -196,7 +195,7 @@ impl Connection {
     }
 
     /// `notifications/cancelled` is of both eras here: it ends calls and subscriptions.
-    fn notice(&self, method: &str, params: Option<&RawValue>) {
+    fn notice(&self, method: &str, params: GivenParams<'_>) {
         if let Notice::Cancelled(request) = Notice::read(method, params) {
             self.calls.cancel(&request);
         }
@@ -353,7 +352,7 @@ async fn run(
 fn is_not_for_batches(message: &Message<'_>) -> bool {
     match message {
         Message::Request { method, params, .. } | Message::Notification { method, params } => {
-            method == "initialize" || crate::era::claims_modern(*params)
+            method == "initialize" || params.claim_modern()
         }
         Message::Response => false,
     }

@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::{error::Category, value::RawValue};
 
-use super::{Id, RpcError, raw};
+use super::{GivenParams, Id, RpcError, raw};
 
 /// Messages in one batch (2025-03-26 only).
 pub const BATCH_MAX: usize = 64;
@@ -23,8 +23,8 @@ pub enum Body<'a> {
 
 #[derive(Debug)]
 pub enum Message<'a> {
-    Request { id: Id<'a>, method: Cow<'a, str>, params: Option<&'a RawValue> },
-    Notification { method: Cow<'a, str>, params: Option<&'a RawValue> },
+    Request { id: Id<'a>, method: Cow<'a, str>, params: GivenParams<'a> },
+    Notification { method: Cow<'a, str>, params: GivenParams<'a> },
     Response,
 }
 
@@ -56,32 +56,55 @@ impl<'a> Message<'a> {
             };
             return Err(anonymous(error));
         }
-        let envelope: Envelope<'a> = serde_json::from_str(text).map_err(|error| match error.classify() {
-            Category::Data => Malformed { id: only_id(text), error: RpcError::invalid_request(error.to_string()) },
-            _ => anonymous(RpcError::parse(&error.to_string())),
-        })?;
-        envelope.message()
+        if let Ok(envelope) = serde_json::from_str::<Envelope<'a, GivenParams<'a>>>(text) {
+            return envelope.message();
+        }
+        // With params raw, so that what is wrong in them can be said with the request's own id.
+        let envelope = serde_json::from_str::<Envelope<'a, RawParams<'a>>>(text);
+        envelope.map_err(|error| said(text, &error))?.message()
     }
 }
 
-/// Every member raw, so that what is wrong can be said with the request's own id.
+fn said<'a>(text: &'a str, error: &serde_json::Error) -> Malformed<'a> {
+    match error.classify() {
+        Category::Data => Malformed { id: only_id(text), error: RpcError::invalid_request(error.to_string()) },
+        _ => anonymous(RpcError::parse(&error.to_string())),
+    }
+}
+
 #[derive(Deserialize)]
-struct Envelope<'a> {
+#[serde(bound(deserialize = "P: Default + Deserialize<'de>"))]
+struct Envelope<'a, P> {
     #[serde(borrow, default, deserialize_with = "raw::present")]
     jsonrpc: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     id: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     method: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "raw::present")]
-    params: Option<&'a RawValue>,
+    #[serde(default)]
+    params: P,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     result: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     error: Option<&'a RawValue>,
 }
 
-impl<'a> Envelope<'a> {
+#[derive(Default)]
+struct RawParams<'a>(Option<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for RawParams<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        raw::present(deserializer).map(Self)
+    }
+}
+
+impl<'a> From<RawParams<'a>> for GivenParams<'a> {
+    fn from(RawParams(params): RawParams<'a>) -> Self {
+        Self::Raw(params)
+    }
+}
+
+impl<'a, P: Into<GivenParams<'a>>> Envelope<'a, P> {
     fn message(self) -> Result<Message<'a>, Malformed<'a>> {
         let id = self.id.and_then(Id::read);
         let refuse =
@@ -110,8 +133,8 @@ impl<'a> Envelope<'a> {
             return refuse("`method` must be a string");
         };
         Ok(match id {
-            Some(id) => Message::Request { id, method, params: self.params },
-            None => Message::Notification { method, params: self.params },
+            Some(id) => Message::Request { id, method, params: self.params.into() },
+            None => Message::Notification { method, params: self.params.into() },
         })
     }
 }

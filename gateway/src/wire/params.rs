@@ -1,16 +1,26 @@
-//! `params` and its `_meta`: every member any method reads, raw, in one pass each.
+//! `params` and its `_meta`: every member any method reads, raw.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::{RpcError, raw};
+
+/// `params` as a message has them.
+#[derive(Debug)]
+pub enum GivenParams<'a> {
+    /// Read in the same pass as the envelope.
+    Read(Params<'a>),
+    /// As they came, when there was something wrong with the message: it is said when they are asked for.
+    Raw(Option<&'a RawValue>),
+}
 
 /// The members of `params` that some method or check reads.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Params<'a> {
-    #[serde(borrow, default, rename = "_meta", deserialize_with = "raw::present")]
-    pub meta: Option<&'a RawValue>,
+    /// Empty when absent.
+    #[serde(borrow, default, rename = "_meta", deserialize_with = "raw::object")]
+    pub meta: Meta<'a>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub name: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
@@ -43,14 +53,63 @@ pub struct Meta<'a> {
     pub traceparent: Option<&'a RawValue>,
 }
 
-impl<'a> Params<'a> {
+impl<'a> GivenParams<'a> {
     /// Absent params are empty ones; which members must be there is the method's business.
-    pub fn read(params: Option<&'a RawValue>) -> Result<Self, RpcError> {
-        object(params, "params")
+    pub fn read(self) -> Result<Params<'a>, RpcError> {
+        match self {
+            Self::Read(params) => Ok(params),
+            Self::Raw(None) => Ok(Params::default()),
+            Self::Raw(Some(params)) => Params::read(params),
+        }
     }
 
-    pub fn meta(&self) -> Result<Meta<'a>, RpcError> {
-        object(self.meta, "params._meta")
+    /// Whether `_meta` names a protocol version.
+    pub fn claim_modern(&self) -> bool {
+        match self {
+            Self::Read(params) => params.meta.protocol_version.is_some(),
+            Self::Raw(params) => {
+                let read = params.and_then(|params| Params::read(params).ok());
+                read.is_some_and(|params| params.meta.protocol_version.is_some())
+            }
+        }
+    }
+}
+
+/// Right ones only: what is wrong with others is not for an error of the envelope.
+impl<'de: 'a, 'a> Deserialize<'de> for GivenParams<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        raw::object(deserializer).map(Self::Read)
+    }
+}
+
+impl Default for GivenParams<'_> {
+    fn default() -> Self {
+        Self::Raw(None)
+    }
+}
+
+impl<'a> Params<'a> {
+    fn read(params: &'a RawValue) -> Result<Self, RpcError> {
+        #[derive(Deserialize)]
+        struct OnlyMeta<'a> {
+            #[serde(borrow, default, rename = "_meta", deserialize_with = "raw::present")]
+            meta: Option<&'a RawValue>,
+        }
+        let wrong = |error| RpcError::malformed_params(format!("`params`: {error}"));
+        let must_be_object = |place| RpcError::malformed_params(format!("`{place}` must be an object"));
+        if !raw::is_object(params) {
+            return Err(must_be_object("params"));
+        }
+        serde_json::from_str(params.get()).map_err(|error| {
+            match serde_json::from_str::<OnlyMeta<'_>>(params.get()).map_err(wrong) {
+                Err(error) => error,
+                Ok(OnlyMeta { meta: Some(meta) }) if !raw::is_object(meta) => must_be_object("params._meta"),
+                Ok(OnlyMeta { meta }) => match meta.map(|meta| serde_json::from_str::<Meta<'_>>(meta.get())) {
+                    Some(Err(error)) => RpcError::malformed_params(format!("`params._meta`: {error}")),
+                    _ => wrong(error),
+                },
+            }
+        })
     }
 }
 
@@ -65,15 +124,41 @@ impl<'a> Meta<'a> {
     }
 }
 
-fn object<'a, T: Default + Deserialize<'a>>(value: Option<&'a RawValue>, place: &str) -> Result<T, RpcError> {
-    match value {
-        None => Ok(T::default()),
-        // A derived struct would read an array by position.
-        Some(value) if !raw::is_object(value) => {
-            Err(RpcError::malformed_params(format!("`{place}` must be an object")))
+#[cfg(test)]
+mod tests {
+    use super::super::{Body, Message};
+
+    /// What is said of a request with these params, which has an id to say it with.
+    fn refused(params: &str) -> Option<String> {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{params}}}"#);
+        let Ok(Body::One(Message::Request { params, .. })) = Body::read(text.as_bytes()) else {
+            panic!("{text} is a request")
+        };
+        params.read().err().map(|error| {
+            assert_eq!(error.code, -32602);
+            error.message.into_owned()
+        })
+    }
+
+    #[test]
+    fn what_is_wrong_with_params_is_said_with_the_id() {
+        for good in ["{}", r#"{"_meta":{}}"#, r#"{"name":null,"unknown":[{}],"_meta":{"unknown":1}}"#] {
+            assert_eq!(refused(good), None, "{good}");
         }
-        Some(value) => {
-            serde_json::from_str(value.get()).map_err(|error| RpcError::malformed_params(format!("`{place}`: {error}")))
+        for bad in ["null", "[]", r#"[{},"a"]"#, "1", r#""a""#] {
+            assert_eq!(refused(bad).as_deref(), Some("`params` must be an object"), "{bad}");
         }
+        for bad in ["null", "[]", "[1,2]", r#""a""#] {
+            let said = refused(&format!(r#"{{"_meta":{bad}}}"#));
+            assert_eq!(said.as_deref(), Some("`params._meta` must be an object"), "{bad}");
+        }
+        let twice = |params: &str, place: &str| {
+            let said = refused(params).expect("a member is given twice");
+            assert!(said.starts_with(&format!("{place}: duplicate field")), "{said}");
+        };
+        twice(r#"{"name":"a","name":"b"}"#, "`params`");
+        twice(r#"{"name":"a","n\u0061me":"b"}"#, "`params`");
+        twice(r#"{"_meta":{},"_meta":{}}"#, "`params`");
+        twice(r#"{"_meta":{"progressToken":1,"progressToken":2}}"#, "`params._meta`");
     }
 }

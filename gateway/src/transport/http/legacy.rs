@@ -24,7 +24,7 @@ use crate::{
         sessions::{Session, SessionId},
     },
     methods::{self, Call, LIST_CHANGED, ListChanges, Place, ProgressUpdates, Reply},
-    wire::{self, Id, Malformed, Message, Meta, Params, RpcError, Version, error_answer},
+    wire::{self, GivenParams, Id, Malformed, Message, Params, RpcError, Version, error_answer},
 };
 
 const SESSION_HEADER: &str = "mcp-session-id";
@@ -36,16 +36,15 @@ pub(super) async fn request(
     id: Id<'_>,
     method: &str,
     params: Params<'_>,
-    meta: &Meta<'_>,
 ) -> Response {
     if method == "initialize" {
-        return initialize(server, place, headers, id, params, meta);
+        return initialize(server, place, headers, id, params);
     }
     let footing = match Footing::of(server, &place, headers) {
         Ok(footing) => footing,
         Err(error) => return reply::error(Some(&id), &error),
     };
-    let answered = legacy::admit(id.clone(), method, params, meta, footing.version, Some(headers))
+    let answered = legacy::admit(id.clone(), method, params, footing.version, Some(headers))
         .and_then(|request| methods::answer(&place, &server.subscriptions, request));
     match answered {
         Ok(Reply::Answer(body)) => reply::json(200, body),
@@ -67,7 +66,7 @@ pub(super) fn notification(
     place: &Place,
     headers: &HeaderMap,
     method: &str,
-    params: Option<&RawValue>,
+    params: GivenParams<'_>,
 ) -> Response {
     match Footing::of(server, place, headers) {
         Ok(footing) => {
@@ -201,23 +200,16 @@ impl Footing {
         Ok(Self { version: session.version, session: Some(session) })
     }
 
-    fn notice(&self, server: &Server, method: &str, params: Option<&RawValue>) {
+    fn notice(&self, server: &Server, method: &str, params: GivenParams<'_>) {
         if let (Some(session), Notice::Cancelled(request)) = (&self.session, Notice::read(method, params)) {
             server.calls.cancel(&(session.id, request));
         }
     }
 }
 
-fn initialize(
-    server: &Server,
-    place: Place,
-    headers: &HeaderMap,
-    id: Id<'_>,
-    params: Params<'_>,
-    meta: &Meta<'_>,
-) -> Response {
-    let answered = legacy::admit(id.clone(), "initialize", params, meta, Version::LEGACY_LATEST, Some(headers))
-        .and_then(|request| {
+fn initialize(server: &Server, place: Place, headers: &HeaderMap, id: Id<'_>, params: Params<'_>) -> Response {
+    let answered =
+        legacy::admit(id.clone(), "initialize", params, Version::LEGACY_LATEST, Some(headers)).and_then(|request| {
             let version = request.version;
             match methods::answer(&place, &server.subscriptions, request)? {
                 Reply::Answer(body) => Ok((body, version)),
@@ -246,11 +238,10 @@ fn in_batch(
     footing: &Footing,
     id: Id<'_>,
     method: &str,
-    params: Option<&RawValue>,
+    params: GivenParams<'_>,
 ) -> BoxFuture<'static, Option<Vec<u8>>> {
-    let answered = Params::read(params).and_then(|params| {
-        let meta = params.meta()?;
-        let request = legacy::admit(id.clone(), method, params, &meta, footing.version, Some(headers))?;
+    let answered = params.read().and_then(|params| {
+        let request = legacy::admit(id.clone(), method, params, footing.version, Some(headers))?;
         methods::answer(place, &server.subscriptions, request)
     });
     let body = match answered {

@@ -8,7 +8,7 @@ use super::{Server, reply};
 use crate::{
     era::modern,
     methods::{self, Call, Place, Reply, Subscription},
-    wire::{Id, Meta, Params},
+    wire::{Id, Params},
 };
 
 pub(super) async fn request(
@@ -18,9 +18,8 @@ pub(super) async fn request(
     id: Id<'_>,
     method: &str,
     params: Params<'_>,
-    meta: &Meta<'_>,
 ) -> Response {
-    let answered = modern::admit(id.clone(), method, params, meta, Some(headers))
+    let answered = modern::admit(id.clone(), method, params, Some(headers))
         .and_then(|request| methods::answer(&place, &server.subscriptions, request));
     match answered {
         Ok(Reply::Answer(body)) => reply::json(200, body),
