@@ -105,7 +105,8 @@ pub(crate) struct List {
     pub(crate) list_bytes: f64,
     pub(crate) lists_per_core_second: f64,
     pub(crate) list_p50_us: f64,
-    pub(crate) call_cpu_us: f64,
+    /// One figure a turn.
+    pub(crate) call_cpu_us: Vec<f64>,
     pub(crate) start_ms: f64,
 }
 
@@ -148,30 +149,40 @@ const TURNS: usize = 12;
 
 /// All servers are up and have the same core; one at a time is asked.
 pub(crate) fn in_turns(place: &Place, rows: &[&'static Row], effort: &Effort) -> anyhow::Result<Vec<Turns>> {
-    let once = Effort { rounds: 1, seconds: effort.seconds / 4.0, ..*effort };
-    let mut all = Vec::new();
+    let mut up = Vec::new();
     for row in rows {
         let mut bench = Bench::new(place, row, 1)?;
         let (running, _) = bench.start(SERVER_CORE, None)?;
-        let question = bench.subject.question.clone();
-        let calls = bench.rounds(&running, &question, CONNECTIONS, &once)?[0].calls;
-        all.push((bench, running, question, calls, Vec::new()));
+        up.push((bench, running));
     }
-    for turn in 0..TURNS {
-        let count = all.len();
-        for at in 0..count {
-            // Forth and back, so that nobody always comes first.
-            let at = if turn % 2 == 0 { at } else { count - 1 - at };
-            let (bench, running, question, calls, cpu_us) = &mut all[at];
-            let pressure = Pressure { connections: CONNECTIONS, calls: *calls, rate: None };
-            cpu_us.push(bench.load(running, question, pressure)?.cpu_us());
-        }
-    }
-    let ended = all.into_iter().map(|(bench, running, _, _, cpu_us)| {
+    let turns = turns(&mut up, effort)?;
+    let ended = up.into_iter().zip(turns).map(|((bench, running), cpu_us)| {
         bench.end(running)?;
         Ok(Turns { row: bench.row.name, cpu_us })
     });
     ended.collect()
+}
+
+/// Of each server what a call takes, turn by turn.
+fn turns(up: &mut [(Bench<'_>, Running)], effort: &Effort) -> anyhow::Result<Vec<Vec<f64>>> {
+    let once = Effort { rounds: 1, seconds: effort.seconds / 4.0, ..*effort };
+    let mut calls = Vec::new();
+    for (bench, running) in &mut *up {
+        let question = bench.subject.question.clone();
+        calls.push(bench.rounds(running, &question, CONNECTIONS, &once)?[0].calls);
+    }
+    let mut cpu_us = vec![Vec::new(); up.len()];
+    for turn in 0..TURNS {
+        for at in 0..up.len() {
+            // Forth and back, so that nobody always comes first.
+            let at = if turn % 2 == 0 { at } else { up.len() - 1 - at };
+            let (bench, running) = &mut up[at];
+            let question = bench.subject.question.clone();
+            let pressure = Pressure { connections: CONNECTIONS, calls: calls[at], rate: None };
+            cpu_us[at].push(bench.load(running, &question, pressure)?.cpu_us());
+        }
+    }
+    Ok(cpu_us)
 }
 
 /// One server for each size. Their calls are measured in turns: what the machine does meanwhile meets all of them.
@@ -180,23 +191,14 @@ fn lists(place: &Place, row: &Row, sizes: &[usize], effort: &Effort) -> Vec<List
         let listed = list(place, row, *tools, effort);
         listed.inspect_err(|error| eprintln!("    {} with {tools} tools: {error:#}", row.name)).ok()
     };
-    let mut all: Vec<(Bench, Running, List)> = sizes.iter().filter_map(listed).collect();
-    let mut calls = vec![Vec::new(); all.len()];
-    for _ in 0..effort.rounds {
-        for ((bench, running, list), calls) in all.iter_mut().zip(&mut calls) {
-            let question = bench.subject.question.clone();
-            let once = Effort { rounds: 1, ..*effort };
-            match bench.rounds(running, &question, CONNECTIONS, &once) {
-                Ok(loaded) => calls.extend(loaded.iter().map(Loaded::cpu_us)),
-                Err(error) => eprintln!("    {} with {} tools: {error:#}", row.name, list.tools),
-            }
-        }
-    }
-    let measured = all.into_iter().zip(calls).map(|((bench, running, list), calls)| {
+    let (mut up, lists): (Vec<_>, Vec<List>) = sizes.iter().filter_map(listed).unzip();
+    let said = |error: &anyhow::Error| eprintln!("    {}: {error:#}", row.name);
+    let turns = turns(&mut up, effort).inspect_err(said).unwrap_or_default();
+    let measured = up.into_iter().zip(lists).zip(turns).map(|(((bench, running), list), call_cpu_us)| {
         bench.end(running)?;
-        anyhow::Ok(List { call_cpu_us: Spread::of(calls).median, ..list })
+        anyhow::Ok(List { call_cpu_us, ..list })
     });
-    measured.filter_map(|list| list.inspect_err(|error| eprintln!("    {}: {error:#}", row.name)).ok()).collect()
+    measured.filter_map(|list| list.inspect_err(said).ok()).collect()
 }
 
 /// A listing with so many tools, and the server that goes on.
@@ -205,7 +207,7 @@ fn list<'a>(
     row: &'a Row,
     tools: usize,
     effort: &Effort,
-) -> anyhow::Result<(Bench<'a>, Running, List)> {
+) -> anyhow::Result<((Bench<'a>, Running), List)> {
     let mut bench = Bench::new(place, row, tools)?;
     let (running, start_ms) = bench.start(SERVER_CORE, None)?;
     let listing = row.listing();
@@ -219,10 +221,10 @@ fn list<'a>(
         list_bytes: median(&lists, |load| load.body_bytes as f64 / load.calls as f64),
         lists_per_core_second: 1e6 / median(&lists, Loaded::cpu_us),
         list_p50_us: median(&lists, |load| load.p50_us),
-        call_cpu_us: f64::NAN,
+        call_cpu_us: Vec::new(),
         start_ms,
     };
-    Ok((bench, running, list))
+    Ok(((bench, running), list))
 }
 
 /// One row's server, started as often as is needed.

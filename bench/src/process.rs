@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use nix::{time::ClockId, unistd::Pid};
 
 /// Where servers run; the generator has the other core.
 pub(crate) const SERVER_CORE: &str = "0";
@@ -118,13 +119,10 @@ fn signal(id: u32, name: &str) {
     let _ = Command::new("kill").arg(format!("-{name}")).arg("--").arg(format!("-{id}")).stderr(Stdio::null()).status();
 }
 
-/// User and system time; the kernel counts in hundredths of a second.
+/// User and system time of all its threads, to the nanosecond: `/proc` counts in hundredths of a second.
 fn cpu_of(id: u32) -> Option<f64> {
-    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name before it may hold anything.
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let ticks: u64 = fields.get(11..13)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
-    Some(ticks as f64 / 100.0)
+    let clock = ClockId::pid_cpu_clock_id(Pid::from_raw(i32::try_from(id).ok()?)).ok()?;
+    Some(Duration::from(clock.now().ok()?).as_secs_f64())
 }
 
 fn memory_of(id: u32) -> Option<u64> {

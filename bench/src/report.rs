@@ -194,7 +194,7 @@ impl Report {
                 whole(list.list_bytes),
                 whole(list.lists_per_core_second),
                 whole(list.list_p50_us),
-                format!("{:.1}", list.call_cpu_us),
+                format!("{:.1}", Spread::of(list.call_cpu_us.iter().copied()).median),
                 whole(list.start_ms),
             ]
         })

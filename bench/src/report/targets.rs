@@ -119,7 +119,7 @@ impl Run<'_> {
     }
 
     fn call_growth(&self, name: &str) -> Option<f64> {
-        Some(self.list(name, 10_000)?.call_cpu_us / self.list(name, 10)?.call_cpu_us)
+        Some(by_turns(&self.list(name, 10_000)?.call_cpu_us, &self.list(name, 10)?.call_cpu_us))
     }
 
     fn growth(&self, name: &str) -> Option<f64> {
