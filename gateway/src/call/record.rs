@@ -218,7 +218,8 @@ impl Line {
     /// The end of the call, in the log and in the trail.
     fn write(&self, error: Option<&CallError>) -> (Result<Option<Receipt>, telemetry::Unrecorded>, Stages) {
         let closed = Instant::now();
-        let milliseconds = (closed - self.opened).as_secs_f64() * 1000.0;
+        // Whole microseconds: more digits would be noise.
+        let milliseconds = (closed - self.opened).as_micros() as f64 / 1000.0;
         let label = error.map(|error| if error.unknown_tool { "unknown_tool" } else { error.code.label() });
         let outcome = self.outcome(error);
         let recorded = self.with_about(|about| {

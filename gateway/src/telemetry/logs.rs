@@ -59,7 +59,7 @@ fn traced(call: &Call<'_>) {
         contract = call.contract,
         outcome = call.outcome,
         code = call.code,
-        ms = call.ms(),
+        ms = call.milliseconds,
         traceparent = call.trace,
         detail = call.detail,
         "call"
@@ -69,10 +69,6 @@ fn traced(call: &Call<'_>) {
 impl Call<'_> {
     fn tool(&self) -> &str {
         self.tool.unwrap_or("_unknown")
-    }
-
-    fn ms(&self) -> f64 {
-        (self.milliseconds * 1000.0).round() / 1000.0
     }
 
     fn json(&self, line: &mut Vec<u8>) {
@@ -107,7 +103,7 @@ impl Call<'_> {
             contract: self.contract,
             outcome: self.outcome,
             code: self.code,
-            ms: self.ms(),
+            ms: self.milliseconds,
             traceparent: self.trace,
             detail: self.detail,
             target: "weir::call",
@@ -123,7 +119,7 @@ impl Call<'_> {
         self.contract.inspect(|contract| field(line, "contract", contract));
         field(line, "outcome", self.outcome);
         self.code.inspect(|code| field(line, "code", code));
-        write!(line, " ms={}", self.ms()).expect("memory can be written");
+        write!(line, " ms={}", self.milliseconds).expect("memory can be written");
         self.trace.inspect(|trace| field(line, "traceparent", trace));
         self.detail.inspect(|detail| field(line, "detail", detail));
     }

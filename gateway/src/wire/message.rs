@@ -15,6 +15,7 @@ pub const BATCH_MAX: usize = 64;
 
 /// One body or line.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly every body is one message")]
 pub enum Body<'a> {
     One(Message<'a>),
     /// At least one element, at most [`BATCH_MAX`]; each still to be read.
