@@ -96,6 +96,7 @@ fn cases() -> Vec<Case> {
             field("file", json!({ "type": "object", "description": "The picture.", "properties": { "id": { "type": "string" }, "mime_type": { "type": "string" } } }))),
         ("parameter-repeats-name", field("ticketId", json!({ "type": "integer", "description": "The ticket id." })), field("ticketId", json!({ "type": "integer", "description": "The ticket's id, such as 17." }))),
         ("enum-in-prose", helped("One of: open, pending, closed."), helped("The state of one of the tickets.")),
+        ("enum-in-prose", helped("The state, one of open, pending or closed."), helped("One of name, e-mail, phone must be given.")),
         ("enum-in-prose", helped("State, either 'open' or 'closed'."), helped("What the ticket's owner said, or nothing.")),
         ("enum-in-prose", helped("open|pending|closed"), field("state", json!({ "type": "string", "enum": ["open"], "description": "One of: open, closed." }))),
         ("enum-in-prose", helped("Sort order. Valid values are asc and desc."), helped("A regular expression such as a|b.")),

@@ -137,7 +137,7 @@ fn check_parameter(field: &str, own_name: &str, schema: &Value, add: &mut Add<'_
     }
 }
 
-/// Where a description lists the only values there are: `one of: a, b`, `'a' or 'b'`, `a|b|c`.
+/// Where a description lists the only values there are: `one of: a, b`, `one of a, b or c`, `'a' or 'b'`, `a|b|c`.
 fn listed_values(description: &str) -> Option<&str> {
     const SAYS_SO: &[&str] =
         &["allowed values", "valid values", "possible values", "accepted values", "valid options", "allowed options"];
@@ -147,7 +147,8 @@ fn listed_values(description: &str) -> Option<&str> {
         return from(at);
     }
     let begins_list = |rest: &str| rest.trim_start().starts_with([':', '\'', '"', '`', '(', '[']);
-    if let Some(at) = small.find("one of").filter(|at| begins_list(&small[at + "one of".len()..])) {
+    let is_list = |rest: &str| begins_list(rest) || is_list_of_words(rest);
+    if let Some(at) = small.find("one of").filter(|at| is_list(&small[at + "one of".len()..])) {
         return from(at);
     }
     let is_alternatives = |word: &&str| {
@@ -158,6 +159,14 @@ fn listed_values(description: &str) -> Option<&str> {
             })
     };
     description.split_whitespace().find(is_alternatives).or_else(|| quoted_choice(description))
+}
+
+/// `open, pending or closed`, to the end of the sentence.
+fn is_list_of_words(rest: &str) -> bool {
+    let sentence = rest.split(['.', ';', '\n']).next().unwrap_or_default();
+    let words = sentence.split(',').flat_map(|part| part.split(" or ")).map(str::trim).filter(|part| !part.is_empty());
+    let words: Vec<&str> = words.collect();
+    words.len() >= 3 && !words.iter().any(|word| word.contains(char::is_whitespace))
 }
 
 /// `'open' or 'closed'`, in quotes of one kind.
