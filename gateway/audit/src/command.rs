@@ -58,19 +58,20 @@ pub fn tail(
     ended(run()).map_err(|source| failed(folder, "read", source))
 }
 
-/// `weir audit export`: as JSON lines or CSV; how many records.
+/// `weir audit export`: as JSON lines or CSV; how many records, none where their reader has gone.
 pub fn export(folder: &Path, filter: Filter, format: Format, out: &mut dyn Write) -> Result<u64, AuditError> {
     let exported = read(folder, filter).and_then(|records| write_export(records, format, out));
-    exported.map_err(|source| failed(folder, "exported", source))
+    ended(exported).map_err(|source| failed(folder, "exported", source))
 }
 
 fn failed(folder: &Path, what: &'static str, source: io::Error) -> AuditError {
     AuditError::Folder { what, folder: folder.to_owned(), source }
 }
 
-fn ended(result: io::Result<()>) -> io::Result<()> {
+/// Whoever reads may stop reading.
+fn ended<T: Default>(result: io::Result<T>) -> io::Result<T> {
     match result {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(T::default()),
         result => result,
     }
 }

@@ -50,7 +50,11 @@ pub fn export(
 ) -> io::Result<u64> {
     match format {
         Format::JsonLines => json_lines(records, out),
-        Format::Csv => csv(records, out),
+        // As what it was: who reads may have gone.
+        Format::Csv => csv(records, out).map_err(|error| match error.into_kind() {
+            csv::ErrorKind::Io(error) => error,
+            other => io::Error::other(format!("{other:?}")),
+        }),
     }
 }
 
@@ -64,7 +68,7 @@ fn json_lines(records: impl Iterator<Item = io::Result<Record>>, out: &mut dyn W
     Ok(count)
 }
 
-fn csv(records: impl Iterator<Item = io::Result<Record>>, out: &mut dyn Write) -> io::Result<u64> {
+fn csv(records: impl Iterator<Item = io::Result<Record>>, out: &mut dyn Write) -> csv::Result<u64> {
     let mut csv = csv::Writer::from_writer(out);
     csv.write_record(["time", "chain", "seq"].iter().chain(COLUMNS).chain(&["more", "hash"]))?;
     let mut count = 0;

@@ -186,6 +186,28 @@ fn export_is_json_lines_or_a_spreadsheet_without_formulas() {
 }
 
 #[test]
+fn an_export_ends_with_its_reader() {
+    struct Gone;
+
+    impl io::Write for Gone {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    // More than any buffer on the way holds.
+    append(&open(folder.path()), 100);
+    for format in [Format::JsonLines, Format::Csv] {
+        command::export(folder.path(), calls(), format, &mut Gone).unwrap();
+    }
+}
+
+#[test]
 fn verify_prints_what_it_found() {
     let folder = tempfile::tempdir().unwrap();
     let receipt = open(folder.path()).append(&call("c_1")).unwrap();
