@@ -2,7 +2,7 @@
 //! `READ ONLY` unless it writes, with `statement_timeout` from the deadline. A read ends in ROLLBACK, so that no SET
 //! survives it, and is cancelled on the server when nobody waits for it any more.
 //!
-//! A read is one request: BEGIN, the timeout, the statement, ROLLBACK and the release of advisory locks leave in one
+//! A read is one request: BEGIN, the timeout, the statement, the release of advisory locks and ROLLBACK leave in one
 //! write and are answered in one. The server skips what follows a failure up to the request's end, so a statement
 //! whose BEGIN failed never runs. A write is told step by step: its BEGIN has answered before it is sent.
 //!
@@ -175,7 +175,7 @@ impl Call {
         let statement = session.prepare(&self.prepared.text, parameters.len(), self.timeout()?).await?;
         session.begin(Access::Read, self.timeout()?)?;
         session.execute(&statement, parameters)?;
-        session.end_of_transaction("ROLLBACK")?;
+        session.end_of_read()?;
         session.send().await?;
         session.began().await?;
         let mut rows = Answer::default();
@@ -187,7 +187,7 @@ impl Call {
             }
         }
         // The rows are whole; when this fails, what is held cleans up.
-        let _ = session.ended().await;
+        let _ = session.read_ended().await;
         Ok(Outcome { rows: rows.finish(), changed: 0 })
     }
 

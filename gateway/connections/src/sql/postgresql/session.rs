@@ -39,6 +39,9 @@ const BPCHAR_OID: u32 = 1042;
 /// Types with a lower one come with the server.
 const FIRST_OWN_OID: u32 = 16384;
 const IDLE: u8 = b'I';
+/// Advisory locks are the one thing a transaction's end leaves behind.
+const UNLOCK: &str = "SELECT pg_catalog.pg_advisory_unlock_all()";
+const UNLOCK_NAME: &str = "weir_unlock";
 
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for T {}
@@ -61,6 +64,8 @@ pub(super) struct Session {
     /// Not to be used again.
     dead: bool,
     statements: HashMap<String, Known>,
+    /// The server keeps `UNLOCK`.
+    unlock_kept: bool,
     uses: u64,
     /// A statement that is being prepared: when nobody learns how that went, it is closed.
     preparing: Option<String>,
@@ -155,6 +160,7 @@ impl Session {
             at_rest: true,
             dead: false,
             statements: HashMap::new(),
+            unlock_kept: false,
             uses: 0,
             preparing: None,
             enumerations: HashMap::new(),
@@ -270,10 +276,27 @@ impl Session {
         })
     }
 
-    /// Last in a request. Advisory locks are the one thing a transaction's end leaves behind.
+    /// Last in a request, with the release of locks: what was written under one is seen before it is free.
     pub(super) fn end_of_transaction(&mut self, text: &'static str) -> Result<(), Error> {
         self.text(text)?;
-        self.text("SELECT pg_advisory_unlock_all()")?;
+        self.text(UNLOCK)?;
+        self.sync();
+        Ok(())
+    }
+
+    /// Last in the request of a read. The release of locks is a statement the server keeps, which costs it a fifth of
+    /// the text; so it stands within the transaction, where whatever it were exchanged for could only read.
+    pub(super) fn end_of_read(&mut self) -> Result<(), Error> {
+        let kept = self.unlock_kept;
+        self.write(|to| {
+            if !kept {
+                frontend::close(b'S', UNLOCK_NAME, to)?;
+                frontend::parse(UNLOCK_NAME, UNLOCK, [], to)?;
+            }
+            bind(UNLOCK_NAME, [(); 0], |(), _| IsNull::Yes, 1, to)?;
+            frontend::execute("", 0, to)
+        })?;
+        self.text("ROLLBACK")?;
         self.sync();
         Ok(())
     }
@@ -314,6 +337,13 @@ impl Session {
         }
     }
 
+    /// What is left of a request that ends with `end_of_read`.
+    pub(super) async fn read_ended(&mut self) -> Result<(), Error> {
+        self.ended().await?;
+        self.unlock_kept = true;
+        Ok(())
+    }
+
     /// What is left of a request that ends with `end_of_transaction`, none of which may fail.
     pub(super) async fn ended(&mut self) -> Result<(), Error> {
         loop {
@@ -330,6 +360,7 @@ impl Session {
         if self.at_rest() {
             return Ok(());
         }
+        self.unlock_kept = false;
         self.flush().await?;
         while self.unanswered > 0 {
             match self.next().await {
