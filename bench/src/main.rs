@@ -84,11 +84,11 @@ fn main() -> anyhow::Result<()> {
         }
     }
     for group in COMPARED {
-        let rows: Vec<_> = ROWS.iter().filter(|row| group.contains(&row.name) && report.has(row.name)).collect();
-        if rows.len() > 1 {
-            match measure::in_turns(&place, &rows, &effort) {
+        let compared: Vec<_> = group.iter().filter(|of| report.has(of.row().name)).copied().collect();
+        if compared.len() > 1 {
+            match measure::in_turns(&place, &compared, &effort) {
                 Ok(turns) => report.turns(turns),
-                Err(error) => report.skip(group[0], format!("in turns: {error:#}")),
+                Err(error) => report.skip(&compared[0].to_string(), format!("in turns: {error:#}")),
             }
         }
     }

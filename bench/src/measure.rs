@@ -19,7 +19,7 @@ use crate::{
     place::{Place, free_port},
     pressure::{self, Loaded, Pressure, Server, Target},
     process::{LOAD_CORE, Process, SERVER_CORE},
-    rows::{Also, Row, Subject, Way},
+    rows::{Also, Compared, Row, Subject, Way},
     stdio::Pipes,
     wire::{Door, Era, Question},
 };
@@ -67,7 +67,8 @@ pub(crate) struct Figures {
     pub(crate) start_ms: Spread,
     pub(crate) idle_bytes: u64,
     pub(crate) many: Option<Many>,
-    pub(crate) both_cores: Option<BothCores>,
+    /// Each at another load.
+    pub(crate) both_cores: Vec<BothCores>,
     /// What a refusal takes beyond an accepted call of the same server, measured in turns.
     pub(crate) beyond_accepted_us: Option<Spread>,
     pub(crate) lists: Vec<List>,
@@ -130,56 +131,67 @@ pub(crate) fn row(place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<F
     for also in row.also {
         match also {
             Also::Lists(sizes) => figures.lists = lists(place, row, sizes, effort),
-            Also::TwoThreads => figures.both_cores = Some(both_cores::measure(place, row, effort)?),
+            Also::TwoThreads => figures.both_cores = both_cores::measure(place, row, effort)?,
             Also::Million => {}
         }
     }
     Ok(figures)
 }
 
-/// What a call of each row takes in the same moments: a machine's mood, which changes within minutes, meets all of them.
+/// What a request takes, beside others in the same moments: a machine's mood, which changes within minutes, meets all of them.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Turns {
-    pub(crate) row: &'static str,
+    pub(crate) of: Compared,
     /// One figure a turn, in the order of the turns.
     pub(crate) cpu_us: Vec<f64>,
 }
 
-const TURNS: usize = 12;
+const TURNS: usize = 20;
+
+/// A server that is up, and what it is asked.
+struct Asked<'a> {
+    bench: Bench<'a>,
+    running: Running,
+    question: Question,
+}
 
 /// All servers are up and have the same core; one at a time is asked.
-pub(crate) fn in_turns(place: &Place, rows: &[&'static Row], effort: &Effort) -> anyhow::Result<Vec<Turns>> {
+pub(crate) fn in_turns(place: &Place, compared: &[Compared], effort: &Effort) -> anyhow::Result<Vec<Turns>> {
     let mut up = Vec::new();
-    for row in rows {
-        let mut bench = Bench::new(place, row, 1)?;
+    for of in compared {
+        let row = of.row();
+        let (tools, question) = match *of {
+            Compared::Calls(_) => (1, None),
+            Compared::Lists(_, tools) => (tools, Some(row.listing())),
+        };
+        let mut bench = Bench::new(place, row, tools)?;
         let (running, _) = bench.start(SERVER_CORE, None)?;
-        up.push((bench, running));
+        let question = question.unwrap_or_else(|| bench.subject.question.clone());
+        up.push(Asked { bench, running, question });
     }
     let turns = turns(&mut up, effort)?;
-    let ended = up.into_iter().zip(turns).map(|((bench, running), cpu_us)| {
-        bench.end(running)?;
-        Ok(Turns { row: bench.row.name, cpu_us })
+    let ended = up.into_iter().zip(compared).zip(turns).map(|((asked, of), cpu_us)| {
+        asked.bench.end(asked.running)?;
+        Ok(Turns { of: *of, cpu_us })
     });
     ended.collect()
 }
 
-/// Of each server what a call takes, turn by turn.
-fn turns(up: &mut [(Bench<'_>, Running)], effort: &Effort) -> anyhow::Result<Vec<Vec<f64>>> {
+/// Of each server what its question takes, turn by turn.
+fn turns(up: &mut [Asked<'_>], effort: &Effort) -> anyhow::Result<Vec<Vec<f64>>> {
     let once = Effort { rounds: 1, seconds: effort.seconds / 4.0, ..*effort };
     let mut calls = Vec::new();
-    for (bench, running) in &mut *up {
-        let question = bench.subject.question.clone();
-        calls.push(bench.rounds(running, &question, CONNECTIONS, &once)?[0].calls);
+    for Asked { bench, running, question } in &mut *up {
+        calls.push(bench.rounds(running, question, CONNECTIONS, &once)?[0].calls);
     }
     let mut cpu_us = vec![Vec::new(); up.len()];
     for turn in 0..TURNS {
         for at in 0..up.len() {
             // Forth and back, so that nobody always comes first.
             let at = if turn % 2 == 0 { at } else { up.len() - 1 - at };
-            let (bench, running) = &mut up[at];
-            let question = bench.subject.question.clone();
+            let Asked { bench, running, question } = &mut up[at];
             let pressure = Pressure { connections: CONNECTIONS, calls: calls[at], rate: None };
-            cpu_us[at].push(bench.load(running, &question, pressure)?.cpu_us());
+            cpu_us[at].push(bench.load(running, question, pressure)?.cpu_us());
         }
     }
     Ok(cpu_us)
@@ -194,22 +206,24 @@ fn lists(place: &Place, row: &Row, sizes: &[usize], effort: &Effort) -> Vec<List
     let (mut up, lists): (Vec<_>, Vec<List>) = sizes.iter().filter_map(listed).unzip();
     let said = |error: &anyhow::Error| eprintln!("    {}: {error:#}", row.name);
     let turns = turns(&mut up, effort).inspect_err(said).unwrap_or_default();
-    let measured = up.into_iter().zip(lists).zip(turns).map(|(((bench, running), list), call_cpu_us)| {
-        bench.end(running)?;
+    let measured = up.into_iter().zip(lists).zip(turns).map(|((asked, list), call_cpu_us)| {
+        asked.bench.end(asked.running)?;
         anyhow::Ok(List { call_cpu_us, ..list })
     });
     measured.filter_map(|list| list.inspect_err(said).ok()).collect()
 }
 
-/// A listing with so many tools, and the server that goes on.
-fn list<'a>(
-    place: &'a Place,
-    row: &'a Row,
-    tools: usize,
-    effort: &Effort,
-) -> anyhow::Result<((Bench<'a>, Running), List)> {
+/// A listing with so many tools, and the server that goes on, to be called.
+fn list<'a>(place: &'a Place, row: &'a Row, tools: usize, effort: &Effort) -> anyhow::Result<(Asked<'a>, List)> {
     let mut bench = Bench::new(place, row, tools)?;
+    let mut starts = Vec::new();
+    for _ in 1..effort.starts {
+        let (running, start_ms) = bench.start(SERVER_CORE, None)?;
+        starts.push(start_ms);
+        running.process.stop()?;
+    }
     let (running, start_ms) = bench.start(SERVER_CORE, None)?;
+    starts.push(start_ms);
     let listing = row.listing();
     let answer = listing.ask(&running.door, None)?;
     let page = answer["result"]["tools"].as_array().map_or(0, Vec::len);
@@ -222,9 +236,10 @@ fn list<'a>(
         lists_per_core_second: 1e6 / median(&lists, Loaded::cpu_us),
         list_p50_us: median(&lists, |load| load.p50_us),
         call_cpu_us: Vec::new(),
-        start_ms,
+        start_ms: Spread::of(starts).median,
     };
-    Ok(((bench, running), list))
+    let question = bench.subject.question.clone();
+    Ok((Asked { bench, running, question }, list))
 }
 
 /// One row's server, started as often as is needed.
@@ -504,7 +519,7 @@ fn figures(row: &str, rounds: &[Loaded], alone: &[Loaded], starts: &[f64], idle_
         start_ms: Spread::of(starts.iter().copied()),
         idle_bytes,
         many: None,
-        both_cores: None,
+        both_cores: vec![],
         beyond_accepted_us: None,
         lists: Vec::new(),
         audit: None,

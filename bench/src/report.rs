@@ -92,6 +92,7 @@ impl Report {
     /// Everything there is to read, table by table.
     fn tables(&self) -> Vec<(&'static str, Table)> {
         let mut tables = vec![("Calls", self.calls()), ("Latency", self.latency()), ("Start and memory", self.start())];
+        tables.push(("Both cores shared", self.both_cores()));
         tables.push(("Many tools", self.lists()));
         tables.push(("Audit", self.audit()));
         tables.push(("In turns", self.in_turns()));
@@ -102,13 +103,14 @@ impl Report {
     }
 
     fn in_turns(&self) -> Table {
-        let head = ["row", "CPU µs a call", "range", "beside"].map(str::to_owned).to_vec();
+        let head = ["asked", "CPU µs", "range", "beside"].map(str::to_owned).to_vec();
         let lines = self.turns.iter().flat_map(|group| {
             group.iter().map(|turns| {
                 let cpu = Spread::of(turns.cpu_us.iter().copied());
-                let beside: Vec<&str> = group.iter().map(|other| other.row).filter(|row| *row != turns.row).collect();
+                let others = group.iter().map(|other| other.of).filter(|of| *of != turns.of);
+                let beside: Vec<_> = others.map(|of| of.to_string()).collect();
                 let range = format!("{:.1} to {:.1}", cpu.min, cpu.max);
-                vec![turns.row.to_owned(), format!("{:.1}", cpu.median), range, beside.join(", ")]
+                vec![turns.of.to_string(), format!("{:.1}", cpu.median), range, beside.join("; ")]
             })
         });
         std::iter::once(head).chain(lines).collect()
@@ -150,20 +152,7 @@ impl Report {
     }
 
     fn start(&self) -> Table {
-        let head = [
-            "row",
-            "start to first answer ms",
-            "idle MB",
-            "after many calls MB",
-            "growth MB",
-            "cores shared, one thread: CPU µs",
-            "two threads",
-            "two processes",
-        ];
-        let cpu = |f: &Figures, turns: fn(&BothCores) -> &Vec<f64>| {
-            let both = f.both_cores.as_ref();
-            both.map_or_else(|| "–".to_owned(), |both| format!("{:.1}", Spread::of(turns(both).iter().copied()).median))
-        };
+        let head = ["row", "start to first answer ms", "idle MB", "after many calls MB", "growth MB"];
         table(&head, &self.rows, |f| {
             let many = |value: fn(&crate::measure::Many) -> f64| {
                 f.many.as_ref().map_or_else(|| "–".to_owned(), |many| format!("{:.1}", value(many) / 1e6))
@@ -174,9 +163,23 @@ impl Report {
                 format!("{:.1}", f.idle_bytes as f64 / 1e6),
                 many(|many| many.after_bytes as f64),
                 many(|many| many.after_bytes as f64 - many.before_bytes as f64),
-                cpu(f, |both| &both.one_thread_cpu_us),
-                cpu(f, |both| &both.two_threads_cpu_us),
-                cpu(f, |both| &both.two_processes_cpu_us),
+            ]
+        })
+    }
+
+    fn both_cores(&self) -> Table {
+        let head = ["row", "calls under way", "one thread: CPU µs", "two threads", "two processes", "threads by one"];
+        let all: Vec<(&str, &BothCores)> =
+            self.rows.iter().flat_map(|row| row.both_cores.iter().map(|both| (row.row.as_str(), both))).collect();
+        table(&head, &all, |(row, both)| {
+            let cpu = |turns: &[f64]| format!("{:.1}", Spread::of(turns.iter().copied()).median);
+            vec![
+                (*row).to_owned(),
+                both.connections.to_string(),
+                cpu(&both.one_thread_cpu_us),
+                cpu(&both.two_threads_cpu_us),
+                cpu(&both.two_processes_cpu_us),
+                format!("{:.2}", targets::by_turns(&both.two_threads_cpu_us, &both.one_thread_cpu_us)),
             ]
         })
     }

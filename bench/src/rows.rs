@@ -1,8 +1,9 @@
 //! The rows: what is measured, in the order of the table. Losing rows stay.
 
-use std::process::Command;
+use std::{fmt, process::Command};
 
 use anyhow::Context;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use weir_bench::ticket;
 
@@ -125,12 +126,51 @@ pub(crate) struct Subject {
 /// The command, given a port.
 pub(crate) type Start = Box<dyn Fn(&Place, u16) -> Command>;
 
-/// Rows that a target holds against each other: they are measured in turns as well.
-pub(crate) const COMPARED: &[&[&str]] = &[
-    &["floor", "weir-noop", "weir-noop-stateless", "weir-wasm", "weir-wasm-fresh", "rmcp"],
-    &["weir-sqlite", "toolbox-sqlite"],
-    &["weir-postgresql", "toolbox-postgresql"],
+/// What a target holds against others: it is measured in turns with them as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compared {
+    /// The calls of a row.
+    Calls(&'static str),
+    /// Its lists, with so many tools.
+    Lists(&'static str, usize),
+}
+
+pub(crate) const COMPARED: &[&[Compared]] = &[
+    &[
+        Compared::Calls("floor"),
+        Compared::Calls("weir-noop"),
+        Compared::Calls("weir-noop-stateless"),
+        Compared::Calls("weir-wasm"),
+        Compared::Calls("weir-wasm-fresh"),
+        Compared::Calls("rmcp"),
+    ],
+    &[Compared::Calls("weir-sqlite"), Compared::Calls("toolbox-sqlite")],
+    &[Compared::Calls("weir-postgresql"), Compared::Calls("toolbox-postgresql")],
+    &[Compared::Lists("weir-noop", 100), Compared::Lists("weir-noop", 10_000), Compared::Lists("rmcp", 100)],
 ];
+
+impl Compared {
+    pub(crate) fn row(&self) -> &'static Row {
+        let (Self::Calls(name) | Self::Lists(name, _)) = self;
+        ROWS.iter().find(|row| row.name == *name).expect("what is compared is a row")
+    }
+}
+
+impl fmt::Display for Compared {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Calls(row) => formatter.write_str(row),
+            Self::Lists(row, tools) => write!(formatter, "{row}, a list with {tools} tools"),
+        }
+    }
+}
+
+/// As it is shown.
+impl Serialize for Compared {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
 
 impl Row {
     pub(crate) fn needs_postgres(&self) -> bool {

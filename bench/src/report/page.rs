@@ -17,11 +17,11 @@ Weir runs with its default configuration, an API key, and rate limits that are c
 validation of arguments and answers, metrics and audit are on; the trail is synced to disk at an interval of 200 ms, its default. After each
 of its rows the audit must hold exactly the calls that were answered and verify, otherwise the row is void. `weir-noop` is
 `weir` with an adapter of the process itself that answers at once: what remains is the call path. The `refused` row sends arguments
-that are wrong in three ways; what it takes beyond an accepted call is measured in turns, on one server. Where the cores are shared,
-the server with one thread and with two has both cores, and the generator sleeps and has them too: more than two threads want
-two cores, and what a wake-up costs is in it. What that alone costs is seen by two processes of one thread each, which share nothing and
-are asked by the same generator. Rows that a target holds against each other are measured once more, in turns: all their
-servers are up, and each is asked for a quarter of a round, twelve times, forth and back. The targets are medians of the
+that are wrong in three ways; what it takes beyond an accepted call is measured in turns, on one server. Where both cores are shared,
+the server with one thread and with two has both, and the generator naps and has them too: more than two threads want
+two cores, and what a wake-up costs is in it; less of it where so many calls are under way that no thread runs out of them. What that alone costs is seen by two processes of one thread each, which share nothing and
+are asked by the same generator. What a target holds against others is measured once more, in turns: all the
+servers are up, and each is asked for a quarter of a round, twenty times, forth and back. The targets are medians of the
 turns' ratios, since a shared machine changes within minutes by more than a target leaves. The others:
 
 | row | server |

@@ -1,7 +1,10 @@
 //! What Weir must reach, as ratios within one run, and whether it did.
 
 use super::{Table, whole};
-use crate::measure::{Figures, List, Spread, Turns};
+use crate::{
+    measure::{BothCores, Figures, List, Spread, Turns},
+    rows::Compared,
+};
 
 /// A bound, and on which side of it to be.
 enum Bound {
@@ -80,8 +83,9 @@ fn targets(run: &Run<'_>) -> Vec<Target> {
         target("memory growth over a million calls, in-process", " MB", AtMost(5.0), None, run.growth("weir-noop")),
         target("memory growth over a million calls, wasm", " MB", AtMost(5.0), None, run.growth("weir-wasm")),
         target("refusing with all errors, CPU over the accepted path", " µs", AtMost(3.0), None, run.refusal()),
-        target("CPU per call with two server threads, by one", "×", AtMost(1.15), None, run.two_threads("weir-noop")),
-        target("the same, by two processes of one thread each", "×", AtMost(1.15), None, run.two_threads_by_processes("weir-noop")),
+        target("CPU per call with two server threads, by one: 16 calls under way", "×", AtMost(1.15), None, run.two_threads("weir-noop", 16)),
+        target("64 calls under way", "×", AtMost(1.15), None, run.two_threads("weir-noop", 64)),
+        target("16 calls, by two processes of one thread each", "×", AtMost(1.15), None, run.two_threads_by_processes("weir-noop", 16)),
     ]
 }
 
@@ -101,21 +105,25 @@ impl Run<'_> {
     }
 
     /// How many calls of the one take as much as one of the other.
-    fn times(&self, name: &str, other: &str) -> Option<f64> {
-        let group = self.turns.iter().find(|group| [name, other].iter().all(|row| find(group, row).is_some()))?;
-        Some(by_turns(&find(group, other)?.cpu_us, &find(group, name)?.cpu_us))
+    fn times(&self, name: &'static str, other: &'static str) -> Option<f64> {
+        self.compared(Compared::Calls(name), Compared::Calls(other))
     }
 
-    fn percent(&self, name: &str, other: &str) -> Option<f64> {
+    fn lists(&self, (name, tools): (&'static str, usize), (other, others): (&'static str, usize)) -> Option<f64> {
+        self.compared(Compared::Lists(name, tools), Compared::Lists(other, others))
+    }
+
+    fn compared(&self, one: Compared, other: Compared) -> Option<f64> {
+        let find = |of| self.turns.iter().flatten().find(|turns| turns.of == of);
+        Some(by_turns(&find(other)?.cpu_us, &find(one)?.cpu_us))
+    }
+
+    fn percent(&self, name: &'static str, other: &'static str) -> Option<f64> {
         Some(100.0 * self.times(name, other)?)
     }
 
     fn alone(&self, name: &str, other: &str) -> Option<f64> {
         Some(self.row(name)?.one_connection.p50_us / self.row(other)?.one_connection.p50_us)
-    }
-
-    fn lists(&self, (name, tools): (&str, usize), (other, others): (&str, usize)) -> Option<f64> {
-        Some(self.list(name, tools)?.lists_per_core_second / self.list(other, others)?.lists_per_core_second)
     }
 
     fn call_growth(&self, name: &str) -> Option<f64> {
@@ -131,22 +139,22 @@ impl Run<'_> {
         Some(self.row("weir-noop-refused")?.beyond_accepted_us?.median)
     }
 
-    fn two_threads(&self, name: &str) -> Option<f64> {
-        let both = self.row(name)?.both_cores.as_ref()?;
+    fn two_threads(&self, name: &str, connections: usize) -> Option<f64> {
+        let both = self.both_cores(name, connections)?;
         Some(by_turns(&both.two_threads_cpu_us, &both.one_thread_cpu_us))
     }
 
-    fn two_threads_by_processes(&self, name: &str) -> Option<f64> {
-        let both = self.row(name)?.both_cores.as_ref()?;
+    fn two_threads_by_processes(&self, name: &str, connections: usize) -> Option<f64> {
+        let both = self.both_cores(name, connections)?;
         Some(by_turns(&both.two_threads_cpu_us, &both.two_processes_cpu_us))
+    }
+
+    fn both_cores(&self, name: &str, connections: usize) -> Option<&BothCores> {
+        self.row(name)?.both_cores.iter().find(|both| both.connections == connections)
     }
 }
 
 /// The median of the turns' ratios.
-fn by_turns(cpu_us: &[f64], others: &[f64]) -> f64 {
+pub(super) fn by_turns(cpu_us: &[f64], others: &[f64]) -> f64 {
     Spread::of(cpu_us.iter().zip(others).map(|(cpu, other)| cpu / other)).median
-}
-
-fn find<'t>(group: &'t [Turns], row: &str) -> Option<&'t Turns> {
-    group.iter().find(|turns| turns.row == row)
 }
