@@ -1,6 +1,6 @@
 //! One row from its first start to its figures.
 
-mod both_cores;
+mod threads;
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use tempfile::TempDir;
 
-pub(crate) use self::both_cores::BothCores;
+pub(crate) use self::threads::{Cores, Threads};
 
 use crate::{
     place::{Place, free_port},
@@ -68,7 +68,7 @@ pub(crate) struct Figures {
     pub(crate) idle_bytes: u64,
     pub(crate) many: Option<Many>,
     /// Each at another load.
-    pub(crate) both_cores: Vec<BothCores>,
+    pub(crate) threads: Vec<Threads>,
     /// What a refusal takes beyond an accepted call of the same server, measured in turns.
     pub(crate) beyond_accepted_us: Option<Spread>,
     pub(crate) lists: Vec<List>,
@@ -131,7 +131,7 @@ pub(crate) fn row(place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<F
     for also in row.also {
         match also {
             Also::Lists(sizes) => figures.lists = lists(place, row, sizes, effort),
-            Also::TwoThreads => figures.both_cores = both_cores::measure(place, row, effort)?,
+            Also::TwoThreads => figures.threads = threads::measure(place, row, effort)?,
             Also::Million => {}
         }
     }
@@ -519,7 +519,7 @@ fn figures(row: &str, rounds: &[Loaded], alone: &[Loaded], starts: &[f64], idle_
         start_ms: Spread::of(starts.iter().copied()),
         idle_bytes,
         many: None,
-        both_cores: vec![],
+        threads: vec![],
         beyond_accepted_us: None,
         lists: Vec::new(),
         audit: None,

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::{
     machine::Machine,
-    measure::{BothCores, Effort, Figures, List, Spread, Turns},
+    measure::{Cores, Effort, Figures, List, Spread, Threads, Turns},
 };
 
 #[derive(Serialize)]
@@ -92,7 +92,7 @@ impl Report {
     /// Everything there is to read, table by table.
     fn tables(&self) -> Vec<(&'static str, Table)> {
         let mut tables = vec![("Calls", self.calls()), ("Latency", self.latency()), ("Start and memory", self.start())];
-        tables.push(("Both cores shared", self.both_cores()));
+        tables.push(("A second server thread", self.threads()));
         tables.push(("Many tools", self.lists()));
         tables.push(("Audit", self.audit()));
         tables.push(("In turns", self.in_turns()));
@@ -167,19 +167,24 @@ impl Report {
         })
     }
 
-    fn both_cores(&self) -> Table {
-        let head = ["row", "calls under way", "one thread: CPU µs", "two threads", "two processes", "threads by one"];
-        let all: Vec<(&str, &BothCores)> =
-            self.rows.iter().flat_map(|row| row.both_cores.iter().map(|both| (row.row.as_str(), both))).collect();
-        table(&head, &all, |(row, both)| {
+    fn threads(&self) -> Table {
+        let head =
+            ["row", "cores", "calls under way", "one thread: CPU µs", "two threads", "two processes", "threads by one"];
+        let all: Vec<(&str, &Threads)> =
+            self.rows.iter().flat_map(|row| row.threads.iter().map(|at| (row.row.as_str(), at))).collect();
+        table(&head, &all, |(row, at)| {
             let cpu = |turns: &[f64]| format!("{:.1}", Spread::of(turns.iter().copied()).median);
             vec![
                 (*row).to_owned(),
-                both.connections.to_string(),
-                cpu(&both.one_thread_cpu_us),
-                cpu(&both.two_threads_cpu_us),
-                cpu(&both.two_processes_cpu_us),
-                format!("{:.2}", targets::by_turns(&both.two_threads_cpu_us, &both.one_thread_cpu_us)),
+                match at.cores {
+                    Cores::Own => "its own".to_owned(),
+                    Cores::Both => "both, shared".to_owned(),
+                },
+                at.connections.to_string(),
+                cpu(&at.one_thread_cpu_us),
+                cpu(&at.two_threads_cpu_us),
+                cpu(&at.two_processes_cpu_us),
+                format!("{:.2}", targets::by_turns(&at.two_threads_cpu_us, &at.one_thread_cpu_us)),
             ]
         })
     }

@@ -6,23 +6,23 @@ const HOW: &str = "\
 `cargo xtask bench` writes this page: it builds as for a release, installs the peers by pinned versions, measures one server
 at a time, and keeps the rows that lose. The figures of the run are in [figures.json](figures.json).
 
-Calls per core-second are calls by the processor time of the server's whole process tree: the figure to trust where a
-machine is shared. Each server has core 0, the generator (`bench-load`, which never sleeps, so that no server pays for waking it)
-and a database core 1. Each row is
-warmed up; figures are medians over the rounds. Every server answers the same ticket, bare 600 bytes; Weir's answer carries it twice, as
-text and as structured content, with a receipt. Latency is from sending to the last byte; at the fixed rate calls are spread
-over 16 connections, and a server that cannot keep up has no figure there.
+Calls per core-second are calls by the processor time of the server's whole process tree: the figure to trust where a machine
+is shared. Each server has core 0, the generator (`bench-load`, which never sleeps, so that no server pays for waking it) and
+a database core 1. Each row is warmed up; figures are medians over the rounds. Every server answers the same ticket, bare 600
+bytes; Weir's answer carries it twice, as text and as structured content, with a receipt. Latency is from sending to the last
+byte; at the fixed rate calls are spread over 16 connections, and a server that cannot keep up has no figure there.
 
 Weir runs with its default configuration, an API key, and rate limits that are counted and not reached. Identity, limits,
-validation of arguments and answers, metrics and audit are on; the trail is synced to disk at an interval of 200 ms, its default. After each
-of its rows the audit must hold exactly the calls that were answered and verify, otherwise the row is void. `weir-noop` is
-`weir` with an adapter of the process itself that answers at once: what remains is the call path. The `refused` row sends arguments
-that are wrong in three ways; what it takes beyond an accepted call is measured in turns, on one server. Where both cores are shared,
-the server with one thread and with two has both, and the generator naps and has them too: more than two threads want
-two cores, and what a wake-up costs is in it; less of it where so many calls are under way that no thread runs out of them. What that alone costs is seen by two processes of one thread each, which share nothing and
-are asked by the same generator. What a target holds against others is measured once more, in turns: all the
-servers are up, and each is asked for a quarter of a round, twenty times, forth and back. The targets are medians of the
-turns' ratios, since a shared machine changes within minutes by more than a target leaves. The others:
+validation of arguments and answers, metrics and audit are on; the trail is synced to disk at an interval of 200 ms, its
+default. After each of its rows the audit must hold exactly the calls that were answered and verify, otherwise the row is
+void. `weir-noop` is `weir` with an adapter of the process itself that answers at once: what remains is the call path. The
+`refused` row sends arguments that are wrong in three ways; what it takes beyond an accepted call is measured in turns, on
+one server. A server with two threads is measured beside one with one, on the core that every server has, and again on both
+cores, where the generator naps and has both as well: three threads then want two cores. What that alone costs is seen by two
+processes of one thread each, which share nothing and are asked by the same generator. What a target holds against others is
+measured once more, in turns: all the servers are up, and each is asked for a quarter of a round, twenty times, forth and
+back. The targets are medians of the turns' ratios, since a shared machine changes within minutes by more than a target
+leaves. The others:
 
 | row | server |
 |---|---|

@@ -2,7 +2,7 @@
 
 use super::{Table, whole};
 use crate::{
-    measure::{BothCores, Figures, List, Spread, Turns},
+    measure::{CONNECTIONS, Cores, Figures, List, Spread, Threads, Turns},
     rows::Compared,
 };
 
@@ -83,9 +83,9 @@ fn targets(run: &Run<'_>) -> Vec<Target> {
         target("memory growth over a million calls, in-process", " MB", AtMost(5.0), None, run.growth("weir-noop")),
         target("memory growth over a million calls, wasm", " MB", AtMost(5.0), None, run.growth("weir-wasm")),
         target("refusing with all errors, CPU over the accepted path", " µs", AtMost(3.0), None, run.refusal()),
-        target("CPU per call with two server threads, by one: 16 calls under way", "×", AtMost(1.15), None, run.two_threads("weir-noop", 16)),
-        target("64 calls under way", "×", AtMost(1.15), None, run.two_threads("weir-noop", 64)),
-        target("16 calls, by two processes of one thread each", "×", AtMost(1.15), None, run.two_threads_by_processes("weir-noop", 16)),
+        target("CPU per call with two server threads, by one", "×", AtMost(1.15), None, run.two_threads("weir-noop", Cores::Own)),
+        target("the same on both cores, which the generator shares", "×", AtMost(1.15), None, run.two_threads("weir-noop", Cores::Both)),
+        target("there by two processes of one thread each", "×", AtMost(1.15), None, run.two_threads_by_processes("weir-noop")),
     ]
 }
 
@@ -139,18 +139,18 @@ impl Run<'_> {
         Some(self.row("weir-noop-refused")?.beyond_accepted_us?.median)
     }
 
-    fn two_threads(&self, name: &str, connections: usize) -> Option<f64> {
-        let both = self.both_cores(name, connections)?;
-        Some(by_turns(&both.two_threads_cpu_us, &both.one_thread_cpu_us))
+    fn two_threads(&self, name: &str, cores: Cores) -> Option<f64> {
+        let threads = self.threads(name, cores)?;
+        Some(by_turns(&threads.two_threads_cpu_us, &threads.one_thread_cpu_us))
     }
 
-    fn two_threads_by_processes(&self, name: &str, connections: usize) -> Option<f64> {
-        let both = self.both_cores(name, connections)?;
-        Some(by_turns(&both.two_threads_cpu_us, &both.two_processes_cpu_us))
+    fn two_threads_by_processes(&self, name: &str) -> Option<f64> {
+        let threads = self.threads(name, Cores::Both)?;
+        Some(by_turns(&threads.two_threads_cpu_us, &threads.two_processes_cpu_us))
     }
 
-    fn both_cores(&self, name: &str, connections: usize) -> Option<&BothCores> {
-        self.row(name)?.both_cores.iter().find(|both| both.connections == connections)
+    fn threads(&self, name: &str, cores: Cores) -> Option<&Threads> {
+        self.row(name)?.threads.iter().find(|at| at.cores == cores && at.connections == CONNECTIONS)
     }
 }
 

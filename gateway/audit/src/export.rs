@@ -51,9 +51,12 @@ pub fn export(
     match format {
         Format::JsonLines => json_lines(records, out),
         // As what it was: who reads may have gone.
-        Format::Csv => csv(records, out).map_err(|error| match error.into_kind() {
-            csv::ErrorKind::Io(error) => error,
-            other => io::Error::other(format!("{other:?}")),
+        Format::Csv => csv(records, out).map_err(|error| {
+            let said = error.to_string();
+            match error.into_kind() {
+                csv::ErrorKind::Io(error) => error,
+                _ => io::Error::other(said),
+            }
         }),
     }
 }

@@ -15,6 +15,8 @@ const RETIRE: &str = "contract-removed";
 pub struct Held {
     pub draft: String,
     pub contract: String,
+    /// The live version; `None` when nothing of the contract is served.
+    pub base: Option<String>,
     pub class: String,
     pub fingerprint: String,
     pub needs: Role,
@@ -72,6 +74,7 @@ impl Gate {
         Ok(Held {
             draft,
             contract: contract.name.clone(),
+            base: base.map(str::to_owned),
             class: class.to_owned(),
             fingerprint: fingerprint.to_owned(),
             needs: Role::for_class(class),
@@ -114,8 +117,15 @@ impl Gate {
             by,
         };
         let draft = self.state.hold(&draft).await?;
-        let contract = name.to_owned();
-        Ok(Held { draft, contract, class: "breaking".into(), fingerprint, needs: Role::Operator, diff: None })
+        Ok(Held {
+            draft,
+            contract: name.to_owned(),
+            base: Some(base),
+            class: "breaking".into(),
+            fingerprint,
+            needs: Role::Operator,
+            diff: None,
+        })
     }
 
     /// Publishes a draft as it was reported, or does nothing. The version now live; `None` when it was retired.
@@ -184,8 +194,12 @@ impl Held {
             Some((first, [])) => first.clone(),
             Some((first, rest)) => format!("{first}, and {} more", rest.len()),
         };
+        let meanwhile = match &self.base {
+            Some(live) => format!("version {live} is served on"),
+            None => "nothing of it is served until then".to_owned(),
+        };
         format!(
-            "{} ({}): {why}; the live version is served on. Publish it with `weir contracts publish {} --fingerprint {}`",
+            "{} ({}): {why}; {meanwhile}. Publish it with `weir contracts publish {} --fingerprint {}`",
             self.contract, self.class, self.draft, self.fingerprint
         )
     }

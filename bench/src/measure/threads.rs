@@ -1,0 +1,103 @@
+//! What a second server thread costs: on the core that a server has in every row, and on both cores. There the generator has
+//! both as well and sleeps, and more than two threads want two cores. What the place alone costs is seen by two processes of
+//! one thread each, which share nothing.
+
+use serde::Serialize;
+
+use super::{Bench, CONNECTIONS, Effort, Running, TURNS};
+use crate::{
+    place::Place,
+    pressure::{self, Loaded, Pressure, Server, Target},
+    process::{BOTH_CORES, LOAD_CORE, SERVER_CORE},
+    rows::Row,
+};
+
+/// Calls under way.
+const LOADS: [usize; 2] = [CONNECTIONS, 64];
+
+/// Where the server runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) enum Cores {
+    Own,
+    Both,
+}
+
+/// Microseconds of processor a call, one figure a turn.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Threads {
+    pub(crate) cores: Cores,
+    pub(crate) connections: usize,
+    pub(crate) one_thread_cpu_us: Vec<f64>,
+    pub(crate) two_threads_cpu_us: Vec<f64>,
+    pub(crate) two_processes_cpu_us: Vec<f64>,
+}
+
+impl Cores {
+    fn server(self) -> &'static str {
+        match self {
+            Self::Own => SERVER_CORE,
+            Self::Both => BOTH_CORES,
+        }
+    }
+
+    fn generator(self) -> &'static str {
+        match self {
+            Self::Own => LOAD_CORE,
+            Self::Both => BOTH_CORES,
+        }
+    }
+}
+
+pub(super) fn measure(place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<Vec<Threads>> {
+    let mut measured = measure_on(Cores::Own, place, row, effort)?;
+    measured.extend(measure_on(Cores::Both, place, row, effort)?);
+    Ok(measured)
+}
+
+/// In turns: one server, the same and another one, and one that has two threads. At each of the `LOADS`.
+fn measure_on(cores: Cores, place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<Vec<Threads>> {
+    let started = |threads| {
+        let mut bench = Bench::new(place, row, 1)?;
+        let (running, _) = bench.start(cores.server(), Some(threads))?;
+        anyhow::Ok((bench, running))
+    };
+    let (mut one, mut other, mut two) = (started(1)?, started(1)?, started(2)?);
+    let once = Effort { rounds: 1, seconds: effort.seconds / 4.0, ..*effort };
+    let question = one.0.subject.question.clone();
+    let calls = one.0.rounds(&one.1, &question, CONNECTIONS, &once)?[0].calls;
+    let mut measured = vec![];
+    for connections in LOADS {
+        let pressure = Pressure { connections, calls, rate: None };
+        let mut at = Threads {
+            cores,
+            connections,
+            one_thread_cpu_us: vec![],
+            two_threads_cpu_us: vec![],
+            two_processes_cpu_us: vec![],
+        };
+        for _ in 0..TURNS {
+            at.one_thread_cpu_us.push(load(cores, &mut [&mut one], pressure)?.cpu_us());
+            at.two_processes_cpu_us.push(load(cores, &mut [&mut one, &mut other], pressure)?.cpu_us());
+            at.two_threads_cpu_us.push(load(cores, &mut [&mut two], pressure)?.cpu_us());
+        }
+        measured.push(at);
+    }
+    for (bench, running) in [one, other, two] {
+        bench.end(running)?;
+    }
+    Ok(measured)
+}
+
+/// One load on all of them, in equal parts.
+fn load(cores: Cores, servers: &mut [&mut (Bench<'_>, Running)], pressure: Pressure) -> anyhow::Result<Loaded> {
+    let asked: Vec<Server<'_>> = servers.iter().map(|(_, running)| running.server()).collect();
+    let generator = &servers[0].0.place.binary("bench-load");
+    let shares_its_core = cores == Cores::Both;
+    let target = Target { servers: &asked, generator, cores: cores.generator(), shares_its_core };
+    let loaded = pressure::run(&target, &servers[0].0.subject.question, pressure)?;
+    let parts = servers.len() as u64;
+    for (bench, _) in servers {
+        bench.answered += loaded.calls / parts;
+    }
+    Ok(loaded)
+}
