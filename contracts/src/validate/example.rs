@@ -5,11 +5,9 @@
 
 mod text;
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-};
+use std::sync::{Mutex, PoisonError};
 
+use ahash::AHashMap;
 use serde_json::{Map, Number, Value};
 
 use super::{
@@ -26,7 +24,7 @@ const ITEMS_MAX: u64 = 1_000;
 #[derive(Default)]
 pub(super) struct Examples {
     /// By the place of the part in memory: the schema is kept where it is.
-    built: Mutex<HashMap<usize, Option<Stated>>>,
+    built: Mutex<AHashMap<usize, Option<Stated>>>,
 }
 
 /// A schema whose parts stay where they are, and their examples.

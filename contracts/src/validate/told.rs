@@ -1,11 +1,11 @@
 //! What refusals say, made once: constraint and example depend on the schema alone, whatever was sent.
 
 use std::{
-    collections::HashMap,
     ops::Deref,
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
+use ahash::AHashMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
@@ -65,7 +65,7 @@ pub(super) struct Told {
 
 #[derive(Default)]
 struct Known {
-    by_keyword: HashMap<String, HashMap<String, Arc<Violation>>>,
+    by_keyword: AHashMap<String, AHashMap<String, Arc<Violation>>>,
     bytes: usize,
 }
 
