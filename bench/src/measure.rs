@@ -146,7 +146,7 @@ pub(crate) struct Turns {
     pub(crate) cpu_us: Vec<f64>,
 }
 
-const TURNS: usize = 20;
+const TURNS: usize = 60;
 
 /// A server that is up, and what it is asked.
 struct Asked<'a> {

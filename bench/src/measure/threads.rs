@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::{Bench, CONNECTIONS, Effort, Running, TURNS};
+use super::{Bench, CONNECTIONS, Effort, Running};
 use crate::{
     place::Place,
     pressure::{self, Loaded, Pressure, Server, Target},
@@ -14,6 +14,7 @@ use crate::{
 
 /// Calls under way.
 const LOADS: [usize; 2] = [CONNECTIONS, 64];
+const TURNS: usize = 20;
 
 /// Where the server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

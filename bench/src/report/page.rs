@@ -20,7 +20,7 @@ void. `weir-noop` is `weir` with an adapter of the process itself that answers a
 one server. A server with two threads is measured beside one with one, on the core that every server has, and again on both
 cores, where the generator naps and has both as well: three threads then want two cores. What that alone costs is seen by two
 processes of one thread each, which share nothing and are asked by the same generator. What a target holds against others is
-measured once more, in turns: all the servers are up, and each is asked for a quarter of a round, twenty times, forth and
+measured once more, in turns: all the servers are up, and each is asked for a quarter of a round, sixty times, forth and
 back. The targets are medians of the turns' ratios, since a shared machine changes within minutes by more than a target
 leaves. The others:
 
