@@ -91,7 +91,7 @@ async fn a_change_is_told_with_the_calls_it_would_have_refused() {
     assert_eq!((&of("bob")["tool"], &of("bob")["fail"]), (&json!("create_airport"), &json!(1)), "{submitted}");
     assert_eq!(submitted["impact"]["calls"], 5);
     let id = submitted["draft"].as_str().expect("a draft");
-    let (_, shown, _) = house.run(&["contracts", "publish", id]);
+    let (_, shown, _) = house.run(&["contracts", "show", id]);
     assert!(shown.contains("of 3 calls of list_airports by ann: 2 would have failed"), "{shown}");
     let against = gateway.contract_url("airports");
     let mut command = house.weir(&["diff", "narrower.yaml", "--against", &against]);
@@ -99,6 +99,7 @@ async fn a_change_is_told_with_the_calls_it_would_have_refused() {
     let told = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("of 3 calls of list_airports by ann: 2 would have failed"), "{told}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     drop(gateway);
     for name in ["weir.db", "weir.db-wal"] {
         let kept = std::fs::read(house.path().join("state").join(name)).unwrap_or_default();
@@ -165,6 +166,8 @@ async fn a_breaking_file_is_held_until_an_operator_agrees_to_exactly_that_change
         let fingerprint = draft["fingerprint"].as_str().expect("a fingerprint");
         let (code, out, err) = house.run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
         assert_eq!((code, out.as_str()), (0, "airports: 2.0.0"), "{err}");
+        let (code, out, _) = house.run(&["contracts", "show", id]);
+        assert!(code == 0 && out.contains("published by") && !out.contains("to agree"), "{out}");
         until(&url, "2.0.0").await;
         tokio::time::sleep(Duration::from_millis(300)).await;
         stop.store(true, Ordering::Relaxed);

@@ -62,13 +62,11 @@ impl Call {
     }
 
     async fn here(&self, name: &str, line: &[String]) -> Result<Option<ToolResult>, Failure> {
-        let mut config = match &self.file {
+        let config = match &self.file {
             Some(file) => draft::file_config(file, true, &self.settings)?,
             None => self.settings.config()?,
         };
-        // One call wants its answer on the terminal, not a log.
-        config.log.filter.get_or_insert_with(|| "warn".to_owned());
-        let started = start::gateway(config, Some("call")).await?;
+        let started = start::briefly(config, Some("call")).await?;
         match &self.file {
             Some(file) => draft::serve_file(&started, file).await?,
             None => start::contracts(&started).await?,

@@ -96,7 +96,7 @@ impl Shapes {
         source: &form::Source,
         missing: &[&form::Collection],
     ) -> Result<BTreeMap<String, Shape>, Failure> {
-        let started = start::gateway(self.settings.config()?, None).await?;
+        let started = start::briefly(self.settings.config()?, None).await?;
         let mut shapes = BTreeMap::new();
         let mut problems = Vec::new();
         for collection in missing {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     Done, Failure,
-    admin::{Api, Head, Target, cell, table, time, told},
+    admin::{Api, Head, Target, cell, path, table, time, told},
     block_on,
 };
 
@@ -19,7 +19,7 @@ pub(super) type Contracts = Head<Command>;
 pub(super) enum Command {
     /// List all contracts, the live version of each and what waits; then the contract files that were refused
     List,
-    /// Show one contract with its versions and drafts, and how its sources have changed
+    /// Show one contract with its versions and drafts, and how its sources have changed; or one draft, by its id
     Show { name: String },
     /// Submit a contract file: it goes live where it breaks nothing, and is held where it may
     Submit {
@@ -61,38 +61,34 @@ impl Contracts {
         let Self { command, target } = self;
         match command {
             Command::List => list(&target),
+            // No contract's name has an underscore.
+            Command::Show { name } if name.starts_with("d_") => show_draft(&target, &name),
             Command::Show { name } => show(&target, &name),
             Command::Submit { file, hold } => {
                 let source = super::compile::read(&file)?;
                 let body = json!({ "source": source, "hold": hold });
                 submitted(&target, &ask(&target, Method::POST, "/v1/contracts", Some(&body))?)
             }
-            Command::Publish { draft, fingerprint: None } => {
-                let draft = ask(&target, Method::GET, &format!("/v1/drafts/{draft}"), None)?;
-                looked_at(
-                    &target,
-                    &with_impact(&draft["report"], &draft),
-                    &format!("weir contracts publish {}", cell(&draft["id"])),
-                )
-            }
+            Command::Publish { draft, fingerprint: None } => show_draft(&target, &draft),
             Command::Publish { draft, fingerprint: Some(fingerprint) } => {
                 let body = json!({ "fingerprint": fingerprint });
-                live(&target, &ask(&target, Method::POST, &format!("/v1/drafts/{draft}/publish"), Some(&body))?)
+                live(&target, &ask(&target, Method::POST, &path(&["v1", "drafts", &draft, "publish"]), Some(&body))?)
             }
             Command::Discard { draft } => {
-                ask(&target, Method::POST, &format!("/v1/drafts/{draft}/discard"), None)?;
+                ask(&target, Method::POST, &path(&["v1", "drafts", &draft, "discard"]), None)?;
                 Ok(ExitCode::SUCCESS)
             }
             Command::Rollback { name, to, fingerprint: None } => {
-                let report = ask(&target, Method::GET, &format!("/v1/contracts/{name}/diff?to={to}"), None)?;
+                let diff = path(&["v1", "contracts", &name, "diff"]);
+                let report = ask(&target, Method::GET, &format!("{diff}?to={to}"), None)?;
                 looked_at(&target, &report, &format!("weir contracts rollback {name} --to {to}"))
             }
             Command::Rollback { name, to, fingerprint: Some(fingerprint) } => {
                 let body = json!({ "to": to, "fingerprint": fingerprint });
-                live(&target, &ask(&target, Method::POST, &format!("/v1/contracts/{name}/rollback"), Some(&body))?)
+                live(&target, &ask(&target, Method::POST, &path(&["v1", "contracts", &name, "rollback"]), Some(&body))?)
             }
             Command::Retire { name } => {
-                submitted(&target, &ask(&target, Method::POST, &format!("/v1/contracts/{name}/retire"), None)?)
+                submitted(&target, &ask(&target, Method::POST, &path(&["v1", "contracts", &name, "retire"]), None)?)
             }
         }
     }
@@ -128,7 +124,7 @@ fn list(target: &Target) -> Done {
 }
 
 fn show(target: &Target, name: &str) -> Done {
-    let contract = ask(target, Method::GET, &format!("/v1/contracts/{name}"), None)?;
+    let contract = ask(target, Method::GET, &path(&["v1", "contracts", name]), None)?;
     if target.json {
         println!("{contract}");
         return Ok(ExitCode::SUCCESS);
@@ -161,6 +157,23 @@ fn show(target: &Target, name: &str) -> Done {
             cell(&collection["collection"]),
             super::collections::drift(collection)
         );
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What it would change; where it waits, how to agree.
+fn show_draft(target: &Target, id: &str) -> Done {
+    let draft = ask(target, Method::GET, &path(&["v1", "drafts", id]), None)?;
+    let report = with_impact(&draft["report"], &draft);
+    if draft["status"] == "pending" {
+        return looked_at(target, &report, &format!("weir contracts publish {}", cell(&draft["id"])));
+    }
+    match target.json {
+        true => println!("{report}"),
+        false => {
+            print!("{}", super::diff::text(&report));
+            println!("{}: {} by {}", cell(&draft["id"]), cell(&draft["status"]), cell(&draft["decided_by"]));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -66,7 +66,7 @@ impl Draft {
     pub(super) fn run(self) -> Done {
         let (config, source, snippet) = self.source()?;
         let drafted = block_on(async {
-            let started = start::gateway(config, None).await?;
+            let started = start::briefly(config, None).await?;
             look(&started.gateway, &source).await
         })??;
         print!("{}", drafted.contract);

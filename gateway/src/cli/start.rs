@@ -84,6 +84,12 @@ impl Settings {
     }
 }
 
+/// For a command that answers and ends: its answer is wanted on the terminal, and no log of a start.
+pub(super) async fn briefly(mut config: Config, process: Option<&str>) -> Result<Started, Failure> {
+    config.log.filter.get_or_insert_with(|| "warn".to_owned());
+    gateway(config, process).await
+}
+
 /// Everything but the contracts. Plugins that do not load are reported and left out. `process`: what this process does,
 /// for the audit trail; without it nothing is called and nothing recorded.
 pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Started, Failure> {
