@@ -13,13 +13,17 @@ use serde_json::{Map, Number, Value};
 pub const DEPTH_MAX: usize = 64;
 /// Of what the gateway keeps: a schema with the contract around it. The text reader ends at 128.
 const KEPT_DEPTH_MAX: usize = DEPTH_MAX + 32;
+/// Faults of one document that are told; the others are read over.
+const FAULTS_MAX: usize = 32;
+/// Bytes of the path of a fault. One that is longer ends at the last value around it that it reaches.
+const PATH_MAX: usize = 1024;
 /// 2^53−1: the largest integer that every JSON implementation reads alike.
 pub const INTEGER_MAX: i64 = 9_007_199_254_740_991;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct JsonError {
-    /// JSON Pointer to the value at fault, as far as it is known.
+    /// JSON Pointer to the value at fault, as far as it is known, of at most [`PATH_MAX`] bytes.
     pub path: String,
     pub message: String,
     pub fault: Fault,
@@ -53,7 +57,7 @@ pub(crate) fn read_kept(text: &str) -> Result<Value, JsonError> {
     }
 }
 
-/// Reads as far as it goes and reports every fault. The value is there unless the text is not JSON or too deep; of
+/// Reads as far as it goes and reports every fault, but no more than [`FAULTS_MAX`]. The value is there unless the text is not JSON or too deep; of
 /// duplicate keys it holds the last, and numbers out of range are as near as a double comes.
 pub(crate) fn read_all(text: &str) -> (Option<Value>, Vec<JsonError>) {
     read_to(text, DEPTH_MAX)
@@ -65,6 +69,7 @@ fn read_to(text: &str, depth_max: usize) -> (Option<Value>, Vec<JsonError>) {
     let outcome = ValueSeed { walk: &walk, depth: 0 }.deserialize(&mut deserializer);
     let place = walk.pointer();
     let mut faults = walk.faults.into_inner();
+    faults.dedup();
     match outcome.and_then(|value| deserializer.end().map(|()| value)) {
         Ok(value) => (Some(value), faults),
         Err(_) if faults.iter().any(|fault| fault.fault == Fault::TooDeep) => (None, faults),
@@ -154,11 +159,14 @@ impl Walk {
     /// Notes a fault and goes on, or, when places are not kept, ends the reading.
     fn fault<E: serde::de::Error>(&self, fault: Fault, message: impl Into<String>) -> Result<(), E> {
         let message = message.into();
+        let mut faults = self.faults.borrow_mut();
         if self.place.is_none() || fault == Fault::TooDeep {
-            self.faults.borrow_mut().push(JsonError { path: self.pointer(), message: message.clone(), fault });
+            faults.push(JsonError { path: self.pointer(), message: message.clone(), fault });
             return Err(E::custom(message));
         }
-        self.faults.borrow_mut().push(JsonError { path: self.pointer(), message, fault });
+        if faults.len() < FAULTS_MAX {
+            faults.push(JsonError { path: self.pointer(), message, fault });
+        }
         Ok(())
     }
 
@@ -177,7 +185,12 @@ impl Walk {
     fn pointer(&self) -> String {
         let mut pointer = String::new();
         if let Some(place) = &self.place {
-            place.borrow().iter().for_each(|token| push_pointer(&mut pointer, token));
+            for token in place.borrow().iter() {
+                if pointer.len() + 1 + token.len() > PATH_MAX {
+                    break;
+                }
+                push_pointer(&mut pointer, token);
+            }
         }
         pointer
     }
@@ -345,5 +358,18 @@ mod tests {
         let (value, faults) = read_all(r#"{"a":1,"a":2,"b":9007199254740993,"c":true}"#);
         assert_eq!(faults.len(), 2);
         assert_eq!(value.expect("read")["a"], 2);
+    }
+
+    #[test]
+    fn what_is_told_of_many_faults_is_bounded() {
+        let twice = r#""a":0,"#.repeat(100_000);
+        let long = "x".repeat(1 << 20);
+        let (value, faults) = read_all(&format!(r#"{{"{long}":{{{twice}"a":1}},"b":[{{{twice}"a":2}}]}}"#));
+        assert_eq!(value.expect("read")["b"][0]["a"], 2);
+        assert_eq!(faults.iter().map(|fault| &*fault.path).collect::<Vec<_>>(), [""]);
+        let numbers: Vec<_> = (0..1000).map(|_| "1e300").collect();
+        let (_, faults) = read_all(&format!("[{}]", numbers.join(",")));
+        assert_eq!(faults.len(), FAULTS_MAX);
+        assert_eq!(faults[31].path, "/31");
     }
 }

@@ -3,20 +3,24 @@
 //! So they are tried out: applied to the arguments as such a client would, and what is then still wrong becomes a
 //! further error, until nothing is or the whole is replaced by an example.
 
-use jsonschema::Validator;
+use jsonschema::{ValidationError, Validator};
 use serde_json::{Map, Value};
 
 use super::{ArgumentError, ERRORS_MAX, Violation, failure::Context, schema};
 use crate::{json, json::push_pointer, name};
 
-/// Failures looked at in one round: a hostile list of a million wrong items is not told item by item.
+/// Failures looked at in one round.
 const FAILURES_MAX: usize = 64;
+/// Values within the arguments, of which every failure is asked for. The validator makes them all before the first can be
+/// looked at, millions for a hostile list: of larger arguments it is asked for the first alone.
+const VALUES_MAX: usize = 10_000;
 const ROUNDS_MAX: usize = 4;
 
 /// Adds to `errors` (what the reader found) everything that the schema finds.
 pub(super) fn complete(validator: &Validator, context: Context<'_>, sent: Value, errors: &mut Vec<ArgumentError>) {
     let schema = context.schema;
     let mut tried = sent;
+    let large = values(&tried, VALUES_MAX) > VALUES_MAX;
     if !errors.is_empty() {
         errors.iter().for_each(|error| apply(&mut tried, error));
         // To say yes is much quicker than to say why not.
@@ -25,7 +29,7 @@ pub(super) fn complete(validator: &Validator, context: Context<'_>, sent: Value,
         }
     }
     for _ in 0..ROUNDS_MAX {
-        let mut found = failures(validator, context, &tried);
+        let mut found = failures(validator, context, &tried, large);
         if found.is_empty() {
             return;
         }
@@ -34,10 +38,12 @@ pub(super) fn complete(validator: &Validator, context: Context<'_>, sent: Value,
         // An example is about to take the place of some; the others fit if everything does.
         let (hidden, renamed): (Vec<_>, Vec<_>) =
             renamed.into_iter().partition(|renamed| found.iter().any(|error| error.path == renamed.path));
-        hidden.iter().for_each(|renamed| renamed.check(validator, &mut tried, &mut found));
+        if !large {
+            hidden.iter().for_each(|renamed| renamed.check(validator, &mut tried, &mut found));
+        }
         found.iter().for_each(|error| apply(&mut tried, error));
         let repaired = validator.is_valid(&tried);
-        if !repaired {
+        if !repaired && !large {
             renamed.iter().for_each(|renamed| renamed.check(validator, &mut tried, &mut found));
         }
         // Told before with an example that did not help: the example gives way to the new one.
@@ -106,10 +112,30 @@ pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
     }
 }
 
-/// Everything the validator finds, in the order of the schema, one error per place and reason.
-fn failures(validator: &Validator, context: Context<'_>, arguments: &Value) -> Vec<ArgumentError> {
+/// Values within a value and itself, counted until there are more than `most`.
+fn values(value: &Value, most: usize) -> usize {
+    let mut count = 1;
+    let mut add = |inner: &Value| {
+        count += values(inner, most.saturating_sub(count));
+        count <= most
+    };
+    match value {
+        Value::Array(items) => _ = items.iter().all(&mut add),
+        Value::Object(map) => _ = map.values().all(&mut add),
+        _ => {}
+    }
+    count
+}
+
+/// Everything the validator finds, in the order of the schema, one error per place and reason; of `large` arguments the
+/// first failure.
+fn failures(validator: &Validator, context: Context<'_>, arguments: &Value, large: bool) -> Vec<ArgumentError> {
     let mut found: Vec<ArgumentError> = Vec::new();
-    for failure in validator.iter_errors(arguments).take(FAILURES_MAX) {
+    let (first, all): (Option<ValidationError<'_>>, _) = match large {
+        true => (validator.validate(arguments).err(), None),
+        false => (None, Some(validator.iter_errors(arguments))),
+    };
+    for failure in first.into_iter().chain(all.into_iter().flatten()).take(FAILURES_MAX) {
         context.errors(&failure, &mut found);
         if found.len() >= FAILURES_MAX {
             break;
