@@ -62,6 +62,8 @@ async fn values(sql: &SqlConnection) {
     let error = query(sql, "SELECT now() AS at", "[]", 9).await.expect_err("to be cast");
     assert_eq!((error.code, error.field.as_deref()), ("upstream_error", Some("at")));
     assert_eq!(query(sql, "SELECT repeat('x', 9000000) AS a", "[]", 9).await.expect_err("large").code, "too_large");
+    let bare = "SELECT FROM generate_series(1, 3000000)";
+    assert_eq!(query(sql, bare, "[]", u32::MAX).await.expect_err("of no columns").code, "too_large");
     assert_eq!(query(sql, "SELECT $1::text AS a", r#"["a\u0000b"]"#, 9).await.expect_err("NUL").code, "invalid");
     let described = Statement {
         options: Some(r#"{"describe":true}"#),
@@ -185,6 +187,21 @@ async fn nothing_survives(server: &Server) {
         let records = query(&sql, after, "[]", 1).await.expect("read").records;
         assert_eq!(records, r#"[{"s":"\"$user\", public","l":0}]"#);
     }
+    // A write that is kept leaves its rows and nothing else.
+    let config = ConnectionConfig::Postgresql { url: server.url(), write: true, pool_max: Some(1) };
+    let sql = connection(config);
+    server.script("CREATE TABLE kept (v text); CREATE ROLE other");
+    for (set, name) in [("'search_path', 'evil'", "search_path"), ("'role', 'other'", "role")] {
+        let before = query(&sql, &format!("SELECT current_setting('{name}') AS s"), "[]", 1).await.expect("before");
+        let write = format!("INSERT INTO kept SELECT set_config({set}, false)");
+        assert_eq!(sql.execute(statement(&write, "[]", 0)).await.expect(&write), 1);
+        let after = query(&sql, &format!("SELECT current_setting('{name}') AS s"), "[]", 1).await.expect("after");
+        assert_eq!(after.records, before.records, "{name}");
+    }
+    let shadow = "WITH x AS (SELECT 'shadow'::text AS v) SELECT * INTO TEMP kept FROM x";
+    sql.execute(statement(shadow, "[]", 0)).await.expect("a table of the session");
+    let records = query(&sql, "SELECT v FROM kept", "[]", 9).await.expect("the table itself").records;
+    assert_eq!(records, r#"[{"v":"evil"},{"v":"other"}]"#);
 }
 
 async fn read_only(server: &Server) {

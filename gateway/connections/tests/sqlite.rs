@@ -62,6 +62,54 @@ async fn values_come_out_as_they_are() {
     );
 }
 
+/// SQLite's own searches compare at every place, in one step: minutes for a value of a megabyte.
+#[tokio::test]
+async fn searches_in_texts_are_exact_and_quick() {
+    let (_folder, sql) = database("CREATE TABLE t (v TEXT); CREATE VIEW w AS SELECT instr(v, 'b') AS at FROM t;", true);
+    let one = |text: &'static str| {
+        let sql = sql.clone();
+        async move { query(&sql, text, "[]", 9).await.expect(text).records }
+    };
+    let found = "SELECT instr('añb', 'b') AS a, instr('abc', '') AS b, instr('abc', 'x') AS c, instr(NULL, 'a') AS d, \
+                 instr(x'00ff01', x'01') AS e, instr(12.5, '.') AS f, instr(x'c3b162', 'b') AS g";
+    assert_eq!(one(found).await, r#"[{"a":3,"b":1,"c":0,"d":null,"e":3,"f":3,"g":2}]"#);
+    let replaced = "SELECT replace('aXbX', 'X', 'yy') AS a, replace('ab', '', 'c') AS b, replace('ab', 'a', NULL) AS c, \
+                    trim('xxaxx', 'x') AS d, ltrim('xyab', 'yx') AS e, rtrim('abxy', 'yx') AS f, trim('  a ') AS g";
+    let expected = r#"[{"a":"ayybyy","b":"ab","c":null,"d":"a","e":"ab","f":"ab","g":"a"}]"#;
+    assert_eq!(one(replaced).await, expected);
+    // A number is searched as SQLite itself would write it.
+    let numbers = "WITH n(v) AS (VALUES (1.0), (0.1), (-2.5), (1e14), (1e15), (1e300), (-1e-5), (1e-4), (123456789.123456789), \
+                   (9007199254740993.0), (0.0), (9e999), (1/3.0), (100.0)) \
+                   SELECT v, replace(v, '~', '') AS ours, CAST(v AS TEXT) AS theirs FROM n WHERE ours IS NOT theirs";
+    assert_eq!(one(numbers).await, "[]");
+
+    let insert = "INSERT INTO t SELECT replace(hex(zeroblob(500000)), '0', 'a')";
+    assert_eq!(sql.execute(statement(insert, "[]", 0)).await.expect("a large text"), 1);
+    let begin = Instant::now();
+    assert_eq!(one("SELECT instr(v, substr(v, 500001) || 'b') AS at FROM t").await, r#"[{"at":0}]"#);
+    assert_eq!(one("SELECT at FROM w").await, r#"[{"at":0}]"#);
+    let trimmed = one("SELECT length(trim(v, substr(v, 1, 400000) || 'b')) AS n FROM t").await;
+    assert_eq!(trimmed, r#"[{"n":0}]"#);
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    let grown = query(&sql, "SELECT replace(v, 'a', v) AS v FROM t", "[]", 9).await;
+    assert_eq!(grown.expect_err("a terabyte").code, "too_large");
+}
+
+/// One row may be made of values that fit alone.
+#[tokio::test]
+async fn a_row_is_bounded_in_columns_and_memory() {
+    let (_folder, sql) = database("CREATE TABLE t (v TEXT)", false);
+    let columns = |count: usize| {
+        let all: Vec<_> = (0..count).map(|at| format!("zeroblob(8000000) || '' AS c{at}")).collect();
+        format!("SELECT {}", all.join(", "))
+    };
+    let many = query(&sql, &columns(201), "[]", 9).await.expect_err("columns");
+    assert_eq!(many.code, "upstream_error", "{many:?}");
+    let large = query(&sql, &columns(150), "[]", 9).await.expect_err("memory");
+    assert_eq!(large.code, "unavailable", "{large:?}");
+    assert_eq!(query(&sql, "SELECT 1 AS a", "[]", 9).await.expect("afterwards").records, r#"[{"a":1}]"#);
+}
+
 /// Each of these reached past the database, or changed it, through some server that only looked at the first word.
 #[tokio::test]
 async fn a_connection_reaches_its_database_only() {

@@ -73,6 +73,12 @@ impl Postgresql {
     }
 }
 
+/// The length of the next message, as far as the server has announced it.
+fn announced(incoming: &[u8]) -> Option<usize> {
+    let length = incoming.get(1..5)?.first_chunk::<4>()?;
+    Some(u32::from_be_bytes(*length) as usize)
+}
+
 /// Statements that look at or change rows. Everything else (COMMIT, SET, COPY, DO, PREPARE, LISTEN, …) concerns the
 /// session, which calls share. The transaction's mode is what protects the data; this protects the session.
 fn check_verb(text: &str, access: Access) -> Result<(), ConnectionError> {
@@ -205,7 +211,7 @@ impl Call {
         // From here on the statement may have run.
         let (rows, changed) = self.change(session, &statement).await.map_err(error::while_writing)?;
         self.prepared.options.check(changed)?;
-        session.end_of_transaction("COMMIT")?;
+        session.commit()?;
         self.committing.store(true, Relaxed);
         session.send().await.map_err(error::while_committing)?;
         match session.reply().await.map_err(error::while_committing)? {
@@ -246,7 +252,7 @@ impl Call {
             writer.cell(0, Cell::Text(&column.name))?;
             writer.cell(1, Cell::Text(name))?;
             writer.cell(2, Cell::Boolean(true))?;
-            writer.end_row();
+            writer.end_row()?;
         }
         Ok(Outcome { rows: writer.finish(), changed: 0 })
     }

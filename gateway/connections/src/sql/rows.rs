@@ -99,14 +99,19 @@ impl RowsWriter {
                 to.push(b'"');
             }
         }
-        if self.text.len() > RECORDS_MAX_BYTES {
-            return Err(ConnectionError::new("too_large", "the records are larger than 8 MiB; ask for fewer"));
-        }
-        Ok(())
+        self.bounded()
     }
 
-    pub(super) fn end_row(&mut self) {
+    pub(super) fn end_row(&mut self) -> Result<(), ConnectionError> {
         self.text.push(b'}');
+        self.bounded()
+    }
+
+    fn bounded(&self) -> Result<(), ConnectionError> {
+        match self.text.len() <= RECORDS_MAX_BYTES {
+            true => Ok(()),
+            false => Err(ConnectionError::new("too_large", "the records are larger than 8 MiB; ask for fewer")),
+        }
     }
 
     pub(super) fn finish(mut self) -> Rows {

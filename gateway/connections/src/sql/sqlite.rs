@@ -6,6 +6,7 @@
 
 mod error;
 mod guard;
+mod words;
 
 use std::{
     cell::RefCell,
@@ -230,7 +231,7 @@ impl Opened {
                     },
                 }
             }
-            writer.end_row();
+            writer.end_row()?;
         }
         drop(rows);
         let changed = if writes { self.connection.changes() } else { 0 };
@@ -263,7 +264,7 @@ fn described(statement: &rusqlite::Statement<'_>) -> Result<Rows, ConnectionErro
         writer.cell(0, Cell::Text(column.name()))?;
         writer.cell(1, column.decl_type().map_or(Cell::Null, Cell::Text))?;
         writer.cell(2, Cell::Boolean(true))?;
-        writer.end_row();
+        writer.end_row()?;
     }
     Ok(writer.finish())
 }

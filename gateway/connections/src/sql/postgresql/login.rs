@@ -21,6 +21,7 @@ use tokio::{
 
 use super::{
     address::{Address, Host},
+    announced,
     session::{CancelKey, Error, Refusal, Session, Stream},
     tls,
 };
@@ -122,6 +123,10 @@ impl Login {
 
     async fn next(&mut self) -> Result<Message, Error> {
         loop {
+            // Before it is parsed, which makes room for all that is announced.
+            if announced(&self.incoming).is_some_and(|length| length > MESSAGE_MAX_BYTES) {
+                return Err(unexpected().into());
+            }
             match Message::parse(&mut self.incoming)? {
                 Some(Message::NoticeResponse(_) | Message::ParameterStatus(_)) => {}
                 Some(Message::ErrorResponse(body)) => return Err(Error::Refused(Refusal::from(&body).into())),

@@ -24,7 +24,10 @@ use postgres_protocol::{
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
-use super::super::{Access, RECORDS_MAX_BYTES, parameters::Parameter, refused, rows::Header};
+use super::{
+    super::{Access, RECORDS_MAX_BYTES, parameters::Parameter, refused, rows::Header},
+    announced,
+};
 use crate::ConnectionError;
 
 const STATEMENTS_MAX: usize = 100;
@@ -42,6 +45,9 @@ const IDLE: u8 = b'I';
 /// Advisory locks are the one thing a transaction's end leaves behind.
 const UNLOCK: &str = "SELECT pg_catalog.pg_advisory_unlock_all()";
 const UNLOCK_NAME: &str = "weir_unlock";
+/// A write that is kept may have set its session's role and settings, or made temporary tables, which the next call on
+/// the session would take over.
+const RESET: [&str; 4] = ["RESET SESSION AUTHORIZATION", "RESET ROLE", "RESET ALL", "DISCARD TEMP"];
 
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for T {}
@@ -276,9 +282,19 @@ impl Session {
         })
     }
 
-    /// Last in a request, with the release of locks: what was written under one is seen before it is free.
-    pub(super) fn end_of_transaction(&mut self, text: &'static str) -> Result<(), Error> {
-        self.text(text)?;
+    /// Last in a request whose changes are not kept, with the release of locks.
+    pub(super) fn roll_back(&mut self) -> Result<(), Error> {
+        self.text("ROLLBACK")?;
+        self.text(UNLOCK)?;
+        self.sync();
+        Ok(())
+    }
+
+    /// Last in the request of a write, which leaves nothing but its rows. What was written under a lock is seen before it
+    /// is free.
+    pub(super) fn commit(&mut self) -> Result<(), Error> {
+        self.text("COMMIT")?;
+        RESET.iter().try_for_each(|text| self.text(text))?;
         self.text(UNLOCK)?;
         self.sync();
         Ok(())
@@ -344,7 +360,7 @@ impl Session {
         Ok(())
     }
 
-    /// What is left of a request that ends with `end_of_transaction`, none of which may fail.
+    /// What is left of a request that ends with `commit` or `roll_back`, none of which may fail.
     pub(super) async fn ended(&mut self) -> Result<(), Error> {
         loop {
             self.pass_over(b"123CD");
@@ -372,7 +388,7 @@ impl Session {
         if let Some(name) = self.preparing.take() {
             self.close(&name);
         }
-        self.end_of_transaction("ROLLBACK")?;
+        self.roll_back()?;
         self.send().await?;
         self.ended().await
     }
@@ -395,7 +411,7 @@ impl Session {
             bind("", [oids.as_str()], list, 0, to)?;
             frontend::execute("", 0, to)
         })?;
-        self.end_of_transaction("ROLLBACK")?;
+        self.roll_back()?;
         self.send().await?;
         self.began().await?;
         let mut types = HashMap::new();
@@ -503,13 +519,10 @@ impl Session {
     fn buffered(&mut self) -> Result<Option<Message>, Error> {
         // ParseComplete, BindComplete and CloseComplete say that a step went well, which its result says too.
         self.pass_over(b"123");
-        if let Some(length) = self.incoming.get(1..5) {
-            let length = u32::from_be_bytes(length.try_into().expect("four bytes")) as usize;
-            if length > MESSAGE_MAX_BYTES {
-                self.dead = true;
-                let said = ConnectionError::new("too_large", "the records are larger than 8 MiB; ask for fewer");
-                return Err(Error::Said(said.details("one row")));
-            }
+        if announced(&self.incoming).is_some_and(|length| length > MESSAGE_MAX_BYTES) {
+            self.dead = true;
+            let said = ConnectionError::new("too_large", "the records are larger than 8 MiB; ask for fewer");
+            return Err(Error::Said(said.details("one row")));
         }
         Message::parse(&mut self.incoming).map_err(|error| self.lost(error))
     }

@@ -40,8 +40,7 @@ pub(super) fn write(row: &Row, columns: &[Column], writer: &mut RowsWriter) -> R
             None => return Err(unreadable(column, &format!("type {}: cast it", column.type_oid))),
         }
     }
-    writer.end_row();
-    Ok(())
+    writer.end_row()
 }
 
 fn cell<'a>(column: &Column, bytes: &'a [u8]) -> Option<Cell<'a>> {

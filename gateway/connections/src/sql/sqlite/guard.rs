@@ -12,19 +12,26 @@ use std::{
 use rusqlite::{
     Connection, OpenFlags, Result,
     config::DbConfig,
-    functions::FunctionFlags,
     hooks::{AuthAction, AuthContext, Authorization},
     limits::Limit,
-    types::ValueRef,
 };
 
-use super::super::{RECORDS_MAX_BYTES, TEXT_MAX_BYTES, datetime, decimal};
+use super::{
+    super::{RECORDS_MAX_BYTES, TEXT_MAX_BYTES},
+    words,
+};
 
 /// Steps of SQLite's machine between two looks at the clock: about 20 µs.
 const STEPS_BETWEEN_CHECKS: i32 = 2000;
 /// How many of them a read may take where other work waits for it.
 const LOOKS_AT_ONCE: u32 = 4;
+/// How many bytes are searched in the time of one look.
+const BYTES_IN_A_LOOK: usize = 64 << 10;
 const STATEMENTS_KEPT: usize = 64;
+/// What SQLite may allocate in this process, whatever statements make of their rows.
+const HEAP_MAX_BYTES: i64 = 512 << 20;
+/// Of a result, a table or an index.
+const COLUMNS_MAX: i32 = 200;
 
 /// Looks at the schema; none changes anything.
 const PRAGMAS: [&str; 8] = [
@@ -104,6 +111,18 @@ impl Guard {
         self.interrupted().is_some()
     }
 
+    /// A function is about to read so many bytes within one of SQLite's steps. False: no longer.
+    pub(super) fn spend(&self, bytes: usize) -> bool {
+        let looks = u32::try_from(bytes / BYTES_IN_A_LOOK).unwrap_or(u32::MAX);
+        if looks == 0 {
+            return true;
+        }
+        if let Some(Call::AtOnce { looks: left }) = self.call().as_mut() {
+            *left = left.saturating_sub(looks);
+        }
+        self.interrupted().is_none()
+    }
+
     fn call(&self) -> MutexGuard<'_, Option<Call>> {
         self.call.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -142,9 +161,9 @@ pub(super) fn open(path: &Path, writable: bool) -> Result<(Connection, Arc<Guard
     // No CREATE: a missing database is missing. No URI: a path is only a path.
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     harden(&connection)?;
-    words(&connection)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
     let guard = Arc::new(Guard::default());
+    words::teach(&connection, &guard)?;
     let authorizer = guard.clone();
     connection.authorizer(Some(move |context: AuthContext<'_>| {
         if authorizer.authorize(&context.action) { Authorization::Allow } else { Authorization::Deny }
@@ -155,6 +174,8 @@ pub(super) fn open(path: &Path, writable: bool) -> Result<(Connection, Arc<Guard
 }
 
 fn harden(connection: &Connection) -> Result<()> {
+    // Of the process; only the first one lowers it.
+    connection.pragma_update(None, "hard_heap_limit", HEAP_MAX_BYTES)?;
     for (config, on) in [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
         (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
@@ -170,6 +191,8 @@ fn harden(connection: &Connection) -> Result<()> {
         (Limit::SQLITE_LIMIT_ATTACHED, 0),
         (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
         (Limit::SQLITE_LIMIT_LENGTH, RECORDS_MAX_BYTES as i32),
+        // A row of values at their limit would not fit the memory otherwise.
+        (Limit::SQLITE_LIMIT_COLUMN, COLUMNS_MAX),
         (Limit::SQLITE_LIMIT_SQL_LENGTH, TEXT_MAX_BYTES as i32),
         (Limit::SQLITE_LIMIT_EXPR_DEPTH, 200),
         (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 50),
@@ -179,19 +202,4 @@ fn harden(connection: &Connection) -> Result<()> {
         connection.set_limit(limit, value)?;
     }
     Ok(())
-}
-
-/// What the `sql` adapter needs for exact semantics: decimals by value, points in time by moment.
-fn words(connection: &Connection) -> Result<()> {
-    connection.create_collation(c"weir_decimal", decimal::compare)?;
-    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
-    connection.create_scalar_function(c"weir_datetime", 2, flags, |context| {
-        let ValueRef::Text(text) = context.get_raw(0) else { return Ok(None) };
-        // Looked up once a statement, not once a row.
-        let zone = context.get_or_create_aux(1, |name| {
-            let name = name.as_str().unwrap_or_default();
-            datetime::zone(name).ok_or_else(|| format!("the time zone {name} is unknown"))
-        })?;
-        Ok(std::str::from_utf8(text).ok().and_then(|text| datetime::canonical(text, &zone)))
-    })
 }
