@@ -2,7 +2,8 @@
 
 use std::{
     future::{Future, pending, poll_fn},
-    pin::Pin,
+    mem,
+    pin::{Pin, pin},
     sync::Arc,
     task::Poll,
     time::Instant,
@@ -108,6 +109,7 @@ async fn ask_guest(
     call: Call,
     ask: Ask,
 ) -> Answered {
+    let meter = Arc::clone(&call.meter);
     let mut instance = match instance {
         Some(mut instance) => {
             instance.begin(call);
@@ -118,15 +120,36 @@ async fn ask_guest(
             Err(error) => return (None, Err(error)),
         },
     };
-    let answer = match &ask {
-        Ask::Describe { adapter, settings } => instance.describe(adapter, settings).await.map(text),
-        Ask::Read { collection, query } => instance.read(collection, query).await.map(|told| told.map(Told::Page)),
-        Ask::Write { collection, change } => instance.write(collection, change).await.map(text),
+    let running = async {
+        match &ask {
+            Ask::Describe { adapter, settings } => instance.describe(adapter, settings).await.map(text),
+            Ask::Read { collection, query } => instance.read(collection, query).await.map(|told| told.map(Told::Page)),
+            Ask::Write { collection, change } => instance.write(collection, change).await.map(text),
+        }
     };
+    let answer = metered(&meter, running).await;
     if answer.is_ok() {
         instance.end();
     }
     (Some(instance), answer)
+}
+
+/// Where the guest waits and our own functions do not know of it, in WASI's, it does not run either.
+async fn metered<T>(meter: &Meter, running: impl Future<Output = T>) -> T {
+    let mut running = pin!(running);
+    let mut waits = false;
+    poll_fn(move |context| {
+        if mem::take(&mut waits) {
+            meter.resume();
+        }
+        let polled = running.as_mut().poll(context);
+        waits = polled.is_pending() && meter.is_running();
+        if waits {
+            meter.pause();
+        }
+        polled
+    })
+    .await
 }
 
 fn text(told: Result<String, types::Error>) -> Result<Told, types::Error> {

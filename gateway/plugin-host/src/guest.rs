@@ -26,6 +26,9 @@ pub(crate) use meter::Meter;
 
 use memory::MemoryLimit;
 
+/// Of WASI's streams and clocks that an instance may have open: they are the host's memory.
+const RESOURCES_MAX: usize = 10_000;
+
 /// What all instances of one plugin share. Grants are data: every host function begins by asking here.
 pub(crate) struct Profile {
     pub(crate) name: Arc<str>,
@@ -171,7 +174,9 @@ impl WasiView for Guest {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         let wasi = self.wasi.get_or_insert_with(|| {
             let context = WasiCtxBuilder::new().max_random_size(64 << 10).build();
-            Box::new(Wasi { context, table: ResourceTable::new() })
+            let mut table = ResourceTable::new();
+            table.set_max_capacity(RESOURCES_MAX);
+            Box::new(Wasi { context, table })
         });
         WasiCtxView { ctx: &mut wasi.context, table: &mut wasi.table }
     }

@@ -91,11 +91,11 @@ impl Guest {
     }
 
     /// A write, in a task of its own: once begun it runs to its end or its deadline, whatever becomes of the caller.
-    /// `changed` says of an answer whether the source may hold something new.
+    /// `changed` says whether the source may hold something new.
     fn hand_over<T, F>(
         &self,
         write: F,
-        changed: fn(&T) -> bool,
+        changed: fn(&Result<T, ConnectionError>) -> bool,
     ) -> impl Future<Output = Result<T, ConnectionError>> + Send + use<T, F>
     where
         T: Send + 'static,
@@ -105,10 +105,7 @@ impl Guest {
         writes.begin();
         let task = tokio::spawn(async move {
             let answer = write.await;
-            writes.end(match &answer {
-                Ok(answer) => changed(answer),
-                Err(error) => !refused(error),
-            });
+            writes.end(changed(&answer));
             answer
         });
         async move {
@@ -125,12 +122,26 @@ impl Guest {
 /// A call into a source that has been admitted, with all it needs.
 type Running<T> = Pin<Box<dyn Future<Output = Result<T, ConnectionError>> + Send>>;
 
-/// The answers in the order asked, some of them waited for at once.
-fn side_by_side<T: Send + 'static>(
+/// The answers in the order asked, some of them waited for at once, and of `most` bytes together: what is beyond is let go
+/// as it comes.
+async fn side_by_side<T: Send + 'static>(
     begun: Vec<Result<Running<T>, types::Error>>,
-) -> impl Future<Output = Vec<Result<T, types::Error>>> + Send {
+    size: fn(&T) -> usize,
+    most: usize,
+) -> Vec<Result<T, types::Error>> {
     let waits: Vec<_> = begun.into_iter().map(finish).collect();
-    stream::iter(waits).buffered(SIDE_BY_SIDE_MAX).collect()
+    let mut coming = stream::iter(waits).buffered(SIDE_BY_SIDE_MAX);
+    let mut answers = Vec::new();
+    let mut left = most;
+    while let Some(answer) = coming.next().await {
+        answers.push(answer.and_then(|answer| {
+            left = left
+                .checked_sub(size(&answer))
+                .ok_or_else(|| too_large("The answers are too large; ask for fewer."))?;
+            Ok(answer)
+        }));
+    }
+    answers
 }
 
 async fn finish<T>(begun: Result<Running<T>, types::Error>) -> Result<T, types::Error> {

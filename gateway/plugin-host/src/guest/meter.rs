@@ -72,6 +72,11 @@ impl Meter {
         state.turn = None;
     }
 
+    /// It has neither paused nor come to a tick: it waits for something else, a clock of WASI's.
+    pub(crate) fn is_running(&self) -> bool {
+        self.lock().since.is_some()
+    }
+
     /// The guest stops running at a tick: its time so far.
     pub(crate) fn tick(&self) -> Duration {
         let mut state = self.lock();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_connections::{Connection, http::HttpConnection};
 
-use super::{ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, side_by_side, too_large, wrong_kind};
+use super::{ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, refused, side_by_side, too_large, wrong_kind};
 use crate::{
     bindings::v0_1::weir::plugin::http::{Error, Host, Pair, Request, Response},
     guest::Guest,
@@ -26,18 +26,9 @@ impl Host for Guest {
             return Ok(requests.iter().map(|_| Err(too_large("At most 64 requests at once."))).collect());
         }
         let begun: Vec<_> = requests.into_iter().map(|request| self.begin_send(request)).collect();
-        let answers = self.wait(side_by_side(begun)).await;
-        let mut left = self.profile.limits.result_max_bytes;
-        Ok(answers
-            .into_iter()
-            .map(|answer| {
-                let answer = answer?;
-                left = left
-                    .checked_sub(answer.body.len())
-                    .ok_or_else(|| too_large("The answers are too large; ask for fewer."))?;
-                Ok(response(answer))
-            })
-            .collect())
+        let most = self.profile.limits.result_max_bytes;
+        let answers = self.wait(side_by_side(begun, |answer| answer.body.len(), most)).await;
+        Ok(answers.into_iter().map(|answer| answer.map(response)).collect())
     }
 }
 
@@ -59,8 +50,12 @@ impl Guest {
         if reads {
             return Ok(Box::pin(send));
         }
-        // A 4xx is the service's own "no". Anything else, a 5xx above all, may have done it.
-        Ok(Box::pin(self.hand_over(send, |answer| !(400..500).contains(&answer.status))))
+        // A 4xx is the service's own "no". Anything else, a 5xx above all, may have done it, and so may a service whose
+        // answer is too large.
+        Ok(Box::pin(self.hand_over(send, |answer| match answer {
+            Ok(answer) => !(400..500).contains(&answer.status),
+            Err(error) => error.code == "too_large" || !refused(error),
+        })))
     }
 
     fn service(&self, connection: &str, access: Access) -> Result<Arc<HttpConnection>, Error> {

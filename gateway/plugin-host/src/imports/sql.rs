@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_connections::{Connection, ConnectionError, sql::SqlConnection};
 
-use super::{ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, error, side_by_side, too_large, wrong_kind};
+use super::{ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, error, refused, side_by_side, too_large, wrong_kind};
 use crate::{
     bindings::v0_1::weir::plugin::sql::{Error, Host, Rows, Statement},
     guest::Guest,
@@ -32,18 +32,10 @@ impl Host for Guest {
             return Ok(statements.iter().map(|_| Err(too_large("At most 64 statements at once."))).collect());
         }
         let begun: Vec<_> = statements.into_iter().map(|statement| self.begin_query(statement)).collect();
-        let answers = self.wait(side_by_side(begun)).await;
-        let mut left = self.profile.limits.result_max_bytes;
-        Ok(answers
-            .into_iter()
-            .map(|answer| {
-                let rows = answer?;
-                left = left
-                    .checked_sub(rows.records.len())
-                    .ok_or_else(|| too_large("The rows are too large; ask for fewer."))?;
-                Ok(Rows { records: rows.records, truncated: rows.truncated })
-            })
-            .collect())
+        let most = self.profile.limits.result_max_bytes;
+        let answers = self.wait(side_by_side(begun, |rows| rows.records.len(), most)).await;
+        let rows = |rows: weir_connections::sql::Rows| Rows { records: rows.records, truncated: rows.truncated };
+        Ok(answers.into_iter().map(|answer| answer.map(rows)).collect())
     }
 
     async fn execute(&mut self, statement: Statement) -> wasmtime::Result<Result<u64, Error>> {
@@ -74,7 +66,10 @@ impl Guest {
         let database = self.database(&statement.connection, Access::Write)?;
         let write = async move { database.query_write(borrow(&statement, deadline)).await };
         // A write that answers rows answers one for each row it touched: none, and nothing was changed.
-        Ok(Box::pin(self.hand_over(write, |rows| rows.records.trim() != "[]")))
+        Ok(Box::pin(self.hand_over(write, |answer| match answer {
+            Ok(rows) => rows.records.trim() != "[]",
+            Err(error) => !refused(error),
+        })))
     }
 
     fn begin_execute(&self, statement: Statement) -> Result<Running<u64>, Error> {
@@ -82,7 +77,10 @@ impl Guest {
         let deadline = self.call.deadline;
         let database = self.database(&statement.connection, Access::Write)?;
         let write = async move { database.execute(borrow(&statement, deadline)).await };
-        Ok(Box::pin(self.hand_over(write, |changed| *changed > 0)))
+        Ok(Box::pin(self.hand_over(write, |answer| match answer {
+            Ok(changed) => *changed > 0,
+            Err(error) => !refused(error),
+        })))
     }
 
     fn rows(&self, answer: Result<weir_connections::sql::Rows, ConnectionError>) -> Result<Rows, Error> {
