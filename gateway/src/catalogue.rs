@@ -74,6 +74,9 @@ impl Catalogue {
                 Some(contract) => self.by_contract.get(contract).cloned(),
             };
         }
+        if endpoint.is_some_and(|contract| !self.by_contract.contains_key(contract)) {
+            return None; // a name that the caller made up is not kept
+        }
         let key = (endpoint.map(Box::from), access.clone());
         let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(view) = views.get(&key) {

@@ -3,6 +3,7 @@
 //! The body says which era a message is of. A header never makes a message legacy, so that no header can lead around a
 //! check of the modern era; it may only show that a modern client forgot its `_meta`.
 
+pub(crate) mod batch;
 pub mod cancellations;
 pub mod legacy;
 pub mod modern;

@@ -209,7 +209,14 @@ impl Drop for CallRecord {
             running
         });
         if !running {
-            drop(self.line.write(Some(&CallError::new(Code::Cancelled, "The caller has gone."))));
+            let gone = CallError::new(Code::Cancelled, "The caller has gone.");
+            // Asked and no longer running: it may have been done, and nobody was told.
+            let asked = {
+                let known = lock(&self.line.known);
+                known.wrote && known.marks.asked.is_some()
+            };
+            let gone = if asked { gone.outcome(WriteOutcome::Unknown) } else { gone };
+            drop(self.line.write(Some(&gone)));
         }
     }
 }

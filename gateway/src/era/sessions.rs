@@ -103,8 +103,9 @@ impl Sessions {
             ended: CancellationToken::new(),
             stream: Mutex::new(None),
         });
-        self.make_room(session.id, now);
+        // In the table first: what is queued and not in it counts as ended.
         self.table.insert(session.id, session.clone());
+        self.make_room(session.id, now);
         Ok(session)
     }
 

@@ -4,10 +4,7 @@ mod lines;
 
 use std::{io, sync::Arc, time::Duration};
 
-use futures::{
-    FutureExt as _,
-    future::{BoxFuture, join_all},
-};
+use futures::FutureExt as _;
 use serde_json::value::RawValue;
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt as _},
@@ -19,6 +16,7 @@ use self::lines::{Line, Lines};
 use crate::{
     era::{
         Era,
+        batch::Batch,
         cancellations::Cancellations,
         legacy::{self, Notice},
         modern,
@@ -258,52 +256,48 @@ impl Connection {
             Some("`initialize` and messages of 2026-07-28 must not be part of a batch".to_owned())
         } else if !self.version.has_batches() {
             Some(format!("{} has no batches", self.version.as_str()))
+        } else if self.tasks.len() >= RUNNING_MAX {
+            Some("too many requests are running".to_owned())
         } else {
             None
         };
         if let Some(message) = refused {
             return self.send(error_answer(None, &RpcError::invalid_request(message))).await;
         }
-        let mut answers = Vec::new();
+        let mut batch = Batch::default();
         for message in messages {
             match message {
                 Ok(Message::Request { id, method, params }) => {
-                    let reply = self.reply(&id, &method, params);
-                    answers.push(self.in_batch(&id, &method, reply));
+                    let reply = batch.room().and_then(|()| self.reply(&id, &method, params));
+                    self.in_batch(&mut batch, &id, &method, reply);
                 }
                 Ok(Message::Notification { method, params }) => self.notice(&method, params),
                 Ok(Message::Response) => {}
-                Err(Malformed { id, error }) => answers.push(ready(error_answer(id.as_ref(), &error))),
+                Err(Malformed { id, error }) => batch.answer(error_answer(id.as_ref(), &error)),
             }
         }
-        if answers.is_empty() {
+        if batch.is_empty() {
             return;
         }
         let out = self.out.clone();
         self.tasks.spawn(async move {
-            let answers: Vec<Vec<u8>> = join_all(answers).await.into_iter().flatten().collect();
-            if !answers.is_empty() {
-                let _ = out.send([b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat()).await;
+            if let Some(message) = batch.message().await {
+                let _ = out.send(message).await;
             }
         });
     }
 
-    fn in_batch(
-        &self,
-        id: &Id<'_>,
-        method: &str,
-        reply: Result<Reply<'_>, RpcError>,
-    ) -> BoxFuture<'static, Option<Vec<u8>>> {
+    fn in_batch(&self, batch: &mut Batch, id: &Id<'_>, method: &str, reply: Result<Reply<'_>, RpcError>) {
         match reply {
             Ok(Reply::Call(call)) => {
                 let call = call.into_owned();
                 let in_flight = self.calls.open(call.id.key(), &self.gone);
                 let place = self.place.clone();
-                async move { call.run(&place, in_flight.token().clone(), None).await }.boxed()
+                batch.later(async move { call.run(&place, in_flight.token().clone(), None).await }.boxed());
             }
-            Ok(Reply::Answer(body)) => ready(body),
-            Ok(Reply::Subscribe(_)) => ready(error_answer(Some(id), &RpcError::unknown_method(method, false))),
-            Err(error) => ready(error_answer(Some(id), &error)),
+            Ok(Reply::Answer(body)) => batch.answer(body),
+            Ok(Reply::Subscribe(_)) => batch.answer(error_answer(Some(id), &RpcError::unknown_method(method, false))),
+            Err(error) => batch.answer(error_answer(Some(id), &error)),
         }
     }
 
@@ -356,10 +350,6 @@ fn is_not_for_batches(message: &Message<'_>) -> bool {
         }
         Message::Response => false,
     }
-}
-
-fn ready(body: Vec<u8>) -> BoxFuture<'static, Option<Vec<u8>>> {
-    std::future::ready(Some(body)).boxed()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::{RpcError, raw};
+use super::{Id, RpcError, raw};
 
 /// `params` as a message has them.
 #[derive(Debug)]
@@ -118,6 +118,11 @@ impl<'a> Meta<'a> {
     pub fn progress_token(&self) -> Result<Option<&'a str>, RpcError> {
         match self.progress_token {
             None => Ok(None),
+            Some(token) if token.get().len() > Id::LENGTH_MAX => {
+                let most = Id::LENGTH_MAX;
+                let message = format!("`params._meta.progressToken` is longer than {most} bytes");
+                Err(RpcError::malformed_params(message))
+            }
             Some(token) if raw::is_integer(token) || raw::string(token).is_some() => Ok(Some(token.get())),
             Some(_) => Err(RpcError::malformed_params("`params._meta.progressToken` must be a string or an integer")),
         }

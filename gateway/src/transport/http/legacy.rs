@@ -8,17 +8,14 @@ use axum::{
     http::{HeaderMap, HeaderValue},
     response::Response,
 };
-use futures::{
-    FutureExt as _, StreamExt as _,
-    future::{BoxFuture, join_all},
-    stream,
-};
+use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::{Server, reply};
 use crate::{
     era::{
+        batch::Batch,
         legacy::{self, Notice},
         names_modern,
         sessions::{Session, SessionId},
@@ -100,27 +97,21 @@ pub(super) async fn batch(server: &Arc<Server>, place: Place, headers: &HeaderMa
     if messages.iter().any(initializes) {
         return reply::error(None, &RpcError::invalid_request("`initialize` must not be part of a batch"));
     }
-    let mut answers = Vec::new();
+    let mut batch = Batch::default();
     for message in messages {
         match message {
             Ok(Message::Request { id, method, params }) => {
-                answers.push(in_batch(server, &place, headers, &footing, id, &method, params));
+                in_batch(&mut batch, server, &place, headers, &footing, id, &method, params);
             }
             Ok(Message::Notification { method, params }) => footing.notice(server, &method, params),
             Ok(Message::Response) => {}
-            Err(Malformed { id, error }) => {
-                answers.push(std::future::ready(Some(error_answer(id.as_ref(), &error))).boxed());
-            }
+            Err(Malformed { id, error }) => batch.answer(error_answer(id.as_ref(), &error)),
         }
     }
-    if answers.is_empty() {
+    if batch.is_empty() {
         return reply::accepted();
     }
-    let answers: Vec<Vec<u8>> = join_all(answers).await.into_iter().flatten().collect();
-    match answers.is_empty() {
-        true => reply::unanswered(),
-        false => reply::json(200, [b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat()),
-    }
+    batch.message().await.map_or_else(reply::unanswered, |message| reply::json(200, message))
 }
 
 /// The stream of a session's notifications. Without a session there is nothing to stream, which clients expect.
@@ -231,7 +222,9 @@ fn initialize(server: &Server, place: Place, headers: &HeaderMap, id: Id<'_>, pa
 }
 
 /// Progress is not for batches: their answer is one array.
+#[expect(clippy::too_many_arguments, reason = "a request and where it came from")]
 fn in_batch(
+    batch: &mut Batch,
     server: &Arc<Server>,
     place: &Place,
     headers: &HeaderMap,
@@ -239,22 +232,21 @@ fn in_batch(
     id: Id<'_>,
     method: &str,
     params: GivenParams<'_>,
-) -> BoxFuture<'static, Option<Vec<u8>>> {
-    let answered = params.read().and_then(|params| {
+) {
+    let answered = batch.room().and_then(|()| params.read()).and_then(|params| {
         let request = legacy::admit(id.clone(), method, params, footing.version, Some(headers))?;
         methods::answer(place, &server.subscriptions, request)
     });
-    let body = match answered {
+    match answered {
         Ok(Reply::Call(call)) => {
             let mut call = call.into_owned();
             call.progress_token = None;
-            return start(server, place.clone(), footing, call).0;
+            batch.later(start(server, place.clone(), footing, call).0);
         }
-        Ok(Reply::Answer(body)) => body,
-        Ok(Reply::Subscribe(_)) => error_answer(Some(&id), &RpcError::unknown_method(method, false)),
-        Err(error) => error_answer(Some(&id), &error),
-    };
-    std::future::ready(Some(body)).boxed()
+        Ok(Reply::Answer(body)) => batch.answer(body),
+        Ok(Reply::Subscribe(_)) => batch.answer(error_answer(Some(&id), &RpcError::unknown_method(method, false))),
+        Err(error) => batch.answer(error_answer(Some(&id), &error)),
+    }
 }
 
 /// Starts a call in its own task, where its session can find and cancel it.

@@ -1,0 +1,47 @@
+//! The answers of one batch (2025-03-26 only), bounded together.
+
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, join_all, ready},
+};
+
+use crate::wire::RpcError;
+
+/// Bytes of answers after which a batch gets no further ones: a short message can ask for long lists many times.
+const BYTES_MAX: usize = 8 << 20;
+
+#[derive(Default)]
+pub(crate) struct Batch {
+    answers: Vec<BoxFuture<'static, Option<Vec<u8>>>>,
+    bytes: usize,
+}
+
+impl Batch {
+    /// Whether one more request may be answered.
+    pub(crate) fn room(&self) -> Result<(), RpcError> {
+        match self.bytes < BYTES_MAX {
+            true => Ok(()),
+            false => Err(RpcError::internal("the answers of this batch are too large: send this request in another")),
+        }
+    }
+
+    pub(crate) fn answer(&mut self, body: Vec<u8>) {
+        self.bytes += body.len();
+        self.answers.push(ready(Some(body)).boxed());
+    }
+
+    /// One that is still to be made; `None` when it was cancelled.
+    pub(crate) fn later(&mut self, answer: BoxFuture<'static, Option<Vec<u8>>>) {
+        self.answers.push(answer);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.answers.is_empty()
+    }
+
+    /// All of them as one message, when the last is there; `None` when none is to be sent.
+    pub(crate) async fn message(self) -> Option<Vec<u8>> {
+        let answers: Vec<Vec<u8>> = join_all(self.answers).await.into_iter().flatten().collect();
+        (!answers.is_empty()).then(|| [b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat())
+    }
+}
