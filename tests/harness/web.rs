@@ -28,7 +28,7 @@ pub struct Seen {
 }
 
 /// Serves `/items` and `/items/{id}`: three records, and a record for whatever is written. An id like `slow-500` is
-/// answered after that many milliseconds.
+/// answered after that many milliseconds, `huge` with a name of 16 MB.
 pub struct Web {
     pub base: String,
     pub seen: Arc<Seen>,
@@ -104,5 +104,6 @@ async fn wait(id: &str) {
 }
 
 fn record(id: &str) -> Value {
-    json!({"id": id, "name": format!("Item {id}"), "count": 1})
+    let name = if id == "huge" { "x".repeat(16 << 20) } else { format!("Item {id}") };
+    json!({"id": id, "name": name, "count": 1})
 }

@@ -267,6 +267,20 @@ async fn a_write_runs_to_its_end_whoever_leaves() {
     .await;
 }
 
+/// The service has done it, whatever it says of it.
+#[tokio::test]
+async fn a_write_with_too_large_an_answer_may_have_been_done() {
+    let web = Web::start().await;
+    let house = house(&web);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let result = client.call("create_item", json!({"id": "huge", "name": "Huge", "count": 1})).await;
+    assert_eq!(result["isError"], true, "{result}");
+    assert_eq!(result["structuredContent"]["outcome"], "unknown", "{result}");
+    assert_eq!(web.requests(), 1);
+    within(Duration::from_secs(4), "it is recorded", || gateway.log().contains("\"outcome\":\"unknown\"")).await;
+}
+
 /// Sends the request and hangs up once the service has seen it.
 async fn leave(request: reqwest::RequestBuilder, web: &Web) {
     let before = web.requests();

@@ -45,3 +45,25 @@ impl Batch {
         (!answers.is_empty()).then(|| [b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_batch_has_room_up_to_its_bound() {
+        let mut batch = Batch::default();
+        assert!(batch.is_empty());
+        let mut answered = 0;
+        while batch.room().is_ok() {
+            batch.answer(vec![b'7'; 1 << 20]);
+            answered += 1;
+        }
+        assert_eq!(answered, BYTES_MAX >> 20);
+        batch.later(ready(None).boxed());
+        assert_eq!(batch.message().await.expect("answers").len(), BYTES_MAX + answered + 1);
+        let mut cancelled = Batch::default();
+        cancelled.later(ready(None).boxed());
+        assert_eq!(cancelled.message().await, None);
+    }
+}

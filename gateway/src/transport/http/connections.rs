@@ -13,6 +13,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// The head of a request takes no longer to arrive, and a kept connection is idle no longer.
 const HEAD_MAX: Duration = Duration::from_secs(60);
+/// Who takes nothing of an answer for so long loses the connection, which holds the answer and a place.
+#[cfg(target_os = "linux")]
+const UNREAD_MAX: Duration = Duration::from_secs(60);
 /// Who reads no answer for so long after the end does not hold the process up.
 const DRAIN_MAX: Duration = Duration::from_secs(60);
 
@@ -85,6 +88,9 @@ pub(crate) async fn serve(
 async fn connection(stream: TcpStream, service: impl Answering, ending: CancellationToken) {
     // An answer is not held back to be sent with a next one.
     let _ = stream.set_nodelay(true);
+    // The kernel's own clock: nothing is asked of it for a request.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNREAD_MAX.as_millis() as u32);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_MAX)
