@@ -1,16 +1,12 @@
 //! SQLite connections on real files: nothing but the one database is reached, and values come out as they are.
 
-use std::{
-    collections::BTreeMap,
-    path::Path,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+mod database;
 
-use weir_connections::{
-    Connection, ConnectionConfig, ConnectionError, Connections,
-    sql::{Rows, SqlConnection, Statement},
-};
+use std::time::{Duration, Instant};
+
+use weir_connections::sql::Statement;
+
+use database::{create, database, open, query, statement};
 
 #[tokio::test]
 async fn values_come_out_as_they_are() {
@@ -93,21 +89,6 @@ async fn searches_in_texts_are_exact_and_quick() {
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
     let grown = query(&sql, "SELECT replace(v, 'a', v) AS v FROM t", "[]", 9).await;
     assert_eq!(grown.expect_err("a terabyte").code, "too_large");
-}
-
-/// One row may be made of values that fit alone.
-#[tokio::test]
-async fn a_row_is_bounded_in_columns_and_memory() {
-    let (_folder, sql) = database("CREATE TABLE t (v TEXT)", false);
-    let columns = |count: usize| {
-        let all: Vec<_> = (0..count).map(|at| format!("zeroblob(8000000) || '' AS c{at}")).collect();
-        format!("SELECT {}", all.join(", "))
-    };
-    let many = query(&sql, &columns(201), "[]", 9).await.expect_err("columns");
-    assert_eq!(many.code, "upstream_error", "{many:?}");
-    let large = query(&sql, &columns(150), "[]", 9).await.expect_err("memory");
-    assert_eq!(large.code, "unavailable", "{large:?}");
-    assert_eq!(query(&sql, "SELECT 1 AS a", "[]", 9).await.expect("afterwards").records, r#"[{"a":1}]"#);
 }
 
 /// Each of these reached past the database, or changed it, through some server that only looked at the first word.
@@ -275,31 +256,4 @@ async fn a_missing_database_is_found_once_it_is_there_and_a_new_one_noticed() {
     assert_eq!(read().await.expect("the new one").records, r#"[{"a":2}]"#);
     std::fs::write(&path, "this is not a database, only a longer text than a header").expect("written");
     assert_eq!(read().await.expect_err("garbage").code, "upstream_error");
-}
-
-fn statement<'a>(text: &'a str, parameters: &'a str, limit: u32) -> Statement<'a> {
-    Statement { text, parameters, limit, options: None, deadline: Instant::now() + Duration::from_secs(20) }
-}
-
-async fn query(sql: &SqlConnection, text: &str, parameters: &str, limit: u32) -> Result<Rows, ConnectionError> {
-    sql.query(statement(text, parameters, limit)).await
-}
-
-fn database(script: &str, write: bool) -> (tempfile::TempDir, Arc<SqlConnection>) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("data.db");
-    create(&path, script);
-    (folder, open(&path, write))
-}
-
-fn create(path: &Path, script: &str) {
-    rusqlite::Connection::open(path).expect("opened").execute_batch(script).expect("created");
-}
-
-fn open(path: &Path, write: bool) -> Arc<SqlConnection> {
-    let configs = BTreeMap::from([("db".to_owned(), ConnectionConfig::Sqlite { path: path.into(), write })]);
-    match Connections::new(&configs, Path::new("/")).expect("a database").get("db") {
-        Some(Connection::Sql(sql)) => sql.clone(),
-        _ => unreachable!("it is a database"),
-    }
 }
