@@ -176,7 +176,7 @@ fn repair(arguments: &mut Value, error: &Value) {
 #[tokio::test]
 async fn a_long_list_reports_progress_when_asked() {
     let mut text = String::from("id,name,even\n");
-    for number in 0..200_000 {
+    for number in 0..400_000 {
         writeln!(text, "{number},Row number {number},{}", number % 2 == 0).expect("a string grows");
     }
     let contract = r#"
@@ -195,7 +195,7 @@ tools:
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     let call = |name: &str| json!({"name": "list_rows", "arguments": {"name": name, "limit": 5}});
-    let mut asked = call("number 19999");
+    let mut asked = call("number 39999");
     asked["_meta"] = json!({"progressToken": "p1"});
     let with = client.ask("tools/call", asked).await;
     let steps: Vec<f64> = with
@@ -209,7 +209,7 @@ tools:
         .collect();
     assert!(steps.len() >= 3, "only {} notifications: {}\n{}", steps.len(), with.text, gateway.log());
     assert!(steps.windows(2).all(|pair| pair[0] < pair[1]), "not strictly increasing: {steps:?}");
-    let without = client.ask("tools/call", call("number 19999")).await;
+    let without = client.ask("tools/call", call("number 39999")).await;
     assert_eq!(without.messages.len(), 1, "progress nobody asked for: {}", without.text);
     let opaque = |result: &Value| result["structuredContent"]["records"].clone();
     assert_eq!(opaque(with.result()), opaque(without.result()));
