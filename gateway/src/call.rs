@@ -30,7 +30,7 @@ pub struct CallRequest<'a> {
     /// Present when the caller sent a progress token.
     pub progress: Option<Arc<dyn Progress>>,
     /// Set when the caller has gone or asked to stop.
-    pub cancel: CancellationToken,
+    pub cancel: &'a CancellationToken,
     /// W3C `traceparent` of the caller, for the log.
     pub trace: Option<&'a str>,
     /// `http`, `stdio` or `cli`, for the audit trail.
@@ -74,7 +74,7 @@ impl ToolResult {
 pub async fn call_tool(gateway: &Gateway, caller: &Caller, request: CallRequest<'_>) -> CallOutcome {
     let mut record = CallRecord::open(gateway, caller, &request); // dropped unclosed = "cancelled", recorded all the same
     let outcome = stages(gateway, caller, &request, &mut record).await;
-    record.close(outcome)
+    record.close(outcome).await
 }
 
 /// Whether these arguments would reach the adapter of this tool: nothing is asked and nothing recorded.
@@ -91,10 +91,10 @@ async fn stages(
     request: &CallRequest<'_>,
     record: &mut CallRecord,
 ) -> Result<ToolResult, CallError> {
-    limits::admit(gateway.buckets(), caller)?;
+    limits::admit(gateway.buckets(), caller, record.opened())?;
     let snapshot = gateway.snapshot();
     let tool = lookup::visible(&snapshot.catalogue, caller, request, record)?; // hidden and unknown cannot differ
-    let slot = limits::acquire(gateway.in_flight(), gateway.buckets(), caller, tool)?;
+    let slot = limits::acquire(gateway.in_flight(), gateway.buckets(), caller, tool, record.opened())?;
     let keep_profile = gateway.config().contracts.impact_days > 0;
     let input = arguments::bind(gateway.cursors(), caller, tool, request.arguments, keep_profile)?;
     if let Some(profile) = &input.profile {

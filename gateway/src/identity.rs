@@ -121,7 +121,7 @@ impl Identities {
         if !self.required.load(Ordering::Relaxed) && keys.is_empty() {
             return Ok(Caller::local());
         }
-        let key = keys.find(credential, now_ms())?;
+        let key = keys.find(credential, now_ms)?;
         Ok(Caller { agent: key.agent.clone(), tenant: key.tenant.clone(), key: Some(key) })
     }
 

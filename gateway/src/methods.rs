@@ -139,7 +139,7 @@ pub fn answer<'a>(place: &Place, subscriptions: &Subscriptions, request: Request
 fn reply<'a>(place: &Place, subscriptions: &Subscriptions, request: Request<'a>) -> Result<Reply<'a>, RpcError> {
     // A call has a record to leave, so it takes from the agent's bucket on its own path.
     if request.method != Method::CallTool {
-        place.gateway.buckets().request(&place.caller).map_err(RpcError::rate_limited)?;
+        place.gateway.buckets().request(&place.caller, Instant::now()).map_err(RpcError::rate_limited)?;
     }
     Ok(match request.method {
         Method::Discover => Reply::Answer(discover::answer(place, &*place.listing()?, &request)),

@@ -10,7 +10,7 @@ use std::{
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
-use weir_audit::{AuditError, Event, Fsync, Receipt, Settings, Trail};
+use weir_audit::{AuditError, Entry, Event, Fsync, Receipt, Settings, Trail};
 
 #[path = "../tests/steps/mod.rs"]
 mod steps;
@@ -66,10 +66,19 @@ fn fill(folder: &Path) -> Result<(), Box<dyn Error>> {
     let report = check_whole(folder, &receipts);
     assert_eq!(report.warnings_count, 0, "half a line was taken back: {report}");
 
+    // Room for some of those that are written together: each is told what came of it.
+    limit_files_to(Some(22_000))?;
+    let entries: Vec<_> = (0..20).map(|_| trail.enter(&call("c_02")).expect("it has a place")).collect();
+    let outcomes: Vec<_> = entries.into_iter().map(Entry::written).collect();
+    let fitted = outcomes.iter().take_while(|outcome| outcome.is_ok()).count();
+    assert!((1..20).contains(&fitted) && outcomes[fitted..].iter().all(Result::is_err), "{outcomes:?}");
+    receipts.extend(outcomes.into_iter().filter_map(Result::ok));
+    check_whole(folder, &receipts);
+
     limit_files_to(None)?;
     receipts.extend(append(&trail, 10));
     assert!(!trail.health().failing, "there is room again");
-    assert_eq!(trail.health().failures, 2);
+    assert_eq!(trail.health().failures, 3);
     drop(trail);
     check_whole(folder, &receipts);
     Ok(())

@@ -87,36 +87,34 @@ impl<'de> Deserialize<'de> for Hash {
     }
 }
 
-/// What is between the chain's own members: the members of `event`'s object.
+/// The object whose members go between the chain's own.
 pub(crate) fn body(event: &impl Serialize) -> Option<Vec<u8>> {
     let mut json = Vec::with_capacity(768);
     serde_json::to_writer(&mut json, event).expect("events have text keys and are written to memory");
-    json.pop();
-    json.remove(0);
     // Room for the chain's members.
     (json.len() <= LINE_MAX_BYTES - 512).then_some(json)
 }
 
-/// Writes the whole line, newline included, into `line`.
-pub(crate) fn seal(line: &mut Vec<u8>, seq: u64, time: &Time<'_>, body: &[u8], prev: &Hash) -> Hash {
-    line.clear();
-    line.extend_from_slice(b"{\"seq\":");
-    write!(line, "{seq}").expect("memory can be written");
-    line.extend_from_slice(b",\"time\":\"");
-    line.extend_from_slice(time.text);
-    line.extend_from_slice(b"\",");
-    line.extend_from_slice(body);
+/// Puts the whole line, newline included, behind `lines`.
+pub(crate) fn seal(lines: &mut Vec<u8>, seq: u64, time: &Time<'_>, body: &[u8], prev: &Hash) -> Hash {
+    let from = lines.len();
+    lines.extend_from_slice(b"{\"seq\":");
+    write!(lines, "{seq}").expect("memory can be written");
+    lines.extend_from_slice(b",\"time\":\"");
+    lines.extend_from_slice(time.text);
+    lines.extend_from_slice(b"\",");
+    lines.extend_from_slice(&body[1..body.len() - 1]);
     if let Some(back) = time.back {
-        write!(line, ",\"clock_back_us\":{}", back.as_micros()).expect("memory can be written");
+        write!(lines, ",\"clock_back_us\":{}", back.as_micros()).expect("memory can be written");
     }
-    line.extend_from_slice(PREV);
-    line.extend_from_slice(&prev.digits());
-    line.push(b'"');
-    let hash = Hash::of(line);
-    line.extend_from_slice(&HASH[1..]);
-    line.extend_from_slice(&hash.digits());
-    line.extend_from_slice(END);
-    line.push(b'\n');
+    lines.extend_from_slice(PREV);
+    lines.extend_from_slice(&prev.digits());
+    lines.push(b'"');
+    let hash = Hash::of(&lines[from..]);
+    lines.extend_from_slice(&HASH[1..]);
+    lines.extend_from_slice(&hash.digits());
+    lines.extend_from_slice(END);
+    lines.push(b'\n');
     hash
 }
 

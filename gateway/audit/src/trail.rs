@@ -14,9 +14,12 @@ use std::{
     time::Duration,
 };
 
-use self::{keeper::Keeper, writer::Writer};
+use self::{
+    keeper::Keeper,
+    writer::{Batch, Writer},
+};
 use crate::{
-    ChainName, Event, LINE_MAX_BYTES, Receipt,
+    ChainName, Event, Hash, LINE_MAX_BYTES, Receipt,
     folder::{
         self, ChainAct, Chained, Opening, Process, Survey,
         repair::repair,
@@ -137,13 +140,27 @@ impl Trail {
 
     /// Records one event. When this returns a receipt, the record outlives the process; see [`Fsync`] for the machine.
     pub fn append(&self, event: &Event<'_>) -> Result<Receipt, AuditError> {
+        self.enter(event)?.written()
+    }
+
+    /// Gives one event its place in the chain. It is recorded once it is [`Entry::written`]: what has been entered
+    /// meanwhile shares one write.
+    pub fn enter(&self, event: &Event<'_>) -> Result<Entry<'_>, AuditError> {
         let body = line::body(event).ok_or(AuditError::TooLong)?;
+        let (seq, hash, batch) = self.shared.writer().enter(&body).map_err(AuditError::Write)?;
+        Ok(Entry { trail: self, seq, hash, batch: Some(batch) })
+    }
+
+    fn wait_for(&self, batch: &Batch, seq: u64) -> Result<(), AuditError> {
         let shared = &self.shared;
-        let (appended, full) = {
+        let mut full = false;
+        let written = batch.outcome(seq).unwrap_or_else(|| {
             let mut writer = shared.writer();
-            (writer.append(&body), writer.bytes_in_segment() >= shared.settings.segment_max_bytes)
-        };
-        let (seq, hash) = appended.map_err(AuditError::Write)?;
+            writer.flush();
+            full = writer.bytes_in_segment() >= shared.settings.segment_max_bytes;
+            batch.outcome(seq).expect("a flush ends every batch")
+        });
+        written.map_err(AuditError::Write)?;
         let keeper = self.keeper.as_ref().expect("the keeper runs until the drop");
         match shared.settings.fsync {
             Fsync::Each => shared.sync_up_to(seq).map_err(AuditError::Sync)?,
@@ -153,7 +170,7 @@ impl Trail {
         if full && !shared.full.swap(true, Ordering::Relaxed) {
             keeper.wake();
         }
-        Ok(Receipt { chain: shared.chain.clone(), seq, hash })
+        Ok(())
     }
 
     /// The last record, for whoever keeps the head of the chain elsewhere.
@@ -192,12 +209,42 @@ impl Trail {
     }
 }
 
+/// A record that has its place in the chain. Dropped, it is written all the same.
+#[must_use = "it is recorded when it is written"]
+pub struct Entry<'a> {
+    trail: &'a Trail,
+    seq: u64,
+    hash: Hash,
+    /// `None` once it is known what came of it.
+    batch: Option<Arc<Batch>>,
+}
+
+impl Entry<'_> {
+    /// With all that has been entered until now, unless it is written already. The receipt says that the record outlives
+    /// the process.
+    pub fn written(mut self) -> Result<Receipt, AuditError> {
+        if let Some(batch) = self.batch.take() {
+            self.trail.wait_for(&batch, self.seq)?;
+        }
+        Ok(Receipt { chain: self.trail.shared.chain.clone(), seq: self.seq, hash: self.hash })
+    }
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        if let Some(batch) = self.batch.take() {
+            // What fails is logged where it happens, and nobody asks.
+            let _ = self.trail.wait_for(&batch, self.seq);
+        }
+    }
+}
+
 impl Drop for Trail {
     fn drop(&mut self) {
         self.keeper.take();
         let close = Chained { act: ChainAct::Close, process: None, opening: None };
         let body = line::body(&close).expect("a short record");
-        if let Err(error) = self.shared.writer().append(&body) {
+        if let Err(error) = self.shared.writer().put(&body) {
             tracing::warn!(%error, "the end of the audit chain is not recorded");
         } else if self.shared.settings.fsync != Fsync::Off {
             // A failure is logged where it happens.

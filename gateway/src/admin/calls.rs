@@ -76,7 +76,7 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
             tool: &trial.tool,
             arguments: Some(&arguments),
             progress: None,
-            cancel: CancellationToken::new(),
+            cancel: &CancellationToken::new(),
             trace: None,
             transport: "admin",
             protocol: "none",

@@ -145,26 +145,26 @@ impl Buckets {
 
     /// One request of any method. The milliseconds to wait where the agent asks too often. Without keys everyone is
     /// `local`, who is no agent to be bounded.
-    pub fn request(&self, caller: &Caller) -> Result<(), u32> {
+    pub fn request(&self, caller: &Caller, now: Instant) -> Result<(), u32> {
         let usual = || self.agent_rate.load().as_deref().copied();
         let rate = caller.key.as_ref().and_then(|key| key.rate.or_else(usual));
         self.of_agents.count(match rate {
             None => Ok(()),
-            Some(rate) => self.take(&self.agents, caller.agent.clone(), rate),
+            Some(rate) => self.take(&self.agents, caller.agent.clone(), rate, now),
         })
     }
 
     /// One call of a tool that exists.
-    fn call(&self, caller: &Caller, tool: &CatalogueTool) -> Result<(), u32> {
+    fn call(&self, caller: &Caller, tool: &CatalogueTool, now: Instant) -> Result<(), u32> {
         let own = caller.key.as_ref().and_then(|key| key.tool_rates.get(&*tool.name).copied());
         self.of_tools.count(match own.or(tool.tool.limits.rate) {
             None => Ok(()),
-            Some(rate) => self.take(&self.tools, (caller.agent.clone(), tool.name.clone()), rate),
+            Some(rate) => self.take(&self.tools, (caller.agent.clone(), tool.name.clone()), rate, now),
         })
     }
 
-    fn take<K: Eq + std::hash::Hash>(&self, table: &Table<K>, key: K, rate: Rate) -> Result<(), u32> {
-        let now = self.started.elapsed().as_secs();
+    fn take<K: Eq + std::hash::Hash>(&self, table: &Table<K>, key: K, rate: Rate, now: Instant) -> Result<(), u32> {
+        let now = now.saturating_duration_since(self.started).as_secs();
         let known = table.get(&key).map(|bucket| bucket.clone()).filter(|bucket| bucket.rate == rate);
         let bucket = known.unwrap_or_else(|| {
             if table.len() >= BUCKETS_MAX {
@@ -200,8 +200,8 @@ impl Bucket {
 }
 
 /// The bucket over everything: also for tools that do not exist.
-pub(super) fn admit(buckets: &Buckets, caller: &Caller) -> Result<(), CallError> {
-    buckets.request(caller).map_err(|wait| limited("You are asking too often.", wait))
+pub(super) fn admit(buckets: &Buckets, caller: &Caller, now: Instant) -> Result<(), CallError> {
+    buckets.request(caller, now).map_err(|wait| limited("You are asking too often.", wait))
 }
 
 pub(super) fn acquire(
@@ -209,8 +209,9 @@ pub(super) fn acquire(
     buckets: &Buckets,
     caller: &Caller,
     tool: &CatalogueTool,
+    now: Instant,
 ) -> Result<Slot, CallError> {
-    buckets.call(caller, tool).map_err(|wait| limited("This tool was called too often.", wait))?;
+    buckets.call(caller, tool, now).map_err(|wait| limited("This tool was called too often.", wait))?;
     match in_flight.enter() {
         Some(permit) => Ok(Slot(permit)),
         None => Err(CallError::new(Code::Overloaded, "Too many calls are running at once.").retry_after_ms(100)),
@@ -226,7 +227,7 @@ mod tests {
     use super::*;
 
     fn take(buckets: &Buckets, agent: &str, rate: Rate) -> Result<(), u32> {
-        buckets.take(&buckets.agents, agent.into(), rate)
+        buckets.take(&buckets.agents, agent.into(), rate, Instant::now())
     }
 
     #[test]

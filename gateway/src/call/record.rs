@@ -11,7 +11,7 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use weir_audit::{About, Call, Event, Intent, Outcome, Receipt};
+use weir_audit::{About, Call, Entry, Event, Intent, Outcome, Receipt};
 
 use super::{
     CallError, CallOutcome, CallRequest, Code, ToolResult,
@@ -93,6 +93,10 @@ impl CallRecord {
         &self.line.call_id
     }
 
+    pub(super) fn opened(&self) -> Instant {
+        self.line.opened
+    }
+
     /// Where the host says which plugin it was.
     pub(super) fn ran_on(&self) -> &Arc<OnceLock<Arc<str>>> {
         &self.line.ran_on
@@ -154,7 +158,7 @@ impl CallRecord {
         let task = tokio::spawn(async move {
             let result = write.await;
             match std::mem::replace(&mut *lock(&state), Write::Done) {
-                Write::Abandoned => drop(line.write(result.as_ref().err())),
+                Write::Abandoned => drop(line.end(result.as_ref().err())),
                 Write::Running | Write::Done => {}
             }
             result
@@ -169,9 +173,11 @@ impl CallRecord {
         result
     }
 
-    pub(super) fn close(mut self, outcome: Result<ToolResult, CallError>) -> CallOutcome {
+    pub(super) async fn close(mut self, outcome: Result<ToolResult, CallError>) -> CallOutcome {
         self.closed = true;
-        let (recorded, stages) = self.line.write(outcome.as_ref().err());
+        let end = self.line.end(outcome.as_ref().err());
+        self.line.audit.wait_for_others(end.closed).await;
+        let (recorded, stages) = end.written();
         let call_id = &self.line.call_id;
         match (outcome, recorded) {
             (Err(error), Ok(_)) if error.unknown_tool => CallOutcome::UnknownTool,
@@ -216,20 +222,20 @@ impl Drop for CallRecord {
                 known.wrote && known.marks.asked.is_some()
             };
             let gone = if asked { gone.outcome(WriteOutcome::Unknown) } else { gone };
-            drop(self.line.write(Some(&gone)));
+            drop(self.line.end(Some(&gone)));
         }
     }
 }
 
 impl Line {
-    /// The end of the call, in the log and in the trail.
-    fn write(&self, error: Option<&CallError>) -> (Result<Option<Receipt>, telemetry::Unrecorded>, Stages) {
+    /// The end of the call, in the log, and with its place in the trail. Dropped, it is written all the same.
+    fn end<'a>(&'a self, error: Option<&'a CallError>) -> End<'a> {
         let closed = Instant::now();
         // Whole microseconds: more digits would be noise.
         let milliseconds = (closed - self.opened).as_micros() as f64 / 1000.0;
         let label = error.map(|error| if error.unknown_tool { "unknown_tool" } else { error.code.label() });
         let outcome = self.outcome(error);
-        let recorded = self.with_about(|about| {
+        let entry = self.with_about(|about| {
             telemetry::call(&telemetry::Call {
                 call_id: about.call_id,
                 agent: about.agent,
@@ -241,10 +247,9 @@ impl Line {
                 trace: about.trace,
                 detail: error.and_then(|error| error.log.as_deref()),
             });
-            self.audit.append(&Event::Call(Call { about, outcome, code: label, ms: milliseconds }))
+            self.audit.enter(&Event::Call(Call { about, outcome, code: label, ms: milliseconds }))
         });
-        let stages = self.count(error, outcome, recorded.is_err(), closed);
-        (recorded, stages)
+        End { line: self, error, outcome, entry: Some(entry), closed }
     }
 
     fn count(&self, error: Option<&CallError>, outcome: Outcome, unrecorded: bool, closed: Instant) -> Stages {
@@ -292,6 +297,35 @@ impl Line {
             _ if known.ran => Outcome::Failed,
             _ => Outcome::Refused,
         }
+    }
+}
+
+/// Of a call that is over and not yet counted.
+struct End<'a> {
+    line: &'a Line,
+    error: Option<&'a CallError>,
+    outcome: Outcome,
+    /// `None` once it is written.
+    entry: Option<Result<Option<Entry<'a>>, telemetry::Unrecorded>>,
+    closed: Instant,
+}
+
+impl End<'_> {
+    fn written(mut self) -> (Result<Option<Receipt>, telemetry::Unrecorded>, Stages) {
+        self.write().expect("it is written once")
+    }
+
+    fn write(&mut self) -> Option<(Result<Option<Receipt>, telemetry::Unrecorded>, Stages)> {
+        let recorded = self.entry.take()?.and_then(|entry| self.line.audit.written(entry));
+        let stages = self.line.count(self.error, self.outcome, recorded.is_err(), self.closed);
+        Some((recorded, stages))
+    }
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        // Whoever would have been told has gone.
+        let _ = self.write();
     }
 }
 

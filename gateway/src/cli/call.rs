@@ -93,7 +93,7 @@ impl Call {
             tool: name,
             arguments: Some(&arguments),
             progress: None,
-            cancel: CancellationToken::new(),
+            cancel: &CancellationToken::new(),
             trace: None,
             transport: "cli",
             protocol: "none",

@@ -81,7 +81,7 @@ impl Keys {
         self.by_id.is_empty()
     }
 
-    pub(super) fn find(&self, credential: Credential<'_>, now_ms: i64) -> Result<Arc<Key>, Refused> {
+    pub(super) fn find(&self, credential: Credential<'_>, now_ms: impl FnOnce() -> i64) -> Result<Arc<Key>, Refused> {
         let text = match credential {
             Credential::None => return Err(Refused::Missing),
             Credential::Malformed => return Err(Refused::Malformed),
@@ -97,7 +97,7 @@ impl Keys {
 
     /// A valid key of that agent, the newest.
     pub(super) fn of_agent(&self, agent: &str, now_ms: i64) -> Option<Arc<Key>> {
-        let of_agent = self.by_id.values().filter(|entry| *entry.key.agent == *agent && entry.state(now_ms).is_ok());
+        let of_agent = self.by_id.values().filter(|entry| *entry.key.agent == *agent && entry.state(|| now_ms).is_ok());
         of_agent.max_by_key(|entry| entry.row.created_ms).map(|entry| entry.key.clone())
     }
 }
@@ -108,12 +108,13 @@ impl Entry {
         self.row.secret_hash.as_slice().try_into().unwrap_or_default()
     }
 
-    fn state(&self, now_ms: i64) -> Result<(), Refused> {
+    /// The clock is asked where the key can expire.
+    fn state(&self, now_ms: impl FnOnce() -> i64) -> Result<(), Refused> {
         if self.row.revoked_ms.is_some() {
             return Err(Refused::Revoked);
         }
         match self.key.expires_ms {
-            Some(expires) if expires <= now_ms => Err(Refused::Expired),
+            Some(expires) if expires <= now_ms() => Err(Refused::Expired),
             _ => Ok(()),
         }
     }

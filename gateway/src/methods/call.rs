@@ -55,7 +55,7 @@ impl<'a> Call<'a> {
     pub async fn run(
         &self,
         place: &Place,
-        cancel: CancellationToken,
+        cancel: &CancellationToken,
         progress: Option<Arc<dyn Progress>>,
     ) -> Option<Vec<u8>> {
         let request = CallRequest {
@@ -63,7 +63,7 @@ impl<'a> Call<'a> {
             tool: &self.tool,
             arguments: self.arguments.as_deref(),
             progress,
-            cancel: cancel.clone(),
+            cancel,
             trace: self.trace.as_deref(),
             transport: place.transport,
             protocol: self.version.as_str(),

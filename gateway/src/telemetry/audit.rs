@@ -5,18 +5,26 @@ use std::{
     num::NonZeroU32,
     path::Path,
     sync::atomic::{AtomicU64, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use governor::{DefaultDirectRateLimiter, Quota};
 use serde_json::{Map, Value};
-use weir_audit::{Admin, AdminAct, ArgumentsKey, Event, Fsync, Receipt, Refused, RefusedWhat, Settings, Trail};
+use weir_audit::{
+    Admin, AdminAct, ArgumentsKey, AuditError, Entry, Event, Fsync, Receipt, Refused, RefusedWhat, Settings, Trail,
+};
 
 use crate::config;
 
 /// Refusals before identity that are recorded one by one each second; beyond it they are counted together, so that a
 /// stranger cannot fill the disk.
 const REFUSALS_PER_SECOND: NonZeroU32 = NonZeroU32::new(20).unwrap();
+
+/// A record waits for those of the other calls that its thread has to answer, to share one write with them. Where that took
+/// longer than this …
+const WAIT_MAX: Duration = Duration::from_millis(1);
+/// … no record waits for so long.
+const NO_WAIT: Duration = Duration::from_millis(100);
 
 /// Refusals that are counted apart; with another reason they are their kind's `other`.
 const REFUSALS: [(RefusedWhat, &str, &str); 13] = [
@@ -41,6 +49,9 @@ pub struct Audit {
     trail: Option<(Trail, ArgumentsKey)>,
     /// `fsync = "each"`: an append waits for the disk.
     waits: bool,
+    started: Instant,
+    /// Microseconds since the start.
+    no_wait_until: AtomicU64,
     refusals: DefaultDirectRateLimiter,
     /// Refusals not recorded yet.
     uncounted: AtomicU64,
@@ -52,6 +63,11 @@ pub struct Audit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the audit trail cannot be written")]
 pub struct Unrecorded;
+
+fn unrecorded(error: AuditError) -> Unrecorded {
+    tracing::error!(target: "weir::audit", %error, "the audit trail cannot be written: calls are refused");
+    Unrecorded
+}
 
 impl Audit {
     pub fn none() -> Self {
@@ -80,21 +96,50 @@ impl Audit {
 
     fn with(trail: Option<(Trail, ArgumentsKey)>) -> Self {
         let refusals = DefaultDirectRateLimiter::direct(Quota::per_second(REFUSALS_PER_SECOND));
-        Self { trail, waits: false, refusals, uncounted: AtomicU64::new(0), counted: Default::default() }
+        Self {
+            trail,
+            waits: false,
+            started: Instant::now(),
+            no_wait_until: AtomicU64::new(0),
+            refusals,
+            uncounted: AtomicU64::new(0),
+            counted: Default::default(),
+        }
     }
 
     /// `None` where nothing is recorded at all.
     pub fn append(&self, event: &Event<'_>) -> Result<Option<Receipt>, Unrecorded> {
+        self.enter(event).and_then(|entry| self.written(entry))
+    }
+
+    /// The place of an event in the trail; it is recorded once it is [`Self::written`].
+    pub fn enter(&self, event: &Event<'_>) -> Result<Option<Entry<'_>>, Unrecorded> {
         let Some((trail, _)) = &self.trail else { return Ok(None) };
-        let appended = match self.waits {
+        trail.enter(event).map(Some).map_err(unrecorded)
+    }
+
+    /// With all that has been entered meanwhile.
+    pub fn written(&self, entry: Option<Entry<'_>>) -> Result<Option<Receipt>, Unrecorded> {
+        let Some(entry) = entry else { return Ok(None) };
+        let written = match self.waits {
             // The other requests of this thread go on meanwhile.
-            true => tokio::task::block_in_place(|| trail.append(event)),
-            false => trail.append(event),
+            true => tokio::task::block_in_place(|| entry.written()),
+            false => entry.written(),
         };
-        appended.map(Some).map_err(|error| {
-            tracing::error!(target: "weir::audit", %error, "the audit trail cannot be written: calls are refused");
-            Unrecorded
-        })
+        written.map(Some).map_err(unrecorded)
+    }
+
+    /// Returns when the calls that this thread could answer meanwhile have entered their records as well.
+    pub async fn wait_for_others(&self, now: Instant) {
+        let since_start = |time: Instant| (time - self.started).as_micros() as u64;
+        if self.trail.is_none() || since_start(now) < self.no_wait_until.load(Ordering::Relaxed) {
+            return;
+        }
+        tokio::task::yield_now().await;
+        let back = Instant::now();
+        if back - now > WAIT_MAX {
+            self.no_wait_until.store(since_start(back + NO_WAIT), Ordering::Relaxed);
+        }
     }
 
     /// Of the arguments as they were sent.

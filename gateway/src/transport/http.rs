@@ -3,6 +3,7 @@
 mod access;
 mod body;
 pub(crate) mod connections;
+mod head_timer;
 mod legacy;
 pub(crate) mod metrics;
 mod modern;

@@ -293,7 +293,7 @@ impl Connection {
                 let call = call.into_owned();
                 let in_flight = self.calls.open(call.id.key(), &self.gone);
                 let place = self.place.clone();
-                batch.later(async move { call.run(&place, in_flight.token().clone(), None).await }.boxed());
+                batch.later(async move { call.run(&place, in_flight.token(), None).await }.boxed());
             }
             Ok(Reply::Answer(body)) => batch.answer(body),
             Ok(Reply::Subscribe(_)) => batch.answer(error_answer(Some(id), &RpcError::unknown_method(method, false))),
@@ -323,10 +323,10 @@ async fn run(
     out: &mpsc::Sender<Vec<u8>>,
 ) -> Option<Vec<u8>> {
     let Some(token) = &call.progress_token else {
-        return call.run(place, cancel, None).await;
+        return call.run(place, &cancel, None).await;
     };
     let (progress, updates) = methods::progress(token);
-    let mut running = std::pin::pin!(call.run(place, cancel, Some(progress)));
+    let mut running = std::pin::pin!(call.run(place, &cancel, Some(progress)));
     let body = loop {
         tokio::select! {
             biased;

@@ -1,18 +1,24 @@
-//! What happens under the trail's lock: chain one record to the last, and one write.
+//! What happens under the trail's lock: chain one record to the last, and one write for all that came since the last one.
 
 use std::{
     fs::{self, File},
     io::{self, ErrorKind, Write as _},
+    mem,
     os::unix::fs::MetadataExt as _,
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use crate::{
     Hash,
     folder::{self, ChainAct, Chained, Opening},
-    line::{self, Clock},
+    line::{self, Clock, Line},
 };
+
+/// Lines that wait for their write are not more in memory, but for the last of them.
+const WAITING_MAX_BYTES: usize = 1 << 20;
+/// What unusually many or long lines took is given back.
+const ROOM_BYTES: usize = 32 << 10;
 
 pub(super) struct Writer {
     chain: PathBuf,
@@ -22,11 +28,15 @@ pub(super) struct Writer {
     /// Length of the complete lines in the file.
     whole_bytes: u64,
     place: Place,
-    seq: u64,
-    head: Hash,
+    /// The last record in the file …
+    head: (u64, Hash),
+    /// … and the last one that has its place in the chain.
+    tip: (u64, Hash),
+    /// Those between them.
+    waiting: Vec<u8>,
+    batch: Arc<Batch>,
     bytes: u64,
     clock: Clock,
-    line: Vec<u8>,
     /// Earlier segments that are not synced.
     earlier: Vec<Arc<File>>,
     append_failing: bool,
@@ -46,6 +56,27 @@ enum Place {
     Gone,
 }
 
+/// Records that one write puts into the file.
+#[derive(Default)]
+pub(super) struct Batch(OnceLock<Written>);
+
+/// How far the write came: to the record of this number, and why no further.
+struct Written {
+    last: u64,
+    failed: Option<io::Error>,
+}
+
+impl Batch {
+    /// Whether a record of it is in the file; `None` before the write.
+    pub(super) fn outcome(&self, seq: u64) -> Option<io::Result<()>> {
+        let written = self.0.get()?;
+        Some(match &written.failed {
+            Some(error) if seq > written.last => Err(again(error)),
+            _ => Ok(()),
+        })
+    }
+}
+
 impl Writer {
     pub(super) fn begin(chain: PathBuf, file: File, opening: &[u8]) -> io::Result<Self> {
         let mut writer = Self {
@@ -55,11 +86,12 @@ impl Writer {
             file: Arc::new(file),
             whole_bytes: 0,
             place: Place::Good,
-            seq: 0,
-            head: Hash::NONE,
+            head: (0, Hash::NONE),
+            tip: (0, Hash::NONE),
+            waiting: Vec::with_capacity(4096),
+            batch: Arc::default(),
             bytes: 0,
             clock: Clock::new(),
-            line: Vec::with_capacity(4096),
             earlier: Vec::new(),
             append_failing: false,
             sync_failing: false,
@@ -70,37 +102,63 @@ impl Writer {
         Ok(writer)
     }
 
-    /// One record: its number and hash, or nothing was recorded.
-    pub(super) fn append(&mut self, body: &[u8]) -> io::Result<(u64, Hash)> {
-        let appended = match self.place {
-            Place::Good => self.put(body),
-            Place::Torn | Place::Gone => self.mend().and_then(|()| self.put(body)),
-        };
-        match &appended {
-            Ok(_) if self.append_failing => {
-                self.append_failing = false;
-                tracing::info!("the audit trail is written again");
-            }
-            Ok(_) => {}
-            Err(error) => self.append_failed(error),
-        }
-        appended
-    }
-
-    fn put(&mut self, body: &[u8]) -> io::Result<(u64, Hash)> {
-        let seq = self.seq + 1;
-        let hash = line::seal(&mut self.line, seq, &self.clock.now(), body, &self.head);
-        if let Err(error) = write_line(&self.file, &self.line) {
-            self.take_back();
+    /// Gives a record its place in the chain: its number and hash, and the batch that it is written with.
+    pub(super) fn enter(&mut self, body: &[u8]) -> io::Result<(u64, Hash, Arc<Batch>)> {
+        if self.place != Place::Good
+            && let Err(error) = self.mend()
+        {
+            self.append_failed(&error);
             return Err(error);
         }
-        self.seq = seq;
-        self.head = hash;
-        self.whole_bytes += self.line.len() as u64;
-        self.bytes += self.line.len() as u64;
-        // One record of unusual length does not stay in memory.
-        self.line.shrink_to(4096);
-        Ok((seq, hash))
+        let batch = self.batch.clone();
+        let seq = self.tip.0 + 1;
+        let hash = line::seal(&mut self.waiting, seq, &self.clock.now(), body, &self.tip.1);
+        self.tip = (seq, hash);
+        if self.waiting.len() > WAITING_MAX_BYTES {
+            self.flush();
+        }
+        Ok((seq, hash, batch))
+    }
+
+    /// One write for all that waits. What came of it is with their batch.
+    pub(super) fn flush(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        match self.write_waiting() {
+            Ok(()) if mem::take(&mut self.append_failing) => tracing::info!("the audit trail is written again"),
+            Ok(()) => {}
+            Err(error) => self.append_failed(&error),
+        }
+    }
+
+    /// One record, at once.
+    pub(super) fn put(&mut self, body: &[u8]) -> io::Result<()> {
+        let _ = self.enter(body)?;
+        self.write_waiting()
+    }
+
+    fn write_waiting(&mut self) -> io::Result<()> {
+        let (bytes, written) = write(&self.file, &self.waiting);
+        // Of what went in, whole lines stay: those records are written.
+        let whole = self.waiting[..bytes].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+        self.whole_bytes += whole as u64;
+        self.bytes += whole as u64;
+        if written.is_ok() {
+            self.head = self.tip;
+        } else {
+            if let Some(last) = last_line(&self.waiting[..whole]) {
+                self.head = (last.seq, last.hash);
+            }
+            self.tip = self.head;
+            self.take_back();
+        }
+        self.waiting.clear();
+        self.waiting.shrink_to(ROOM_BYTES);
+        let failed = written.as_ref().err().map(again);
+        let ended = mem::take(&mut self.batch).0.set(Written { last: self.head.0, failed });
+        debug_assert!(ended.is_ok(), "a batch is written once");
+        written
     }
 
     /// Removes what a failed write left, so that the next line does not follow half a one.
@@ -138,7 +196,9 @@ impl Writer {
         if segment <= self.segment {
             return Err(io::Error::new(ErrorKind::AlreadyExists, "another segment was begun meanwhile"));
         }
-        let file = std::mem::replace(&mut self.file, Arc::new(file));
+        // What waits has its place before the opening; a failure is told to those who wait.
+        self.flush();
+        let file = mem::replace(&mut self.file, Arc::new(file));
         let (whole_bytes, place) = (self.whole_bytes, self.place);
         (self.whole_bytes, self.place) = (0, Place::Good);
         if let Err(error) = self.put(opening) {
@@ -147,12 +207,13 @@ impl Writer {
         }
         self.earlier.push(file);
         self.segment = segment;
-        self.segment_first_seq = self.seq;
+        self.segment_first_seq = self.head.0;
         Ok(())
     }
 
     /// True when the file is where readers look for it. Else writing into it records nothing, and fails from now on.
     pub(super) fn check_place(&mut self) {
+        self.flush();
         let path = self.chain.join(folder::segment_name(self.segment));
         let here = |file: &File| {
             let (held, seen) = (file.metadata()?, fs::symlink_metadata(&path)?);
@@ -183,7 +244,7 @@ impl Writer {
     }
 
     pub(super) fn unsynced_files(&mut self) -> Vec<Arc<File>> {
-        let mut files = std::mem::take(&mut self.earlier);
+        let mut files = mem::take(&mut self.earlier);
         files.push(self.file.clone());
         files
     }
@@ -205,8 +266,9 @@ impl Writer {
         }
     }
 
+    /// The last record in the file.
     pub(super) fn head(&self) -> (u64, Hash) {
-        (self.seq, self.head)
+        self.head
     }
 
     pub(super) fn segment(&self) -> u32 {
@@ -223,7 +285,7 @@ impl Writer {
 
     /// The segment holds more than its opening.
     pub(super) fn has_records(&self) -> bool {
-        self.seq > self.segment_first_seq
+        self.head.0 > self.segment_first_seq
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -243,7 +305,25 @@ impl Writer {
     }
 }
 
-/// One write; a short one is what a full disk gives first, and the rest then tells why.
-fn write_line(mut file: &File, line: &[u8]) -> io::Result<()> {
-    file.write_all(line)
+/// One write; a short one is what a full disk gives first, and the rest then tells why. How many bytes went in.
+fn write(mut file: &File, bytes: &[u8]) -> (usize, io::Result<()>) {
+    let mut written = 0;
+    while written < bytes.len() {
+        match file.write(&bytes[written..]) {
+            Ok(0) => return (written, Err(ErrorKind::WriteZero.into())),
+            Ok(more) => written += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return (written, Err(error)),
+        }
+    }
+    (written, Ok(()))
+}
+
+fn last_line(lines: &[u8]) -> Option<Line<'_>> {
+    Line::parse(lines.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n').next()?)
+}
+
+/// The same error for one more of those who waited.
+fn again(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| io::Error::new(error.kind(), error.to_string()), io::Error::from_raw_os_error)
 }

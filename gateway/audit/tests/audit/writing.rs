@@ -30,6 +30,28 @@ fn eight_threads_leave_no_gap() {
     assert_eq!(report.heads[0].seq, report.records);
 }
 
+/// Records that were entered together are in the chain in that order, whoever asks first; one that nobody asks for is
+/// written as well.
+#[test]
+fn entries_share_a_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let trail = open(folder.path());
+    let opened = trail.health().records;
+    let entries: Vec<_> = (0..3).map(|_| trail.enter(&call("c_00")).unwrap()).collect();
+    assert_eq!(trail.health().records, opened, "nothing is written before somebody asks");
+    let [first, forgotten, last] = <[_; 3]>::try_from(entries).ok().unwrap();
+    let last = last.written().unwrap();
+    assert_eq!(trail.head(), last, "all of them are written");
+    assert_eq!(trail.health().records, opened + 3);
+    let first = first.written().unwrap();
+    assert_eq!((first.seq, trail.health().records), (last.seq - 2, opened + 3));
+    drop(forgotten);
+    drop(trail.enter(&call("c_01")).unwrap());
+    assert_eq!(trail.health().records, opened + 4, "a dropped entry is recorded all the same");
+    drop(trail);
+    assert_eq!(check_whole(folder.path(), &[first, last]).records, opened + 5);
+}
+
 #[test]
 fn a_full_segment_is_followed_by_the_next() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,18 +9,19 @@ use crate::{
     testing,
 };
 
-fn request<'a>(tool: &'a str, arguments: &'a str) -> CallRequest<'a> {
-    CallRequest {
+async fn call(gateway: &Gateway, tool: &str, arguments: &str) {
+    let request = CallRequest {
         endpoint: None,
         tool,
         arguments: Some(arguments),
         progress: None,
-        cancel: CancellationToken::new(),
+        cancel: &CancellationToken::new(),
         trace: None,
         transport: "http",
         protocol: "2026-07-28",
         timeout: None,
-    }
+    };
+    call_tool(gateway, &Caller::local(), request).await;
 }
 
 fn series(text: &str) -> usize {
@@ -35,12 +36,11 @@ fn value(text: &str, series: &str) -> f64 {
 #[tokio::test]
 async fn a_hundred_thousand_random_names_leave_no_series_behind() {
     let gateway = testing::gateway(|config| config.limits.agent_rate.0 = None);
-    let caller = Caller::local();
-    call_tool(&gateway, &caller, request("none", "{}")).await;
+    call(&gateway, "none", "{}").await;
     let before = series(&text(&gateway));
     for number in 0..100_000_u64 {
         let name = format!("{:x}", number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        call_tool(&gateway, &caller, request(&name, "{}")).await;
+        call(&gateway, &name, "{}").await;
     }
     let after = text(&gateway);
     assert_eq!(series(&after), before);
@@ -58,8 +58,8 @@ async fn a_published_tool_counts_from_zero_and_a_refusal_by_its_reason() {
     for outcome in ["ok", "invalid_arguments", "unavailable"] {
         assert_eq!(value(&before, &of(outcome)), 0.0);
     }
-    call_tool(&gateway, &Caller::local(), request("find_part", r#"{"colour":"red"}"#)).await;
-    call_tool(&gateway, &Caller::local(), request("find_part", r#"{"id":"1"}"#)).await;
+    call(&gateway, "find_part", r#"{"colour":"red"}"#).await;
+    call(&gateway, "find_part", r#"{"id":"1"}"#).await;
     let after = text(&gateway);
     assert_eq!(value(&after, &of("invalid_arguments")), 1.0);
     assert_eq!(value(&after, &of("unavailable")), 1.0, "there is no adapter");

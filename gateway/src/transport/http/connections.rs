@@ -4,12 +4,14 @@ use std::{convert::Infallible, future::Future, net::SocketAddr, pin::pin, sync::
 
 use axum::response::Response;
 use hyper::{Request, body::Incoming, server::conn::http1, service::Service};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::head_timer::HeadTimer;
 
 /// The head of a request takes no longer to arrive, and a kept connection is idle no longer.
 const HEAD_MAX: Duration = Duration::from_secs(60);
@@ -92,7 +94,7 @@ async fn connection(stream: TcpStream, service: impl Answering, ending: Cancella
     #[cfg(target_os = "linux")]
     let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, UNREAD_MAX.as_millis() as u32);
     let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
+        .timer(HeadTimer::new(HEAD_MAX))
         .header_read_timeout(HEAD_MAX)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);

@@ -269,7 +269,7 @@ fn start(
     let id = call.id.clone();
     let task = server.tasks.spawn(async move {
         let _in_flight = in_flight;
-        call.run(&place, cancel, progress).await
+        call.run(&place, &cancel, progress).await
     });
     let running = async move {
         task.await.unwrap_or_else(|_| Some(error_answer(Some(&id), &RpcError::internal("the gateway failed"))))

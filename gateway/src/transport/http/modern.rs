@@ -32,16 +32,17 @@ pub(super) async fn request(
 /// In the handler itself: hyper drops it when the client has gone, and the guard tells the guest.
 async fn run(place: Place, call: Call<'_>) -> Response {
     let cancel = CancellationToken::new();
-    let gone = cancel.clone().drop_guard();
     let Some(token) = &call.progress_token else {
-        let body = call.run(&place, cancel, None).await;
+        let gone = cancel.drop_guard_ref();
+        let body = call.run(&place, &cancel, None).await;
         gone.disarm();
         return body.map_or_else(reply::unanswered, |body| reply::json(200, body));
     };
     let (progress, updates) = methods::progress(token);
     let call = call.into_owned();
     let running = async move {
-        let body = call.run(&place, cancel, Some(progress)).await;
+        let gone = cancel.drop_guard_ref();
+        let body = call.run(&place, &cancel, Some(progress)).await;
         gone.disarm();
         body
     };
