@@ -16,6 +16,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
 use weir::{
     Gateway,
     call::{CallRequest, call_tool, cursor::Cursors},
@@ -93,13 +94,13 @@ fn gateway(folder: &Path) -> Gateway {
     gateway
 }
 
-fn call_request() -> CallRequest<'static> {
+fn call_request(cancel: &CancellationToken) -> CallRequest<'_> {
     CallRequest {
         endpoint: None,
         tool: ticket::TOOL,
         arguments: Some(ARGUMENTS),
         progress: None,
-        cancel: Default::default(),
+        cancel,
         trace: None,
         transport: "http",
         protocol: "2026-07-28",
@@ -113,7 +114,10 @@ fn path(criterion: &mut Criterion) {
     let _inside = runtime.enter();
     let (gateway, caller) = (gateway(folder.path()), Caller::local());
     criterion.bench_function("call, whole", |bencher| {
-        bencher.iter(|| drop(black_box(runtime.block_on(call_tool(&gateway, &caller, call_request())))));
+        bencher.iter(|| {
+            let cancel = CancellationToken::new();
+            drop(black_box(runtime.block_on(call_tool(&gateway, &caller, call_request(&cancel)))));
+        });
     });
     let snapshot = gateway.snapshot();
     criterion.bench_function("lookup", |bencher| {
