@@ -20,10 +20,10 @@ use crate::config;
 /// stranger cannot fill the disk.
 const REFUSALS_PER_SECOND: NonZeroU32 = NonZeroU32::new(20).unwrap();
 
-/// A record waits for those of the other calls that its thread has to answer, to share one write with them. Where that took
-/// longer than this …
+/// A record waits for those of the other calls that its thread has to answer, to share one write with them. After one that
+/// waited longer than this …
 const WAIT_MAX: Duration = Duration::from_millis(1);
-/// … no record waits for so long.
+/// … records are written without waiting, for this time.
 const NO_WAIT: Duration = Duration::from_millis(100);
 
 /// Refusals that are counted apart; with another reason they are their kind's `other`.

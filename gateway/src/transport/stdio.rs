@@ -203,7 +203,7 @@ impl Connection {
         let in_flight = self.calls.open(call.id.key(), &self.gone);
         let (place, out) = (self.place.clone(), self.out.clone());
         self.tasks.spawn(async move {
-            if let Some(body) = run(&call, &place, in_flight.token().clone(), &out).await {
+            if let Some(body) = run(&call, &place, in_flight.token(), &out).await {
                 let _ = out.send(body).await;
             }
         });
@@ -319,14 +319,14 @@ impl Connection {
 async fn run(
     call: &Call<'static>,
     place: &Place,
-    cancel: CancellationToken,
+    cancel: &CancellationToken,
     out: &mpsc::Sender<Vec<u8>>,
 ) -> Option<Vec<u8>> {
     let Some(token) = &call.progress_token else {
-        return call.run(place, &cancel, None).await;
+        return call.run(place, cancel, None).await;
     };
     let (progress, updates) = methods::progress(token);
-    let mut running = std::pin::pin!(call.run(place, &cancel, Some(progress)));
+    let mut running = std::pin::pin!(call.run(place, cancel, Some(progress)));
     let body = loop {
         tokio::select! {
             biased;

@@ -213,6 +213,7 @@ impl Writer {
 
     /// True when the file is where readers look for it. Else writing into it records nothing, and fails from now on.
     pub(super) fn check_place(&mut self) {
+        // Nothing waits where there is no place for it.
         self.flush();
         let path = self.chain.join(folder::segment_name(self.segment));
         let here = |file: &File| {

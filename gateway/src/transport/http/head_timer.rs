@@ -11,20 +11,22 @@ use std::{
 
 use hyper::rt::{Sleep, Timer};
 
-/// Of one connection.
+type Clock = Arc<Mutex<Pin<Box<tokio::time::Sleep>>>>;
+
+/// Of one connection, whose waits follow one another and end no earlier than the one before.
 pub(super) struct HeadTimer {
-    clock: Arc<Mutex<Pin<Box<tokio::time::Sleep>>>>,
+    clock: Clock,
 }
 
 struct Until {
     deadline: Instant,
-    clock: Arc<Mutex<Pin<Box<tokio::time::Sleep>>>>,
+    clock: Clock,
 }
 
 impl HeadTimer {
-    /// `longest`: the shortest time that is ever asked for.
-    pub(super) fn new(longest: Duration) -> Self {
-        Self { clock: Arc::new(Mutex::new(Box::pin(tokio::time::sleep(longest)))) }
+    /// `first`: the first wait lasts no shorter.
+    pub(super) fn new(first: Duration) -> Self {
+        Self { clock: Arc::new(Mutex::new(Box::pin(tokio::time::sleep(first)))) }
     }
 }
 
