@@ -226,6 +226,10 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            // What it says last is still under way: the log is written behind the calls.
+            std::thread::sleep(Duration::from_millis(300));
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
