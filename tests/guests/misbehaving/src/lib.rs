@@ -148,7 +148,8 @@ fn records(behaviour: &str, amount: u64, text: Option<&str>, query: &Query) -> R
                     log::info("cancelled: stopped early");
                     return Err(Error::cancelled());
                 }
-                (0..50_000).for_each(|number| {
+                // Long enough between two looks that a quick core stays far below the bound on host calls.
+                (0..500_000).for_each(|number| {
                     black_box(number);
                 });
             }
