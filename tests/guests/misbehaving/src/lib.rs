@@ -143,15 +143,19 @@ fn records(behaviour: &str, amount: u64, text: Option<&str>, query: &Query) -> R
         "slow" => {
             let wait = if amount == 0 { 500 } else { amount };
             let end = clock::now_ms() + wait;
+            let mut worked = wait;
             while clock::now_ms() < end {
                 if progress::cancelled() {
                     log::info("cancelled: stopped early");
                     return Err(Error::cancelled());
                 }
-                // Long enough between two looks that a quick core stays far below the bound on host calls.
-                (0..500_000).for_each(|number| {
-                    black_box(number);
-                });
+                // Work that no compiler can leave out: a loop around two looks alone meets the bound on host calls.
+                worked =
+                    (0..20_000).fold(worked, |sum: u64, number| (sum ^ number).wrapping_mul(0x5851_f42d_4c95_7f2d));
+            }
+            // Its sum is looked at, or the work would be left out.
+            if worked == 0 {
+                log::info("the sum is nothing");
             }
         }
         "slow-http" => {
