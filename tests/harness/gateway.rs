@@ -230,8 +230,7 @@ impl Drop for Gateway {
             // What it says last is still under way: the log is written behind the calls.
             std::thread::sleep(Duration::from_millis(300));
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
         if std::thread::panicking() {
             eprintln!("--- log of the gateway\n{}\n---", self.log());
         }
