@@ -31,6 +31,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("weir-guest-ticket", &["weir-plugin-sdk"]),
     ("weir-tests", &[]),
     ("weir-bench", &["weir", "weir-contracts", "weir-plugin-host"]),
+    ("weir-samples", &[]),
+    ("weir-features", &[]),
     ("xtask", &[]),
 ];
 
@@ -40,10 +42,10 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("wasmtime-wasi", &["weir-plugin-host"]),
     ("libloading", &["weir-plugin-host"]),
     ("axum", &["weir", "weir-tests", "weir-bench"]),
-    ("rusqlite", &["weir-connections", "weir-tests", "weir-bench"]),
+    ("rusqlite", &["weir-connections", "weir-tests", "weir-samples", "weir-bench"]),
     ("sqlx", &["weir-state"]),
     ("postgres-protocol", &["weir-connections"]),
-    ("reqwest", &["weir-connections", "weir", "weir-tests"]),
+    ("reqwest", &["weir-connections", "weir", "weir-tests", "weir-features"]),
     ("tokio", &["weir-connections", "weir-plugin-host", "weir", "weir-tests", "weir-bench"]),
     ("wit-bindgen", &["weir-plugin-sdk", "weir-guest-probe"]),
     ("jsonschema", &["weir-contracts", "weir-tests"]),

@@ -25,12 +25,12 @@ pub(crate) fn run(workshop: &Workshop, port: u16) -> Result<(), Failure> {
     let steps = &workshop.steps;
     thread::scope(|scope| {
         let toolchain = scope.spawn(|| plugins::prepare(workshop));
-        let build = steps.command("build", &mut workshop.cargo(&["build", "--workspace", "--all-targets", "--locked"]));
+        let build = steps.command("build", &mut workshop.cargo(plugins::PROGRAM));
         let toolchain = toolchain.join().unwrap_or_else(|_| Err("preparing the wasm toolchain panicked".into()));
         build.and(toolchain)
     })?;
     plugins::build(workshop)?;
-    plugins::link(workshop)?;
+    plugins::link(workshop, plugins::PROGRAM)?;
     lay_out_data(workshop)?;
     serve(workshop, port)
 }

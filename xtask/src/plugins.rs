@@ -11,6 +11,12 @@ use std::{
 use crate::{step::Failure, workshop::Workshop};
 use toolchain::Toolchain;
 
+/// What the tests need: everything.
+pub(crate) const WORKSPACE: &[&str] = &["build", "--workspace", "--all-targets", "--locked"];
+/// What a demo needs. `weir-features` makes cargo build each dependency with the features that [`WORKSPACE`] has.
+pub(crate) const PROGRAM: &[&str] =
+    &["build", "--locked", "--package", "weir-binary", "--package", "weir-samples", "--package", "weir-features"];
+
 /// Adapter crates and the file each becomes.
 pub(crate) const ADAPTERS: [(&str, &str); 3] = [("weir-sheet", "sheet"), ("weir-sql", "sql"), ("weir-rest", "rest")];
 /// The same for what the tests load.
@@ -40,11 +46,10 @@ pub(crate) fn build(workshop: &Workshop) -> Result<(), Failure> {
     place_all(workshop, &toolchain, &ADAPTERS, &workshop.repository.join("plugins"))
 }
 
-/// Links the program again where it has other adapters inside than those that were built since: a few seconds. The
-/// workspace is built before its plugins, since their toolchain may still be on its way over the network then.
-pub(crate) fn link(workshop: &Workshop) -> Result<(), Failure> {
-    let build = ["build", "--workspace", "--all-targets", "--locked"];
-    workshop.steps.command("adapters into the program", &mut workshop.cargo(&build))
+/// Links the program again where it has other adapters inside than those that were built since: a few seconds. `build`
+/// ran before its plugins, since their toolchain may still be on its way over the network then.
+pub(crate) fn link(workshop: &Workshop, build: &[&str]) -> Result<(), Failure> {
+    workshop.steps.command("adapters into the program", &mut workshop.cargo(build))
 }
 
 /// Builds what the tests load, in every language, into [`guest_folder`].

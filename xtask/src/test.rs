@@ -18,13 +18,13 @@ fn stages(workshop: &Workshop) -> Result<(), Failure> {
     thread::scope(|scope| {
         let clients = scope.spawn(|| clients::prepare(workshop));
         let toolchain = scope.spawn(|| plugins::prepare(workshop));
-        let build = steps.command("build", &mut workshop.cargo(&["build", "--workspace", "--all-targets", "--locked"]));
+        let build = steps.command("build", &mut workshop.cargo(plugins::WORKSPACE));
         let toolchain = toolchain.join().unwrap_or_else(|_| Err("preparing the wasm toolchain panicked".into()));
         let clients = clients.join().unwrap_or_else(|_| Err("preparing the clients panicked".into()));
         build.and(toolchain).and(clients)
     })?;
     plugins::build(workshop)?;
-    plugins::link(workshop)?;
+    plugins::link(workshop, plugins::WORKSPACE)?;
     plugins::guests(workshop)?;
     let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
     steps.command("lints", &mut workshop.cargo(&lints))?;
@@ -35,7 +35,6 @@ fn stages(workshop: &Workshop) -> Result<(), Failure> {
 
 /// The last stage alone.
 pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
-    let build = ["build", "--workspace", "--all-targets", "--locked"];
-    workshop.steps.command("build", &mut workshop.cargo(&build))?;
+    workshop.steps.command("build", &mut workshop.cargo(plugins::WORKSPACE))?;
     bench::instructions(workshop)
 }

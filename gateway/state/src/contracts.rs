@@ -1,18 +1,22 @@
 //! Contract versions, which of them is live, and the drafts that wait.
 
-use sqlx::{FromRow, Sqlite, Transaction};
+use sqlx::{Sqlite, Transaction};
 
-use super::{State, StateError};
+use super::{
+    State, StateError,
+    rows::{from_row, words},
+};
 
 /// Where a contract comes from: it is changed there and nowhere else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::Type)]
-#[sqlx(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     File,
     Api,
 }
 
-#[derive(Clone, Debug, FromRow)]
+words!(Origin { File = "file", Api = "api" });
+
+#[derive(Clone, Debug)]
 pub struct ContractRow {
     pub name: String,
     pub origin: Origin,
@@ -26,8 +30,10 @@ pub struct ContractRow {
     pub rolled_back: Option<String>,
 }
 
+from_row!(ContractRow { name, origin, live, revision, last, rolled_back });
+
 /// The live version of one contract.
-#[derive(Clone, Debug, FromRow)]
+#[derive(Clone, Debug)]
 pub struct Live {
     pub name: String,
     pub origin: Origin,
@@ -37,7 +43,9 @@ pub struct Live {
     pub source: String,
 }
 
-#[derive(Clone, Debug, FromRow)]
+from_row!(Live { name, origin, version, revision, artifact, source });
+
+#[derive(Clone, Debug)]
 pub struct VersionRow {
     pub contract: String,
     pub version: String,
@@ -52,7 +60,9 @@ pub struct VersionRow {
     pub published_by: String,
 }
 
-#[derive(Clone, Debug, FromRow)]
+from_row!(VersionRow { contract, version, artifact, source, class, fingerprint, published_ms, published_by });
+
+#[derive(Clone, Debug)]
 pub struct DraftRow {
     pub id: String,
     pub contract: String,
@@ -74,6 +84,24 @@ pub struct DraftRow {
     pub decided_ms: Option<i64>,
     pub decided_by: Option<String>,
 }
+
+from_row!(DraftRow {
+    id,
+    contract,
+    base,
+    version,
+    artifact,
+    source,
+    origin,
+    class,
+    fingerprint,
+    report,
+    status,
+    created_ms,
+    created_by,
+    decided_ms,
+    decided_by
+});
 
 #[derive(Clone, Debug)]
 pub struct NewDraft<'a> {

@@ -1,11 +1,11 @@
 //! Keys of agents and of admins. Secrets are stored as hashes alone.
 
-use sqlx::{FromRow, SqliteExecutor};
+use sqlx::SqliteExecutor;
 
-use super::{State, StateError};
+use super::{State, StateError, rows::from_row};
 
 /// Milliseconds are since the Unix epoch.
-#[derive(Clone, Debug, FromRow)]
+#[derive(Clone, Debug)]
 pub struct KeyRow {
     pub id: String,
     pub secret_hash: Vec<u8>,
@@ -21,7 +21,9 @@ pub struct KeyRow {
     pub revoked_ms: Option<i64>,
 }
 
-#[derive(Clone, Debug, FromRow)]
+from_row!(KeyRow { id, secret_hash, agent, tenant, access, limits, created_ms, created_by, expires_ms, revoked_ms });
+
+#[derive(Clone, Debug)]
 pub struct AdminRow {
     pub id: String,
     pub secret_hash: Vec<u8>,
@@ -32,6 +34,8 @@ pub struct AdminRow {
     pub created_by: String,
     pub revoked_ms: Option<i64>,
 }
+
+from_row!(AdminRow { id, secret_hash, name, role, created_ms, created_by, revoked_ms });
 
 impl State {
     /// All keys that ever were, by id.

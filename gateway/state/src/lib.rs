@@ -5,8 +5,10 @@
 
 mod contracts;
 mod keys;
+mod migrations;
 mod profiles;
 mod replies;
+mod rows;
 
 use std::{
     fs, io,
@@ -17,7 +19,6 @@ use std::{
 
 use sqlx::{
     Sqlite, SqlitePool, Transaction,
-    migrate::Migrator,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
@@ -25,8 +26,6 @@ pub use contracts::{ContractRow, DraftRow, Live, NewDraft, Origin, VersionRow};
 pub use keys::{AdminRow, KeyRow};
 pub use profiles::ProfileRow;
 pub use replies::ReplyRow;
-
-static MIGRATIONS: Migrator = sqlx::migrate!();
 
 /// The file in the state folder.
 pub const FILE: &str = "weir.db";
@@ -74,7 +73,7 @@ impl State {
             .connect_with(options)
             .await
             .map_err(|error| failed(error.into()))?;
-        MIGRATIONS.run(&pool).await.map_err(|error| failed(error.into()))?;
+        migrations::migrator().run(&pool).await.map_err(|error| failed(error.into()))?;
         drop(lock);
         Ok(Self { pool, path })
     }

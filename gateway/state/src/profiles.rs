@@ -1,13 +1,11 @@
 //! What calls looked like, counted by day.
 
-use sqlx::FromRow;
-
-use super::{State, StateError};
+use super::{State, StateError, rows::from_row};
 
 /// Rows in all; calls that look like none of them are not kept then.
 const ROWS_MAX: i64 = 200_000;
 
-#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileRow {
     pub contract: String,
     pub tool: String,
@@ -16,6 +14,8 @@ pub struct ProfileRow {
     pub profile: String,
     pub calls: i64,
 }
+
+from_row!(ProfileRow { contract, tool, agent, profile, calls });
 
 impl State {
     /// Adds to the counts of `day` (days since 1970) and forgets the days before `oldest`.

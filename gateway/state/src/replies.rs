@@ -1,13 +1,11 @@
 //! Answers kept for retries.
 
-use sqlx::FromRow;
-
-use super::{State, StateError};
+use super::{State, StateError, rows::from_row};
 
 /// How long a retry finds its answer, in milliseconds.
 const KEPT_MS: i64 = 24 * 3600 * 1000;
 
-#[derive(Clone, Debug, FromRow)]
+#[derive(Clone, Debug)]
 pub struct ReplyRow {
     pub admin: String,
     pub key: String,
@@ -17,6 +15,8 @@ pub struct ReplyRow {
     pub body: String,
     pub created_ms: i64,
 }
+
+from_row!(ReplyRow { admin, key, request, status, body, created_ms });
 
 impl State {
     pub async fn reply(&self, admin: &str, key: &str, now_ms: i64) -> Result<Option<ReplyRow>, StateError> {

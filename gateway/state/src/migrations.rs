@@ -1,0 +1,18 @@
+//! The changes that made the tables what they are, in order. A released one is never edited: SQLite keeps its checksum.
+
+use sqlx::SqlStr;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+
+const MIGRATIONS: [(i64, &str, &str); 4] = [
+    (1, "first", include_str!("../migrations/0001_first.sql")),
+    (2, "profiles", include_str!("../migrations/0002_profiles.sql")),
+    (3, "waiting", include_str!("../migrations/0003_waiting.sql")),
+    (4, "before", include_str!("../migrations/0004_before.sql")),
+];
+
+pub(crate) fn migrator() -> Migrator {
+    let migration = |(version, description, sql): (i64, &'static str, &'static str)| {
+        Migration::new(version, description.into(), MigrationType::Simple, SqlStr::from_static(sql), false)
+    };
+    Migrator::with_migrations(MIGRATIONS.into_iter().map(migration).collect())
+}
