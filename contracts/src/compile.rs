@@ -78,7 +78,7 @@ pub fn document(contract: &Contract) -> Value {
         if let Some(schema) = &tool.output_schema {
             entry.insert("outputSchema".into(), schema.clone());
         }
-        entry.insert("annotations".into(), serde_json::to_value(tool.annotations).expect("four flags"));
+        entry.insert("annotations".into(), serde_json::to_value(&tool.annotations).expect("four flags"));
         Value::Object(entry)
     });
     let mut document = Map::new();

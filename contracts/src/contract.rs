@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::{form::Override, name, shape::Shape, values};
+use crate::{artifact::StoredTool, form::Override, name, shape::Shape, values};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,33 +41,67 @@ pub struct Collection {
     pub overrides: Vec<Override>,
 }
 
-/// One callable entry. `input_schema` and `output_schema` keep the order a client sees.
+/// One entry of `tools/list`. `input_schema` and `output_schema` keep the order a client sees.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "StoredTool", into = "StoredTool")]
 pub struct Tool {
     pub name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     pub description: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub verb: Option<Verb>,
     pub input_schema: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     pub annotations: Annotations,
-    /// Missing for a bare form, which compiles but cannot be called.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub binding: Option<Binding>,
-    #[serde(default)]
+    /// What a call of it reaches.
+    pub target: Target,
     pub limits: Limits,
-    /// Template of the sentence in the text block, over the record; by default from the verb.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub say: Option<String>,
-    #[serde(default)]
-    pub text: TextMode,
     /// Fields whose arguments the audit may keep in clear; of all others it keeps a digest.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub audit_clear: Vec<String>,
+}
+
+/// What a call of a tool reaches.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// A bare form: it compiles and validates arguments, but nothing stands behind it and no contract publishes it.
+    Form,
+    /// A collection of the same contract.
+    Collection(Arc<CollectionTarget>),
+    /// A tool that a plugin or an upstream server offers.
+    Offer(Arc<OfferTarget>),
+}
+
+/// A verb on a collection, and how its result is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CollectionTarget {
+    pub verb: Verb,
+    pub binding: Binding,
+    /// Template of the sentence in the text block, over the record; by default from the verb.
+    pub say: Option<String>,
+    pub text: TextMode,
+}
+
+/// A tool as its maker knows it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OfferTarget {
+    pub maker: Maker,
+    /// The tool's name there.
+    pub name: String,
+    /// Arguments that every call carries and no agent sees or sets.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub set: Map<String, Value>,
+    /// The maker's result is no object: it is published, and answered, as `{result: …}`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wrapped: bool,
+}
+
+/// Who makes the tools of an offer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Maker {
+    /// The name of a plugin.
+    Plugin(String),
+    /// The name of an upstream server.
+    Upstream(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,14 +141,22 @@ impl Verb {
     }
 }
 
-/// Derived from the verb or the operation's effect, never authored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+/// What a client is told of a tool's effects. For a collection they are derived from the verb or the operation; a maker's
+/// own are kept as they are, hints that the protocol does not know included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Annotations {
-    pub read_only_hint: bool,
-    pub destructive_hint: bool,
-    pub idempotent_hint: bool,
-    pub open_world_hint: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only_hint: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destructive_hint: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotent_hint: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_world_hint: Option<bool>,
+    /// Members beside the four, such as `title`.
+    #[serde(flatten)]
+    pub others: Map<String, Value>,
 }
 
 /// Where every argument goes, and what is asked of the source.
@@ -277,7 +319,28 @@ impl Contract {
 impl Tool {
     /// True where a call may change the source.
     pub fn writes(&self) -> bool {
-        !self.annotations.read_only_hint
+        self.annotations.read_only_hint != Some(true)
+    }
+
+    /// The collection behind it, and the verb.
+    pub fn collection(&self) -> Option<&Arc<CollectionTarget>> {
+        match &self.target {
+            Target::Collection(target) => Some(target),
+            Target::Form | Target::Offer(_) => None,
+        }
+    }
+}
+
+impl Annotations {
+    /// The four hints, each said.
+    pub fn of(read_only: bool, destructive: bool, idempotent: bool, open_world: bool) -> Self {
+        Self {
+            read_only_hint: Some(read_only),
+            destructive_hint: Some(destructive),
+            idempotent_hint: Some(idempotent),
+            open_world_hint: Some(open_world),
+            others: Map::new(),
+        }
     }
 }
 

@@ -21,10 +21,10 @@ fn as_served(contract: &Contract, collection: &str, live: &Shape) -> Contract {
     let Some(known) = contract.collection(collection) else { return served };
     let fields = fields(known, live);
     for tool in &mut served.tools {
-        let Some(binding) = tool.binding.as_ref().filter(|binding| binding.collection == collection) else { continue };
+        let Some(target) = tool.collection().filter(|target| target.binding.collection == collection) else { continue };
         // What an operation answers is the operation's own.
-        if let (Some(verb), None) = (tool.verb, &binding.operation) {
-            let schema = compile::output_schema(verb, &fields, &binding.columns);
+        if target.binding.operation.is_none() {
+            let schema = compile::output_schema(target.verb, &fields, &target.binding.columns);
             Arc::make_mut(tool).output_schema = Some(schema);
         }
     }

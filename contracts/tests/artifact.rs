@@ -23,7 +23,7 @@ fn every_case_comes_back_as_it_was() {
 #[test]
 fn nothing_is_lost() {
     let contract = desk(json!({ "name": "note", "type": "text", "nullable": true, "default": null }));
-    assert_eq!(contract.tools[0].binding.as_ref().expect("bound").inputs[0].default, Some(Value::Null));
+    assert_eq!(contract.tools[0].collection().expect("bound").binding.inputs[0].default, Some(Value::Null));
     check(&contract);
     let fraction = json!({ "name": "amount", "type": "number", "min": 0.1, "max": 5.75, "step": 0.30000000000000004 });
     check(&desk(fraction));

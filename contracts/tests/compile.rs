@@ -120,7 +120,7 @@ fn golden(contract: &Contract) -> Value {
         .tools
         .iter()
         .map(|tool| {
-            let lines = tool.binding.iter().flat_map(|binding| {
+            let lines = tool.collection().map(|target| &target.binding).into_iter().flat_map(|binding| {
                 let inputs = binding.inputs.iter().map(|input| {
                     format!("{} → {:?} {:?} default {:?}", input.field, input.to, input.form, input.default)
                 });

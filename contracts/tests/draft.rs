@@ -83,7 +83,7 @@ fn headers_with_spaces() {
     let contract = check_compiles(&draft, &shape);
     assert_eq!(contract.tools[0].description, "Finds one part by Part No.");
     let inputs = |tool: usize| {
-        let binding = contract.tools[tool].binding.as_ref().expect("bound");
+        let binding = &contract.tools[tool].collection().expect("bound").binding;
         binding.inputs.iter().map(|input| input.field.as_str()).collect::<Vec<_>>()
     };
     let long = ["ü"; 25].join("_") + "_";

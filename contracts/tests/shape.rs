@@ -138,7 +138,7 @@ fn arguments_take_the_forms_of_their_columns() {
     });
     let source = form::read("-", &contract.to_string()).expect("a contract");
     let compiled = compile(&source, &BTreeMap::from([("s".to_owned(), described)])).expect("compiles");
-    let binding = compiled.tools[0].binding.as_ref().expect("bound");
+    let binding = &compiled.tools[0].collection().expect("bound").binding;
     let mut arguments = json!({ "amounts": [1, 1.25, 1e-7], "at": "2024-01-01T00:30:00+01:00" })
         .as_object()
         .cloned()

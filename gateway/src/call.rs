@@ -8,17 +8,18 @@ mod limits;
 mod lookup;
 mod output;
 mod record;
+mod result;
 
 use std::{sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
-use weir_audit::Receipt;
 use weir_plugin_host::Progress;
 
 pub use self::error::{CallError, Code};
 pub use self::limits::{Buckets, InFlight, Rate};
 use self::record::CallRecord;
-use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller, telemetry::metrics::Stages};
+pub use self::result::{Content, InputRequired, ToolResult};
+use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller};
 
 /// One call as any transport and any era asks for it.
 pub struct CallRequest<'a> {
@@ -41,34 +42,14 @@ pub struct CallRequest<'a> {
     pub timeout: Option<Duration>,
 }
 
-/// What a call came to. Leaves room for `input_required` and tasks.
+/// What a call came to.
 #[expect(clippy::large_enum_variant, reason = "nearly every call is complete")]
 pub enum CallOutcome {
     /// Unknown or hidden: the caller cannot tell. A protocol error (−32602), not a result.
     UnknownTool,
     Complete(ToolResult),
-}
-
-/// A tool that ran or was refused.
-#[derive(Clone, Debug)]
-pub struct ToolResult {
-    /// The one text block.
-    pub text: String,
-    /// A JSON object.
-    pub structured: String,
-    pub is_error: bool,
-    /// Proof that the call is in the audit trail.
-    pub receipt: Option<Receipt>,
-    /// A write that was done and could not be recorded.
-    pub unrecorded: bool,
-    /// How long each stage took.
-    pub stages: Stages,
-}
-
-impl ToolResult {
-    pub fn new(text: String, structured: String, is_error: bool) -> Self {
-        Self { text, structured, is_error, receipt: None, unrecorded: false, stages: Stages::default() }
-    }
+    /// The tool asks its caller something before it goes on (2026-07-28).
+    InputRequired(InputRequired),
 }
 
 pub async fn call_tool(gateway: &Gateway, caller: &Caller, request: CallRequest<'_>) -> CallOutcome {
@@ -102,7 +83,7 @@ async fn stages(
     }
     record.intent(&input)?; // a write is recorded before it runs
     let answer = dispatch::run(gateway, slot, caller, tool, &input, request, record).await;
-    match answer.and_then(|answer| output::shape(gateway.cursors(), caller, tool, &input, answer)) {
+    match answer.and_then(|answer| output::shape(gateway.cursors(), &input, answer)) {
         Err(error) => Err(Box::pin(output::explain(gateway, tool, error)).await), // the source may have changed
         shaped => shaped,
     }

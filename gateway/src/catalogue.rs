@@ -1,6 +1,7 @@
 //! All published tools: name → tool, and the prepared bytes of every listing.
 
 mod listing;
+mod target;
 mod tool;
 
 use std::{
@@ -10,8 +11,9 @@ use std::{
 
 use ahash::RandomState;
 pub use listing::{BadCursor, ListShape, Listing, Page, ServerInfo};
+use target::Sources;
+pub use target::{BoundCollection, Target};
 pub use tool::CatalogueTool;
-use tool::Sources;
 use weir_contracts::Contract;
 
 use crate::identity::Access;
@@ -46,8 +48,9 @@ impl Catalogue {
         let mut every = Vec::new();
         for contract in contracts {
             let sources = Sources::of(contract);
-            let own: Vec<Arc<CatalogueTool>> =
-                contract.tools.iter().map(|tool| CatalogueTool::prepare(contract, tool, &sources, previous)).collect();
+            let prepared =
+                contract.tools.iter().filter_map(|tool| CatalogueTool::prepare(contract, tool, &sources, previous));
+            let own: Vec<Arc<CatalogueTool>> = prepared.collect();
             let listing = Arc::new(Listing::new(ServerInfo::of(contract), own.clone()));
             by_contract.insert(contract.name.as_str().into(), listing);
             for tool in own {

@@ -469,6 +469,6 @@ impl Report {
 pub fn in_use(gateway: &Gateway, adapter: &str) -> Vec<CollectionRef> {
     let snapshot = gateway.snapshot();
     let mut seen = BTreeSet::new();
-    let used = snapshot.catalogue.tools().filter_map(|tool| tool.collection.as_ref());
+    let used = snapshot.catalogue.tools().filter_map(|tool| Some(&tool.target.collection()?.source));
     used.filter(|collection| *collection.adapter == *adapter && seen.insert(collection.key.clone())).cloned().collect()
 }

@@ -1,6 +1,6 @@
 //! One form becomes one tool: its verb's inputs, order, columns, annotations and result.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,9 @@ use super::{
     property, result,
 };
 use crate::{
-    contract::{Annotations, Binding, BoundField, Collection, Destination, Input, Limits, Tool, Verb},
+    contract::{
+        self, Annotations, Binding, BoundField, Collection, CollectionTarget, Destination, Input, Limits, Tool, Verb,
+    },
     form::{self, Source},
     name, secret,
     shape::{Effect, Field, Type},
@@ -70,14 +72,15 @@ pub(super) fn compile(
         operation: form.operation.clone(),
     };
     Tool {
-        description: form.description.clone().unwrap_or_else(|| described(form)),
-        verb: Some(target.verb),
         output_schema: Some(result::schema(target.verb, fields, &columns)),
         annotations: annotations(&target),
-        binding: Some(binding),
+        target: contract::Target::Collection(Arc::new(CollectionTarget {
+            verb: target.verb,
+            binding,
+            say: form.say.clone(),
+            text: form.text.unwrap_or_default(),
+        })),
         limits: Limits { rate: form.limits.rate, timeout_ms: form.limits.timeout_ms },
-        say: form.say.clone(),
-        text: form.text.unwrap_or_default(),
         audit_clear: form.audit_clear.clone(),
         ..unbound(name, form, input_schema)
     }
@@ -111,19 +114,11 @@ fn unbound(name: String, form: &form::Tool, input_schema: Value) -> Tool {
         name,
         title: form.title.clone(),
         description: form.description.clone().unwrap_or_else(|| described(form)),
-        verb: None,
         input_schema,
         output_schema: None,
-        annotations: Annotations {
-            read_only_hint: false,
-            destructive_hint: true,
-            idempotent_hint: false,
-            open_world_hint: false,
-        },
-        binding: None,
+        annotations: Annotations::of(false, true, false, false),
+        target: contract::Target::Form,
         limits: Limits::default(),
-        say: None,
-        text: form.text.unwrap_or_default(),
         audit_clear: Vec::new(),
     }
 }
@@ -428,7 +423,7 @@ fn annotations(target: &Target<'_>) -> Annotations {
         },
     };
     let open_world_hint = target.collection.shape.capabilities.open_world;
-    Annotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint }
+    Annotations::of(read_only_hint, destructive_hint, idempotent_hint, open_world_hint)
 }
 
 fn rows_max(form: &form::Tool) -> u32 {

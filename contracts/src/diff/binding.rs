@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Report, rule::ToolRule};
 use crate::{
-    contract::{Binding, BoundField, Collection, Contract, Destination, Input, Limits, Tool},
+    contract::{Binding, BoundField, Collection, CollectionTarget, Contract, Destination, Input, Limits, Target, Tool},
     name,
 };
 
@@ -41,32 +41,49 @@ pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
     for was in &old.tools {
         let Some(is) = now.get(was.name.as_str()) else { continue };
         let tool = Some(was.name.as_str());
-        if was.verb != is.verb {
-            let word = |tool: &Tool| tool.verb.map_or("no verb", |verb| verb.word());
-            let reason = format!("{} → {}", word(was), word(is));
-            report.note(ToolRule::VerbChanged, tool, "/verb", (json!(was.verb), json!(is.verb)), reason);
-        }
-        if was.text != is.text {
-            let reason = "the text block holds something else".to_owned();
-            report.note(ToolRule::TextModeChanged, tool, "/text", (json!(was.text), json!(is.text)), reason);
-        }
         limits(was, is, report);
         audit(was, is, report);
-        match (&was.binding, &is.binding) {
-            (None, None) => {}
-            (None, Some(_)) => {
+        match (&was.target, &is.target) {
+            (Target::Collection(before), Target::Collection(after)) => {
+                told(before, after, tool, report);
+                source((old, &before.binding), (new, &after.binding), &was.name, report);
+                bindings(&before.binding, &after.binding, &was.name, report);
+            }
+            (Target::Form, Target::Form) => {}
+            (Target::Form, _) => {
                 let reason = "the tool can now be called".to_owned();
                 report.note(ToolRule::BindingAdded, tool, "/binding", (Value::Null, Value::Null), reason);
             }
-            (Some(_), None) => {
+            (_, Target::Form) => {
                 let reason = "the tool can no longer be called".to_owned();
                 report.note(ToolRule::BindingRemoved, tool, "/binding", (Value::Null, Value::Null), reason);
             }
-            (Some(before), Some(after)) => {
-                source((old, before), (new, after), &was.name, report);
-                bindings(before, after, &was.name, report);
+            (before, after) if before == after => {}
+            (before, after) => {
+                let reason = "something else answers its calls".to_owned();
+                report.note(ToolRule::TargetChanged, tool, "/target", (shown(before), shown(after)), reason);
             }
         }
+    }
+}
+
+/// What is asked of a collection, and how its answer is told.
+fn told(was: &CollectionTarget, is: &CollectionTarget, tool: Option<&str>, report: &mut Report) {
+    if was.verb != is.verb {
+        let reason = format!("{} → {}", was.verb.word(), is.verb.word());
+        report.note(ToolRule::VerbChanged, tool, "/verb", (json!(was.verb), json!(is.verb)), reason);
+    }
+    if was.text != is.text {
+        let reason = "the text block holds something else".to_owned();
+        report.note(ToolRule::TextModeChanged, tool, "/text", (json!(was.text), json!(is.text)), reason);
+    }
+}
+
+fn shown(target: &Target) -> Value {
+    match target {
+        Target::Form => Value::Null,
+        Target::Collection(target) => json!({ "collection": target.binding.collection }),
+        Target::Offer(offer) => json!(offer),
     }
 }
 

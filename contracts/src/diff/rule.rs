@@ -145,6 +145,7 @@ tool_rules! {
     AnnotationSafer "annotation-safer" Compatible "the reverse";
     OpenWorldChanged "open-world-changed" Review "openWorldHint";
     BindingAdded "binding-added" Review "a bare form is now bound to a collection";
+    TargetChanged "target-changed" Review "something else answers its calls: another tool of an offer, or an offer where a collection was";
     BindingRemoved "binding-removed" Breaking "the tool can no longer be called";
     CollectionChanged "binding-collection-changed" Review "the tool is bound to another source";
     OperationChanged "binding-operation-changed" Review "another operation of the adapter";

@@ -43,15 +43,17 @@ pub(super) fn of_contract(contract: &Contract) -> Vec<View<'_>> {
 }
 
 fn of_tool(tool: &Tool) -> View<'_> {
-    let Annotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint } = tool.annotations;
+    let Annotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint, others: _ } =
+        &tool.annotations;
+    let said = [read_only_hint, destructive_hint, idempotent_hint, open_world_hint];
     View {
         name: &tool.name,
         title: tool.title.as_deref(),
         description: Some(&tool.description),
-        say: tool.say.as_deref(),
+        say: tool.collection().and_then(|target| target.say.as_deref()),
         input: &tool.input_schema,
         output: tool.output_schema.as_ref(),
-        hints: [read_only_hint, destructive_hint, idempotent_hint, open_world_hint],
+        hints: std::array::from_fn(|index| said[index].unwrap_or(HINTS[index].1)),
     }
 }
 

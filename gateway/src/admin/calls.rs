@@ -48,6 +48,8 @@ pub(super) struct Tried {
     receipt: Option<String>,
 }
 
+const ASKS: &str = "the tool asks its caller before it goes on, and a trial cannot answer: call it with an MCP client";
+
 fn local() -> String {
     "local".into()
 }
@@ -84,6 +86,7 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
         };
         match call::call_tool(&admin.gateway, &caller, request).await {
             CallOutcome::Complete(result) => result,
+            CallOutcome::InputRequired(_) => return Err(Refusal::invalid(ASKS)),
             CallOutcome::UnknownTool => return Err(Refusal::not_found("tool")),
         }
     };
@@ -98,8 +101,11 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
             .filter_map(|(stage, took)| Some((stage, took?.as_secs_f64() * 1000.0)))
             .collect(),
         is_error: result.is_error,
-        text: result.text,
-        structured_content: serde_json::from_str(&result.structured).unwrap_or_default(),
+        text: result.content.text().into_owned(),
+        structured_content: result
+            .structured
+            .and_then(|structured| serde_json::from_str(&structured).ok())
+            .unwrap_or_default(),
         receipt: result.receipt.map(|receipt| receipt.to_string()),
     }))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use weir_contracts::{
     Verb,
-    contract::{Binding, Destination},
+    contract::{CollectionTarget, Destination},
     impact::Profile,
     validate::InvalidArguments,
 };
@@ -16,11 +16,14 @@ use super::{
     CallError, Code,
     cursor::{Bound, Cursors},
 };
-use crate::{catalogue::CatalogueTool, identity::Caller};
+use crate::{
+    catalogue::{BoundCollection, CatalogueTool, Target},
+    identity::Caller,
+};
 
-/// What is asked of the source. Only this stage makes one.
-pub(super) struct Input {
-    pub ask: Ask,
+/// What is asked of the target. Only this stage makes one.
+pub(super) struct Input<'t> {
+    pub ask: Ask<'t>,
     /// What the next page's cursor will be bound to.
     pub bound: Option<Bound>,
     /// What the contract lists to be recorded in clear.
@@ -29,21 +32,25 @@ pub(super) struct Input {
     pub profile: Option<Profile>,
 }
 
-pub(super) enum Ask {
-    Read(Arc<Query>),
-    Write(Arc<Change>),
+pub(super) enum Ask<'t> {
+    Read(&'t BoundCollection, Arc<Query>),
+    Write(&'t BoundCollection, Arc<Change>),
 }
 
-pub(super) fn bind(
+impl Ask<'_> {
+    /// True where the target may be changed.
+    pub(super) fn writes(&self) -> bool {
+        matches!(self, Self::Write(..))
+    }
+}
+
+pub(super) fn bind<'t>(
     cursors: &Cursors,
     caller: &Caller,
-    tool: &CatalogueTool,
+    tool: &'t CatalogueTool,
     arguments: Option<&str>,
     keep_profile: bool,
-) -> Result<Input, CallError> {
-    let (Some(binding), Some(verb)) = (&tool.tool.binding, tool.tool.verb) else {
-        return Err(CallError::new(Code::Internal, "This tool is not bound to a collection."));
-    };
+) -> Result<Input<'t>, CallError> {
     let Some(validator) = tool.arguments() else {
         return Err(CallError::new(Code::Internal, "The arguments of this tool cannot be checked."));
     };
@@ -51,57 +58,64 @@ pub(super) fn bind(
     let profile = keep_profile.then(|| tool.profiler().profile(&arguments));
     let in_clear = |field: &String| Some((field.clone(), arguments.get(field)?.clone()));
     let clear = tool.tool.audit_clear.iter().filter_map(in_clear).collect();
-    binding.inject_defaults(&mut arguments);
-    let input = match verb {
-        Verb::Lookup => Input::of(Ask::Read(query(caller, tool, binding, &arguments, 2).into())),
-        Verb::List => list(cursors, caller, tool, binding, arguments)?,
-        Verb::Create => Input::of(write("create", caller, binding, &arguments)),
-        Verb::Update => Input::of(write("update", caller, binding, &arguments)),
-        Verb::Delete => Input::of(write("delete", caller, binding, &arguments)),
-        Verb::Call => Input::of(write("call", caller, binding, &arguments)),
+    let input = match &tool.target {
+        Target::Collection(bound) => collection(cursors, caller, tool, bound, arguments)?,
+        Target::Offer(_) => return Err(CallError::new(Code::Unavailable, "The maker of this tool is not there.")),
     };
     Ok(Input { clear, profile, ..input })
 }
 
-impl Input {
-    fn of(ask: Ask) -> Self {
+fn collection<'t>(
+    cursors: &Cursors,
+    caller: &Caller,
+    tool: &CatalogueTool,
+    bound: &'t BoundCollection,
+    mut arguments: Map<String, Value>,
+) -> Result<Input<'t>, CallError> {
+    bound.published.binding.inject_defaults(&mut arguments);
+    Ok(match bound.published.verb {
+        Verb::Lookup => Input::of(Ask::Read(bound, query(caller, bound, &arguments, 2).into())),
+        Verb::List => list(cursors, caller, tool, bound, arguments)?,
+        Verb::Create | Verb::Update | Verb::Delete | Verb::Call => {
+            Input::of(Ask::Write(bound, change(caller, bound, &arguments).into()))
+        }
+    })
+}
+
+impl<'t> Input<'t> {
+    fn of(ask: Ask<'t>) -> Self {
         Self { ask, bound: None, clear: Map::new(), profile: None }
     }
 }
 
-fn list(
+fn list<'t>(
     cursors: &Cursors,
     caller: &Caller,
     tool: &CatalogueTool,
-    binding: &Binding,
+    bound: &'t BoundCollection,
     mut arguments: Map<String, Value>,
-) -> Result<Input, CallError> {
+) -> Result<Input<'t>, CallError> {
+    let binding = &bound.published.binding;
     let cursor = arguments.shift_remove("cursor");
     let limit = arguments.shift_remove("limit").and_then(|limit| limit.as_u64());
     let limit = limit.map_or(binding.limit_default, |limit| u32::try_from(limit).unwrap_or(binding.limit_max));
-    let mut query = query(caller, tool, binding, &arguments, limit.min(binding.limit_max));
+    let mut query = query(caller, bound, &arguments, limit.min(binding.limit_max));
     let conditions = format!("{:?}{:?}{:?}", query.conditions, query.order, query.options);
-    let bound = Bound::new(&tool.name, tool.version.major, &caller.agent, &conditions);
+    let cursor_bound = Bound::new(&tool.name, tool.version.major, &caller.agent, &conditions);
     query.cursor = match cursor {
         Some(Value::String(sealed)) => {
-            let open = cursors.open_sealed(&bound, &sealed);
+            let open = cursors.open_sealed(&cursor_bound, &sealed);
             Some(open.ok_or_else(|| CallError::invalid(InvalidArguments::bad_cursor()))?)
         }
         _ => None,
     };
-    Ok(Input { bound: Some(bound), ..Input::of(Ask::Read(query.into())) })
+    Ok(Input { bound: Some(cursor_bound), ..Input::of(Ask::Read(bound, query.into())) })
 }
 
-fn query(
-    caller: &Caller,
-    tool: &CatalogueTool,
-    binding: &Binding,
-    arguments: &Map<String, Value>,
-    limit: u32,
-) -> Query {
+fn query(caller: &Caller, bound: &BoundCollection, arguments: &Map<String, Value>, limit: u32) -> Query {
     let mut conditions = Vec::new();
     let mut params = Map::new();
-    for (to, value) in binding.asked(arguments, &caller.agent, &caller.tenant) {
+    for (to, value) in bound.published.binding.asked(arguments, &caller.agent, &caller.tenant) {
         match to {
             Destination::Condition { column, comparison } | Destination::Guard { column, comparison } => {
                 let (comparison, value) = condition(comparison, value);
@@ -115,8 +129,8 @@ fn query(
     }
     Query {
         conditions,
-        order: tool.order.clone(),
-        columns: tool.columns.clone(),
+        order: bound.order.clone(),
+        columns: bound.columns.clone(),
         limit,
         cursor: None,
         options: (!params.is_empty()).then(|| json!({ "params": params }).to_string()),
@@ -132,7 +146,8 @@ fn condition(comparison: &str, value: Value) -> (&str, Value) {
     }
 }
 
-fn write(verb: &str, caller: &Caller, binding: &Binding, arguments: &Map<String, Value>) -> Ask {
+fn change(caller: &Caller, bound: &BoundCollection, arguments: &Map<String, Value>) -> Change {
+    let CollectionTarget { verb, binding, .. } = &*bound.published;
     let mut key = Map::new();
     let mut record = Map::new();
     let mut params = Map::new();
@@ -161,11 +176,10 @@ fn write(verb: &str, caller: &Caller, binding: &Binding, arguments: &Map<String,
         members.insert("conditions".to_owned(), Value::Array(guards));
     }
     let options = (!members.is_empty()).then(|| Value::Object(members).to_string());
-    let change = Change {
-        verb: verb.to_owned(),
+    Change {
+        verb: verb.word().to_owned(),
         key: (!key.is_empty()).then(|| Value::Object(key).to_string()),
         record: (!record.is_empty()).then(|| Value::Object(record).to_string()),
         options,
-    };
-    Ask::Write(change.into())
+    }
 }

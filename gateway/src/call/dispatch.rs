@@ -11,26 +11,27 @@ use super::{
     limits::Slot,
     record::CallRecord,
 };
-use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller};
+use crate::{
+    catalogue::{BoundCollection, CatalogueTool},
+    gateway::Gateway,
+    identity::Caller,
+};
 
 /// What the guest answered: not checked yet.
-pub(super) enum Answer {
-    Page(Page),
-    Record(String),
+pub(super) enum Answer<'t> {
+    Page(&'t BoundCollection, Page),
+    Record(&'t BoundCollection, String),
 }
 
-pub(super) async fn run(
+pub(super) async fn run<'t>(
     gateway: &Gateway,
     slot: Slot,
     caller: &Caller,
     tool: &CatalogueTool,
-    input: &Input,
+    input: &Input<'t>,
     request: &CallRequest<'_>,
     record: &mut CallRecord,
-) -> Result<Answer, CallError> {
-    let Some(collection) = &tool.collection else {
-        return Err(CallError::new(Code::Internal, "This tool is not bound to a collection."));
-    };
+) -> Result<Answer<'t>, CallError> {
     let timeout = tool.tool.limits.timeout_ms.map_or(gateway.timeout(), std::time::Duration::from_millis);
     let asked = record.asked().unwrap_or_else(Instant::now);
     let context = CallContext {
@@ -42,15 +43,15 @@ pub(super) async fn run(
         ran_on: record.ran_on().clone(),
     };
     match &input.ask {
-        Ask::Read(query) => {
-            let page = gateway.host().read(&context, collection, query).await;
+        Ask::Read(bound, query) => {
+            let page = gateway.host().read(&context, &bound.source, query).await;
             drop(slot);
             record.answered();
-            Ok(Answer::Page(page.map_err(CallError::from)?))
+            Ok(Answer::Page(bound, page.map_err(CallError::from)?))
         }
-        Ask::Write(change) => {
-            let task = write(gateway.host().clone(), slot, context, collection.clone(), change.clone());
-            record.wait_for_write(task).await.map(Answer::Record)
+        Ask::Write(bound, change) => {
+            let task = write(gateway.host().clone(), slot, context, bound.source.clone(), change.clone());
+            Ok(Answer::Record(bound, record.wait_for_write(task).await?))
         }
     }
 }

@@ -337,7 +337,8 @@ mod tests {
     fn a_retry_is_never_advised_where_it_may_duplicate() {
         let error = CallError::new(Code::Unavailable, "x").retry_after_ms(5).outcome(WriteOutcome::Unknown);
         let result = error.into_result("c_1");
-        assert_eq!(result.structured, r#"{"code":"unavailable","call_id":"c_1","message":"x","outcome":"unknown"}"#);
+        let expected = r#"{"code":"unavailable","call_id":"c_1","message":"x","outcome":"unknown"}"#;
+        assert_eq!(result.structured.as_deref(), Some(expected));
     }
 
     #[test]
@@ -350,7 +351,8 @@ mod tests {
             details: Some("SELECT secret".into()),
         };
         let result = CallError::from(error).into_result("c_1");
-        assert!(result.structured.contains("\"upstream_error\"") && !result.structured.contains("SELECT"));
-        assert_eq!(result.text, "linebreak[31m");
+        assert_eq!(result.content.text(), "linebreak[31m");
+        let structured = result.structured.expect("an error says what it is");
+        assert!(structured.contains("\"upstream_error\"") && !structured.contains("SELECT"));
     }
 }

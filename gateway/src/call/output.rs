@@ -1,30 +1,20 @@
 //! The answer: checked against the recorded shape, projected to the published columns, and said in one sentence.
 
 use serde_json::{Map, Value};
-use weir_contracts::{
-    Verb,
-    contract::TextMode,
-    output::{OutputMismatch, RecordChecker},
-};
+use weir_contracts::{Verb, contract::TextMode, output::OutputMismatch};
 
 use super::{CallError, Code, ToolResult, arguments::Input, cursor::Cursors, dispatch::Answer, error::WriteOutcome};
-use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller};
+use crate::{
+    catalogue::{BoundCollection, CatalogueTool},
+    gateway::Gateway,
+};
 
 const SOURCE_CHANGED: &str = "The source no longer has the columns, or their types, that this tool was published with.";
 
-pub(super) fn shape(
-    cursors: &Cursors,
-    _caller: &Caller,
-    tool: &CatalogueTool,
-    input: &Input,
-    answer: Answer,
-) -> Result<ToolResult, CallError> {
-    let (Some(checker), Some(verb)) = (tool.records(), tool.tool.verb) else {
-        return Err(CallError::new(Code::Internal, "This tool is not bound to a collection."));
-    };
-    match (verb, answer) {
-        (Verb::Lookup, Answer::Page(page)) => lookup(tool, checker, &page.records),
-        (_, Answer::Page(page)) => {
+pub(super) fn shape(cursors: &Cursors, input: &Input<'_>, answer: Answer<'_>) -> Result<ToolResult, CallError> {
+    match answer {
+        Answer::Page(bound, page) if bound.published.verb == Verb::Lookup => lookup(bound, &page.records),
+        Answer::Page(bound, page) => {
             let next =
                 match (page.next, &input.bound) {
                     (Some(next), Some(bound)) => {
@@ -35,34 +25,33 @@ pub(super) fn shape(
                     }
                     _ => None,
                 };
-            list(tool, checker, input, &page.records, next)
+            list(bound, input, &page.records, next)
         }
-        (verb, Answer::Record(record)) => written(tool, checker, verb, &record),
+        Answer::Record(bound, record) => written(bound, &record),
     }
 }
 
-fn lookup(tool: &CatalogueTool, checker: &RecordChecker, records: &str) -> Result<ToolResult, CallError> {
-    let mut records = checker.records(records).map_err(mismatch)?;
+fn lookup(bound: &BoundCollection, records: &str) -> Result<ToolResult, CallError> {
+    let mut records = bound.records.records(records).map_err(mismatch)?;
     match records.len() {
         0 => Err(CallError::new(Code::NotFound, "No record meets these conditions.")),
         1 => {
             let record = records.remove(0);
-            let sentence = sentence(tool, &record).unwrap_or_else(|| "Found one record.".to_owned());
-            Ok(result(tool, sentence, record))
+            let sentence = sentence(bound, &record).unwrap_or_else(|| "Found one record.".to_owned());
+            Ok(result(bound, sentence, record))
         }
         _ => Err(CallError::new(Code::Ambiguous, "More than one record meets these conditions.")),
     }
 }
 
 fn list(
-    tool: &CatalogueTool,
-    checker: &RecordChecker,
-    input: &Input,
+    bound: &BoundCollection,
+    input: &Input<'_>,
     records: &str,
     next: Option<String>,
 ) -> Result<ToolResult, CallError> {
-    let records = checker.records(records).map_err(mismatch)?;
-    if let super::arguments::Ask::Read(query) = &input.ask
+    let records = bound.records.records(records).map_err(mismatch)?;
+    if let super::arguments::Ask::Read(_, query) = &input.ask
         && records.len() > query.limit as usize
     {
         return Err(CallError::new(Code::OutputMismatch, "The source answered more than it was asked for."));
@@ -84,24 +73,24 @@ fn list(
         count => format!("{count} records"),
     };
     let more = if next.is_some() { "; pass `next` as `cursor` for more." } else { "." };
-    let sentence = match (&tool.tool.say, records.first()) {
-        (Some(_), Some(first)) if records.len() == 1 && next.is_none() => sentence(tool, first),
+    let sentence = match (&bound.published.say, records.first()) {
+        (Some(_), Some(first)) if records.len() == 1 && next.is_none() => sentence(bound, first),
         _ => None,
     };
-    Ok(result(tool, sentence.unwrap_or_else(|| format!("{count}{more}")), structured))
+    Ok(result(bound, sentence.unwrap_or_else(|| format!("{count}{more}")), structured))
 }
 
 /// The write has run: an answer that does not conform cannot undo it, and the agent must know.
-fn written(tool: &CatalogueTool, checker: &RecordChecker, verb: Verb, record: &str) -> Result<ToolResult, CallError> {
-    let record = checker.record(record).map_err(|found| mismatch(found).outcome(WriteOutcome::Unknown))?;
-    let (status, said) = match verb {
+fn written(bound: &BoundCollection, record: &str) -> Result<ToolResult, CallError> {
+    let record = bound.records.record(record).map_err(|found| mismatch(found).outcome(WriteOutcome::Unknown))?;
+    let (status, said) = match bound.published.verb {
         Verb::Create => ("created", "Created one record."),
         Verb::Update => ("updated", "Updated one record."),
         Verb::Delete => ("deleted", "Deleted one record."),
         Verb::Lookup | Verb::List | Verb::Call => ("done", "Done."),
     };
-    let sentence = sentence(tool, &record).unwrap_or_else(|| said.to_owned());
-    Ok(result(tool, sentence, format!("{{\"status\":\"{status}\",\"record\":{record}}}")))
+    let sentence = sentence(bound, &record).unwrap_or_else(|| said.to_owned());
+    Ok(result(bound, sentence, format!("{{\"status\":\"{status}\",\"record\":{record}}}")))
 }
 
 fn mismatch(found: OutputMismatch) -> CallError {
@@ -115,11 +104,11 @@ fn mismatch(found: OutputMismatch) -> CallError {
 /// A value that may not be passed on is a column of another type, perhaps: then the source is what has to be looked at.
 /// So it is where the adapter itself found it changed.
 pub(super) async fn explain(gateway: &Gateway, tool: &CatalogueTool, error: CallError) -> CallError {
-    let Some(binding) = &tool.tool.binding else { return error };
+    let Some(bound) = tool.target.collection() else { return error };
     if !matches!(error.code, Code::OutputMismatch | Code::SourceChanged) {
         return error;
     }
-    match gateway.doubts().has_drifted(&tool.contract, &binding.collection).await {
+    match gateway.doubts().has_drifted(&tool.contract, &bound.published.binding.collection).await {
         true if error.code == Code::OutputMismatch => {
             CallError { code: Code::SourceChanged, message: SOURCE_CHANGED.into(), ..error }
         }
@@ -127,8 +116,8 @@ pub(super) async fn explain(gateway: &Gateway, tool: &CatalogueTool, error: Call
     }
 }
 
-fn result(tool: &CatalogueTool, sentence: String, structured: String) -> ToolResult {
-    let text = match tool.tool.text {
+fn result(bound: &BoundCollection, sentence: String, structured: String) -> ToolResult {
+    let text = match bound.published.text {
         TextMode::Sentence => sentence,
         TextMode::Json => structured.clone(),
         TextMode::Both => [&*sentence, &structured].join("\n"),
@@ -137,8 +126,8 @@ fn result(tool: &CatalogueTool, sentence: String, structured: String) -> ToolRes
 }
 
 /// The contract's `say:` template over the record: `Found {name} in {city}.`
-fn sentence(tool: &CatalogueTool, record: &str) -> Option<String> {
-    let template = tool.tool.say.as_deref()?;
+fn sentence(bound: &BoundCollection, record: &str) -> Option<String> {
+    let template = bound.published.say.as_deref()?;
     let record: Map<String, Value> = serde_json::from_str(record).ok()?;
     let mut said = String::with_capacity(template.len() + 32);
     let mut rest = template;

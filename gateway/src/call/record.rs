@@ -13,11 +13,7 @@ use std::{
 use serde_json::{Map, Value};
 use weir_audit::{About, Call, Entry, Event, Intent, Outcome, Receipt};
 
-use super::{
-    CallError, CallOutcome, CallRequest, Code, ToolResult,
-    arguments::{Ask, Input},
-    error::WriteOutcome,
-};
+use super::{CallError, CallOutcome, CallRequest, Code, ToolResult, arguments::Input, error::WriteOutcome};
 use crate::{
     catalogue::CatalogueTool,
     gateway::Gateway,
@@ -119,8 +115,8 @@ impl CallRecord {
     }
 
     /// The arguments are valid and about to reach an adapter. A write is recorded before it runs.
-    pub(super) fn intent(&mut self, input: &Input) -> Result<(), CallError> {
-        let writes = matches!(input.ask, Ask::Write(_));
+    pub(super) fn intent(&mut self, input: &Input<'_>) -> Result<(), CallError> {
+        let writes = input.ask.writes();
         {
             let mut known = lock(&self.line.known);
             known.ran = true;

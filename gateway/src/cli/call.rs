@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Done, Failure, Settings, block_on, draft, flags, start};
 use crate::{
-    call::{CallOutcome, CallRequest, ToolResult, call_tool},
+    call::{CallOutcome, CallRequest, Content, ToolResult, call_tool},
     identity::{Credential, Refused},
 };
 
@@ -48,14 +48,17 @@ impl Call {
             None => block_on(self.here(name, line))??,
         };
         let Some(result) = result else { return Ok(ExitCode::SUCCESS) };
-        let structured: Value = serde_json::from_str(&result.structured).context("the result is not JSON")?;
-        let text = match std::io::stdout().is_terminal() {
-            true => serde_json::to_string_pretty(&structured).expect("plain JSON"),
-            false => result.structured.clone(),
+        let text = match &result.structured {
+            Some(structured) if std::io::stdout().is_terminal() => {
+                let value: Value = serde_json::from_str(structured).context("the result is not JSON")?;
+                serde_json::to_string_pretty(&value).expect("plain JSON").into()
+            }
+            Some(structured) => structured.into(),
+            None => result.content.text(),
         };
         println!("{text}");
         if result.is_error {
-            eprintln!("weir: {}", result.text);
+            eprintln!("weir: {}", result.content.text());
             return Ok(ExitCode::FAILURE);
         }
         Ok(ExitCode::SUCCESS)
@@ -101,6 +104,10 @@ impl Call {
         };
         match call_tool(&started.gateway, &caller, request).await {
             CallOutcome::Complete(result) => Ok(Some(result)),
+            CallOutcome::InputRequired(_) => {
+                Err(anyhow::anyhow!("`{name}` asks its caller before it goes on, which `weir call` cannot answer")
+                    .into())
+            }
             CallOutcome::UnknownTool => Err(unknown(name, &[]).into()),
         }
     }
@@ -139,8 +146,9 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
     let Some(arguments) = parse(name, description, &tool["inputSchema"], line)? else { return Ok(None) };
     let arguments: Value = serde_json::from_str(&arguments)?;
     let result = remote.request("tools/call", Some(name), json!({ "name": name, "arguments": arguments })).await?;
-    let text = result["content"][0]["text"].as_str().unwrap_or_default().to_owned();
-    Ok(Some(ToolResult::new(text, result["structuredContent"].to_string(), result["isError"] == true)))
+    let structured = result.get("structuredContent").map(Value::to_string);
+    let content = Content::Blocks(result["content"].to_string());
+    Ok(Some(ToolResult::of(content, structured, result["isError"] == true)))
 }
 
 /// Whose call it is, where keys are needed.

@@ -7,14 +7,14 @@ use weir_plugin_host::Progress;
 
 use super::{Place, Request, list};
 use crate::{
-    call::{CallOutcome, CallRequest, ToolResult, call_tool},
+    call::{CallOutcome, CallRequest, Content, InputRequired, ToolResult, call_tool},
     catalogue::Listing,
     wire::{Id, ResultWriter, RpcError, Version, error_answer, raw, string_room, write_string},
 };
 
 /// The call's receipt, in `_meta`.
 const RECEIPT: &str = "dev.weir/receipt";
-/// There where a write was done and could not be recorded.
+/// Set when a completed write could not be recorded.
 const AUDIT: &str = "dev.weir/audit";
 
 /// A call that has been read and not started.
@@ -76,12 +76,13 @@ impl<'a> Call<'a> {
         Some(match outcome {
             CallOutcome::UnknownTool => error_answer(Some(&self.id), &RpcError::unknown_tool(&self.tool)),
             CallOutcome::Complete(result) => self.answer(place, &result),
+            CallOutcome::InputRequired(ask) => self.ask(place, &ask),
         })
     }
 
     /// `_meta`: the proof that the call is recorded, and what every modern result carries.
     fn meta(&self, answer: &mut ResultWriter, listing: Option<&Listing>, result: &ToolResult) {
-        if result.receipt.is_none() && !result.unrecorded && listing.is_none() {
+        if result.receipt.is_none() && !result.unrecorded && result.meta.is_empty() && listing.is_none() {
             return;
         }
         let meta = answer.member("_meta");
@@ -93,11 +94,34 @@ impl<'a> Call<'a> {
         if result.unrecorded {
             write!(meta, "\"{AUDIT}\":\"not recorded\",").expect("memory can be written");
         }
+        for (name, value) in &result.meta {
+            write_string(meta, name);
+            meta.push(b':');
+            meta.extend_from_slice(value.as_bytes());
+            meta.push(b',');
+        }
         match listing {
             Some(listing) => list::write_server_member(meta, &listing.server),
             None => drop(meta.pop()),
         }
         meta.push(b'}');
+    }
+
+    /// The tool asks first. Only modern clients are asked this way.
+    fn ask(&self, place: &Place, ask: &InputRequired) -> Vec<u8> {
+        let room = [&ask.requests, &ask.state].into_iter().flatten().map(String::len).sum::<usize>();
+        let mut answer = ResultWriter::new(&self.id, room + 384);
+        answer.string("resultType", "input_required");
+        if let Some(requests) = &ask.requests {
+            answer.json("inputRequests", requests);
+        }
+        if let Some(state) = &ask.state {
+            answer.string("requestState", state);
+        }
+        if let Ok(listing) = place.listing() {
+            list::write_server(&mut answer, &listing.server);
+        }
+        answer.finish()
     }
 
     pub fn into_owned(self) -> Call<'static> {
@@ -115,22 +139,80 @@ impl<'a> Call<'a> {
     }
 
     fn answer(&self, place: &Place, result: &ToolResult) -> Vec<u8> {
-        let mut answer = ResultWriter::new(&self.id, string_room(&result.text) + result.structured.len() + 384);
+        let room = match &result.content {
+            Content::Text(text) => string_room(text),
+            Content::Blocks(blocks) => blocks.len(),
+        };
+        let mut answer = ResultWriter::new(&self.id, room + result.structured.as_ref().map_or(0, String::len) + 384);
         if self.version.is_modern() {
             answer.string("resultType", "complete");
         }
         let content = answer.member("content");
-        content.extend_from_slice(br#"[{"type":"text","text":"#);
-        write_string(content, &result.text);
-        content.extend_from_slice(b"}]");
-        if self.version.is_structured() {
+        match &result.content {
+            Content::Text(text) => {
+                content.extend_from_slice(br#"[{"type":"text","text":"#);
+                write_string(content, text);
+                content.extend_from_slice(b"}]");
+            }
+            Content::Blocks(blocks) => content.extend_from_slice(blocks.as_bytes()),
+        }
+        if let Some(structured) = result.structured.as_ref().filter(|_| self.version.is_structured()) {
             // Written by us, value by value: on stdio a line break would end the message.
-            debug_assert!(!result.structured.contains(['\n', '\r']), "a message is one line");
-            answer.json("structuredContent", &result.structured);
+            debug_assert!(!structured.contains(['\n', '\r']), "a message is one line");
+            answer.json("structuredContent", structured);
         }
         answer.json("isError", if result.is_error { "true" } else { "false" });
         let listing = self.version.is_modern().then(|| place.listing().ok()).flatten();
         self.meta(&mut answer, listing.as_deref(), result);
         answer.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{identity::Credential, testing};
+
+    fn place() -> Place {
+        let gateway = testing::gateway(|_| {});
+        let caller = gateway.identities().resolve(Credential::None).expect("keys are not required");
+        Place { gateway, caller, endpoint: None, transport: "stdio" }
+    }
+
+    fn call(version: Version) -> Call<'static> {
+        let id = serde_json::value::RawValue::from_string("7".to_owned()).expect("JSON");
+        let id = Id::read(&id).expect("an id").into_owned();
+        Call { id, progress_token: None, tool: "t".into(), arguments: None, version, trace: None }
+    }
+
+    fn result(answer: &[u8]) -> Value {
+        serde_json::from_slice::<Value>(answer).expect("JSON")["result"].take()
+    }
+
+    #[test]
+    fn content_blocks_and_meta_reach_the_client_as_they_are() {
+        let blocks = r#"[{"type":"image","data":"AA==","mimeType":"image/png"}]"#;
+        let mut told = ToolResult::of(Content::Blocks(blocks.to_owned()), None, false);
+        told.meta.push(("dev.example/trace".into(), r#"{"a":1}"#.to_owned()));
+        let answer = result(&call(Version::V2025_11_25).answer(&place(), &told));
+        let expected = json!({
+            "content": [{ "type": "image", "data": "AA==", "mimeType": "image/png" }],
+            "isError": false,
+            "_meta": { "dev.example/trace": { "a": 1 } },
+        });
+        assert_eq!(answer, expected);
+    }
+
+    #[test]
+    fn a_question_of_the_tool_is_asked_as_the_modern_era_has_it() {
+        let requests = r#"{"name":{"method":"elicitation/create","params":{"message":"Who?"}}}"#.to_owned();
+        let ask = InputRequired { requests: Some(requests), state: Some("sealed".to_owned()), receipt: None };
+        let answer = result(&call(Version::V2026_07_28).ask(&place(), &ask));
+        assert_eq!(answer["resultType"], "input_required");
+        assert_eq!(answer["inputRequests"]["name"]["method"], "elicitation/create");
+        assert_eq!(answer["requestState"], "sealed");
+        assert!(answer.get("content").is_none(), "{answer}");
     }
 }

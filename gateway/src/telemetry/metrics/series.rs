@@ -122,7 +122,7 @@ impl Tools {
             self.folded_tools.inc();
             return self.other.clone();
         }
-        let adapter = self.adapter(known, tool.collection.as_ref().map(|collection| &collection.adapter));
+        let adapter = self.adapter(known, tool.target.collection().map(|bound| &bound.source.adapter));
         let version = tool.version.to_string();
         let labels = [&*tool.name, &*tool.contract, &version];
         let made = Arc::new(series(&self.calls, &self.durations, &self.adapters, labels, &adapter));

@@ -1,0 +1,98 @@
+//! What a call of a published tool reaches, with everything the call needs prepared.
+
+use std::{collections::HashMap, sync::Arc};
+
+use sha2::{Digest, Sha256};
+use weir_contracts::{
+    Contract, Shape,
+    contract::{self, CollectionTarget, OfferTarget},
+    output::RecordChecker,
+};
+use weir_plugin_host::CollectionRef;
+
+pub enum Target {
+    Collection(BoundCollection),
+    Offer(Arc<OfferTarget>),
+}
+
+/// A collection as one tool asks it.
+pub struct BoundCollection {
+    pub published: Arc<CollectionTarget>,
+    /// Where calls go.
+    pub source: CollectionRef,
+    /// What every query asks for.
+    pub order: Arc<[String]>,
+    pub columns: Arc<[String]>,
+    /// What every record of an answer is held against.
+    pub records: RecordChecker,
+}
+
+impl Target {
+    /// `None` for a bare form, which no contract publishes.
+    pub(super) fn prepare(contract: &Contract, target: &contract::Target, sources: &Sources) -> Option<Self> {
+        match target {
+            contract::Target::Form => None,
+            contract::Target::Offer(offer) => Some(Self::Offer(offer.clone())),
+            contract::Target::Collection(published) => {
+                BoundCollection::prepare(contract, published, sources).map(Self::Collection)
+            }
+        }
+    }
+
+    pub fn collection(&self) -> Option<&BoundCollection> {
+        match self {
+            Self::Collection(bound) => Some(bound),
+            Self::Offer(_) => None,
+        }
+    }
+}
+
+impl BoundCollection {
+    fn prepare(contract: &Contract, published: &Arc<CollectionTarget>, sources: &Sources) -> Option<Self> {
+        let binding = &published.binding;
+        let collection = contract.collection(&binding.collection)?;
+        let records = match &binding.operation {
+            None => RecordChecker::new(&collection.shape, &binding.columns),
+            Some(name) => {
+                let returns = collection.shape.capabilities.operations.iter().find(|operation| operation.name == *name);
+                let fields = returns.map(|operation| operation.returns.clone()).unwrap_or_default();
+                let shape = Shape { fields, ..collection.shape.clone() };
+                RecordChecker::new(&shape, &binding.columns)
+            }
+        };
+        Some(Self {
+            published: published.clone(),
+            source: sources.find(&binding.collection)?.clone(),
+            order: binding.order.as_slice().into(),
+            columns: binding.columns.as_slice().into(),
+            records,
+        })
+    }
+}
+
+/// The collections of one contract as the host takes them: written down once, not once per tool.
+pub(super) struct Sources(HashMap<String, CollectionRef>);
+
+impl Sources {
+    pub(super) fn of(contract: &Contract) -> Self {
+        let prepared = contract.collections.iter().map(|collection| {
+            let settings = collection.settings.to_string();
+            let shape = serde_json::to_string(&collection.shape).expect("a shape is plain data");
+            let meaning = Sha256::new().chain_update(&settings).chain_update([0]).chain_update(&shape).finalize();
+            let key =
+                format!("{}@{}/{}#{}", contract.name, contract.version, collection.name, hex::encode(&meaning[..6]));
+            let prepared = CollectionRef {
+                key: key.into(),
+                adapter: collection.adapter.as_str().into(),
+                settings: settings.into(),
+                shape: shape.into(),
+            };
+            (collection.name.clone(), prepared)
+        });
+        Self(prepared.collect())
+    }
+
+    pub(super) fn find(&self, collection: &str) -> Option<&CollectionRef> {
+        self.0.get(collection)
+    }
+}
