@@ -2,6 +2,9 @@
 //!
 //! Reads source text and `cargo metadata` only, so it says in seconds what a review would have to see.
 
+#[path = "tidy/layers.rs"]
+mod layers;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -51,20 +54,16 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("jsonschema", &["weir-contracts", "weir-tests"]),
 ];
 
-/// Paths that the modules of a place may not name: place, then the forbidden paths.
-const MODULES: &[(&str, &[&str])] = &[
-    // The call path knows no HTTP, JSON-RPC or WebAssembly, and nothing that stands before it.
-    (
-        "gateway/src/call",
-        &["axum", "http", "hyper", "tower", "wasmtime", "crate::transport", "crate::wire", "crate::era"],
-    ),
-    ("gateway/src/call", &["crate::methods", "crate::admin", "crate::cli", "crate::registry"]),
-    ("gateway/src/catalogue", &["axum", "hyper", "wasmtime", "crate::transport", "crate::era", "crate::methods"]),
+/// Outside paths that a place may not name: the place, then the paths. `layers.txt` says which modules use which.
+const FORBIDDEN: &[(&str, &[&str])] = &[
+    // The call path knows no HTTP, JSON-RPC or WebAssembly.
+    ("gateway/src/call", &["axum", "http", "hyper", "tower", "wasmtime"]),
+    ("gateway/src/catalogue", &["axum", "hyper", "wasmtime"]),
     // Transports move bytes: what a message means is for `methods`.
-    ("gateway/src/transport", &["weir_plugin_host", "weir_connections", "crate::catalogue", "crate::registry"]),
-    ("gateway/src/methods", &["axum", "hyper", "weir_connections", "crate::transport", "crate::registry"]),
-    ("gateway/src/wire", &["axum", "hyper", "crate::transport", "crate::methods", "crate::call"]),
-    ("gateway/src/snapshot", &["axum", "crate::transport", "crate::methods"]),
+    ("gateway/src/transport", &["weir_plugin_host", "weir_connections"]),
+    ("gateway/src/methods", &["axum", "hyper", "weir_connections"]),
+    ("gateway/src/wire", &["axum", "hyper"]),
+    ("gateway/src/snapshot", &["axum"]),
     ("gateway/plugin-host/src", &["axum", "rusqlite", "sqlx", "reqwest"]),
     ("gateway/audit/src", &["axum", "tokio", "weir_contracts", "weir_connections", "weir_plugin_host"]),
     ("gateway/connections/src", &["axum", "wasmtime", "weir_plugin_host", "weir_contracts"]),
@@ -134,11 +133,77 @@ fn the_sdk_xtask_and_the_program_stay_small() {
     check(problems);
 }
 
+/// `layers.txt` has a section for each crate; in each the modules stand from the lowest to the highest.
 #[test]
-fn modules_know_only_what_stands_behind_them() {
+fn modules_use_only_what_stands_below_them() {
+    let mut problems = Vec::new();
+    let mut sections = sections(include_str!("tidy/layers.txt"));
+    for (place, uses) in uses_by_crate() {
+        match sections.remove(&place) {
+            Some((rows, in_circles)) => {
+                problems.extend(layers::Layers::read(&rows).problems(&place, in_circles, &uses));
+            }
+            None => problems.push(format!("{place} has no section in tests/tidy/layers.txt")),
+        }
+    }
+    problems.extend(sections.into_keys().map(|place| format!("tests/tidy/layers.txt: there is no {place}")));
+    check(problems);
+}
+
+/// In every crate a module that uses one it may not use is found.
+#[test]
+fn a_planted_violation_is_found_in_every_crate() {
+    let sections = sections(include_str!("tidy/layers.txt"));
+    for (place, mut uses) in uses_by_crate() {
+        let (rows, in_circles) = &sections[&place];
+        let layers = layers::Layers::read(rows);
+        let pair = uses.iter().find_map(|(module, used)| {
+            let other = uses.keys().find(|other| *other != module && !used.contains_key(*other))?;
+            Some((module.clone(), other.clone()))
+        });
+        let Some((module, other)) = pair else { continue };
+        let text = format!("use crate::{{{other}::Planted}};");
+        layers::add(&mut uses, Path::new(&format!("{module}/planted.rs")), "planted.rs", &text);
+        let found = layers.problems(&place, *in_circles, &uses);
+        assert_eq!(found, [format!("planted.rs: `{module}` may not use `{other}`")], "{place}");
+    }
+}
+
+/// The source folder of each crate that has modules, and which of them uses which.
+fn uses_by_crate() -> Vec<(String, layers::Uses)> {
+    let mut crates = Vec::new();
+    for package in packages() {
+        let manifest = Path::new(package["manifest_path"].as_str().expect("a package has a manifest"));
+        let folder = manifest.parent().and_then(|folder| folder.strip_prefix(repository()).ok());
+        let source = folder.expect("a package of the workspace lies in it").join("src");
+        let mut uses = layers::Uses::new();
+        for file in rust_files().into_iter().filter(|file| file.starts_with(&source)) {
+            let inside = file.strip_prefix(&source).expect("it starts with it");
+            layers::add(&mut uses, inside, &file.to_string_lossy(), &read(&file));
+        }
+        if !uses.is_empty() {
+            crates.push((source.to_string_lossy().into_owned(), uses));
+        }
+    }
+    crates
+}
+
+/// The rows below each `[place]`, and whether it is marked `in circles`.
+fn sections(text: &str) -> BTreeMap<String, (String, bool)> {
+    let mut sections = BTreeMap::new();
+    for section in text.split("\n[").skip(1) {
+        let (head, rows) = section.split_once('\n').unwrap_or((section, ""));
+        let (place, mark) = head.split_once(']').unwrap_or((head, ""));
+        sections.insert(place.to_owned(), (rows.to_owned(), mark.trim() == "in circles"));
+    }
+    sections
+}
+
+#[test]
+fn a_place_names_no_path_that_is_forbidden_there() {
     let mut problems = Vec::new();
     for file in rust_files() {
-        for (place, forbidden) in MODULES {
+        for (place, forbidden) in FORBIDDEN {
             if !lies_in(&file, place) {
                 continue;
             }
@@ -174,6 +239,28 @@ fn stages_are_called_by_the_call_path_alone() {
         }
     }
     check(problems);
+}
+
+/// The program built beside `weir-features` has each dependency with the features of the whole workspace, so that the
+/// tests after a demo build none of them again.
+#[test]
+fn the_demo_builds_what_the_tests_use() {
+    // A dependency may stand there twice: once more for the compiler, as a part of macros.
+    let tree = |selection: &[&str]| -> BTreeSet<String> {
+        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        let output = Command::new(cargo)
+            .args(["tree", "--offline", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p} {f}"])
+            .args(selection)
+            .current_dir(repository())
+            .output()
+            .expect("cargo runs");
+        assert!(output.status.success(), "cargo tree: {}", String::from_utf8_lossy(&output.stderr));
+        let lines = String::from_utf8(output.stdout).expect("cargo prints UTF-8");
+        lines.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect()
+    };
+    let whole = tree(&["--workspace"]);
+    let demo = tree(&["--package", "weir-binary", "--package", "weir-samples", "--package", "weir-features"]);
+    check(demo.difference(&whole).map(|built| format!("only the demo builds this: {built}")).collect());
 }
 
 #[test]

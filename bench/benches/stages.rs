@@ -19,9 +19,10 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use weir::{
     Gateway,
-    call::{CallRequest, call_tool, cursor::Cursors},
+    call::{CallRequest, call_tool},
     catalogue::Catalogue,
     config::Config,
+    cursor::Cursors,
     identity::{Access, Caller, Identities},
     snapshot::Snapshot,
     telemetry::{

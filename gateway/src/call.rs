@@ -1,7 +1,6 @@
 //! The call path: one tool call, top to bottom. Knows no HTTP, no JSON-RPC and no WebAssembly.
 
 mod arguments;
-pub mod cursor;
 mod dispatch;
 pub mod error;
 mod limits;
@@ -15,8 +14,7 @@ use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 use weir_plugin_host::Progress;
 
-pub use self::error::{CallError, Code};
-pub use self::limits::{Buckets, InFlight, Rate};
+pub use self::error::CallError;
 use self::record::CallRecord;
 pub use self::result::{Content, InputRequired, ToolResult};
 use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller};

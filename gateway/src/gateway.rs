@@ -4,14 +4,16 @@ use std::{sync::Arc, time::Duration};
 
 use arc_swap::{ArcSwap, Guard};
 use tokio::sync::watch;
-use weir_plugin_host::Host;
+use weir_audit::AdminAct;
+use weir_plugin_host::{Host, LoadReport};
 
 use crate::{
-    call::{Buckets, InFlight, cursor::Cursors},
     config::Config,
+    cursor::Cursors,
     doubts::Doubts,
     identity::Identities,
     impact::Past,
+    limits::{Buckets, InFlight},
     plugin_files::PluginFiles,
     snapshot::Snapshot,
     telemetry::{Audit, Metrics},
@@ -133,8 +135,33 @@ impl Gateway {
     /// Swaps in a new generation; wakes the streams only when a listing changed.
     pub fn publish(&self, snapshot: Snapshot) {
         let listing = snapshot.listing_generation;
-        self.metrics.publish(&snapshot.catalogue);
+        self.metrics.publish(snapshot.catalogue.tools().map(|tool| &tool.meter));
         self.snapshot.store(Arc::new(snapshot));
         self.listing.send_if_modified(|seen| std::mem::replace(seen, listing) != listing);
+    }
+
+    /// What became of one file: kept, counted, logged, and in the audit trail where it changed what runs.
+    pub fn note_plugin(&self, report: &LoadReport) {
+        self.plugin_files.note(report);
+        let origin = if report.built_in { "built-in" } else { "folder" };
+        if let Ok(plugin) = &report.result {
+            let act = if report.removed { AdminAct::PluginRemove } else { AdminAct::PluginLoad };
+            let _ = self.audit.admin(act, &plugin.name, Some(&plugin.digest), origin, None);
+        }
+        self.metrics.plugin_load(report);
+        match &report.result {
+            _ if report.removed => tracing::info!(file = report.file, "plugin removed"),
+            Ok(plugin) => tracing::info!(
+                file = report.file,
+                origin,
+                plugin = plugin.name,
+                version = plugin.version,
+                digest = plugin.digest.get(..12).unwrap_or(&plugin.digest),
+                generation = plugin.generation,
+                "plugin loaded"
+            ),
+            Err(why) if report.held.is_some() => tracing::warn!(file = report.file, "plugin {why}"),
+            Err(why) => tracing::error!(file = report.file, "plugin refused: {why}"),
+        }
     }
 }

@@ -11,6 +11,9 @@ pub mod wire;
 
 pub mod call;
 pub mod catalogue;
+pub mod codes;
+pub mod cursor;
+pub mod limits;
 
 pub mod admin;
 
@@ -21,6 +24,7 @@ pub mod impact;
 pub mod plugin_files;
 pub mod registry;
 pub mod reload;
+pub mod scrape;
 pub mod snapshot;
 pub mod telemetry;
 

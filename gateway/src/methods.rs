@@ -23,77 +23,13 @@ use crate::{
     catalogue::Listing,
     gateway::Gateway,
     identity::Caller,
-    wire::{Id, Params, RpcError, Version},
+    wire::{Id, Method, Params, RpcError, Version},
 };
 
 /// What we advertise: no logging, no completion. Modern clients are also told of prompts and resources, whose lists
 /// are empty; see [`absent`].
 const CAPABILITIES: &str = r#"{"tools":{"listChanged":true}}"#;
 const CAPABILITIES_MODERN: &str = r#"{"tools":{"listChanged":true},"prompts":{},"resources":{}}"#;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    Discover,
-    Initialize,
-    Ping,
-    ListTools,
-    CallTool,
-    Listen,
-    ListPrompts,
-    GetPrompt,
-    ListResources,
-    ListResourceTemplates,
-    ReadResource,
-}
-
-impl Method {
-    /// In the order of the declaration.
-    pub const ALL: [Self; 11] = [
-        Self::Discover,
-        Self::Initialize,
-        Self::Ping,
-        Self::ListTools,
-        Self::CallTool,
-        Self::Listen,
-        Self::ListPrompts,
-        Self::GetPrompt,
-        Self::ListResources,
-        Self::ListResourceTemplates,
-        Self::ReadResource,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Discover => "server/discover",
-            Self::Initialize => "initialize",
-            Self::Ping => "ping",
-            Self::ListTools => "tools/list",
-            Self::CallTool => "tools/call",
-            Self::Listen => "subscriptions/listen",
-            Self::ListPrompts => "prompts/list",
-            Self::GetPrompt => "prompts/get",
-            Self::ListResources => "resources/list",
-            Self::ListResourceTemplates => "resources/templates/list",
-            Self::ReadResource => "resources/read",
-        }
-    }
-
-    /// Which eras have it: legacy, modern.
-    fn eras(self) -> (bool, bool) {
-        match self {
-            Self::ListTools | Self::CallTool => (true, true),
-            Self::Initialize | Self::Ping => (true, false),
-            _ => (false, true),
-        }
-    }
-}
-
-/// The method of that name in that era.
-pub fn find(method: &str, modern: bool) -> Option<Method> {
-    let found = Method::ALL.into_iter().find(|known| known.name() == method)?;
-    let (in_legacy, in_modern) = found.eras();
-    (if modern { in_modern } else { in_legacy }).then_some(found)
-}
 
 /// A request that has passed every check of its era.
 #[derive(Debug)]

@@ -6,10 +6,7 @@ use std::{
     time::Instant,
 };
 
-use weir_audit::AdminAct;
 use weir_plugin_host::LoadReport;
-
-use crate::gateway::Gateway;
 
 /// The last word on each file.
 #[derive(Default)]
@@ -29,33 +26,8 @@ pub struct Refused {
     pub held: Option<String>,
 }
 
-/// What became of one file: kept, counted, logged, and in the audit trail where it changed what runs.
-pub fn note(gateway: &Gateway, report: &LoadReport) {
-    gateway.plugin_files().note(report);
-    let origin = if report.built_in { "built-in" } else { "folder" };
-    if let Ok(plugin) = &report.result {
-        let act = if report.removed { AdminAct::PluginRemove } else { AdminAct::PluginLoad };
-        let _ = gateway.audit().admin(act, &plugin.name, Some(&plugin.digest), origin, None);
-    }
-    gateway.metrics().plugin_load(report);
-    match &report.result {
-        _ if report.removed => tracing::info!(file = report.file, "plugin removed"),
-        Ok(plugin) => tracing::info!(
-            file = report.file,
-            origin,
-            plugin = plugin.name,
-            version = plugin.version,
-            digest = plugin.digest.get(..12).unwrap_or(&plugin.digest),
-            generation = plugin.generation,
-            "plugin loaded"
-        ),
-        Err(why) if report.held.is_some() => tracing::warn!(file = report.file, "plugin {why}"),
-        Err(why) => tracing::error!(file = report.file, "plugin refused: {why}"),
-    }
-}
-
 impl PluginFiles {
-    fn note(&self, report: &LoadReport) {
+    pub(crate) fn note(&self, report: &LoadReport) {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if report.removed {
             files.remove(&report.file);

@@ -7,6 +7,7 @@
 mod drift;
 mod files;
 pub mod gate;
+pub mod impact;
 mod shapes;
 
 use std::{

@@ -15,7 +15,7 @@ use weir_plugin_host::LoadReport;
 use crate::{
     config::{Config, Http, Limits, Log, Metrics},
     gateway::Gateway,
-    plugin_files, telemetry,
+    telemetry,
     transport::http::check_access,
 };
 
@@ -110,7 +110,7 @@ impl Reload {
         let settings = new.plugins.clone();
         self.gateway.reconfigure(new);
         let plugins = self.gateway.host().reconfigure(settings, Arc::clone(&connections)).await;
-        plugins.iter().for_each(|report| plugin_files::note(&self.gateway, report));
+        plugins.iter().for_each(|report| self.gateway.note_plugin(report));
         Ok(Taken { changed, needs_restart, plugins })
     }
 

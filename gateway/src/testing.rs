@@ -7,9 +7,9 @@ use weir_contracts::{Contract, compile, form};
 use weir_plugin_host::{Host, HostConfig};
 
 use crate::{
-    call::cursor::Cursors,
     catalogue::Catalogue,
     config::Config,
+    cursor::Cursors,
     gateway::Gateway,
     identity::Identities,
     snapshot::Snapshot,

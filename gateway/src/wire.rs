@@ -8,17 +8,18 @@ mod answer;
 mod error;
 mod id;
 mod message;
+mod method;
 mod params;
 pub(crate) mod raw;
 mod version;
 
 pub use answer::{
-    ResultWriter, error_answer, error_without_id, errors_answered, notification, string_room, write_server_info,
-    write_string,
+    ResultWriter, error_answer, error_without_id, errors_answered, notification, string_room, write_string,
 };
 pub use error::RpcError;
 pub use id::Id;
 pub use message::{BATCH_MAX, Body, Malformed, Message};
+pub use method::Method;
 pub use params::{GivenParams, Meta, Params};
 pub use version::Version;
 

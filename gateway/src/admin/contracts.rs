@@ -20,7 +20,7 @@ use super::{
     staff::Staff,
 };
 use crate::{
-    impact::{Impact, Inputs, impact, inputs},
+    registry::impact::{Impact, Inputs, impact, inputs},
     registry::{
         Uncompiled, UnservedFile,
         gate::{Approval, Held, Origin, Role, Submission, Verdict},

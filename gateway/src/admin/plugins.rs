@@ -24,10 +24,7 @@ use super::{
     problem::{At, Body as Read},
     staff::Staff,
 };
-use crate::{
-    plugin_files::{self, Refused},
-    registry::gate::Role,
-};
+use crate::{plugin_files::Refused, registry::gate::Role};
 
 /// A plugin is a few megabytes; a component in another language may be tens.
 pub(super) const BODY_MAX_BYTES: usize = 64 << 20;
@@ -257,7 +254,7 @@ pub(super) async fn reload(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<
 /// What changed in the folder is taken up, and told by file.
 async fn settled(admin: &Admin, again: bool) -> BTreeMap<String, FileOutcome> {
     let reports = admin.gateway.host().settle_all(again).await;
-    reports.iter().for_each(|report| plugin_files::note(&admin.gateway, report));
+    reports.iter().for_each(|report| admin.gateway.note_plugin(report));
     let outcome = |report: &LoadReport| {
         let status = report.result.as_ref().ok();
         let result = match &report.result {

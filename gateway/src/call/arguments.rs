@@ -12,12 +12,11 @@ use weir_contracts::{
 };
 use weir_plugin_host::{Change, Condition, Query};
 
-use super::{
-    CallError, Code,
-    cursor::{Bound, Cursors},
-};
+use super::CallError;
 use crate::{
     catalogue::{BoundCollection, CatalogueTool, Target},
+    codes::Code,
+    cursor::{Bound, Cursors},
     identity::Caller,
 };
 
@@ -54,7 +53,7 @@ pub(super) fn bind<'t>(
     let Some(validator) = tool.arguments() else {
         return Err(CallError::new(Code::Internal, "The arguments of this tool cannot be checked."));
     };
-    let mut arguments = validator.validate(arguments.unwrap_or("{}")).map_err(CallError::invalid)?;
+    let arguments = validator.validate(arguments.unwrap_or("{}")).map_err(CallError::invalid)?;
     let profile = keep_profile.then(|| tool.profiler().profile(&arguments));
     let in_clear = |field: &String| Some((field.clone(), arguments.get(field)?.clone()));
     let clear = tool.tool.audit_clear.iter().filter_map(in_clear).collect();

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use weir_plugin_host::{CallContext, Change, CollectionRef, Host, Page};
 
 use super::{
-    CallError, CallRequest, Code,
+    CallError, CallRequest,
     arguments::{Ask, Input},
     error::WriteOutcome,
     limits::Slot,
@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     catalogue::{BoundCollection, CatalogueTool},
+    codes::Code,
     gateway::Gateway,
     identity::Caller,
 };

@@ -3,9 +3,11 @@
 use serde_json::{Map, Value};
 use weir_contracts::{Verb, contract::TextMode, output::OutputMismatch};
 
-use super::{CallError, Code, ToolResult, arguments::Input, cursor::Cursors, dispatch::Answer, error::WriteOutcome};
+use super::{CallError, ToolResult, arguments::Input, dispatch::Answer, error::WriteOutcome};
 use crate::{
     catalogue::{BoundCollection, CatalogueTool},
+    codes::Code,
+    cursor::Cursors,
     gateway::Gateway,
 };
 

@@ -13,9 +13,10 @@ use std::{
 use serde_json::{Map, Value};
 use weir_audit::{About, Call, Entry, Event, Intent, Outcome, Receipt};
 
-use super::{CallError, CallOutcome, CallRequest, Code, ToolResult, arguments::Input, error::WriteOutcome};
+use super::{CallError, CallOutcome, CallRequest, ToolResult, arguments::Input, error::WriteOutcome};
 use crate::{
     catalogue::CatalogueTool,
+    codes::Code,
     gateway::Gateway,
     identity::Caller,
     telemetry::{
@@ -255,9 +256,11 @@ impl Line {
             false => error.map(|error| error.code),
         };
         self.metrics.call(&Ended {
-            tool: known.tool.as_deref(),
+            tool: known.tool.as_deref().map(|tool| &tool.meter),
             agent: &self.caller.agent,
-            error,
+            unknown_tool: error.is_some_and(|error| error.unknown_tool),
+            failed: error.is_some(),
+            invalid: error.and_then(|error| error.invalid.as_deref()),
             code,
             outcome,
             opened: self.opened,
@@ -274,7 +277,7 @@ impl Line {
             agent: &self.caller.agent,
             tenant: &self.caller.tenant,
             tool: tool.map(|tool| &*tool.name),
-            contract: tool.map(|tool| &*tool.contract_version),
+            contract: tool.map(CatalogueTool::contract_version),
             arguments_digest: self.digest.as_deref(),
             clear: (!known.clear.is_empty()).then_some(&known.clear),
             trace: self.trace.as_deref(),

@@ -11,20 +11,18 @@ use super::{
     Catalogue, ListShape,
     target::{Sources, Target},
 };
-use crate::telemetry::metrics::ToolSeries;
+use crate::telemetry::metrics::ToolMeter;
 
 pub struct CatalogueTool {
     pub name: Arc<str>,
     pub contract: Arc<str>,
     pub version: Version,
-    /// `contract@version`, as logs and `_meta` show it.
-    pub contract_version: Arc<str>,
     pub tool: Arc<Tool>,
     pub target: Target,
     arguments: OnceLock<Option<ArgumentValidator>>,
     profiler: OnceLock<Profiler>,
-    /// Where its calls are counted; the metrics fill it in.
-    pub series: OnceLock<Arc<ToolSeries>>,
+    /// Where its calls are counted.
+    pub meter: ToolMeter,
     digest: [u8; 32],
 }
 
@@ -42,18 +40,24 @@ impl CatalogueTool {
         if let Some(same) = before.filter(|before| before.digest == digest) {
             return Some(same.clone());
         }
+        let (name, contract_name): (Arc<str>, Arc<str>) = (tool.name.as_str().into(), contract.name.as_str().into());
+        let adapter = source.map(|source| source.adapter.clone());
         Some(Arc::new(Self {
-            name: tool.name.as_str().into(),
-            contract: contract.name.as_str().into(),
+            meter: ToolMeter::new(name.clone(), contract_name.clone(), contract.version, adapter),
+            name,
+            contract: contract_name,
             version: contract.version,
-            contract_version: format!("{}@{}", contract.name, contract.version).into(),
             tool: Arc::clone(tool),
             target: Target::prepare(contract, &tool.target, sources)?,
             arguments: OnceLock::new(),
             profiler: OnceLock::new(),
-            series: OnceLock::new(),
             digest,
         }))
+    }
+
+    /// `contract@version`, as logs and `_meta` show it.
+    pub fn contract_version(&self) -> &str {
+        &self.meter.contract_version
     }
 
     /// Compiled on first use: ten thousand tools must not be paid for at start. `None`: the schema that was kept does not
@@ -92,7 +96,7 @@ impl CatalogueTool {
             object.insert("annotations".into(), serde_json::to_value(&tool.annotations).expect("plain data"));
         }
         if matches!(shape, ListShape::Modern | ListShape::Structured) {
-            object.insert("_meta".into(), json!({ "dev.weir/contract": self.contract_version }));
+            object.insert("_meta".into(), json!({ "dev.weir/contract": self.contract_version() }));
         }
         out.push_str(&Value::Object(object).to_string());
     }

@@ -17,11 +17,10 @@ use weir_state::State;
 use super::{Failure, Settings};
 use crate::{
     admin,
-    call::cursor::Cursors,
     config::{self, Config},
+    cursor::Cursors,
     gateway::Gateway,
     identity::Identities,
-    impact, plugin_files,
     registry::{self, Registry},
     reload::{self, Reload},
     telemetry::{self, Audit, Metrics},
@@ -125,10 +124,14 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
         move |adapter: &str| weak.upgrade().map_or_else(Vec::new, |gateway| registry::in_use(&gateway, adapter));
     host.set_in_use(Arc::new(in_use));
     for report in host.load_all().await {
-        plugin_files::note(&gateway, &report);
+        gateway.note_plugin(&report);
     }
     let registry = Arc::new(Registry::new(gateway.clone(), state.clone()));
-    gateway.metrics().watch_registry(&registry);
+    let (waiting, drifting) = (Arc::downgrade(&registry), Arc::downgrade(&registry));
+    gateway.metrics().watch_registry(
+        move || waiting.upgrade().map(|registry| registry.gate().waiting()).unwrap_or_default(),
+        move || drifting.upgrade().map_or(0, |registry| registry.drifted()),
+    );
     Ok(Started { gateway, registry, state, connections })
 }
 
@@ -213,9 +216,9 @@ async fn follow(gateway: Arc<Gateway>, state: Arc<State>) {
 pub(super) fn watch(started: &Started, files: bool) {
     outlive_file_limit();
     tokio::spawn(follow(started.gateway.clone(), started.state.clone()));
-    tokio::spawn(impact::keep(started.gateway.clone(), started.state.clone()));
+    tokio::spawn(registry::impact::keep(started.gateway.clone(), started.state.clone()));
     let (host, gateway) = (started.gateway.host().clone(), started.gateway.clone());
-    tokio::spawn(async move { host.watch(move |report| plugin_files::note(&gateway, &report)).await });
+    tokio::spawn(async move { host.watch(move |report| gateway.note_plugin(&report)).await });
     if files {
         let registry = started.registry.clone();
         tokio::spawn(async move { registry.watch().await });

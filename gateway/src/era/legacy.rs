@@ -4,8 +4,8 @@ use axum::http::HeaderMap;
 
 use super::PROTOCOL_VERSION_HEADER;
 use crate::{
-    methods::{self, Method, Request},
-    wire::{GivenParams, Id, Params, RpcError, Version},
+    methods::{self, Request},
+    wire::{GivenParams, Id, Method, Params, RpcError, Version},
 };
 
 /// The few checks of a legacy request. `headers`: only over HTTP, for the trace.
@@ -16,7 +16,7 @@ pub fn admit<'a>(
     version: Version,
     headers: Option<&'a HeaderMap>,
 ) -> Result<Request<'a>, RpcError> {
-    let found = methods::find(method, false).ok_or_else(|| RpcError::unknown_method(method, false))?;
+    let found = Method::find(method, false).ok_or_else(|| RpcError::unknown_method(method, false))?;
     let progress_token = params.meta.progress_token()?;
     let version = match found {
         Method::Initialize => methods::negotiate(&params)?,

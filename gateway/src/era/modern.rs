@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::PROTOCOL_VERSION_HEADER;
 use crate::{
-    methods::{self, Request},
-    wire::{Id, Meta, Params, RpcError, Version, key, raw},
+    methods::Request,
+    wire::{Id, Meta, Method, Params, RpcError, Version, key, raw},
 };
 
 const METHOD_HEADER: &str = "mcp-method";
@@ -30,7 +30,7 @@ pub fn admit<'a>(
     if let Some(named) = named {
         named.check(method, &params)?;
     }
-    let found = methods::find(method, true).ok_or_else(|| RpcError::unknown_method(method, true))?;
+    let found = Method::find(method, true).ok_or_else(|| RpcError::unknown_method(method, true))?;
     let trace = super::trace(meta, headers);
     Ok(Request { id, method: found, params, version, progress_token, trace })
 }

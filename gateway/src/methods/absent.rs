@@ -1,10 +1,10 @@
 //! Prompts and resources: lists that are empty, so that a client which asks for everything a server may have is
 //! answered alike, and cached alike. There is nothing to read by name.
 
-use super::{Method, Place, Request, list};
+use super::{Place, Request, list};
 use crate::{
     catalogue::Listing,
-    wire::{ResultWriter, RpcError},
+    wire::{Method, ResultWriter, RpcError},
 };
 
 pub(super) fn list(place: &Place, listing: &Listing, request: &Request<'_>) -> Vec<u8> {

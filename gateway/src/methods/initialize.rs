@@ -1,9 +1,9 @@
 //! `initialize`: the legacy handshake.
 
-use super::{CAPABILITIES, Request};
+use super::{CAPABILITIES, Request, list::write_server_info};
 use crate::{
     catalogue::Listing,
-    wire::{Params, ResultWriter, RpcError, Version, raw, write_server_info},
+    wire::{Params, ResultWriter, RpcError, Version, raw},
 };
 
 pub(super) fn answer(listing: &Listing, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {

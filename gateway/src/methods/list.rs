@@ -3,7 +3,7 @@
 use super::{Place, Request};
 use crate::{
     catalogue::{ListShape, Listing, ServerInfo},
-    wire::{ResultWriter, RpcError, Version, key, raw, write_server_info},
+    wire::{ResultWriter, RpcError, Version, key, raw, write_string},
 };
 
 pub(super) fn answer(place: &Place, listing: &Listing, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
@@ -53,6 +53,19 @@ pub(super) fn write_server_member(meta: &mut Vec<u8>, server: &ServerInfo) {
     meta.extend_from_slice(key::SERVER_INFO.as_bytes());
     meta.extend_from_slice(b"\":");
     write_server_info(meta, server, true);
+}
+
+/// Older clients know no title.
+pub(super) fn write_server_info(out: &mut Vec<u8>, server: &ServerInfo, with_title: bool) {
+    out.extend_from_slice(br#"{"name":"#);
+    write_string(out, &server.name);
+    if let (Some(title), true) = (&server.title, with_title) {
+        out.extend_from_slice(br#","title":"#);
+        write_string(out, title);
+    }
+    out.extend_from_slice(br#","version":"#);
+    write_string(out, &server.version);
+    out.push(b'}');
 }
 
 fn shape(version: Version) -> ListShape {

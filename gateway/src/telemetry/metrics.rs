@@ -1,33 +1,31 @@
 //! Metrics: counted where things happen, read by Prometheus. No label holds what an agent wrote.
 
-mod now;
 mod series;
 pub mod table;
 
 use std::{
-    sync::{Arc, OnceLock, Weak},
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
 use arc_swap::ArcSwapOption;
-use prometheus::{Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry, TextEncoder};
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry, proto::MetricFamily,
+};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use weir_audit::Outcome;
-use weir_contracts::validate::REASONS;
+use weir_contracts::validate::{InvalidArguments, REASONS};
 
-pub use self::series::ToolSeries;
+pub use self::series::{ToolMeter, ToolSeries};
 use self::{
     series::{Agents, Tools},
     table::{Kind, Row},
 };
 use crate::{
-    call::{CallError, Code},
-    catalogue::{Catalogue, CatalogueTool},
-    gateway::Gateway,
+    codes::Code,
     identity::Credential,
-    methods::Method,
-    wire::Version,
+    wire::{Method, Version},
 };
 
 /// Calls that came to no tool.
@@ -66,7 +64,8 @@ pub struct Metrics {
     tools_max: usize,
     sessions: OnceLock<Reading>,
     streams: OnceLock<Reading>,
-    registry_now: OnceLock<Weak<crate::registry::Registry>>,
+    drafts: OnceLock<Box<dyn Fn() -> Vec<(String, u32)> + Send + Sync>>,
+    drifted: OnceLock<Reading>,
     /// SHA-256 of what a scraper must show.
     token: ArcSwapOption<[u8; 32]>,
 }
@@ -82,9 +81,14 @@ pub struct Marks {
 
 /// One call that has ended and been recorded.
 pub struct Ended<'a> {
-    pub tool: Option<&'a CatalogueTool>,
+    pub tool: Option<&'a ToolMeter>,
     pub agent: &'a Arc<str>,
-    pub error: Option<&'a CallError>,
+    /// The caller asked for a tool that it cannot see.
+    pub unknown_tool: bool,
+    /// The call did not succeed.
+    pub failed: bool,
+    /// What the arguments broke.
+    pub invalid: Option<&'a InvalidArguments>,
     /// What the caller is told; differs from the error's where the call could not be recorded.
     pub code: Option<Code>,
     pub outcome: Outcome,
@@ -131,7 +135,8 @@ impl Metrics {
             tools_max,
             sessions: OnceLock::new(),
             streams: OnceLock::new(),
-            registry_now: OnceLock::new(),
+            drafts: OnceLock::new(),
+            drifted: OnceLock::new(),
             token: ArcSwapOption::from_pointee(token.map(digest)),
             registry,
             tools,
@@ -159,19 +164,19 @@ impl Metrics {
     }
 
     /// A new snapshot is about to be served.
-    pub fn publish(&self, catalogue: &Catalogue) {
-        self.tools.publish(catalogue.tools());
+    pub fn publish<'a>(&self, tools: impl Iterator<Item = &'a ToolMeter>) {
+        self.tools.publish(tools);
     }
 
     pub fn call(&self, call: &Ended<'_>) -> Stages {
         let end = Instant::now();
         let total = end - call.opened;
         let series = call.tool.map_or(&self.unknown, |tool| self.tools.of(tool));
-        match call.error {
-            Some(error) if error.unknown_tool => self.unknown_tool.inc(),
-            _ => series.outcome(call.code).inc(),
+        match call.unknown_tool {
+            true => self.unknown_tool.inc(),
+            false => series.outcome(call.code).inc(),
         }
-        series.duration[usize::from(call.error.is_some())].observe(total.as_secs_f64());
+        series.duration[usize::from(call.failed)].observe(total.as_secs_f64());
         let stages = call.marks.stages(call.opened, call.closed, end);
         for (at, took) in stages.iter().enumerate() {
             if let Some(took) = took {
@@ -184,8 +189,7 @@ impl Metrics {
         }
         self.overhead.observe(total.saturating_sub(in_adapter.unwrap_or_default()).as_secs_f64());
         self.agents.count(call.agent, call.outcome.word());
-        let invalid = call.error.and_then(|error| error.invalid.as_ref());
-        for problem in invalid.iter().flat_map(|invalid| &invalid.errors) {
+        for problem in call.invalid.iter().flat_map(|invalid| &invalid.errors) {
             if let Some(at) = REASONS.iter().position(|(reason, _)| *reason == problem.reason) {
                 self.reasons[at].inc();
             }
@@ -216,9 +220,14 @@ impl Metrics {
         self.reloads[usize::from(!taken)].inc();
     }
 
-    /// What waits for someone, and what has drifted.
-    pub fn watch_registry(&self, registry: &Arc<crate::registry::Registry>) {
-        let _ = self.registry_now.set(Arc::downgrade(registry));
+    /// How many drafts wait, by class, and how many collections have drifted.
+    pub fn watch_registry(
+        &self,
+        drafts: impl Fn() -> Vec<(String, u32)> + Send + Sync + 'static,
+        drifted: impl Fn() -> usize + Send + Sync + 'static,
+    ) {
+        let _ = self.drafts.set(Box::new(drafts));
+        let _ = self.drifted.set(Box::new(drifted));
     }
 
     /// What the HTTP transport has open.
@@ -229,6 +238,39 @@ impl Metrics {
     ) {
         let _ = self.sessions.set(Box::new(sessions));
         let _ = self.streams.set(Box::new(streams));
+    }
+}
+
+/// What a scrape reads beside the series themselves.
+impl Metrics {
+    pub fn gather(&self) -> Vec<MetricFamily> {
+        self.registry.gather()
+    }
+
+    pub fn sessions(&self) -> usize {
+        self.sessions.get().map_or(0, |read| read())
+    }
+
+    pub fn streams(&self) -> usize {
+        self.streams.get().map_or(0, |read| read())
+    }
+
+    pub fn drafts(&self) -> Vec<(String, u32)> {
+        self.drafts.get().map(|read| read()).unwrap_or_default()
+    }
+
+    pub fn drifted(&self) -> usize {
+        self.drifted.get().map_or(0, |read| read())
+    }
+
+    /// Contracts with series of their own.
+    pub fn contracts_max(&self) -> usize {
+        self.tools_max
+    }
+
+    /// `count` contracts had no room for series of their own.
+    pub fn folded_contracts(&self, count: usize) {
+        self.folded_contracts.inc_by(count as u64);
     }
 }
 
@@ -244,13 +286,6 @@ impl Marks {
         }
         stages
     }
-}
-
-/// Everything, in Prometheus' text format.
-pub fn text(gateway: &Gateway) -> String {
-    let mut families = gateway.metrics().registry.gather();
-    families.extend(now::families(gateway));
-    TextEncoder::new().encode_to_string(&families).expect("families of the registry are whole")
 }
 
 fn digest(token: impl AsRef<[u8]>) -> [u8; 32] {

@@ -23,8 +23,8 @@ use crate::{
     },
     gateway::Gateway,
     identity::{Caller, Credential},
-    methods::{self, Call, LIST_CHANGED, ListChanges, Method, Place, Reply, Subscription, Subscriptions},
-    wire::{Body, GivenParams, Id, Malformed, Message, RpcError, Version, error_answer, notification},
+    methods::{self, Call, LIST_CHANGED, ListChanges, Place, Reply, Subscription, Subscriptions},
+    wire::{Body, GivenParams, Id, Malformed, Message, Method, RpcError, Version, error_answer, notification},
 };
 
 /// Requests that run at once, open subscriptions among them.

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::value::RawValue;
 
 use super::{Id, RpcError};
-use crate::catalogue::ServerInfo;
 
 /// Writes `{"jsonrpc":"2.0","id":…,"result":{…}}`, member by member.
 pub struct ResultWriter {
@@ -73,18 +72,6 @@ pub fn notification(method: &'static str, params: Option<&str>) -> Vec<u8> {
         Some(params) => format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#).into_bytes(),
         None => format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#).into_bytes(),
     }
-}
-
-pub fn write_server_info(out: &mut Vec<u8>, server: &ServerInfo, with_title: bool) {
-    out.extend_from_slice(br#"{"name":"#);
-    write_string(out, &server.name);
-    if let (Some(title), true) = (&server.title, with_title) {
-        out.extend_from_slice(br#","title":"#);
-        write_string(out, title);
-    }
-    out.extend_from_slice(br#","version":"#);
-    write_string(out, &server.version);
-    out.push(b'}');
 }
 
 pub fn write_string(out: &mut Vec<u8>, text: &str) {

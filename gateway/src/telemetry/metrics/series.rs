@@ -2,18 +2,17 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use ahash::RandomState;
 use dashmap::DashMap;
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec};
 
+use weir_contracts::Version;
+
 use super::OTHER;
-use crate::{
-    call::{Code, error::TABLE},
-    catalogue::CatalogueTool,
-};
+use crate::codes::{Code, TABLE};
 
 /// Adapters with series of their own.
 const ADAPTERS_MAX: usize = 64;
@@ -33,6 +32,18 @@ pub struct ToolSeries {
     /// Of calls that went well, and of those that did not.
     pub(super) duration: [Histogram; 2],
     pub(super) adapter: Histogram,
+}
+
+/// What a tool is counted by. It lives as long as the published tool, and keeps its series once they are found.
+pub struct ToolMeter {
+    pub tool: Arc<str>,
+    pub contract: Arc<str>,
+    /// `contract@version`.
+    pub contract_version: Arc<str>,
+    pub version: Version,
+    /// The adapter behind it, where it has one.
+    pub adapter: Option<Arc<str>>,
+    series: OnceLock<Arc<ToolSeries>>,
 }
 
 /// Tool, then `contract@version`.
@@ -65,6 +76,13 @@ pub(super) struct Agents {
 /// In the order of [`RESULTS`].
 struct AgentSeries([IntCounter; 5]);
 
+impl ToolMeter {
+    pub fn new(tool: Arc<str>, contract: Arc<str>, version: Version, adapter: Option<Arc<str>>) -> Self {
+        let contract_version = format!("{contract}@{version}").into();
+        Self { tool, contract, contract_version, version, adapter, series: OnceLock::new() }
+    }
+}
+
 impl ToolSeries {
     /// `None`: it went well.
     pub(super) fn outcome(&self, code: Option<Code>) -> &IntCounter {
@@ -92,13 +110,13 @@ impl Tools {
     }
 
     /// The series of a tool: looked up once, then kept with it.
-    pub(super) fn of<'a>(&self, tool: &'a CatalogueTool) -> &'a ToolSeries {
+    pub(super) fn of<'a>(&self, tool: &'a ToolMeter) -> &'a ToolSeries {
         tool.series.get_or_init(|| self.find(&mut self.known(), tool))
     }
 
     /// Tools of a new snapshot count from 0. Those that are gone keep their series until the room is needed. When more
     /// are published than there is room for, those that are called first get it.
-    pub(super) fn publish<'a>(&self, tools: impl Iterator<Item = &'a Arc<CatalogueTool>>) {
+    pub(super) fn publish<'a>(&self, tools: impl Iterator<Item = &'a ToolMeter>) {
         let tools: Vec<_> = tools.collect();
         let live: HashSet<Key> = tools.iter().map(|tool| key(tool)).collect();
         let mut known = self.known();
@@ -113,7 +131,7 @@ impl Tools {
         }
     }
 
-    fn find(&self, known: &mut Known, tool: &CatalogueTool) -> Arc<ToolSeries> {
+    fn find(&self, known: &mut Known, tool: &ToolMeter) -> Arc<ToolSeries> {
         let key = key(tool);
         if let Some(series) = known.tools.get(&key) {
             return series.clone();
@@ -122,9 +140,9 @@ impl Tools {
             self.folded_tools.inc();
             return self.other.clone();
         }
-        let adapter = self.adapter(known, tool.target.collection().map(|bound| &bound.source.adapter));
+        let adapter = self.adapter(known, tool.adapter.as_ref());
         let version = tool.version.to_string();
-        let labels = [&*tool.name, &*tool.contract, &version];
+        let labels = [&*tool.tool, &*tool.contract, &version];
         let made = Arc::new(series(&self.calls, &self.durations, &self.adapters, labels, &adapter));
         known.tools.insert(key, made.clone());
         made
@@ -190,8 +208,8 @@ impl Agents {
     }
 }
 
-fn key(tool: &CatalogueTool) -> Key {
-    (tool.name.clone(), tool.contract_version.clone())
+fn key(tool: &ToolMeter) -> Key {
+    (tool.tool.clone(), tool.contract_version.clone())
 }
 
 fn outcomes() -> impl Iterator<Item = &'static str> {

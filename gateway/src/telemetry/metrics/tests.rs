@@ -5,7 +5,9 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::{
     call::{CallRequest, call_tool},
+    gateway::Gateway,
     identity::Caller,
+    scrape::text,
     testing,
 };
 
@@ -86,7 +88,7 @@ fn tools_beyond_the_bound_share_a_series() {
     let tools: Vec<&str> = names.iter().map(String::as_str).collect();
     testing::publish(&gateway, &[("desk", &tools)]);
     let snapshot = gateway.snapshot();
-    snapshot.catalogue.tools().for_each(|tool| gateway.metrics().tools.of(tool).outcome(None).inc());
+    snapshot.catalogue.tools().for_each(|tool| gateway.metrics().tools.of(&tool.meter).outcome(None).inc());
     let after = text(&gateway);
     assert!(series(&after) <= before, "{} series, {before} before", series(&after));
     assert_eq!(value(&after, "weir_calls_total{contract=\"\",outcome=\"ok\",tool=\"_other\",version=\"\"}"), 36.0);

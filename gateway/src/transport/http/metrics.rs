@@ -14,7 +14,7 @@ use axum::{
 };
 
 use super::{access, reply};
-use crate::{gateway::Gateway, identity::Credential, telemetry::metrics};
+use crate::{gateway::Gateway, identity::Credential, scrape};
 
 /// The version is that of the text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -29,24 +29,24 @@ struct Scrape {
 /// `local`: where the listener listens.
 pub(crate) fn router(gateway: &Arc<Gateway>, local: SocketAddr) -> anyhow::Result<Router> {
     let access = access::Current::new(gateway, local)?;
-    let scrape = Scrape { gateway: gateway.clone(), access, loopback: local.ip().is_loopback() };
-    Ok(Router::new().route("/metrics", get(answer)).with_state(Arc::new(scrape)))
+    let asked = Scrape { gateway: gateway.clone(), access, loopback: local.ip().is_loopback() };
+    Ok(Router::new().route("/metrics", get(answer)).with_state(Arc::new(asked)))
 }
 
-async fn answer(State(scrape): State<Arc<Scrape>>, request: Request) -> Response {
-    let metrics = scrape.gateway.metrics();
+async fn answer(State(asked): State<Arc<Scrape>>, request: Request) -> Response {
+    let metrics = asked.gateway.metrics();
     if !metrics.are_guarded() {
-        if !scrape.loopback {
+        if !asked.loopback {
             return refused("metrics are open on loopback alone; set `token` under [metrics]");
         }
         // A page in a browser on this machine is not this machine.
-        if let Err(refused) = scrape.access.check(request.uri(), request.headers()) {
+        if let Err(refused) = asked.access.check(request.uri(), request.headers()) {
             return reply::refusal(&refused.error);
         }
     }
     let values = request.headers().get_all(AUTHORIZATION).iter().map(HeaderValue::as_bytes);
     match metrics.admit(Credential::of_header(values)) {
-        true => ([(CONTENT_TYPE, TEXT)], metrics::text(&scrape.gateway)).into_response(),
+        true => ([(CONTENT_TYPE, TEXT)], scrape::text(&asked.gateway)).into_response(),
         false => refused("send `Authorization: Bearer` with the token of [metrics]"),
     }
 }

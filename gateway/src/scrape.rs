@@ -1,11 +1,12 @@
-//! What lives elsewhere and is read when it is scraped, so that nothing is kept twice.
+//! What Prometheus scrapes: the series that are counted as things happen, and what lives elsewhere and is read now, so
+//! that nothing is kept twice.
 
-use std::sync::Weak;
+use prometheus::{CounterVec, GaugeVec, Opts, TextEncoder, core::Collector as _, proto::MetricFamily};
 
-use prometheus::{CounterVec, GaugeVec, Opts, core::Collector as _, proto::MetricFamily};
-
-use super::table::{self, Kind, Row};
-use crate::gateway::Gateway;
+use crate::{
+    gateway::Gateway,
+    telemetry::metrics::table::{self, Kind, Row},
+};
 
 /// What a draft may be.
 const CLASSES: [&str; 6] = ["first", "cosmetic", "compatible", "review", "undecided", "breaking"];
@@ -13,7 +14,14 @@ const CLASSES: [&str; 6] = ["first", "cosmetic", "compatible", "review", "undeci
 /// One value and its labels, in the order of the row.
 type Sample<'a> = (Vec<&'a str>, f64);
 
-pub(super) fn families(gateway: &Gateway) -> Vec<MetricFamily> {
+/// Everything, in Prometheus' text format.
+pub fn text(gateway: &Gateway) -> String {
+    let mut families = gateway.metrics().gather();
+    families.extend(read_now(gateway));
+    TextEncoder::new().encode_to_string(&families).expect("families of the registry are whole")
+}
+
+fn read_now(gateway: &Gateway) -> Vec<MetricFamily> {
     let mut families = Vec::new();
     load(gateway, &mut families);
     refusals(gateway, &mut families);
@@ -31,9 +39,8 @@ fn load(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     families.push(one(&table::IN_FLIGHT, running.len() as f64));
     families.push(one(&table::IN_FLIGHT_MAX, f64::from(running.most())));
     let metrics = gateway.metrics();
-    let read = |reading: &std::sync::OnceLock<super::Reading>| reading.get().map_or(0, |read| read()) as f64;
-    families.push(one(&table::SESSIONS, read(&metrics.sessions)));
-    families.push(one(&table::STREAMS, read(&metrics.streams)));
+    families.push(one(&table::SESSIONS, metrics.sessions() as f64));
+    families.push(one(&table::STREAMS, metrics.streams() as f64));
     let decided = [
         ("agent", gateway.buckets().agent_decisions()),
         ("tool", gateway.buckets().tool_decisions()),
@@ -97,20 +104,19 @@ fn audit(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
 fn contracts(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     let snapshot = gateway.snapshot();
     let metrics = gateway.metrics();
-    let shown = snapshot.contracts.iter().take(metrics.tools_max);
-    let folded = snapshot.contracts.len().saturating_sub(metrics.tools_max);
-    metrics.folded_contracts.inc_by(folded as u64);
+    let shown = snapshot.contracts.iter().take(metrics.contracts_max());
+    let folded = snapshot.contracts.len().saturating_sub(metrics.contracts_max());
+    metrics.folded_contracts(folded);
     let shown: Vec<_> = shown.map(|contract| (contract, contract.version.to_string())).collect();
     let tools = shown
         .iter()
         .map(|(contract, version)| (vec![contract.name.as_str(), version.as_str()], contract.tools.len() as f64));
     families.push(family(&table::CONTRACT_TOOLS, tools.collect()));
-    let registry = metrics.registry_now.get().and_then(Weak::upgrade);
-    let waiting = registry.as_ref().map(|registry| registry.gate().waiting()).unwrap_or_default();
+    let waiting = metrics.drafts();
     let count = |class| waiting.iter().find(|(known, _)| known == class).map_or(0, |(_, count)| *count);
     let drafts = CLASSES.map(|class| (vec![class], f64::from(count(class))));
     families.push(family(&table::DRAFTS, drafts.to_vec()));
-    families.push(one(&table::DRIFTED, registry.map_or(0, |registry| registry.drifted()) as f64));
+    families.push(one(&table::DRIFTED, metrics.drifted() as f64));
     families.push(one(&table::TOOLS, snapshot.catalogue.len() as f64));
     families.push(one(&table::CONTRACTS, snapshot.contracts.len() as f64));
     families.push(one(&table::GENERATION, snapshot.generation as f64));

@@ -1,0 +1,237 @@
+//! How much may run, and how often. Who has to wait is told at once instead of queueing.
+
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use ahash::RandomState;
+use arc_swap::ArcSwapOption;
+use dashmap::DashMap;
+use governor::{
+    DefaultDirectRateLimiter, Quota,
+    clock::{Clock as _, DefaultClock},
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::identity::Caller;
+
+/// What a semaphore holds on every platform.
+const MOST: u32 = 1 << 28;
+/// Buckets kept; beyond it those that are full again are dropped.
+const BUCKETS_MAX: usize = 1 << 16;
+
+/// Calls running at once over all tools.
+pub struct InFlight {
+    room: Arc<Semaphore>,
+    most: u32,
+    decisions: Decisions,
+}
+
+/// What one limiter has decided.
+#[derive(Default)]
+struct Decisions {
+    passed: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// Calls, and the seconds they are counted over.
+pub type Rate = (u32, u32);
+
+/// The buckets of all agents: one over everything an agent does, one for each of its tools that has a rate.
+pub struct Buckets {
+    /// `[limits] agent_rate`.
+    agent_rate: ArcSwapOption<Rate>,
+    agents: Table<Arc<str>>,
+    tools: Table<(Arc<str>, Arc<str>)>,
+    of_agents: Decisions,
+    of_tools: Decisions,
+    clock: DefaultClock,
+    started: Instant,
+}
+
+type Table<K> = DashMap<K, Arc<Bucket>, RandomState>;
+
+struct Bucket {
+    rate: Rate,
+    limiter: DefaultDirectRateLimiter,
+    /// Seconds since the start.
+    used: AtomicU64,
+}
+
+impl InFlight {
+    pub fn new(most: usize) -> Self {
+        let most = u32::try_from(most).unwrap_or(u32::MAX).min(MOST);
+        Self { room: Arc::new(Semaphore::new(most as usize)), most, decisions: Decisions::default() }
+    }
+
+    /// Calls that may run at once.
+    pub fn most(&self) -> u32 {
+        self.most
+    }
+
+    /// Calls that were let in, and those that were not.
+    pub fn decisions(&self) -> (u64, u64) {
+        self.decisions.counts()
+    }
+
+    /// Room for one call, until it is dropped.
+    pub fn enter(&self) -> Option<OwnedSemaphorePermit> {
+        self.decisions.count(self.room.clone().try_acquire_owned()).ok()
+    }
+
+    /// Calls running now.
+    pub fn len(&self) -> usize {
+        (self.most as usize).saturating_sub(self.room.available_permits())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns when no call runs any more: not even a write whose caller has gone. For the end of the process, when no
+    /// new ones come in.
+    pub async fn drained(&self) {
+        let _ = self.room.acquire_many(self.most).await;
+    }
+}
+
+impl Decisions {
+    fn count<T, E>(&self, decided: Result<T, E>) -> Result<T, E> {
+        let count = if decided.is_ok() { &self.passed } else { &self.refused };
+        count.fetch_add(1, Ordering::Relaxed);
+        decided
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (self.passed.load(Ordering::Relaxed), self.refused.load(Ordering::Relaxed))
+    }
+}
+
+impl Buckets {
+    pub fn new(agent_rate: Option<Rate>) -> Self {
+        Self {
+            agent_rate: ArcSwapOption::from_pointee(agent_rate),
+            agents: DashMap::default(),
+            tools: DashMap::default(),
+            of_agents: Decisions::default(),
+            of_tools: Decisions::default(),
+            clock: DefaultClock::default(),
+            started: Instant::now(),
+        }
+    }
+
+    /// From the next request on.
+    pub fn set_agent_rate(&self, rate: Option<Rate>) {
+        self.agent_rate.store(rate.map(Arc::new));
+    }
+
+    /// Requests that the buckets over everything let through, and those they did not.
+    pub fn agent_decisions(&self) -> (u64, u64) {
+        self.of_agents.counts()
+    }
+
+    /// Likewise calls, by the buckets of single tools.
+    pub fn tool_decisions(&self) -> (u64, u64) {
+        self.of_tools.counts()
+    }
+
+    /// One request of any method. The milliseconds to wait where the agent asks too often. Without keys everyone is
+    /// `local`, who is no agent to be bounded.
+    pub fn request(&self, caller: &Caller, now: Instant) -> Result<(), u32> {
+        let usual = || self.agent_rate.load().as_deref().copied();
+        let rate = caller.key.as_ref().and_then(|key| key.rate.or_else(usual));
+        self.of_agents.count(match rate {
+            None => Ok(()),
+            Some(rate) => self.take(&self.agents, caller.agent.clone(), rate, now),
+        })
+    }
+
+    /// One call of a tool that exists; `rate` is what its contract allows.
+    pub fn call(&self, caller: &Caller, tool: &Arc<str>, rate: Option<Rate>, now: Instant) -> Result<(), u32> {
+        let own = caller.key.as_ref().and_then(|key| key.tool_rates.get(&**tool).copied());
+        self.of_tools.count(match own.or(rate) {
+            None => Ok(()),
+            Some(rate) => self.take(&self.tools, (caller.agent.clone(), tool.clone()), rate, now),
+        })
+    }
+
+    fn take<K: Eq + std::hash::Hash>(&self, table: &Table<K>, key: K, rate: Rate, now: Instant) -> Result<(), u32> {
+        let now = now.saturating_duration_since(self.started).as_secs();
+        let known = table.get(&key).map(|bucket| bucket.clone()).filter(|bucket| bucket.rate == rate);
+        let bucket = known.unwrap_or_else(|| {
+            if table.len() >= BUCKETS_MAX {
+                table.retain(|_, bucket| !bucket.is_full(now));
+            }
+            let mut entry = table.entry(key).or_insert_with(|| Bucket::new(rate));
+            if entry.rate != rate {
+                *entry = Bucket::new(rate);
+            }
+            entry.clone()
+        });
+        bucket.used.store(now, Ordering::Relaxed);
+        bucket.limiter.check().map_err(|until| {
+            let wait = until.wait_time_from(self.clock.now()).as_millis();
+            u32::try_from(wait).unwrap_or(u32::MAX).max(1)
+        })
+    }
+}
+
+impl Bucket {
+    fn new((calls, seconds): Rate) -> Arc<Self> {
+        let calls = NonZeroU32::new(calls).unwrap_or(NonZeroU32::MIN);
+        let period = Duration::from_secs(seconds.max(1).into()) / calls.get();
+        let quota = Quota::with_period(period.max(Duration::from_nanos(1))).expect("a period above zero");
+        let limiter = DefaultDirectRateLimiter::direct(quota.allow_burst(calls));
+        Arc::new(Self { rate: (calls.get(), seconds), limiter, used: AtomicU64::new(0) })
+    }
+
+    /// Unused for as long as it takes to fill: a new one would be the same.
+    fn is_full(&self, now: u64) -> bool {
+        now.saturating_sub(self.used.load(Ordering::Relaxed)) > self.rate.1.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take(buckets: &Buckets, agent: &str, rate: Rate) -> Result<(), u32> {
+        buckets.take(&buckets.agents, agent.into(), rate, Instant::now())
+    }
+
+    #[test]
+    fn of_a_thousand_at_once_as_many_pass_as_are_left() {
+        let (buckets, rate) = (Buckets::new(None), (10, 3600));
+        let passed = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..125 {
+                        passed.fetch_add(u64::from(take(&buckets, "a", rate).is_ok()), Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        assert_eq!(passed.load(Ordering::Relaxed), 10);
+        assert_eq!(take(&buckets, "b", rate), Ok(()), "one agent's haste is not another's");
+        let wait = take(&buckets, "a", rate).expect_err("empty");
+        assert!((300_000..=360_000).contains(&wait), "one call every six minutes: {wait} ms");
+    }
+
+    #[test]
+    fn buckets_that_are_full_again_are_dropped_when_there_are_too_many() {
+        let (buckets, rate) = (Buckets::new(None), (1, 3600));
+        for agent in 0..BUCKETS_MAX {
+            let _ = take(&buckets, &agent.to_string(), rate);
+        }
+        buckets.agents.iter().take(1).for_each(|bucket| bucket.used.store(0, Ordering::Relaxed));
+        let _ = take(&buckets, "one more", rate);
+        assert!(buckets.agents.len() <= BUCKETS_MAX + 1);
+        assert!(take(&buckets, "7", rate).is_err(), "an empty bucket is not forgotten");
+    }
+}

@@ -1,0 +1,65 @@
+//! The methods we answer, and which era has them.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    Discover,
+    Initialize,
+    Ping,
+    ListTools,
+    CallTool,
+    Listen,
+    ListPrompts,
+    GetPrompt,
+    ListResources,
+    ListResourceTemplates,
+    ReadResource,
+}
+
+impl Method {
+    /// In the order of the declaration.
+    pub const ALL: [Self; 11] = [
+        Self::Discover,
+        Self::Initialize,
+        Self::Ping,
+        Self::ListTools,
+        Self::CallTool,
+        Self::Listen,
+        Self::ListPrompts,
+        Self::GetPrompt,
+        Self::ListResources,
+        Self::ListResourceTemplates,
+        Self::ReadResource,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Discover => "server/discover",
+            Self::Initialize => "initialize",
+            Self::Ping => "ping",
+            Self::ListTools => "tools/list",
+            Self::CallTool => "tools/call",
+            Self::Listen => "subscriptions/listen",
+            Self::ListPrompts => "prompts/list",
+            Self::GetPrompt => "prompts/get",
+            Self::ListResources => "resources/list",
+            Self::ListResourceTemplates => "resources/templates/list",
+            Self::ReadResource => "resources/read",
+        }
+    }
+
+    /// Which eras have it: legacy, modern.
+    fn eras(self) -> (bool, bool) {
+        match self {
+            Self::ListTools | Self::CallTool => (true, true),
+            Self::Initialize | Self::Ping => (true, false),
+            _ => (false, true),
+        }
+    }
+
+    /// The method of that name in that era.
+    pub fn find(method: &str, modern: bool) -> Option<Self> {
+        let found = Self::ALL.into_iter().find(|known| known.name() == method)?;
+        let (in_legacy, in_modern) = found.eras();
+        (if modern { in_modern } else { in_legacy }).then_some(found)
+    }
+}
