@@ -131,8 +131,10 @@ fn path(criterion: &mut Criterion) {
         bencher.iter(|| {
             let now = Instant::now();
             let marks = Marks { found: Some(now), bound: Some(now), asked: Some(now), answered: Some(now) };
-            let (outcome, tool, opened, closed) = (Outcome::Ok, Some(&**tool), now, now);
-            let ended = Ended { tool, agent: &agent, error: None, code: None, outcome, opened, marks, closed };
+            let (outcome, tool, opened, closed) = (Outcome::Ok, Some(&tool.meter), now, now);
+            let (unknown_tool, failed, invalid, code) = (false, false, None, None);
+            let ended =
+                Ended { tool, agent: &agent, unknown_tool, failed, invalid, code, outcome, opened, marks, closed };
             black_box(gateway.metrics().call(&ended))
         });
     });
