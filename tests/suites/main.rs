@@ -12,6 +12,7 @@ mod identical;
 mod identity;
 mod metrics;
 mod operations;
+mod packages;
 mod plugins;
 mod protocol;
 mod rest;

@@ -109,7 +109,8 @@ fn prometheus_present() -> bool {
     ["prometheus", "promtool"].iter().all(|name| succeeds(Command::new(name).arg("--version")))
 }
 
-fn with_first(folder: &Path) -> std::ffi::OsString {
+/// `PATH` with a folder before all others.
+pub(crate) fn with_first(folder: &Path) -> std::ffi::OsString {
     let mut path = folder.as_os_str().to_owned();
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());

@@ -1,4 +1,8 @@
-//! `cargo xtask package`: the release as one archive, and what is in it.
+//! `cargo xtask package`: the release as one archive, and as the packages people have: npm, a Python wheel, a `.deb`.
+
+mod deb;
+mod npm;
+mod wheel;
 
 use std::{
     fs,
@@ -27,7 +31,67 @@ pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
     let binary = dist::build(workshop)?.join("weir");
     let version = version(&binary)?;
     let archive = archive(workshop, &binary, &version)?;
-    show(&archive)
+    show(&archive)?;
+    let release = Release { binary, version, folder: workshop.repository.join("dist") };
+    release.pack(workshop)
+}
+
+/// The packages with the program as the tests have it, where the tests look for them: `packages/` in the cache.
+pub(crate) fn for_tests(workshop: &Workshop) -> Result<(), Failure> {
+    let place = folder(&workshop.cache.join("packages"))?;
+    let binary = place.join("weir");
+    said(Command::new("strip").arg("-o").arg(&binary).arg(workshop.binary("weir")))?;
+    let version = version(&binary)?;
+    Release { binary, version, folder: place }.pack(workshop)
+}
+
+/// What the packages are made of, and where they go.
+struct Release {
+    binary: PathBuf,
+    version: String,
+    folder: PathBuf,
+}
+
+/// What one kind of processor is called.
+struct Architecture {
+    npm: &'static str,
+    wheel: &'static str,
+    debian: &'static str,
+}
+
+impl Release {
+    fn pack(&self, workshop: &Workshop) -> Result<(), Failure> {
+        workshop.steps.task("npm package", || npm::pack(workshop, self).map(drop))?;
+        workshop.steps.task("wheel", || wheel::pack(workshop, self).map(drop))?;
+        workshop.steps.task("Debian package", || deb::pack(workshop, self).map(drop))
+    }
+
+    fn architecture(&self) -> Result<Architecture, Failure> {
+        match std::env::consts::ARCH {
+            "x86_64" => Ok(Architecture { npm: "x64", wheel: "x86_64", debian: "amd64" }),
+            "aarch64" => Ok(Architecture { npm: "arm64", wheel: "aarch64", debian: "arm64" }),
+            other => Err(format!("packages are not made for {other}").into()),
+        }
+    }
+
+    /// The C library that the program was linked with, such as `2.36`; an older one cannot run it.
+    fn glibc(&self) -> Result<String, Failure> {
+        let said = said(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
+        let version = said.trim().strip_prefix("glibc ").map(str::to_owned);
+        version.ok_or_else(|| format!("`getconf GNU_LIBC_VERSION` says: {said}").into())
+    }
+}
+
+/// An empty folder.
+fn folder(place: &Path) -> Result<PathBuf, Failure> {
+    let _ = fs::remove_dir_all(place);
+    fs::create_dir_all(place).map_err(|error| format!("cannot create {}: {error}", place.display()))?;
+    Ok(place.to_owned())
+}
+
+/// A file with its folders and its mode.
+fn install(from: &Path, to: &Path, mode: &str) -> Result<(), Failure> {
+    said(Command::new("install").args(["-D", "--mode", mode]).arg(from).arg(to)).map(drop)
 }
 
 /// `VERSION`, from the program itself, which must have every adapter inside.

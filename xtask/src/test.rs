@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use crate::{bench, clients, plugins, step::Failure, workshop::Workshop};
+use crate::{bench, clients, package, plugins, step::Failure, workshop::Workshop};
 
 pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
     let result = stages(workshop);
@@ -26,6 +26,7 @@ fn stages(workshop: &Workshop) -> Result<(), Failure> {
     plugins::build(workshop)?;
     plugins::link(workshop, plugins::WORKSPACE)?;
     plugins::guests(workshop)?;
+    package::for_tests(workshop)?;
     let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
     steps.command("lints", &mut workshop.cargo(&lints))?;
     steps.streamed("tests", &mut workshop.cargo(&["test", "--workspace", "--all-targets", "--locked"]))?;
