@@ -202,5 +202,9 @@ impl From<Vec<Problem>> for Failure {
 
 /// One runtime for the process.
 fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
-    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(future))
+    Ok(runtime()?.block_on(future))
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }

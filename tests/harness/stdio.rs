@@ -84,4 +84,15 @@ impl Stdio {
             .expect("weir leaves when stdin closes")
             .expect("weir can be waited for")
     }
+    /// Sends a signal while stdin stays open; how the process left, and how long that took.
+    pub async fn signal(mut self, name: &str) -> (std::process::ExitStatus, Duration) {
+        let id = self.child.id().expect("weir runs").to_string();
+        let sent = std::time::Instant::now();
+        let killed = Command::new("kill").args([&format!("-{name}"), &id]).status().await;
+        assert!(killed.expect("kill runs").success());
+        let status = tokio::time::timeout(Duration::from_secs(10), self.child.wait())
+            .await
+            .unwrap_or_else(|_| panic!("weir does not leave on {name} while stdin is open"));
+        (status.expect("weir can be waited for"), sent.elapsed())
+    }
 }

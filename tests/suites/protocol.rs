@@ -1,5 +1,7 @@
 //! The wire, byte by byte, where clients of either era are easily misled.
 
+use std::time::Duration;
+
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use weir_tests::{Legacy, Modern, Stdio, client};
@@ -184,6 +186,25 @@ async fn stdio_speaks_both_eras_and_leaves_when_told() {
     let alive = weir.ask("ping", json!({})).await;
     assert_eq!(alive["result"], json!({}), "{alive}");
     assert!(weir.close().await.success());
+}
+
+/// The blocked read of stdin held the process until one more line came.
+#[tokio::test]
+async fn stdio_ends_on_a_signal_while_stdin_is_open() {
+    let house = sample::house();
+    for name in ["TERM", "INT"] {
+        let mut quickest = Duration::MAX;
+        for _ in 0..5 {
+            let mut weir = Stdio::start(&house);
+            let call = json!({"name": "lookup_airport", "arguments": {"iata": "OSL"}});
+            weir.ask_modern("tools/call", call).await;
+            let (status, took) = weir.signal(name).await;
+            assert!(status.success(), "{name}: {status}");
+            quickest = quickest.min(took);
+        }
+        // The quickest of five: the machine of a test may be busy with others.
+        assert!(quickest < Duration::from_millis(200), "{name}: {quickest:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,15 +1,15 @@
 //! `weir serve` and `weir stdio`: one gateway, two doors.
 
-use std::{io::IsTerminal, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{io::IsTerminal, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use clap::Args;
 use weir_contracts::Problem;
 
-use super::{Done, Settings, block_on, clients, draft, start};
+use super::{Done, Settings, block_on, clients, draft, runtime, start};
 use crate::{
     config::Config,
     reload::{Read, Reload},
-    telemetry, transport,
+    transport,
 };
 
 #[derive(Args)]
@@ -39,6 +39,8 @@ pub(super) struct Stdio {
 
 /// Where a spreadsheet is served when no address is given.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8484);
+/// After the last answer on stdio, what runs beside the calls has this long to end.
+const TASKS_END: Duration = Duration::from_millis(50);
 
 impl Serve {
     pub(super) fn run(self) -> Done {
@@ -117,21 +119,18 @@ fn listening(mut config: Config, listen: Option<SocketAddr>) -> Result<Config, V
 }
 
 fn stdio(config: Config, file: Option<PathBuf>, read: Read) -> Done {
-    let done = block_on(async {
+    let runtime = runtime()?;
+    let done = runtime.block_on(async {
         let (started, _) = start(config, file.as_deref(), "stdio", read).await?;
         let key = super::call::key();
         let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
         transport::stdio::serve(started.gateway.clone(), key, stdin, stdout, stopped()).await?;
         Ok(ExitCode::SUCCESS)
-    })?;
-    // A read of stdin cannot be taken back: the runtime would wait for one more line.
-    match done {
-        Ok(_) => {
-            telemetry::end();
-            std::process::exit(0)
-        }
-        Err(failure) => Err(failure),
-    }
+    });
+    // A read of stdin cannot be taken back: while the client keeps it open, a runtime that is dropped waits for one more
+    // line. Everything else has ended by now or ends within this.
+    runtime.shutdown_timeout(TASKS_END);
+    done
 }
 
 async fn start(
