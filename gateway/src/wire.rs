@@ -18,7 +18,7 @@ pub use answer::{
 };
 pub use error::RpcError;
 pub use id::Id;
-pub use message::{BATCH_MAX, Body, Malformed, Message};
+pub use message::{BATCH_MAX, Body, Malformed, Message, request_id};
 pub use method::Method;
 pub use params::{GivenParams, Meta, Params};
 pub use version::Version;

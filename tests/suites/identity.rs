@@ -1,9 +1,11 @@
 //! Who calls, what they may see, and how often: the same over every version and both transports.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use weir_tests::{Answer, Events, Gateway, House, Legacy, Modern, Stdio, client};
+use weir_tests::{Answer, Events, Gateway, House, Legacy, Modern, Stdio, client, http};
 
 use crate::sample;
 
@@ -35,7 +37,7 @@ async fn refused(client: &Modern) -> Answer {
     assert_eq!(
         answer.headers.get("connection").map(|value| value.as_bytes()),
         Some(&b"close"[..]),
-        "its body is not read"
+        "it is not kept open for someone unknown"
     );
     answer
 }
@@ -67,6 +69,85 @@ async fn a_key_is_needed_as_soon_as_one_exists_and_revoking_it_closes_at_once() 
     assert!(!gateway.log().contains(&key));
     drop(gateway);
     refused(&Modern::new(house.serve().url())).await;
+}
+
+/// Clients show the message of a 401 only where it answers their request, and `error_description` where they look for a
+/// sign-in after it.
+#[tokio::test]
+async fn a_401_is_the_answer_to_its_request_and_says_what_to_send() {
+    let house = house();
+    let gateway = house.serve();
+    house.key(&["--agent", "ann"]);
+    let post = async |body: String| {
+        let request = http().post(gateway.url()).header("content-type", "application/json").body(body);
+        let answer = request.send().await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
+        let body: Value = answer.json().await.expect("JSON");
+        assert!(body["error"]["message"].as_str().is_some_and(|said| said.contains("Authorization: Bearer")), "{body}");
+        assert!(body.as_object().is_some_and(|body| body.contains_key("id")), "{body}");
+        body["id"].clone()
+    };
+    let request = |id: Value, padding: usize| {
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": {"x": "y".repeat(padding)}}).to_string()
+    };
+    assert_eq!(post(request(json!(7), 0)).await, 7);
+    assert_eq!(post(request(json!("a\"b"), 60_000)).await, "a\"b");
+    for nameless in [
+        request(json!(7), 70_000),
+        request(json!("i".repeat(2000)), 0),
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(),
+        format!("[{}]", request(json!(7), 0)),
+        "not JSON".to_owned(),
+        String::new(),
+    ] {
+        assert_eq!(post(nameless).await, Value::Null);
+    }
+    // A client that wants to sign in reads there why it cannot.
+    for (path, status) in [
+        ("/register", 400),
+        ("/authorize?client_id=x", 400),
+        ("/token", 400),
+        ("/.well-known/oauth-protected-resource/mcp", 404),
+        ("/.well-known/oauth-authorization-server", 404),
+        ("/.well-known/openid-configuration/mcp/airports", 404),
+        ("/mcp/.well-known/openid-configuration", 404),
+    ] {
+        for method in [reqwest::Method::GET, reqwest::Method::POST] {
+            let request = http().request(method, format!("{}{path}", gateway.base)).body("{}");
+            let answer = request.send().await.expect("an answer");
+            assert_eq!(answer.status(), status, "{path}");
+            let body: Value = answer.json().await.expect("JSON");
+            assert!(body["error"].is_string(), "{path}: {body}");
+            let said = body["error_description"].as_str().unwrap_or_default();
+            assert!(said.contains("a key is needed") && said.contains("Authorization: Bearer weir_"), "{path}: {body}");
+        }
+    }
+    let foreign = http().post(format!("{}/register", gateway.base)).header("origin", "http://evil.example");
+    assert_eq!(foreign.send().await.expect("an answer").status(), 403);
+    let other = http().get(format!("{}/.well-known/agent-card.json", gateway.base)).send().await.expect("an answer");
+    assert_eq!(
+        (other.status(), other.text().await.expect("text").contains("MCP is at /mcp")),
+        (StatusCode::NOT_FOUND, true)
+    );
+}
+
+/// Whoever sends no body to its end is not waited for.
+#[tokio::test]
+async fn a_401_does_not_wait_for_a_body() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let house = house();
+    let gateway = house.serve();
+    house.key(&["--agent", "ann"]);
+    let address = gateway.base.strip_prefix("http://").expect("an address");
+    let mut stream = tokio::net::TcpStream::connect(address).await.expect("connected");
+    let head =
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
+    stream.write_all(head.as_bytes()).await.expect("written");
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(Duration::from_secs(5), stream.read_to_end(&mut answer)).await;
+    read.expect("an answer although the body is not whole").expect("read");
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 401") && answer.contains(r#""id":null"#), "{answer}");
 }
 
 /// Contracts may come after the keys for them: the key is made, and who makes it is told what is not there.

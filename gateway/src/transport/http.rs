@@ -37,7 +37,7 @@ use crate::{
     gateway::Gateway,
     identity::Credential,
     methods::{Place, Subscriptions},
-    wire::{Body, Malformed, Message, RpcError},
+    wire::{self, Body, Malformed, Message, RpcError},
 };
 
 pub use self::access::check as check_access;
@@ -103,11 +103,40 @@ fn router(server: Arc<Server>) -> Router {
         .route("/mcp", any(all))
         .route("/mcp/{contract}", any(contract))
         .route("/healthz", get(async || "ok\n"))
-        .fallback(async |uri: axum::http::Uri| {
-            let path: String = uri.path().chars().take(64).collect();
-            reply::refusal(&RpcError::refused(404, format!("nothing is served at {path}; MCP is at /mcp")))
-        })
+        .fallback(nothing)
         .with_state(server)
+}
+
+/// Where a client looks that wants to sign in by OAuth: below `/.well-known/`, at the root or after the endpoint.
+const SIGN_IN: [&str; 3] = ["oauth-protected-resource", "oauth-authorization-server", "openid-configuration"];
+
+/// Nothing is served here. Whoever looks for a sign-in is told that a key is needed.
+async fn nothing(State(server): State<Arc<Server>>, request: Request) -> Response {
+    let path = request.uri().path();
+    let is_discovery = path.split_once("/.well-known/").is_some_and(|(_, rest)| {
+        let name = rest.split('/').next().unwrap_or_default();
+        SIGN_IN.contains(&name)
+    });
+    let status = match path {
+        "/register" | "/authorize" | "/token" => 400,
+        _ if is_discovery => 404,
+        _ => {
+            let path: String = path.chars().take(64).collect();
+            return reply::refusal(&RpcError::refused(404, format!("nothing is served at {path}; MCP is at /mcp")));
+        }
+    };
+    let origin = match server.access.check(request.uri(), request.headers()) {
+        Ok(origin) => origin,
+        Err(refused) => return reply::refusal(&refused.error),
+    };
+    let mut response = match *request.method() {
+        Method::OPTIONS => access::preflight(request.headers(), origin.is_some()),
+        _ => reply::no_sign_in(status),
+    };
+    if let Some(origin) = origin {
+        access::expose(response.headers_mut(), origin);
+    }
+    response
 }
 
 async fn all(State(server): State<Arc<Server>>, request: Request) -> Response {
@@ -141,7 +170,11 @@ async fn answer(server: &Arc<Server>, endpoint: Option<Arc<str>>, request: Reque
                     let (id, reason) = (credential.id(), refused.to_string());
                     let address = connections::peer().map(|peer| peer.ip());
                     server.gateway.audit().refused(RefusedWhat::Identity, &place, id, address, &reason);
-                    reply::unauthorized(refused)
+                    let body = match head.method {
+                        Method::POST => body::read_of_unknown_caller(&head.headers, body).await,
+                        _ => None,
+                    };
+                    reply::unauthorized(refused, body.as_deref().and_then(wire::request_id).as_ref())
                 }
                 Ok(caller) => {
                     let place = Place { gateway: server.gateway.clone(), caller, endpoint, transport: "http" };

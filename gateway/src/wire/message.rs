@@ -140,6 +140,16 @@ impl<'a, P: Into<GivenParams<'a>>> Envelope<'a, P> {
     }
 }
 
+/// The id of the one request that `bytes` hold, however little else of it is right. A batch has none.
+pub fn request_id(bytes: &[u8]) -> Option<Id<'_>> {
+    let id = match Body::read(bytes) {
+        Ok(Body::One(Message::Request { id, .. })) => id,
+        Err(Malformed { id, .. }) => id?,
+        Ok(_) => return None,
+    };
+    (id.as_json().len() <= Id::LENGTH_MAX).then_some(id)
+}
+
 /// The id of a message that is otherwise unreadable.
 fn only_id(text: &str) -> Option<Id<'_>> {
     #[derive(Deserialize)]

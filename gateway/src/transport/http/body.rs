@@ -11,6 +11,9 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use crate::wire::RpcError;
 
+/// Before it is known who asks, only so much of a body is read, and it is hardly waited for.
+const UNKNOWN_CALLER_BYTES_MAX: usize = 64 << 10;
+const UNKNOWN_CALLER_ARRIVAL_MAX: Duration = Duration::from_millis(250);
 /// A body takes no longer to arrive.
 const ARRIVAL_MAX: Duration = Duration::from_secs(30);
 
@@ -38,6 +41,17 @@ pub(super) async fn read(headers: &HeaderMap, mut body: Body, bytes_max: usize) 
         Ok(Err(_)) => Err(RpcError::invalid_request("the body broke off")),
         Err(_) => Err(RpcError::refused(408, format!("the body did not arrive within {} s", ARRIVAL_MAX.as_secs()))),
     }
+}
+
+/// The body of someone who is refused before it counts, for the id of the request: within narrow bounds, or not at all.
+pub(super) async fn read_of_unknown_caller(headers: &HeaderMap, body: Body) -> Option<Bytes> {
+    let declared = headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse::<usize>().ok()?;
+    if declared > UNKNOWN_CALLER_BYTES_MAX {
+        return None;
+    }
+    let collecting = Limited::new(body, UNKNOWN_CALLER_BYTES_MAX).collect();
+    let collected = tokio::time::timeout(UNKNOWN_CALLER_ARRIVAL_MAX, collecting).await.ok()?;
+    Some(collected.ok()?.to_bytes())
 }
 
 /// Reads on for a moment: a client that is still sending would see a reset connection instead of the answer.

@@ -19,6 +19,13 @@ use crate::{
 /// A silent stream says this often that it lives.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// As OAuth writes an error (RFC 6749, section 5.2).
+const NO_SIGN_IN: &str = concat!(
+    r#"{"error":"access_denied","error_description":"There is no sign-in (OAuth) at this server: a key is needed. "#,
+    r#"Send it with each request as the header `Authorization: Bearer weir_...`. "#,
+    r#"The operator of the server makes a key with `weir keys create`."}"#
+);
+
 pub(super) fn json(status: u16, body: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -37,7 +44,11 @@ pub(super) fn error(id: Option<&Id<'_>>, error: &RpcError) -> Response {
 
 /// An error before there was a message.
 pub(super) fn refusal(error: &RpcError) -> Response {
-    let mut response = json(error.status, error_without_id(error));
+    closing(error, error_without_id(error))
+}
+
+fn closing(error: &RpcError, body: Vec<u8>) -> Response {
+    let mut response = json(error.status, body);
     if matches!(error.status, 401 | 403 | 408 | 413 | 415) {
         // The body, or the rest of it, is not waited for.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -45,15 +56,22 @@ pub(super) fn refusal(error: &RpcError) -> Response {
     response
 }
 
-/// Nobody is known by the key, or there was none.
-pub(super) fn unauthorized(refused: Refused) -> Response {
-    let mut response = refusal(&RpcError::unauthorized(refused.message()));
+/// Nobody is known by the key, or there was none. Clients show the message only where the answer is a whole JSON-RPC
+/// response, `id` included.
+pub(super) fn unauthorized(refused: Refused, id: Option<&Id<'_>>) -> Response {
+    let error = RpcError::unauthorized(refused.message());
+    let mut response = closing(&error, error_answer(id, &error));
     let challenge = match refused {
         Refused::Missing => HeaderValue::from_static("Bearer realm=\"weir\""),
         _ => HeaderValue::from_static("Bearer realm=\"weir\", error=\"invalid_token\""),
     };
     response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     response
+}
+
+/// What the steps of OAuth are answered with. Clients that meet a 401 try them, and show `error_description`.
+pub(super) fn no_sign_in(status: u16) -> Response {
+    json(status, NO_SIGN_IN.as_bytes().to_vec())
 }
 
 pub(super) fn not_allowed(allow: &'static str) -> Response {
