@@ -37,7 +37,8 @@ pub(crate) struct House {
 /// Tools of one contract; a large registry is many contracts.
 const CONTRACT_TOOLS: usize = 1_000;
 impl House {
-    /// Nothing but folders, connections and grants is configured: all else is as shipped.
+    /// Folders, connections, grants and the size of a page are configured: all else is as shipped. The page stays at 100
+    /// tools, so that lists of any length are compared by the same page.
     pub(crate) fn build(place: &Place, adapter: Adapter, tools: usize) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(&place.scratch)?;
         for name in ["contracts", "data", "plugins"] {
@@ -50,7 +51,8 @@ impl House {
         }
         let toml = adapter.configure(place, &folder.path().join("data"))?;
         let folders = "[folders]\ncontracts = \"contracts\"\nplugins = \"plugins\"\nstate = \"state\"\n";
-        fs::write(folder.path().join("weir.toml"), format!("{folders}{toml}"))?;
+        let page = "[http]\npage_size = 100\n";
+        fs::write(folder.path().join("weir.toml"), format!("{folders}{page}{toml}"))?;
         for (number, contract) in contracts(adapter, tools).iter().enumerate() {
             fs::write(folder.path().join(format!("contracts/support-{number}.json")), contract.to_string())?;
         }

@@ -70,7 +70,7 @@ pub struct Http {
     pub body_max_bytes: usize,
     /// Connections in all; further ones wait.
     pub connections_max: usize,
-    /// Tools in one page of `tools/list`.
+    /// Tools in one page of `tools/list`. Half of the clients that were tried read the first page alone.
     pub page_size: usize,
     /// How long clients may keep a listing.
     pub list_ttl_ms: u64,
@@ -90,7 +90,7 @@ impl Default for Http {
             public_url: None,
             body_max_bytes: 4 << 20,
             connections_max: 10_000,
-            page_size: 100,
+            page_size: 1000,
             list_ttl_ms: 30_000,
             sessions_max: 100_000,
             session_idle_s: 1800,
