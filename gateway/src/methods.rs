@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// What we advertise: no logging, no completion. Modern clients are also told of prompts and resources, whose lists
-/// are empty; see [`absent`].
+/// are empty; legacy clients are not told, and those that ask all the same get the empty lists too. See [`absent`].
 const CAPABILITIES: &str = r#"{"tools":{"listChanged":true}}"#;
 const CAPABILITIES_MODERN: &str = r#"{"tools":{"listChanged":true},"prompts":{},"resources":{}}"#;
 

@@ -1,5 +1,8 @@
 //! Prompts and resources: lists that are empty, so that a client which asks for everything a server may have is
 //! answered alike, and cached alike. There is nothing to read by name.
+//!
+//! Some legacy clients ask for all three lists without looking at the capabilities, and an error for one of them costs
+//! them the tools.
 
 use super::{Place, Request, list};
 use crate::{
@@ -14,9 +17,14 @@ pub(super) fn list(place: &Place, listing: &Listing, request: &Request<'_>) -> V
         _ => "resourceTemplates",
     };
     let mut result = ResultWriter::new(&request.id, 384);
-    result.string("resultType", "complete").json(member, "[]");
-    list::write_cache(&mut result, place);
-    list::write_server(&mut result, &listing.server);
+    if request.version.is_modern() {
+        result.string("resultType", "complete");
+    }
+    result.json(member, "[]");
+    if request.version.is_modern() {
+        list::write_cache(&mut result, place);
+        list::write_server(&mut result, &listing.server);
+    }
     result.finish()
 }
 

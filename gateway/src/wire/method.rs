@@ -50,7 +50,11 @@ impl Method {
     /// Which eras have it: legacy, modern.
     fn eras(self) -> (bool, bool) {
         match self {
-            Self::ListTools | Self::CallTool => (true, true),
+            Self::ListTools
+            | Self::CallTool
+            | Self::ListPrompts
+            | Self::ListResources
+            | Self::ListResourceTemplates => (true, true),
             Self::Initialize | Self::Ping => (true, false),
             _ => (false, true),
         }

@@ -431,11 +431,25 @@ async fn legacy_versions_see_what_they_know() {
     for bad in ["2023-01-01", "latest", ""] {
         server.post("/mcp", &[("MCP-Protocol-Version", bad)], list).await.refused(400, -32600, json!(1));
     }
-    for method in ["nope", "server/discover", "subscriptions/listen", "logging/setLevel", "prompts/list"] {
+    for method in
+        ["nope", "server/discover", "subscriptions/listen", "logging/setLevel", "prompts/get", "resources/read"]
+    {
         let body = format!(r#"{{"jsonrpc":"2.0","id":3,"method":"{method}"}}"#);
         server.post("/mcp", &[], &body).await.refused(200, -32601, json!(3));
     }
     server.post("/mcp/nowhere", &[], list).await.refused(404, -32600, json!(1));
+    // Clients that ask for everything lost the tools over an error here.
+    for (method, member) in [
+        ("prompts/list", "prompts"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+    ] {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":4,"method":"{method}"}}"#);
+        for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+            let got = server.post("/mcp", &[("MCP-Protocol-Version", version)], &body).await;
+            assert_eq!(got.json(), json!({"jsonrpc":"2.0","id":4,"result":{member: []}}), "{method} in {version}");
+        }
+    }
     server.stop().await;
 }
 
