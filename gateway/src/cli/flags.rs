@@ -12,8 +12,16 @@ pub(super) fn command(name: &str, description: &str, schema: &Value) -> Command 
         .about(description.to_owned())
         .no_binary_name(true)
         .disable_version_flag(true);
-    for (field, property) in schema["properties"].as_object().into_iter().flatten() {
-        command = command.arg(flag(field, property, required.contains(&field.as_str())));
+    let properties = schema["properties"].as_object();
+    for (field, property) in properties.into_iter().flatten() {
+        let dashed = field.replace('_', "-");
+        // A tool may have an argument of that very name too.
+        let is_free = !properties.is_some_and(|properties| properties.contains_key(&dashed));
+        let flag = flag(field, property, required.contains(&field.as_str()));
+        command = command.arg(match is_free {
+            true => flag.long(dashed).alias(field.clone()),
+            false => flag.long(field.clone()),
+        });
     }
     if schema["properties"].get("arguments").is_none() {
         let help = "All arguments as one JSON object, instead of flags";
@@ -58,7 +66,7 @@ fn flag(field: &str, property: &Value, required: bool) -> Arg {
     if !notes.is_empty() {
         help = format!("{help}{}[{}]", if help.is_empty() { "" } else { " " }, notes.join("; "));
     }
-    let arg = Arg::new(field.to_owned()).long(field.to_owned()).help(help);
+    let arg = Arg::new(field.to_owned()).help(help);
     match kind(property) {
         "boolean" => arg.num_args(0..=1).default_missing_value("true").value_name("true|false"),
         "array" => arg.action(ArgAction::Append).allow_hyphen_values(true).value_name("VALUE"),
@@ -126,6 +134,15 @@ mod tests {
             ),
             json!({ "city": "007", "limit": -3, "exact": true, "tags": ["a", "b"], "note": null })
         );
+        let schema = json!({ "properties": {
+            "min_price": { "type": "number" }, "a_b": { "type": "string" }, "a-b": { "type": "string" },
+            "limit": { "type": "integer" },
+        }});
+        assert_eq!(parse(&schema, &["--min-price", "1.5"]), json!({ "min_price": 1.5 }), "as people type it");
+        assert_eq!(parse(&schema, &["--min_price", "1.5"]), json!({ "min_price": 1.5 }), "as the schema names it");
+        assert_eq!(parse(&schema, &["--a-b", "x", "--a_b", "y"]), json!({ "a-b": "x", "a_b": "y" }));
+        let help = command("tool", "A tool.", &schema).render_help().to_string();
+        assert!(help.contains("--min-price") && !help.contains("--min_price"), "{help}");
         assert_eq!(parse(&schema, &["--limit", "many"]), json!({ "limit": "many" }));
         assert_eq!(parse(&schema, &["--arguments", "{\"limit\":1}", "--limit", "2"]), json!({ "limit": 2 }));
     }
