@@ -472,6 +472,24 @@ async fn a_refused_file_is_listed_with_its_problems() {
     assert!(all["waiting"][0]["file"].as_str().is_some_and(|file| file.ends_with("parts.yaml")), "{all}");
 }
 
+/// A retirement is agreed to as a rollback is: the fingerprint is printed, and with it the command does it.
+#[tokio::test]
+async fn a_contract_is_retired_by_its_fingerprint() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let url = gateway.contract_url("airports");
+    let retire = ["contracts", "retire", "airports"];
+    let asked = house.json(&retire);
+    assert_eq!((asked["verdict"].as_str(), version(&url).await.as_str()), (Some("held"), "1.0.0"), "{asked}");
+    let (code, _, err) = house.run(&[&retire[..], &["--fingerprint", &"0".repeat(64)]].concat());
+    assert!(code == 1 && err.contains("another change"), "{code}: {err}");
+    assert_eq!(version(&url).await, "1.0.0");
+    let fingerprint = asked["fingerprint"].as_str().expect("a fingerprint");
+    let (code, out, err) = house.run(&[&retire[..], &["--fingerprint", fingerprint]].concat());
+    assert_eq!((code, out.as_str()), (0, "airports: retired"), "{err}");
+    until(&url, "none").await;
+}
+
 /// `weir diff` says the same of files, with an exit code for a pipeline.
 #[tokio::test]
 async fn diff_tells_a_pipeline_by_its_exit_code() {
@@ -484,6 +502,17 @@ async fn diff_tells_a_pipeline_by_its_exit_code() {
     let gateway = house.serve();
     let (code, out, _) = house.run(&["diff", "new.yaml", "--against", &gateway.contract_url("airports")]);
     assert!(code == 2 && out.contains("breaking"), "{code}: {out}");
+    let planned = house.json(&["diff", "new.yaml", "--against", &gateway.contract_url("airports")]);
+    let all = house.json(&["diff", "new.yaml", "--against", &gateway.url()]);
+    house.write("contracts/airports.yaml", broken());
+    let draft = held(&house).await;
+    assert_eq!(planned["fingerprint"], draft["fingerprint"], "{planned}\n{draft}");
+    assert_eq!(all["fingerprint"], draft["fingerprint"], "the endpoint of all contracts");
+    house.write("contracts/airports.yaml", sample::CONTRACT);
+    // Where no admin API can be asked, the listing is all there is, and that is said.
+    let elsewhere = sample::house().file("new.yaml", broken());
+    let (code, out, err) = elsewhere.run(&["diff", "new.yaml", "--against", &gateway.contract_url("airports")]);
+    assert!(code == 2 && err.contains("--admin"), "{code}: {out} {err}");
     for same in ["old.yaml", "wide.yaml"] {
         let (code, out, err) = house.run(&["diff", same, "--against", &gateway.contract_url("airports")]);
         assert_eq!(code, 0, "{out} {err}");

@@ -99,8 +99,12 @@ pub(super) struct VersionView {
 pub(super) struct VersionDetail {
     #[serde(flatten)]
     view: VersionView,
+    /// The compiled document, as `weir compile` prints it.
     #[schema(value_type = Object)]
     document: Value,
+    /// All that was published, as in a lock file: the tools with what agents do not see of them.
+    #[schema(value_type = Object)]
+    artifact: Value,
     source: String,
 }
 
@@ -404,8 +408,9 @@ pub(super) async fn version(
 ) -> Answer<Json<VersionDetail>> {
     staff.needs(Role::Viewer)?;
     let row = admin.state.version(&name, &version).await?.ok_or_else(|| Refusal::not_found("version"))?;
-    let document = compiled_document(&read(&row)?);
-    Ok(Json(VersionDetail { view: VersionView::from(&row), document, source: row.source }))
+    let contract = read(&row)?;
+    let (document, artifact) = (compiled_document(&contract), contract.to_artifact());
+    Ok(Json(VersionDetail { view: VersionView::from(&row), document, artifact, source: row.source }))
 }
 
 /// The difference between two versions, and, where calls are kept, which of them the second would have refused

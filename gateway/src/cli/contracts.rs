@@ -49,8 +49,13 @@ pub(super) enum Command {
         #[arg(long)]
         fingerprint: Option<String>,
     },
-    /// Ask for a contract to be retired: its tools go away, its history stays
-    Retire { name: String },
+    /// Retire a contract: its tools go away, its history stays
+    Retire {
+        name: String,
+        /// The fingerprint of the retirement you looked at; without it the retirement is held as a draft
+        #[arg(long)]
+        fingerprint: Option<String>,
+    },
 }
 
 /// Something waits for someone.
@@ -70,10 +75,7 @@ impl Contracts {
                 submitted(&target, &ask(&target, Method::POST, "/v1/contracts", Some(&body))?)
             }
             Command::Publish { draft, fingerprint: None } => show_draft(&target, &draft),
-            Command::Publish { draft, fingerprint: Some(fingerprint) } => {
-                let body = json!({ "fingerprint": fingerprint });
-                live(&target, &ask(&target, Method::POST, &path(&["v1", "drafts", &draft, "publish"]), Some(&body))?)
-            }
+            Command::Publish { draft, fingerprint: Some(fingerprint) } => publish(&target, &draft, &fingerprint),
             Command::Discard { draft } => {
                 ask(&target, Method::POST, &path(&["v1", "drafts", &draft, "discard"]), None)?;
                 Ok(ExitCode::SUCCESS)
@@ -87,8 +89,12 @@ impl Contracts {
                 let body = json!({ "to": to, "fingerprint": fingerprint });
                 live(&target, &ask(&target, Method::POST, &path(&["v1", "contracts", &name, "rollback"]), Some(&body))?)
             }
-            Command::Retire { name } => {
-                submitted(&target, &ask(&target, Method::POST, &path(&["v1", "contracts", &name, "retire"]), None)?)
+            Command::Retire { name, fingerprint } => {
+                let held = ask(&target, Method::POST, &path(&["v1", "contracts", &name, "retire"]), None)?;
+                match fingerprint {
+                    None => submitted(&target, &held),
+                    Some(fingerprint) => publish(&target, &cell(&held["draft"]), &fingerprint),
+                }
             }
         }
     }
@@ -97,6 +103,11 @@ impl Contracts {
 fn ask(target: &Target, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
     let api: Api = target.api()?;
     Ok(block_on(api.ask(method, path, body))?.context("the admin API refused")?)
+}
+
+fn publish(target: &Target, draft: &str, fingerprint: &str) -> Done {
+    let body = json!({ "fingerprint": fingerprint });
+    live(target, &ask(target, Method::POST, &path(&["v1", "drafts", draft, "publish"]), Some(&body))?)
 }
 
 fn list(target: &Target) -> Done {

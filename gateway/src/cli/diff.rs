@@ -29,8 +29,9 @@ pub(super) struct Compare {
     /// OLD and NEW: contract files, compiled documents, tools/list answers or locks; with --against, NEW alone
     #[arg(required = true, num_args = 1..=2, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Compare with what a running endpoint lists, such as http://127.0.0.1:8484/mcp/support; where its gateway keeps what
-    /// calls looked like (`[contracts] impact_days`), say whose would have failed
+    /// Compare with what a running endpoint serves, such as http://127.0.0.1:8484/mcp/support: with what is published where
+    /// its admin API can be asked, with what it lists elsewhere; where its gateway keeps what calls looked like
+    /// (`[contracts] impact_days`), say whose would have failed
     #[arg(long, value_name = "URL", conflicts_with = "side")]
     against: Option<String>,
     /// The files are bare JSON Schemas of this side
@@ -41,8 +42,8 @@ pub(super) struct Compare {
     json: bool,
     #[command(flatten)]
     shapes: Shapes,
-    /// With --against: the admin API that is asked whose past calls would have failed; by default that of the gateway
-    /// with this state folder, where it serves the same
+    /// With --against: the admin API that is asked what is published and whose past calls would have failed; by default
+    /// that of the gateway with this state folder, where it serves the same
     #[arg(long, env = "WEIR_ADMIN_URL", value_name = "URL")]
     admin: Option<String>,
 }
@@ -87,9 +88,20 @@ impl Compare {
         let mut impact = Value::Null;
         let (old, new) = match (self.files.as_slice(), &self.against) {
             ([new], Some(url)) => {
-                let (old, new) = (listed(url)?, self.version(new)?);
-                impact = self.impact(url, &old, &new)?;
-                (old, new)
+                let (listed, new) = (listed(url)?, self.version(new)?);
+                match self.published(url, &listed, &new)? {
+                    Some((published, of_the_past)) => {
+                        impact = of_the_past;
+                        (Version::Contract(Box::new(published)), new)
+                    }
+                    None => {
+                        eprintln!(
+                            "weir: compared with what the endpoint lists; the fingerprint is not the one of a draft. \
+                             Name the gateway's admin API with --admin to compare with what is published"
+                        );
+                        (listed, new)
+                    }
+                }
             }
             ([old, new], None) => match self.side {
                 Some(side) => {
@@ -108,26 +120,36 @@ impl Compare {
         Ok((change, impact))
     }
 
-    /// Null where no admin API can be asked, keeps no calls, or serves another contract than the endpoint lists.
-    fn impact(&self, url: &str, listed: &Version, new: &Version) -> Result<Value, Failure> {
-        let Some(contract) = contract_at(url, new) else { return Ok(Value::Null) };
-        let asked = self.ask_impact(&contract, listed, new);
+    /// What an admin API says is published there, and the calls of the past that NEW would have refused: null where none
+    /// are kept. `None` where no admin API can be asked, or it serves another contract than the endpoint lists.
+    fn published(&self, url: &str, listed: &Version, new: &Version) -> Result<Option<(Contract, Value)>, Failure> {
+        let Some(contract) = contract_at(url, new) else { return Ok(None) };
+        let asked = self.ask_published(&contract, listed, new);
         match (asked, &self.admin) {
-            (Err(_), None) => Ok(Value::Null),
-            (asked, _) => asked,
+            (Err(_), None) => Ok(None),
+            (asked, _) => asked.map(Some),
         }
     }
 
-    fn ask_impact(&self, contract: &str, listed: &Version, new: &Version) -> Result<Value, Failure> {
+    fn ask_published(&self, contract: &str, listed: &Version, new: &Version) -> Result<(Contract, Value), Failure> {
         let api = Api::new(self.admin.as_deref(), &self.shapes.settings)?;
-        let served = block_on(api.ask(Method::GET, &path(&["v1", "contracts", contract]), None))??;
-        let (served, listed) = (inputs(&served["document"]), inputs(&listed.document()));
-        if served.is_empty() || served.iter().any(|(tool, input)| listed.get(tool) != Some(input)) {
+        let ask = |method: Method, parts: &[&str], body: Option<&Value>| {
+            Ok::<_, Failure>(block_on(api.ask(method, &path(parts), body))??)
+        };
+        let mut served = ask(Method::GET, &["v1", "contracts", contract], None)?;
+        let (tools, listed) = (inputs(&served["document"]), inputs(&listed.document()));
+        if tools.is_empty() || tools.iter().any(|(tool, input)| listed.get(tool) != Some(input)) {
             return Err(anyhow!("the admin API serves another `{contract}` than the endpoint lists").into());
         }
+        let Value::String(version) = served["version"].take() else {
+            return Err(anyhow!("the admin API says that `{contract}` is retired").into());
+        };
+        let version = ask(Method::GET, &["v1", "contracts", contract, "versions", &version], None)?;
+        let published = Contract::from_artifact(&version["artifact"])
+            .map_err(|error| anyhow!("the admin API answers a version that cannot be read: {error}"))?;
         let planned = json!({ "tools": inputs(&new.document()) });
-        let path = path(&["v1", "contracts", contract, "impact"]);
-        Ok(block_on(api.ask(Method::POST, &path, Some(&planned)))??["impact"].take())
+        let mut impact = ask(Method::POST, &["v1", "contracts", contract, "impact"], Some(&planned))?;
+        Ok((published, impact["impact"].take()))
     }
 
     fn version(&self, path: &Path) -> Result<Version, Failure> {
