@@ -99,8 +99,7 @@ fn list<'t>(
     let limit = arguments.shift_remove("limit").and_then(|limit| limit.as_u64());
     let limit = limit.map_or(binding.limit_default, |limit| u32::try_from(limit).unwrap_or(binding.limit_max));
     let mut query = query(caller, bound, &arguments, limit.min(binding.limit_max));
-    let conditions = format!("{:?}{:?}{:?}", query.conditions, query.order, query.options);
-    let cursor_bound = Bound::new(&tool.name, tool.version.major, &caller.agent, &conditions);
+    let cursor_bound = Bound::new(&tool.name, tool.version.major, &caller.agent, &written(&query));
     query.cursor = match cursor {
         Some(Value::String(sealed)) => {
             let open = cursors.open_sealed(&cursor_bound, &sealed);
@@ -109,6 +108,17 @@ fn list<'t>(
         _ => None,
     };
     Ok(Input { bound: Some(cursor_bound), ..Input::of(Ask::Read(bound, query.into())) })
+}
+
+/// What a cursor of this query is bound to, as JSON: `[[[column, comparison, value], …], [order, …], options]`. Cursors
+/// that are in use outlive an update of Weir, so this form stays as it is.
+fn written(query: &Query) -> String {
+    let conditions: Vec<[&str; 3]> = query
+        .conditions
+        .iter()
+        .map(|Condition { column, comparison, value }| [column.as_str(), comparison.as_str(), value.as_str()])
+        .collect();
+    serde_json::to_string(&(conditions, &*query.order, &query.options)).expect("texts have a JSON form")
 }
 
 fn query(caller: &Caller, bound: &BoundCollection, arguments: &Map<String, Value>, limit: u32) -> Query {
@@ -180,5 +190,33 @@ fn change(caller: &Caller, bound: &BoundCollection, arguments: &Map<String, Valu
         key: (!key.is_empty()).then(|| Value::Object(key).to_string()),
         record: (!record.is_empty()).then(|| Value::Object(record).to_string()),
         options,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Another text here makes every cursor that is in use a stranger's.
+    #[test]
+    fn the_form_that_cursors_are_bound_to_stays_as_it_is() {
+        let condition = |column: &str, comparison: &str, value: &str| Condition {
+            column: column.to_owned(),
+            comparison: comparison.to_owned(),
+            value: value.to_owned(),
+        };
+        let mut query = Query {
+            conditions: vec![condition("country", "equals", r#""NO""#), condition("elevation_ft", "at-least", "100")],
+            order: vec!["iata".to_owned()].into(),
+            columns: Vec::new().into(),
+            limit: 20,
+            cursor: None,
+            options: Some(r#"{"params":{"year":2026}}"#.to_owned()),
+        };
+        let expected = r#"[[["country","equals","\"NO\""],["elevation_ft","at-least","100"]],["iata"],"{\"params\":{\"year\":2026}}"]"#;
+        assert_eq!(written(&query), expected);
+        query.options = None;
+        query.conditions.clear();
+        assert_eq!(written(&query), r#"[[],["iata"],null]"#);
     }
 }
