@@ -12,7 +12,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use weir_connections::ConnectionConfig;
-use weir_plugin_host::PluginConfig;
+use weir_plugin_host::{INSTANCES_MAX, PluginConfig};
 
 pub use places::Places;
 pub use read::{check, load, read};
@@ -207,6 +207,8 @@ impl std::fmt::Debug for Metrics {
 pub struct Limits {
     /// Calls running at once, over all tools.
     pub in_flight_max: usize,
+    /// Instances of plugins that live at once, over all plugins: each holds the memory of one call.
+    pub instances_max: usize,
     /// The bound on one call where its tool sets none.
     pub timeout_ms: u64,
     /// What one agent may ask, all methods and tools together: `1000/s`, `600/min`, or `off`.
@@ -215,7 +217,12 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { in_flight_max: 512, timeout_ms: 30_000, agent_rate: AgentRate(Some((1000, 1))) }
+        Self {
+            in_flight_max: 512,
+            instances_max: INSTANCES_MAX,
+            timeout_ms: 30_000,
+            agent_rate: AgentRate(Some((1000, 1))),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use weir_contracts::Problem;
 use weir_plugin_host::LoadReport;
 
 use crate::{
-    config::{Config, Http, Limits, Log, Metrics},
+    config::{Config, Contracts, Http, Identity, Limits, Log, Metrics},
     gateway::Gateway,
     telemetry,
     transport::http::check_access,
@@ -136,23 +136,41 @@ impl Reload {
 }
 
 /// What is read while serving comes from the new configuration, what was settled at start from the old one.
+///
+/// Each key is named, and none is taken over by `..`: a new key does not compile before it is said here which it is.
 fn with_what_must_stay(old: &Config, new: Config) -> Config {
+    let Config { http, identity, contracts, metrics, limits, log, connections, plugins, base, places, .. } = new;
     Config {
         folders: old.folders.clone(),
         http: Http {
             listen: old.http.listen,
+            hosts: http.hosts,
+            origins: http.origins,
+            public_url: http.public_url,
+            body_max_bytes: http.body_max_bytes,
             connections_max: old.http.connections_max,
+            page_size: http.page_size,
+            list_ttl_ms: http.list_ttl_ms,
             sessions_max: old.http.sessions_max,
             session_idle_s: old.http.session_idle_s,
             streams_max: old.http.streams_max,
-            ..new.http
         },
+        identity: Identity { required: identity.required },
         admin: old.admin.clone(),
         audit: old.audit.clone(),
-        metrics: Metrics { tools_max: old.metrics.tools_max, ..new.metrics },
-        limits: Limits { in_flight_max: old.limits.in_flight_max, ..new.limits },
-        log: Log { format: old.log.format, ..new.log },
-        ..new
+        contracts: Contracts { drift_interval_s: contracts.drift_interval_s, impact_days: contracts.impact_days },
+        metrics: Metrics { token: metrics.token, tools_max: old.metrics.tools_max },
+        limits: Limits {
+            in_flight_max: old.limits.in_flight_max,
+            instances_max: old.limits.instances_max,
+            timeout_ms: limits.timeout_ms,
+            agent_rate: limits.agent_rate,
+        },
+        log: Log { format: old.log.format, filter: log.filter },
+        connections,
+        plugins,
+        base,
+        places,
     }
 }
 

@@ -127,8 +127,8 @@ fn pool(size: Size) -> PoolingAllocationConfig {
     pool
 }
 
-/// What the pool has room for; a configured `instances_max` above it is lowered to it.
-pub(crate) const INSTANCES_MAX: usize = 256;
+/// What the pool has room for; an `instances_max` above it is lowered to it.
+pub const INSTANCES_MAX: usize = 256;
 pub(crate) const LARGE_INSTANCES_MAX: usize = 32;
 /// No memory of a guest grows beyond it, whatever is configured.
 pub(crate) const MEMORY_MAX: usize = 1 << 30;

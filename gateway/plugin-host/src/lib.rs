@@ -25,5 +25,6 @@ pub use adapter::{
     AdapterFailure, CallContext, Change, CollectionRef, Condition, GuestError, Page, Progress, Query, WriteFailure,
 };
 pub use config::{BuiltIn, Grant, HostConfig, Isolation, PluginConfig};
+pub use engine::INSTANCES_MAX;
 pub use host::{Ends, Host, InUse, LoadReport, PluginStatus, Recent};
 pub use native::NativeAdapter;

@@ -105,7 +105,7 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
             cache: config.folders.cache.clone().unwrap_or_else(|| state.join("plugins")),
             plugin: config.plugins.clone(),
             accepted: Some(state.join("plugins-accepted.json")),
-            instances_max: 256,
+            instances_max: config.limits.instances_max,
             parked_bytes_max: 512 << 20,
         },
         connections.clone(),

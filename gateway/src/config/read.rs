@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 use weir_contracts::{Problem, name};
+use weir_plugin_host::INSTANCES_MAX;
 
 use super::{
     Config, Folders, Places,
@@ -25,7 +26,7 @@ const SECTIONS: [&str; 11] = [
     "plugins",
 ];
 /// Numbers that may not be 0.
-const AT_LEAST_ONE: [&str; 10] = [
+const AT_LEAST_ONE: [&str; 11] = [
     "/http/body_max_bytes",
     "/http/connections_max",
     "/http/page_size",
@@ -35,6 +36,7 @@ const AT_LEAST_ONE: [&str; 10] = [
     "/audit/segment_max_bytes",
     "/metrics/tools_max",
     "/limits/in_flight_max",
+    "/limits/instances_max",
     "/limits/timeout_ms",
 ];
 /// A section has fewer keys than this; it bounds the search for further problems.
@@ -197,6 +199,13 @@ impl Reader {
                 self.problem(place.into(), told.message, &told.hint);
             }
         }
+        if config.limits.instances_max > INSTANCES_MAX {
+            self.problem(
+                "/limits/instances_max".into(),
+                format!("must be a whole number from 1 to {INSTANCES_MAX}"),
+                "leave it out for the most there can be",
+            );
+        }
         for (plugin, settings) in &config.plugins {
             for connection in settings.grants.keys().filter(|name| !config.connections.contains_key(*name)) {
                 // One that is there and wrong has been told of.
@@ -322,6 +331,7 @@ keep_day = 3
 segment_max_bytes = 0
 [limits]
 agent_rate = "lots"
+instances_max = 257
 [connections.db]
 kind = "postgresql"
 url = 5
@@ -360,17 +370,19 @@ weir.toml:13 at /audit/segment_max_bytes: must be a whole number from 1 to 92233
   hint: leave it out for the default
 weir.toml:15 at /limits/agent_rate: must be a rate
   hint: write it as \"1000/s\", \"600/min\" or \"off\"
-weir.toml:18 at /connections/db/url: must be a text
+weir.toml:16 at /limits/instances_max: must be a whole number from 1 to 256
+  hint: leave it out for the most there can be
+weir.toml:19 at /connections/db/url: must be a text
   hint: write it in quotes
-weir.toml:19 at /connections/db/write: must be true or false
+weir.toml:20 at /connections/db/write: must be true or false
   hint: write it without quotes
-weir.toml:21 at /connections/files/kind: must be \"sqlite\", \"postgresql\", \"http\" or \"files\"
+weir.toml:22 at /connections/files/kind: must be \"sqlite\", \"postgresql\", \"http\" or \"files\"
   hint: write it in quotes
-weir.toml:22 at /connections/web: `kind` is missing
+weir.toml:23 at /connections/web: `kind` is missing
   hint: write kind = \"sqlite\", \"postgresql\", \"http\" or \"files\"
-weir.toml:25 at /plugins/sql/memory_max_mb: must be a whole number from 0 to 4294967295
+weir.toml:26 at /plugins/sql/memory_max_mb: must be a whole number from 0 to 4294967295
   hint: write it without quotes
-weir.toml:27 at /plugins/sql/grants/db: must be \"read\" or \"write\"
+weir.toml:28 at /plugins/sql/grants/db: must be \"read\" or \"write\"
   hint: write it in quotes";
         assert_eq!(told.join("\n"), expected);
     }
