@@ -22,15 +22,21 @@ pub fn node() -> Command {
 
 /// A script of `tests/clients`, placed where its imports resolve.
 pub fn node_script(name: &str) -> Command {
+    node_script_in("node", name)
+}
+
+/// The same beside the packages of another folder than `tests/clients/node`.
+pub fn node_script_in(environment: &str, name: &str) -> Command {
     let source = fs::read(place::repository().join("tests/clients").join(name)).expect("a script of this repository");
-    let target = node_folder().join(name);
+    let folder = place::present(place::cache().join("clients").join(environment), INSTALLED_BY);
+    let target = folder.join(name);
     // Tests run at the same time, and clones share the cache: replaced whole, by a name of this process.
     if fs::read(&target).ok().as_deref() != Some(&source) {
-        let draft = node_folder().join(format!("{name}.{}", std::process::id()));
+        let draft = folder.join(format!("{name}.{}", std::process::id()));
         fs::write(&draft, source).and_then(|()| fs::rename(&draft, &target)).expect("the cache can be written");
     }
     let mut command = node();
-    command.arg(target);
+    command.current_dir(folder).arg(target);
     command
 }
 

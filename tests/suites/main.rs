@@ -7,6 +7,7 @@ mod built_in;
 mod calls;
 mod clients;
 mod conformance;
+mod frameworks;
 mod gate;
 mod identical;
 mod identity;

@@ -17,7 +17,18 @@ use crate::{
 };
 
 /// The folders under `clients/` in the cache; the harness of the tests looks there.
-const PYTHON_ENVIRONMENTS: [&str; 4] = ["python-current", "python-mcp1", "python-schemathesis", "python-services"];
+const PYTHON_ENVIRONMENTS: [&str; 6] = [
+    "python-current",
+    "python-mcp1",
+    "python-schemathesis",
+    "python-services",
+    "python-frameworks-mcp1",
+    "python-frameworks-mcp2",
+];
+const NODE_FOLDERS: [&str; 2] = ["node", "node-frameworks"];
+/// Agent frameworks that bring hundreds of megabytes along: only where they are asked for.
+const MORE_PYTHON_ENVIRONMENTS: [&str; 2] = ["python-frameworks-more-mcp1", "python-frameworks-more-mcp2"];
+const MORE_NODE_FOLDER: &str = "node-frameworks-more";
 
 /// Everything the tests need beside Rust: PostgreSQL, Prometheus, Python and Node clients.
 pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
@@ -91,7 +102,17 @@ pub(crate) fn npm(workshop: &Workshop, source: &Path, name: &str) -> Result<Path
 }
 
 fn node_clients(workshop: &Workshop) -> Result<(), Failure> {
-    npm(workshop, &workshop.repository.join("tests/clients/node"), "node").map(drop)
+    NODE_FOLDERS.iter().try_for_each(|name| node_folder(workshop, name))
+}
+
+fn node_folder(workshop: &Workshop, name: &str) -> Result<(), Failure> {
+    npm(workshop, &workshop.repository.join("tests/clients").join(name), name).map(drop)
+}
+
+/// The large agent frameworks, one after the other.
+pub(crate) fn prepare_frameworks(workshop: &Workshop) -> Result<(), Failure> {
+    MORE_PYTHON_ENVIRONMENTS.iter().try_for_each(|name| python(workshop, name).map(drop))?;
+    node_folder(workshop, MORE_NODE_FOLDER)
 }
 
 fn python_present() -> bool {

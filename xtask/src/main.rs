@@ -22,7 +22,8 @@ const USAGE: &str = "\
 Usage: cargo xtask COMMAND
 
   demo [--port N]   build everything, then serve the sample contracts (default port 8484)
-  test              everything .ci/run runs: format, lints, plugins, clients, tests
+  test              everything .ci/run runs: format, lints, plugins, clients, tests; with --frameworks the agent frameworks
+                    alone, those too that are too large for every run
   plugins           build the adapters into plugins/*.wasm; with --guests also those that the tests load
   package           the release: one program with the adapters inside, and what it is run with, in dist/
   instructions      the instructions of a request against bench/instructions.json; WEIR_BLESS=1 accepts what is counted
@@ -53,6 +54,7 @@ fn run(words: &[&str]) -> Result<(), step::Failure> {
         // Started by `demo` beside the gateway; not for people.
         ["announce", port, target] => demo::announce(demo::parse_port(port)?, target),
         ["test"] => test::run(&Workshop::open()?),
+        ["test", "--frameworks"] => test::frameworks(&Workshop::open()?),
         ["plugins"] => plugins::run(&Workshop::open()?, false),
         ["plugins", "--guests"] => plugins::run(&Workshop::open()?, true),
         ["package"] => package::run(&Workshop::open()?),

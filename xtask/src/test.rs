@@ -34,6 +34,23 @@ fn stages(workshop: &Workshop) -> Result<(), Failure> {
     bench::instructions(workshop)
 }
 
+/// The agent frameworks alone, those that [`run`] leaves out too.
+pub(crate) fn frameworks(workshop: &Workshop) -> Result<(), Failure> {
+    let steps = &workshop.steps;
+    clients::prepare(workshop)?;
+    clients::prepare_frameworks(workshop)?;
+    steps.command("build", &mut workshop.cargo(plugins::WORKSPACE))?;
+    plugins::build(workshop)?;
+    plugins::link(workshop, plugins::WORKSPACE)?;
+    let usual = ["test", "--workspace", "--locked", "--test", "suites", "frameworks::"];
+    let large = ["test", "--workspace", "--locked", "--test", "frameworks"];
+    let result = steps
+        .streamed("frameworks", &mut workshop.cargo(&usual))
+        .and(steps.streamed("large frameworks", &mut workshop.cargo(&large)));
+    steps.summary();
+    result
+}
+
 /// The last stage alone.
 pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
     workshop.steps.command("build", &mut workshop.cargo(plugins::WORKSPACE))?;

@@ -1,0 +1,102 @@
+//! Drives the real binary through an agent framework, and checks what its agents would see.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+use weir_tests::foreign;
+
+use crate::sample;
+
+/// A framework as `tests/clients/frameworks.py` or `frameworks.mjs` names it.
+pub(crate) struct Framework {
+    pub name: &'static str,
+    /// The folder under `clients/` of the cache that it is installed in.
+    pub environment: &'static str,
+    /// It checks arguments by the schema itself: what is wrong does not reach the server.
+    pub checks_arguments: bool,
+    /// It sends `null` for each optional argument that was not set.
+    pub sends_null: bool,
+    /// Whoever has no key reads the sentence of the 401, or of the sign-in that is not there.
+    pub says_key_is_needed: bool,
+}
+
+impl Framework {
+    pub(crate) const fn new(name: &'static str, environment: &'static str) -> Self {
+        Self { name, environment, checks_arguments: false, sends_null: false, says_key_is_needed: false }
+    }
+
+    pub(crate) const fn checks_arguments(self) -> Self {
+        Self { checks_arguments: true, ..self }
+    }
+
+    pub(crate) const fn sends_null(self) -> Self {
+        Self { sends_null: true, ..self }
+    }
+
+    pub(crate) const fn says_key_is_needed(self) -> Self {
+        Self { says_key_is_needed: true, ..self }
+    }
+
+    /// HTTP and stdio, without keys, with one, and without one where it is needed.
+    pub(crate) fn holds(&self) {
+        let house = sample::house();
+        let gateway = house.serve();
+        self.check(&self.report(json!({ "url": gateway.url() })));
+        let key = house.key(&["--agent", "ann"]);
+        self.check(&self.report(json!({ "url": gateway.url(), "key": key })));
+        let report = self.report(json!({ "command": house.stdio_command(), "key": key }));
+        self.check(&report);
+        // Weir leaves on the signal that ends it, while its stdin is open: a framework that waits for it is not held up.
+        assert!(report["closed_ms"].as_u64().is_none_or(|took| took < 5000), "{}: {report}", self.name);
+        self.is_refused(&self.report(json!({ "url": gateway.url() })));
+    }
+
+    fn report(&self, mut plan: Value) -> Value {
+        plan["calls"] = json!([
+            {"tool": "lookup_airport", "arguments": {"iata": "OSL"}},
+            {"tool": "lookup_airport", "arguments": {"iata": "XXX"}},
+            {"tool": "lookup_airport", "arguments": {"iata": "osl"}},
+            {"tool": "list_airports", "arguments": {"country": "NO"}},
+        ]);
+        foreign::report(self.command(), &plan)
+    }
+
+    fn command(&self) -> Command {
+        let mut command = match self.environment.starts_with("python") {
+            true => foreign::python_script(self.environment, "frameworks.py"),
+            false => foreign::node_script_in(self.environment, "frameworks.mjs"),
+        };
+        command.arg(self.name);
+        command
+    }
+
+    fn check(&self, report: &Value) {
+        let name = self.name;
+        let mut tools: Vec<&str> = report["tools"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        tools.sort_unstable();
+        assert_eq!(tools, ["create_airport", "list_airports", "lookup_airport"], "{name}: {report}");
+        let text = |call: usize| report["calls"][call]["text"].as_str().unwrap_or_default();
+        assert!(text(0).contains("Oslo Gardermoen Airport"), "{name}: {report}");
+        // What the server answers about a call, as a model reads it there.
+        assert!(text(1).contains("No record meets these conditions"), "{name}: {report}");
+        if !self.checks_arguments {
+            assert!(text(2).contains("iata") && text(2).contains("^[A-Z]{3}$"), "{name}: {report}");
+        }
+        if !self.sends_null {
+            assert!(text(3).contains("Trondheim Airport Vaernes"), "{name}: {report}");
+        }
+    }
+
+    /// Whoever has no key reads that one is needed, and how it is sent.
+    fn is_refused(&self, report: &Value) {
+        assert!(report["tools"].as_array().is_none_or(Vec::is_empty), "{}: {report}", self.name);
+        let said = report.to_string();
+        if self.says_key_is_needed {
+            assert!(
+                said.contains("a key is needed") && said.contains("Authorization: Bearer"),
+                "{}: {said}",
+                self.name
+            );
+        }
+    }
+}
