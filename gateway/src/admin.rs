@@ -42,7 +42,7 @@ pub use self::problem::Refusal;
 use crate::{
     gateway::Gateway,
     identity::{Kind, Minted, now_ms},
-    registry::Registry,
+    registry::{Registry, refused::Refused},
     reload::Reload,
     transport::http::{connections, metrics},
 };
@@ -167,10 +167,15 @@ pub async fn serve(admin: Arc<Admin>, listener: TcpListener, shutdown: impl Futu
     Ok(())
 }
 
-/// Ready: the state can be read and written records are kept.
+/// Ready: the state can be read and written records are kept. What is refused meanwhile is named, a line each.
 async fn ready(Shared(admin): Ask) -> axum::response::Response {
     match admin.state.is_healthy().await {
-        true => "ready\n".into_response(),
+        true => {
+            let refused = admin.registry.refused();
+            let line = |refused: &Refused| format!("refused: {} {}\n", refused.kind.word(), refused.name);
+            let lines: String = refused.iter().map(line).collect();
+            format!("ready\n{lines}").into_response()
+        }
         false => Refusal::unavailable("the state cannot be read").into_response(),
     }
 }

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use arc_swap::{ArcSwap, Guard};
 use tokio::sync::watch;
 use weir_audit::AdminAct;
+use weir_contracts::Problem;
 use weir_plugin_host::{Host, LoadReport};
 
 use crate::{
@@ -28,6 +29,7 @@ pub struct Gateway {
     identities: Identities,
     audit: Arc<Audit>,
     plugin_files: PluginFiles,
+    refused_connections: ArcSwap<Vec<Problem>>,
     metrics: Arc<Metrics>,
     buckets: Buckets,
     in_flight: InFlight,
@@ -49,6 +51,7 @@ impl Gateway {
             identities,
             audit: Arc::new(audit),
             plugin_files: PluginFiles::default(),
+            refused_connections: ArcSwap::default(),
             metrics: Arc::new(metrics),
             buckets: Buckets::new(config.limits.agent_rate.0),
             in_flight: InFlight::new(config.limits.in_flight_max),
@@ -94,6 +97,15 @@ impl Gateway {
     /// What became of the files in the plugins folder.
     pub fn plugin_files(&self) -> &PluginFiles {
         &self.plugin_files
+    }
+
+    /// Why connections of the configuration could not be opened at the start; calls that need one are `unavailable`.
+    pub fn refused_connections(&self) -> Arc<Vec<Problem>> {
+        self.refused_connections.load_full()
+    }
+
+    pub fn set_refused_connections(&self, problems: Vec<Problem>) {
+        self.refused_connections.store(Arc::new(problems));
     }
 
     pub fn metrics(&self) -> &Arc<Metrics> {

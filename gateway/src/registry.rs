@@ -8,6 +8,7 @@ mod drift;
 mod files;
 pub mod gate;
 pub mod impact;
+pub mod refused;
 mod shapes;
 
 use std::{
@@ -61,6 +62,16 @@ struct Loaded {
     waiting: Option<String>,
     /// Why it was not taken over as it stands: tried again under another configuration.
     problems: Vec<Problem>,
+    /// Of the lock beside it.
+    lock: Option<Stamp>,
+}
+
+impl Loaded {
+    /// True while reading it again could say nothing else.
+    fn is_settled(&self, path: &Path, stamp: &Stamp) -> bool {
+        let lock = || self.name.as_deref().and_then(|name| files::lock_stamp(path, name));
+        self.stamp == *stamp && self.waiting.is_none() && (self.problems.is_empty() || self.lock == lock())
+    }
 }
 
 /// A contract file that is not served as it stands.
@@ -134,7 +145,7 @@ impl Registry {
                 files.retain(|path, _| found.contains_key(path));
                 for (path, stamp) in found {
                     let known = files.get(&path);
-                    if known.is_some_and(|known| known.stamp == stamp && known.waiting.is_none()) {
+                    if known.is_some_and(|known| known.is_settled(&path, &stamp)) {
                         continue;
                     }
                     let before = known.and_then(|known| known.name.clone());
@@ -147,7 +158,8 @@ impl Registry {
                     let name = self.file(&path, taken, &mut report).await.or(before);
                     let problems = report.problems[problems..].to_vec();
                     let waiting = report.waiting.get(waiting).map(|(_, why)| why.clone());
-                    files.insert(path, Loaded { stamp, name, waiting, problems });
+                    let lock = name.as_deref().and_then(|name| files::lock_stamp(&path, name));
+                    files.insert(path, Loaded { stamp, name, waiting, problems, lock });
                 }
                 if let Err(error) = self.missing(files, gone, &mut report).await {
                     report.problems.push(refused(error));
@@ -155,7 +167,13 @@ impl Registry {
             }
             Err(problem) => report.problems.push(problem),
         }
-        *self.unserved.lock().unwrap_or_else(PoisonError::into_inner) = unserved(files);
+        let mut unserved = unserved(files);
+        let of_folder = report.problems.iter().filter(|problem| problem.file == folder.display().to_string());
+        let of_folder: Vec<Problem> = of_folder.cloned().collect();
+        if !of_folder.is_empty() {
+            unserved.push(UnservedFile { file: folder.clone(), problems: of_folder, waiting: None });
+        }
+        *self.unserved.lock().unwrap_or_else(PoisonError::into_inner) = unserved;
         self.publish();
         report
     }
@@ -202,7 +220,11 @@ impl Registry {
             report.problems.push(Problem::new(&file, "/contract", message).hint("give it another name"));
             return None;
         }
-        self.read_lock(path, &name, report).await;
+        if let Err(problems) = self.read_lock(path, &name).await {
+            // Without its lock nobody knows what was published: the file would go live without being compared.
+            report.problems.extend(problems);
+            return Some(name);
+        }
         match self.is_rolled_back(&name, &text).await {
             Ok(false) => {}
             // Until the file says something else.
@@ -245,8 +267,8 @@ impl Registry {
     }
 
     /// Where the state knows nothing of a contract, the lock beside its file is the published version.
-    async fn read_lock(&self, path: &Path, name: &str, report: &mut Report) {
-        let Some((lock_path, lock)) = files::lock_text(path, name) else { return };
+    async fn read_lock(&self, path: &Path, name: &str) -> Result<(), Vec<Problem>> {
+        let Some((lock_path, lock)) = files::lock_text(path, name) else { return Ok(()) };
         let file = lock_path.display().to_string();
         let read = async {
             if !self.gate.state().versions(name).await.map_err(GateError::from)?.is_empty() {
@@ -256,11 +278,10 @@ impl Registry {
                 .map_err(GateError::Refused)?;
             self.gate.restore(&lock, name).await
         };
-        match read.await {
-            Ok(()) => {}
-            Err(GateError::Refused(problems)) => report.problems.extend(problems),
-            Err(error) => report.problems.push(Problem::new(&file, "", error.to_string())),
-        }
+        read.await.map_err(|error| match error {
+            GateError::Refused(problems) => problems.into_iter().map(|problem| problem.in_file(&file)).collect(),
+            error => vec![Problem::new(&file, "", error.to_string())],
+        })
     }
 
     /// A contract whose file is gone is served on until someone agrees that it goes. Where a file cannot be read,

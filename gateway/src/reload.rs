@@ -47,6 +47,8 @@ pub struct Taken {
 pub struct Opened {
     pub connections: Connections,
     pub metrics_token: Option<String>,
+    /// Why connections could not be opened: those are left out. A start goes on without them, a reload does not.
+    pub left_out: Vec<Problem>,
 }
 
 /// The checks that a typed configuration still has to pass. `before`: connections that may be kept. `open`: the one
@@ -62,25 +64,23 @@ pub fn open(config: &Config, before: &Connections, open: Option<&str>) -> Result
         None
     });
     let state = &config.folders.state;
-    let connections = match before.renewed(&config.connections, &config.base) {
-        Ok(connections) => connections,
-        Err(wrong) => {
-            let place = |name: &str| format!("/connections/{name}");
-            let problem = |(name, what): (String, String)| {
-                let is_secret = ["environment", "secret", "${"].iter().any(|word| what.contains(word));
-                let hint = if is_secret { SECRET } else { "see docs/connections.md for how each kind is written" };
-                places.problem(place(&name), what).hint(hint)
-            };
-            problems.extend(wrong.into_iter().map(problem));
-            return Err(problems);
-        }
-    };
+    let (connections, wrong) = before.renewed(&config.connections, &config.base);
+    let left_out = wrong.into_iter().map(|(name, what)| {
+        let is_secret = ["environment", "secret", "${"].iter().any(|word| what.contains(word));
+        let hint = if is_secret { SECRET } else { "see docs/connections.md for how each kind is written" };
+        places.problem(format!("/connections/{name}"), what).hint(hint)
+    });
+    let left_out: Vec<Problem> = left_out.collect();
     if let Some(name) = connections.reaching(state).filter(|name| Some(*name) != open) {
         let message = format!("reaches Weir's own state in {}", state.display());
         let problem = places.problem(format!("/connections/{name}"), message);
         problems.push(problem.hint("keep data and `[folders] state` apart"));
     }
-    if problems.is_empty() { Ok(Opened { connections, metrics_token }) } else { Err(problems) }
+    if !problems.is_empty() {
+        problems.extend(left_out);
+        return Err(problems);
+    }
+    Ok(Opened { connections, metrics_token, left_out })
 }
 
 impl Reload {
@@ -101,6 +101,9 @@ impl Reload {
         let old = Arc::clone(&self.gateway.config());
         let new = with_what_must_stay(&old, read.clone());
         let opened = open(&new, &connections, None)?;
+        if !opened.left_out.is_empty() {
+            return Err(opened.left_out);
+        }
         let changed = differences(&old, &new);
         let needs_restart = differences(&new, &read);
         self.record(&old, &new, &changed, by)?;
@@ -109,6 +112,7 @@ impl Reload {
         self.gateway.metrics().set_token(opened.metrics_token.as_deref());
         let settings = new.plugins.clone();
         self.gateway.reconfigure(new);
+        self.gateway.set_refused_connections(Vec::new());
         let plugins = self.gateway.host().reconfigure(settings, Arc::clone(&connections)).await;
         plugins.iter().for_each(|report| self.gateway.note_plugin(report));
         Ok(Taken { changed, needs_restart, plugins })

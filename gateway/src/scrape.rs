@@ -116,6 +116,8 @@ fn contracts(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     let count = |class| waiting.iter().find(|(known, _)| known == class).map_or(0, |(_, count)| *count);
     let drafts = CLASSES.map(|class| (vec![class], f64::from(count(class))));
     families.push(family(&table::DRAFTS, drafts.to_vec()));
+    let refused = metrics.refused().into_iter().map(|(kind, count)| (vec![kind], count as f64));
+    families.push(family(&table::REFUSED, refused.collect()));
     families.push(one(&table::DRIFTED, metrics.drifted() as f64));
     families.push(one(&table::TOOLS, snapshot.catalogue.len() as f64));
     families.push(one(&table::CONTRACTS, snapshot.contracts.len() as f64));

@@ -17,4 +17,5 @@ mod packages;
 mod plugins;
 mod protocol;
 mod rest;
+mod restart;
 mod sample;

@@ -36,15 +36,15 @@ impl Connections {
     /// Checks each configuration and resolves its secrets; relative paths are taken from `base`, the folder of the
     /// config file. `(connection name, what is wrong)` for every problem.
     pub fn new(configs: &BTreeMap<String, ConnectionConfig>, base: &Path) -> Result<Self, Vec<(String, String)>> {
-        Self::default().renewed(configs, base)
+        match Self::default().renewed(configs, base) {
+            (connections, problems) if problems.is_empty() => Ok(connections),
+            (_, problems) => Err(problems),
+        }
     }
 
-    /// Likewise, where others are open already: those that stay as they were, secrets included, keep their pools.
-    pub fn renewed(
-        &self,
-        configs: &BTreeMap<String, ConnectionConfig>,
-        base: &Path,
-    ) -> Result<Self, Vec<(String, String)>> {
+    /// Does the same where others are open already: those that stay as they were, secrets included, keep their pools.
+    /// A connection with a problem is left out, and the others are opened.
+    pub fn renewed(&self, configs: &BTreeMap<String, ConnectionConfig>, base: &Path) -> (Self, Vec<(String, String)>) {
         let mut by_name = BTreeMap::new();
         let mut problems = Vec::new();
         for (name, config) in configs {
@@ -60,7 +60,7 @@ impl Connections {
                 Err(what) => problems.push((name.clone(), what)),
             }
         }
-        if problems.is_empty() { Ok(Self { by_name }) } else { Err(problems) }
+        (Self { by_name }, problems)
     }
 
     pub fn get(&self, name: &str) -> Option<&Connection> {

@@ -36,7 +36,7 @@ const CHANGED: &str = "the contract has changed since it was read: read it again
 pub(super) struct ContractsView {
     /// All that ever were.
     contracts: Vec<ContractView>,
-    /// Contract files that are not taken over as they stand; what was published before is served on.
+    /// What is refused as it stands; what was published before is served on.
     refused: Vec<RefusedFile>,
     /// Contract files whose source cannot be described yet; they are tried again.
     waiting: Vec<WaitingFile>,
@@ -44,6 +44,9 @@ pub(super) struct ContractsView {
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct RefusedFile {
+    /// `contract` (a contract file or its lock), `version` (a published one), `plugin` or `connection`.
+    kind: &'static str,
+    /// The file, or the connection's name.
     file: String,
     /// Every problem: `{file, place, message, hint?}`.
     #[schema(value_type = Vec<Object>)]
@@ -217,7 +220,7 @@ pub(super) struct NowLive {
     version: Option<String>,
 }
 
-/// All contracts that ever were, and the contract files that were refused or wait. Role: viewer.
+/// All contracts that ever were, and what is refused or waits. Role: viewer.
 #[utoipa::path(get, path = "/v1/contracts", responses(
     (status = 200, body = ContractsView), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
 pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<ContractsView>> {
@@ -238,15 +241,15 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Contra
         version: head.live,
         revision: head.revision,
     });
-    let (mut refused, mut waiting) = (Vec::new(), Vec::new());
-    for UnservedFile { file, problems, waiting: reason } in admin.registry.unserved() {
-        let file = file.display().to_string();
-        waiting.extend(reason.map(|reason| WaitingFile { file: file.clone(), reason }));
-        if !problems.is_empty() {
-            refused.push(RefusedFile { file, problems });
-        }
-    }
-    Ok(Json(ContractsView { contracts: views.collect(), refused, waiting }))
+    let refused = admin.registry.refused().into_iter().map(|refused| RefusedFile {
+        kind: refused.kind.word(),
+        file: refused.name,
+        problems: refused.problems,
+    });
+    let waiting = admin.registry.unserved().into_iter().filter_map(|UnservedFile { file, waiting, .. }| {
+        Some(WaitingFile { file: file.display().to_string(), reason: waiting? })
+    });
+    Ok(Json(ContractsView { contracts: views.collect(), refused: refused.collect(), waiting: waiting.collect() }))
 }
 
 /// Compiles a contract, compares it with the live version and publishes or holds it. Role: editor.

@@ -72,7 +72,7 @@ impl Call {
         let started = start::briefly(config, Some("call")).await?;
         match &self.file {
             Some(file) => draft::serve_file(&started, file).await?,
-            None => start::contracts(&started).await?,
+            None => start::contracts(&started, false).await?,
         }
         let key = key();
         let credential = key.as_deref().map_or(Credential::None, Credential::Key);

@@ -17,7 +17,7 @@ pub(super) type Contracts = Head<Command>;
 
 #[derive(Subcommand)]
 pub(super) enum Command {
-    /// List all contracts, the live version of each and what waits; then the contract files that were refused
+    /// List all contracts, the live version of each and what waits; then what is refused
     List,
     /// Show one contract with its versions and drafts, and how its sources have changed; or one draft, by its id
     Show { name: String },
@@ -125,7 +125,13 @@ fn list(target: &Target) -> Done {
     let rows: Vec<Vec<String>> = all["contracts"].as_array().into_iter().flatten().map(row).collect();
     print!("{}", table(&["CONTRACT", "VERSION", "FROM", "TOOLS", "PENDING"], &rows));
     for refused in all["refused"].as_array().into_iter().flatten() {
-        println!("\nrefused: {}; what was published before is served on", cell(&refused["file"]));
+        let kind = refused["kind"].as_str().unwrap_or_default();
+        let meanwhile = match kind {
+            "contract" => "what was published before is served on",
+            "version" => "this contract alone is not taken over",
+            _ => "what does not need it is served",
+        };
+        println!("\nrefused: {kind} {}; {meanwhile}", cell(&refused["file"]));
         refused["problems"].as_array().into_iter().flatten().for_each(|problem| println!("{}", told(problem)));
     }
     for waiting in all["waiting"].as_array().into_iter().flatten() {

@@ -22,6 +22,9 @@ pub(super) struct Serve {
     /// Let tools change FILE (create, update, delete)
     #[arg(long, requires = "file")]
     write: bool,
+    /// End with 1 where any contract file, lock, plugin file or connection is refused, instead of serving the rest (for CI)
+    #[arg(long, conflicts_with = "file")]
+    strict: bool,
     #[command(flatten)]
     settings: Settings,
 }
@@ -33,6 +36,9 @@ pub(super) struct Stdio {
     /// Let tools change FILE (create, update, delete)
     #[arg(long, requires = "file")]
     write: bool,
+    /// End with 1 where any contract file, lock, plugin file or connection is refused, instead of serving the rest (for CI)
+    #[arg(long, conflicts_with = "file")]
+    strict: bool,
     #[command(flatten)]
     settings: Settings,
 }
@@ -53,7 +59,7 @@ impl Serve {
         match config.http.listen.or_else(|| (terminal || self.file.is_some()).then_some(DEFAULT_LISTEN)) {
             Some(listen) => block_on(async {
                 config.http.listen = Some(listen);
-                let (started, reload) = start(config, self.file.as_deref(), "serve", read).await?;
+                let (started, reload) = start(config, self.file.as_deref(), "serve", read, self.strict).await?;
                 let listener = tokio::net::TcpListener::bind(listen)
                     .await
                     .map_err(|error| anyhow::anyhow!("cannot listen on {listen}: {error}"))?;
@@ -80,7 +86,7 @@ impl Serve {
                 if self.file.is_none() {
                     self.settings.names_something(&config)?;
                 }
-                stdio(config, self.file, read)
+                stdio(config, self.file, read, self.strict)
             }
         }
     }
@@ -97,7 +103,7 @@ impl Stdio {
             }
         };
         let read = reading(self.file.is_some(), self.settings, None);
-        stdio(config, self.file, read)
+        stdio(config, self.file, read, self.strict)
     }
 }
 
@@ -118,10 +124,10 @@ fn listening(mut config: Config, listen: Option<SocketAddr>) -> Result<Config, V
     Ok(config)
 }
 
-fn stdio(config: Config, file: Option<PathBuf>, read: Read) -> Done {
+fn stdio(config: Config, file: Option<PathBuf>, read: Read, strict: bool) -> Done {
     let runtime = runtime()?;
     let done = runtime.block_on(async {
-        let (started, _) = start(config, file.as_deref(), "stdio", read).await?;
+        let (started, _) = start(config, file.as_deref(), "stdio", read, strict).await?;
         let key = super::call::key();
         let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
         transport::stdio::serve(started.gateway.clone(), key, stdin, stdout, stopped()).await?;
@@ -138,11 +144,12 @@ async fn start(
     file: Option<&std::path::Path>,
     process: &str,
     read: Read,
+    strict: bool,
 ) -> Result<(start::Started, Arc<Reload>), super::Failure> {
     let started = start::gateway(config, Some(process)).await?;
     match file {
         Some(file) => draft::serve_file(&started, file).await?,
-        None => start::contracts(&started).await?,
+        None => start::contracts(&started, strict).await?,
     }
     if started.gateway.snapshot().catalogue.is_empty() {
         let folder = started.gateway.config().folders.contracts.clone();

@@ -119,6 +119,10 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
     let identities = Identities::new(&state.keys().await.map_err(anyhow::Error::from)?, config.identity.required);
     let host = Arc::new(host);
     let gateway = Arc::new(Gateway::new(config, host.clone(), cursors, identities, audit, metrics));
+    for problem in &opened.left_out {
+        tracing::error!("refused: {problem}");
+    }
+    gateway.set_refused_connections(opened.left_out);
     let weak = Arc::downgrade(&gateway); // the gateway owns the host
     let in_use =
         move |adapter: &str| weak.upgrade().map_or_else(Vec::new, |gateway| registry::in_use(&gateway, adapter));
@@ -127,19 +131,31 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
         gateway.note_plugin(&report);
     }
     let registry = Arc::new(Registry::new(gateway.clone(), state.clone()));
-    let (waiting, drifting) = (Arc::downgrade(&registry), Arc::downgrade(&registry));
+    let [waiting, drifting, refusing] = std::array::from_fn(|_| Arc::downgrade(&registry));
     gateway.metrics().watch_registry(
         move || waiting.upgrade().map(|registry| registry.gate().waiting()).unwrap_or_default(),
         move || drifting.upgrade().map_or(0, |registry| registry.drifted()),
+        move || refusing.upgrade().map(|registry| registry.refused_by_kind()).unwrap_or_default(),
     );
     Ok(Started { gateway, registry, state, connections })
 }
 
-/// The contracts of the folder; refused when any file is wrong, so that a bad edit is seen at start.
-pub(super) async fn contracts(started: &Started) -> Result<(), Failure> {
+/// Loads the contracts folder. What is published is served whatever is wrong with a file, a plugin or a connection beside
+/// it; everything that is refused is logged. The start fails only where nothing is served and something was refused, or
+/// where `strict` asks for everything to be in order.
+pub(super) async fn contracts(started: &Started, strict: bool) -> Result<(), Failure> {
     let report = started.registry.load().await;
-    if !report.problems.is_empty() {
-        return Err(Failure::Problems(report.problems));
+    let nothing = started.gateway.snapshot().catalogue.is_empty();
+    let refused = started.registry.refused();
+    let mut problems: Vec<Problem> = refused.into_iter().flat_map(|refused| refused.problems).collect();
+    problems.extend(report.problems.iter().filter(|problem| !problems.contains(problem)).cloned().collect::<Vec<_>>());
+    if !problems.is_empty()
+        && (strict || (nothing && report.waiting.is_empty() && report.held.is_empty() && !report.problems.is_empty()))
+    {
+        return Err(Failure::Problems(problems));
+    }
+    for problem in &report.problems {
+        tracing::error!("refused: {problem}");
     }
     for (path, why) in &report.waiting {
         tracing::warn!("waiting: {}: {why}", path.display());

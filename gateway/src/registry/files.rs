@@ -40,6 +40,12 @@ pub(super) fn list(folder: &Path) -> Result<BTreeMap<PathBuf, Stamp>, Problem> {
     Ok(found)
 }
 
+/// Of the lock beside a contract file; `None` where there is none.
+pub(super) fn lock_stamp(path: &Path, name: &str) -> Option<Stamp> {
+    let meta = path.with_file_name(format!("{name}.lock.json")).metadata().ok()?;
+    Some(Stamp { modified: meta.modified().ok(), bytes: meta.len() })
+}
+
 pub(super) fn read(path: &Path) -> Result<String, Problem> {
     let file = path.display().to_string();
     let problem = |message: String| Problem::new(&file, "", message);

@@ -66,6 +66,7 @@ pub struct Metrics {
     streams: OnceLock<Reading>,
     drafts: OnceLock<Box<dyn Fn() -> Vec<(String, u32)> + Send + Sync>>,
     drifted: OnceLock<Reading>,
+    refused: OnceLock<Box<dyn Fn() -> Vec<(&'static str, usize)> + Send + Sync>>,
     /// SHA-256 of what a scraper must show.
     token: ArcSwapOption<[u8; 32]>,
 }
@@ -137,6 +138,7 @@ impl Metrics {
             streams: OnceLock::new(),
             drafts: OnceLock::new(),
             drifted: OnceLock::new(),
+            refused: OnceLock::new(),
             token: ArcSwapOption::from_pointee(token.map(digest)),
             registry,
             tools,
@@ -220,14 +222,16 @@ impl Metrics {
         self.reloads[usize::from(!taken)].inc();
     }
 
-    /// How many drafts wait, by class, and how many collections have drifted.
+    /// How many drafts wait, by class, how many collections have drifted, and how much was refused, by kind.
     pub fn watch_registry(
         &self,
         drafts: impl Fn() -> Vec<(String, u32)> + Send + Sync + 'static,
         drifted: impl Fn() -> usize + Send + Sync + 'static,
+        refused: impl Fn() -> Vec<(&'static str, usize)> + Send + Sync + 'static,
     ) {
         let _ = self.drafts.set(Box::new(drafts));
         let _ = self.drifted.set(Box::new(drifted));
+        let _ = self.refused.set(Box::new(refused));
     }
 
     /// What the HTTP transport has open.
@@ -261,6 +265,10 @@ impl Metrics {
 
     pub fn drifted(&self) -> usize {
         self.drifted.get().map_or(0, |read| read())
+    }
+
+    pub fn refused(&self) -> Vec<(&'static str, usize)> {
+        self.refused.get().map(|read| read()).unwrap_or_default()
     }
 
     /// Contracts with series of their own.

@@ -212,6 +212,14 @@ pub const DRAFTS: Row = Row {
     labels: &["class"],
     help: "Changes that wait for someone to publish or discard them, by their class (docs/change-a-contract.md).",
 };
+pub const REFUSED: Row = Row {
+    name: "weir_refused",
+    kind: Gauge,
+    labels: &["kind"],
+    help: "What is refused as it stands now: contract files and their locks (`contract`), published versions that this \
+           program cannot read (`version`), plugin files (`plugin`), connections (`connection`). What does not need \
+           them is served. `weir contracts list` says why.",
+};
 pub const DRIFTED: Row = Row {
     name: "weir_drifted_collections",
     kind: Gauge,
@@ -276,6 +284,7 @@ pub const TABLE: &[&Row] = &[
     &AUDIT_UNSYNCED,
     &CONTRACT_TOOLS,
     &DRAFTS,
+    &REFUSED,
     &DRIFTED,
     &TOOLS,
     &CONTRACTS,

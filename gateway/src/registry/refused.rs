@@ -1,0 +1,70 @@
+//! Everything that is refused as it stands now. What does not need it is served.
+
+use std::sync::PoisonError;
+
+use weir_contracts::Problem;
+
+use super::Registry;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A contract file, or the lock beside it.
+    Contract,
+    /// A published version that this program cannot read.
+    Version,
+    Plugin,
+    Connection,
+}
+
+/// One thing that is refused, and every reason.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    pub kind: Kind,
+    /// The file, or the place in the configuration.
+    pub name: String,
+    pub problems: Vec<Problem>,
+}
+
+impl Kind {
+    pub const ALL: [Self; 4] = [Self::Contract, Self::Version, Self::Plugin, Self::Connection];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Contract => "contract",
+            Self::Version => "version",
+            Self::Plugin => "plugin",
+            Self::Connection => "connection",
+        }
+    }
+}
+
+impl Registry {
+    /// How much of each kind is refused now.
+    pub fn refused_by_kind(&self) -> Vec<(&'static str, usize)> {
+        let refused = self.refused();
+        let count = |kind| refused.iter().filter(|refused| refused.kind == kind).count();
+        Kind::ALL.map(|kind| (kind.word(), count(kind))).to_vec()
+    }
+
+    /// What is refused now: contract files, published versions, plugin files and connections.
+    pub fn refused(&self) -> Vec<Refused> {
+        let files = self.unserved.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let files = files.into_iter().filter(|file| !file.problems.is_empty()).map(|file| Refused {
+            kind: Kind::Contract,
+            name: file.file.display().to_string(),
+            problems: file.problems,
+        });
+        let plugins = self.gateway.plugin_files().refused().into_iter().map(|plugin| Refused {
+            kind: Kind::Plugin,
+            problems: vec![Problem::new(&plugin.file, "", plugin.reason)],
+            name: plugin.file,
+        });
+        let connections = self.gateway.refused_connections();
+        let connections = connections.iter().map(|problem| Refused {
+            kind: Kind::Connection,
+            name: problem.place.rsplit('/').next().unwrap_or_default().to_owned(),
+            problems: vec![problem.clone()],
+        });
+        files.chain(plugins).chain(connections).collect()
+    }
+}
