@@ -42,7 +42,7 @@ pub use self::problem::Refusal;
 use crate::{
     gateway::Gateway,
     identity::{Kind, Minted, now_ms},
-    registry::{Registry, refused::Refused},
+    registry::{Registry, gate::Role, refused::Refused},
     reload::Reload,
     transport::http::{connections, metrics},
 };
@@ -205,7 +205,7 @@ pub async fn first_key(state: &State, folder: &Path) -> anyhow::Result<()> {
         id: minted.id,
         secret_hash: minted.hash.to_vec(),
         name: "first".into(),
-        role: "operator".into(),
+        role: Role::Operator,
         created_ms: now_ms(),
         created_by: "start".into(),
         revoked_ms: None,

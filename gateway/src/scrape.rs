@@ -5,11 +5,9 @@ use prometheus::{CounterVec, GaugeVec, Opts, TextEncoder, core::Collector as _, 
 
 use crate::{
     gateway::Gateway,
+    registry::gate::ChangeClass,
     telemetry::metrics::table::{self, Kind, Row},
 };
-
-/// What a draft may be.
-const CLASSES: [&str; 6] = ["first", "cosmetic", "compatible", "review", "undecided", "breaking"];
 
 /// One value and its labels, in the order of the row.
 type Sample<'a> = (Vec<&'a str>, f64);
@@ -113,9 +111,9 @@ fn contracts(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
         .map(|(contract, version)| (vec![contract.name.as_str(), version.as_str()], contract.tools.len() as f64));
     families.push(family(&table::CONTRACT_TOOLS, tools.collect()));
     let waiting = metrics.drafts();
-    let count = |class| waiting.iter().find(|(known, _)| known == class).map_or(0, |(_, count)| *count);
-    let drafts = CLASSES.map(|class| (vec![class], f64::from(count(class))));
-    families.push(family(&table::DRAFTS, drafts.to_vec()));
+    let count = |class: &str| waiting.iter().find(|(known, _)| *known == class).map_or(0, |(_, count)| *count);
+    let drafts = ChangeClass::ALL.iter().map(|class| (vec![class.as_str()], f64::from(count(class.as_str()))));
+    families.push(family(&table::DRAFTS, drafts.collect()));
     let refused = metrics.refused().into_iter().map(|(kind, count)| (vec![kind], count as f64));
     families.push(family(&table::REFUSED, refused.collect()));
     families.push(one(&table::DRIFTED, metrics.drifted() as f64));

@@ -22,7 +22,7 @@ use crate::{
 pub(super) struct AdminView {
     id: String,
     name: String,
-    role: String,
+    role: Role,
     /// Milliseconds since 1970, as all times.
     created_ms: i64,
     created_by: String,
@@ -78,7 +78,7 @@ pub(super) async fn create(
         id: minted.id,
         secret_hash: minted.hash.to_vec(),
         name: new.name,
-        role: new.role.word().to_owned(),
+        role: new.role,
         created_ms: now_ms(),
         created_by: staff.by(),
         revoked_ms: None,

@@ -23,7 +23,7 @@ use crate::{
     registry::impact::{Impact, Inputs, impact, inputs},
     registry::{
         Uncompiled, UnservedFile,
-        gate::{Approval, Held, Origin, Role, Submission, Verdict},
+        gate::{Approval, ChangeClass, DraftStatus, Held, Origin, Role, Submission, Verdict},
     },
 };
 
@@ -92,7 +92,7 @@ pub(super) struct ContractDetail {
 pub(super) struct VersionView {
     version: String,
     /// How it differed from the one before; `first` where there was none.
-    class: String,
+    class: ChangeClass,
     fingerprint: String,
     published_ms: i64,
     published_by: String,
@@ -119,12 +119,11 @@ pub(super) struct DraftView {
     base: Option<String>,
     /// What it would become; null: the contract would be retired.
     version: Option<String>,
-    class: String,
+    class: ChangeClass,
     fingerprint: String,
     /// Who may publish it; null where it is decided.
     needs: Option<Role>,
-    /// `pending`, `published`, `discarded` or `superseded`.
-    status: String,
+    status: DraftStatus,
     created_ms: i64,
     created_by: String,
     decided_ms: Option<i64>,
@@ -229,14 +228,16 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Contra
     gate.refresh().await?;
     let live = gate.live();
     let mut pending: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for draft in admin.state.drafts(None, DRAFTS_MAX).await?.into_iter().filter(|draft| draft.status == "pending") {
+    for draft in
+        admin.state.drafts(None, DRAFTS_MAX).await?.into_iter().filter(|draft| draft.status == DraftStatus::Pending)
+    {
         pending.entry(draft.contract).or_default().push(draft.id);
     }
     let heads = admin.state.heads().await?.into_iter();
     let views = heads.map(|head| ContractView {
         tools: live.get(&head.name).map_or_else(Vec::new, |live| tools(&live.contract)),
         pending: pending.remove(&head.name).unwrap_or_default(),
-        origin: origin(head.origin),
+        origin: head.origin.as_str(),
         name: head.name,
         version: head.live,
         revision: head.revision,
@@ -566,7 +567,7 @@ impl From<&VersionRow> for VersionView {
     fn from(row: &VersionRow) -> Self {
         Self {
             version: row.version.clone(),
-            class: row.class.clone(),
+            class: row.class,
             fingerprint: row.fingerprint.clone(),
             published_ms: row.published_ms,
             published_by: row.published_by.clone(),
@@ -577,7 +578,7 @@ impl From<&VersionRow> for VersionView {
 impl From<DraftRow> for DraftView {
     fn from(row: DraftRow) -> Self {
         Self {
-            needs: (row.status == "pending").then(|| Role::for_class(&row.class)),
+            needs: (row.status == DraftStatus::Pending).then(|| Role::for_class(row.class)),
             report: serde_json::from_str(&row.report).unwrap_or_default(),
             impact: None,
             id: row.id,
@@ -611,13 +612,6 @@ fn contract(artifact: &str) -> Result<Contract, Refusal> {
 
 fn tools(contract: &Contract) -> Vec<String> {
     contract.tools.iter().map(|tool| tool.name.clone()).collect()
-}
-
-fn origin(origin: Origin) -> &'static str {
-    match origin {
-        Origin::File => "file",
-        Origin::Api => "api",
-    }
 }
 
 fn value(of: &impl Serialize) -> Value {

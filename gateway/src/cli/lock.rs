@@ -17,7 +17,7 @@ use weir_contracts::{
 use weir_state::{Live, State, VersionRow};
 
 use super::{Done, Failure, Settings, block_on};
-use crate::registry::gate::Role;
+use crate::registry::gate::{ChangeClass, Role};
 
 #[derive(Args)]
 pub(super) struct Lock {
@@ -64,7 +64,7 @@ fn lock(live: &Live, versions: &[VersionRow]) -> Result<Locked, Failure> {
     let contract = Contract::from_artifact(&value).map_err(anyhow::Error::msg)?;
     let approved = |pair: &[VersionRow]| {
         let [from, to] = pair else { return None };
-        let held = to.class == "review" || Role::for_class(&to.class) == Role::Operator;
+        let held = to.class == ChangeClass::Review || Role::for_class(to.class) == Role::Operator;
         let at = jiff::Timestamp::from_millisecond(to.published_ms).ok()?;
         let approval = Approval {
             fingerprint: to.fingerprint.clone(),

@@ -133,7 +133,7 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
     let registry = Arc::new(Registry::new(gateway.clone(), state.clone()));
     let [waiting, drifting, refusing] = std::array::from_fn(|_| Arc::downgrade(&registry));
     gateway.metrics().watch_registry(
-        move || waiting.upgrade().map(|registry| registry.gate().waiting()).unwrap_or_default(),
+        move || waiting.upgrade().map(|registry| registry.gate().waiting_by_class()).unwrap_or_default(),
         move || drifting.upgrade().map_or(0, |registry| registry.drifted()),
         move || refusing.upgrade().map(|registry| registry.refused_by_kind()).unwrap_or_default(),
     );

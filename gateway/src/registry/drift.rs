@@ -17,7 +17,7 @@ use weir_contracts::{
 
 use super::{
     Describe, Registry, WATCH_INTERVAL, describe_as,
-    gate::{GateError, LiveContract, Submission, Verdict},
+    gate::{DraftStatus, GateError, LiveContract, Submission, Verdict},
     shapes::Of,
 };
 
@@ -184,9 +184,9 @@ impl Registry {
         let drafts = self.gate.state().drafts(Some(&contract.name), DRAFTS_MAX).await?;
         let same = drafts.iter().find(|draft| draft.base == base && draft.fingerprint == change.fingerprint);
         if let Some(same) = same {
-            return Ok((same.status == "pending").then(|| same.id.clone()));
+            return Ok((same.status == DraftStatus::Pending).then(|| same.id.clone()));
         }
-        if drafts.iter().any(|draft| draft.status == "pending") {
+        if drafts.iter().any(|draft| draft.status == DraftStatus::Pending) {
             return Ok(None);
         }
         let submission =

@@ -24,7 +24,7 @@ use weir_contracts::{
 use weir_state::{State, StateError, VersionRow};
 
 pub use self::drafts::{Approval, Held};
-pub use weir_state::Origin;
+pub use weir_state::{ChangeClass, DraftStatus, Origin, Role};
 
 use crate::{
     identity::now_ms,
@@ -33,15 +33,13 @@ use crate::{
 
 /// How often a submission is judged anew because someone else published meanwhile.
 const ATTEMPTS: usize = 4;
-/// The class of a version that has none before it.
-const FIRST: &str = "first";
 
 pub struct Gate {
     state: Arc<State>,
     audit: Arc<Audit>,
     live: Mutex<BTreeMap<String, Arc<LiveContract>>>,
     /// How many drafts of each class wait for someone.
-    waiting: Mutex<Vec<(String, u32)>>,
+    waiting: Mutex<Vec<(ChangeClass, u32)>>,
     /// The state's generation that `live` was read at; -1 before the first time.
     seen: AtomicI64,
 }
@@ -77,30 +75,16 @@ pub enum Verdict {
     Held(Held),
 }
 
-/// What someone may do over the admin API; each may what those before it may.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, utoipa::ToSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Reads.
-    Viewer,
-    /// Submits contracts, publishes what needs a second look, tries calls.
-    Editor,
-    /// Everything: breaking changes, keys, plugins.
-    Operator,
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
     #[error("the contract is refused")]
     Refused(Vec<Problem>),
-    #[error("a change of class `{class}` needs the role {}", needs.word())]
-    Role { class: String, needs: Role },
+    #[error("a change of class `{class}` needs the role {needs}")]
+    Role { class: ChangeClass, needs: Role },
     #[error("the approval is for another change: the fingerprint is {0}")]
     Fingerprint(String),
     #[error("the draft is {0}, not pending")]
-    Decided(String),
+    Decided(DraftStatus),
     #[error("the draft rests on {base}, but {live} is live by now: submit it again")]
     Outdated { base: String, live: String },
     #[error("the contract `{0}` has changed since it was read: read it again")]
@@ -111,28 +95,6 @@ pub enum GateError {
     State(#[from] StateError),
     #[error(transparent)]
     Unrecorded(#[from] Unrecorded),
-}
-
-impl Role {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Viewer => "viewer",
-            Self::Editor => "editor",
-            Self::Operator => "operator",
-        }
-    }
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Viewer, Self::Editor, Self::Operator].into_iter().find(|role| role.word() == word)
-    }
-
-    /// Who may publish a change of that class.
-    pub fn for_class(class: &str) -> Self {
-        match class {
-            "breaking" | "undecided" => Self::Operator,
-            _ => Self::Editor,
-        }
-    }
 }
 
 impl Gate {
@@ -189,8 +151,9 @@ impl Gate {
     }
 
     /// How many drafts of each class wait for someone.
-    pub fn waiting(&self) -> Vec<(String, u32)> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn waiting_by_class(&self) -> Vec<(&'static str, u32)> {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.iter().map(|(class, count)| (class.as_str(), *count)).collect()
     }
 
     pub fn state(&self) -> &Arc<State> {
@@ -250,7 +213,7 @@ impl Gate {
         if waits {
             return self.hold(submission, &contract, base.as_deref(), change).await.map(Verdict::Held);
         }
-        let row = row(&contract, submission, change.class.word(), &change.fingerprint);
+        let row = row(&contract, submission, change_class(change.class), &change.fingerprint);
         self.publish_row(base.as_deref(), submission.origin, &row, None).await?;
         Ok(Verdict::Published { version, diff: Some(change) })
     }
@@ -275,10 +238,10 @@ impl Gate {
         let contract = &submission.contract;
         if submission.hold {
             let fingerprint = digest(&[&contract.to_artifact().to_string()]);
-            let held = self.store_held(submission, contract, None, FIRST, &fingerprint, "{}").await?;
+            let held = self.store_held(submission, contract, None, ChangeClass::First, &fingerprint, "{}").await?;
             return Ok(Verdict::Held(Held { diff: None, ..held }));
         }
-        let row = row(contract, submission, FIRST, &digest(&[&contract.to_artifact().to_string()]));
+        let row = row(contract, submission, ChangeClass::First, &digest(&[&contract.to_artifact().to_string()]));
         self.publish_row(None, submission.origin, &row, None).await?;
         Ok(Verdict::Published { version: contract.version, diff: None })
     }
@@ -296,7 +259,7 @@ impl Gate {
             version: contract.version.to_string(),
             artifact: contract.to_artifact().to_string(),
             source: String::new(),
-            class: FIRST.to_owned(),
+            class: ChangeClass::First,
             fingerprint: digest(&[&contract.to_artifact().to_string()]),
             published_ms: now_ms(),
             published_by: "lock".to_owned(),
@@ -320,9 +283,10 @@ impl Gate {
     /// Makes an earlier version live again, through the same gate: the approval is for the difference to what is live.
     pub async fn roll_back(&self, name: &str, to: &str, approval: &Approval<'_>) -> Result<Diff, GateError> {
         let change = self.rollback_diff(name, to).await?;
-        let needs = Role::for_class(change.class.word());
+        let class = change_class(change.class);
+        let needs = Role::for_class(class);
         if approval.role < needs {
-            return Err(GateError::Role { class: change.class.word().to_owned(), needs });
+            return Err(GateError::Role { class, needs });
         }
         if approval.fingerprint != change.fingerprint {
             return Err(GateError::Fingerprint(change.fingerprint));
@@ -403,16 +367,27 @@ impl LiveContract {
     }
 }
 
-fn row(contract: &Contract, submission: &Submission<'_>, class: &str, fingerprint: &str) -> VersionRow {
+fn row(contract: &Contract, submission: &Submission<'_>, class: ChangeClass, fingerprint: &str) -> VersionRow {
     VersionRow {
         contract: contract.name.clone(),
         version: contract.version.to_string(),
         artifact: contract.to_artifact().to_string(),
         source: submission.source.to_owned(),
-        class: class.to_owned(),
+        class,
         fingerprint: fingerprint.to_owned(),
         published_ms: now_ms(),
         published_by: submission.by.to_owned(),
+    }
+}
+
+fn change_class(class: Class) -> ChangeClass {
+    match class {
+        Class::Identical => ChangeClass::Identical,
+        Class::Cosmetic => ChangeClass::Cosmetic,
+        Class::Compatible => ChangeClass::Compatible,
+        Class::Review => ChangeClass::Review,
+        Class::Undecided => ChangeClass::Undecided,
+        Class::Breaking => ChangeClass::Breaking,
     }
 }
 

@@ -64,7 +64,7 @@ pub struct Metrics {
     tools_max: usize,
     sessions: OnceLock<Reading>,
     streams: OnceLock<Reading>,
-    drafts: OnceLock<Box<dyn Fn() -> Vec<(String, u32)> + Send + Sync>>,
+    drafts: OnceLock<Box<dyn Fn() -> Vec<(&'static str, u32)> + Send + Sync>>,
     drifted: OnceLock<Reading>,
     refused: OnceLock<Box<dyn Fn() -> Vec<(&'static str, usize)> + Send + Sync>>,
     /// SHA-256 of what a scraper must show.
@@ -225,7 +225,7 @@ impl Metrics {
     /// How many drafts wait, by class, how many collections have drifted, and how much was refused, by kind.
     pub fn watch_registry(
         &self,
-        drafts: impl Fn() -> Vec<(String, u32)> + Send + Sync + 'static,
+        drafts: impl Fn() -> Vec<(&'static str, u32)> + Send + Sync + 'static,
         drifted: impl Fn() -> usize + Send + Sync + 'static,
         refused: impl Fn() -> Vec<(&'static str, usize)> + Send + Sync + 'static,
     ) {
@@ -259,7 +259,7 @@ impl Metrics {
         self.streams.get().map_or(0, |read| read())
     }
 
-    pub fn drafts(&self) -> Vec<(String, u32)> {
+    pub fn drafts(&self) -> Vec<(&'static str, u32)> {
         self.drafts.get().map(|read| read()).unwrap_or_default()
     }
 

@@ -3,7 +3,7 @@
 use sqlx::{Sqlite, Transaction};
 
 use super::{
-    State, StateError,
+    ChangeClass, DraftStatus, State, StateError,
     rows::{from_row, words},
 };
 
@@ -53,8 +53,8 @@ pub struct VersionRow {
     pub artifact: String,
     /// The form it was compiled from.
     pub source: String,
-    /// How it differed from the version before; `first` where there was none.
-    pub class: String,
+    /// How it differed from the version before.
+    pub class: ChangeClass,
     pub fingerprint: String,
     pub published_ms: i64,
     pub published_by: String,
@@ -73,12 +73,11 @@ pub struct DraftRow {
     pub artifact: Option<String>,
     pub source: String,
     pub origin: Origin,
-    pub class: String,
+    pub class: ChangeClass,
     pub fingerprint: String,
     /// The difference, JSON.
     pub report: String,
-    /// `pending`, `published`, `discarded` or `superseded`.
-    pub status: String,
+    pub status: DraftStatus,
     pub created_ms: i64,
     pub created_by: String,
     pub decided_ms: Option<i64>,
@@ -112,7 +111,7 @@ pub struct NewDraft<'a> {
     pub artifact: Option<&'a str>,
     pub source: &'a str,
     pub origin: Origin,
-    pub class: &'a str,
+    pub class: ChangeClass,
     pub fingerprint: &'a str,
     pub report: &'a str,
     pub at_ms: i64,
@@ -188,7 +187,7 @@ impl State {
         .bind(&version.version)
         .bind(&version.artifact)
         .bind(&version.source)
-        .bind(&version.class)
+        .bind(version.class)
         .bind(&version.fingerprint)
         .bind(version.published_ms)
         .bind(&version.published_by)
@@ -286,7 +285,7 @@ impl State {
     }
 
     /// How many drafts of each class are pending.
-    pub async fn waiting(&self) -> Result<Vec<(String, u32)>, StateError> {
+    pub async fn waiting(&self) -> Result<Vec<(ChangeClass, u32)>, StateError> {
         let query = "SELECT class, count(*) FROM drafts WHERE status = 'pending' GROUP BY class ORDER BY class";
         Ok(sqlx::query_as(query).fetch_all(&self.pool).await?)
     }

@@ -2,7 +2,7 @@
 
 use sqlx::SqliteExecutor;
 
-use super::{State, StateError, rows::from_row};
+use super::{Role, State, StateError, rows::from_row};
 
 /// Milliseconds are since the Unix epoch.
 #[derive(Clone, Debug)]
@@ -28,8 +28,7 @@ pub struct AdminRow {
     pub id: String,
     pub secret_hash: Vec<u8>,
     pub name: String,
-    /// `viewer`, `editor` or `operator`.
-    pub role: String,
+    pub role: Role,
     pub created_ms: i64,
     pub created_by: String,
     pub revoked_ms: Option<i64>,
@@ -101,7 +100,7 @@ async fn insert<'e>(admin: &AdminRow, to: impl SqliteExecutor<'e>) -> Result<(),
         .bind(&admin.id)
         .bind(&admin.secret_hash)
         .bind(&admin.name)
-        .bind(&admin.role)
+        .bind(admin.role)
         .bind(admin.created_ms)
         .bind(&admin.created_by)
         .execute(to)

@@ -9,6 +9,7 @@ mod migrations;
 mod profiles;
 mod replies;
 mod rows;
+mod words;
 
 use std::{
     fs, io,
@@ -26,6 +27,7 @@ pub use contracts::{ContractRow, DraftRow, Live, NewDraft, Origin, VersionRow};
 pub use keys::{AdminRow, KeyRow};
 pub use profiles::ProfileRow;
 pub use replies::ReplyRow;
+pub use words::{ChangeClass, DraftStatus, Role};
 
 /// The file in the state folder.
 pub const FILE: &str = "weir.db";

@@ -1,6 +1,6 @@
 //! On real files, with several handles as several processes have them.
 
-use weir_state::{AdminRow, KeyRow, NewDraft, Origin, State, StateError, VersionRow};
+use weir_state::{AdminRow, ChangeClass, DraftStatus, KeyRow, NewDraft, Origin, Role, State, StateError, VersionRow};
 
 async fn state() -> (tempfile::TempDir, State) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -14,7 +14,7 @@ fn version(number: &str) -> VersionRow {
         version: number.into(),
         artifact: format!("{{\"version\":\"{number}\"}}"),
         source: format!("# {number}"),
-        class: "compatible".into(),
+        class: ChangeClass::Compatible,
         fingerprint: "f".into(),
         published_ms: 1,
         published_by: "ann".into(),
@@ -30,7 +30,7 @@ fn draft<'a>(id: &'a str, base: Option<&'a str>, source: &'a str) -> NewDraft<'a
         artifact: Some("{}"),
         source,
         origin: Origin::File,
-        class: "breaking",
+        class: ChangeClass::Breaking,
         fingerprint: "f2",
         report: "{}",
         at_ms: 2,
@@ -79,9 +79,9 @@ async fn a_draft_is_held_once_and_decided_once() {
     assert_eq!(state.hold(&draft("d2", Some("1.0.0"), "a")).await.expect("held"), "d1", "the same change again");
     assert_eq!(state.hold(&draft("d3", Some("1.0.0"), "b")).await.expect("held"), "d3");
     let status = async |id: &str| state.draft(id).await.expect("read").expect("there").status;
-    assert_eq!((status("d1").await.as_str(), status("d3").await.as_str()), ("superseded", "pending"));
+    assert_eq!((status("d1").await, status("d3").await), (DraftStatus::Superseded, DraftStatus::Pending));
     state.publish(Some("1.0.0"), Origin::File, &version("2.0.0"), Some("d3")).await.expect("published");
-    assert_eq!(status("d3").await, "published");
+    assert_eq!(status("d3").await, DraftStatus::Published);
     assert!(matches!(state.discard("d3", 9, "ann").await, Err(StateError::Moved(_))));
     assert!(matches!(state.discard("d9", 9, "ann").await, Err(StateError::Unknown(_))));
     let again = state.publish(Some("2.0.0"), Origin::File, &version("2.0.1"), Some("d3")).await;
@@ -125,7 +125,7 @@ async fn the_first_admin_is_made_once() {
         id: id.into(),
         secret_hash: vec![2; 32],
         name: "first".into(),
-        role: "operator".into(),
+        role: Role::Operator,
         created_ms: 1,
         created_by: "start".into(),
         revoked_ms: None,
@@ -169,4 +169,16 @@ fn many_may_open_a_new_state_at_once() {
             opened.join().expect("no panic").expect("opened");
         }
     });
+}
+
+/// A word that no program here knows was written by another one: nobody guesses what it allows.
+#[tokio::test]
+async fn a_word_that_is_not_known_is_refused() {
+    let (_folder, state) = state().await;
+    state.publish(None, Origin::File, &version("1.0.0"), None).await.expect("published");
+    state.hold(&draft("d1", Some("1.0.0"), "a")).await.expect("held");
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", state.path().display())).await.expect("opened");
+    sqlx::query("UPDATE drafts SET class = 'harmless'").execute(&pool).await.expect("written");
+    let refused = state.draft("d1").await.expect_err("an unknown class").to_string();
+    assert!(refused.contains("`harmless` is not a word of ChangeClass"), "{refused}");
 }

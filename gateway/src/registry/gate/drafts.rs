@@ -5,7 +5,7 @@ use weir_audit::AdminAct;
 use weir_contracts::{Contract, Version, diff::Diff};
 use weir_state::{DraftRow, NewDraft, StateError, VersionRow};
 
-use super::{Gate, GateError, Origin, Role, Submission, artifact, digest};
+use super::{ChangeClass, DraftStatus, Gate, GateError, Origin, Role, Submission, artifact, change_class, digest};
 use crate::identity::now_ms;
 
 /// The class and the rule of a draft that would retire its contract.
@@ -17,7 +17,7 @@ pub struct Held {
     pub contract: String,
     /// The live version; `None` when nothing of the contract is served.
     pub base: Option<String>,
-    pub class: String,
+    pub class: ChangeClass,
     pub fingerprint: String,
     pub needs: Role,
     pub diff: Option<Diff>,
@@ -39,7 +39,7 @@ impl Gate {
         change: Diff,
     ) -> Result<Held, GateError> {
         let report = serde_json::to_string(&change).expect("a diff is plain data");
-        let (class, fingerprint) = (change.class.word(), change.fingerprint.clone());
+        let (class, fingerprint) = (change_class(change.class), change.fingerprint.clone());
         let held = self.store_held(submission, contract, base, class, &fingerprint, &report).await?;
         Ok(Held { diff: Some(change), ..held })
     }
@@ -49,7 +49,7 @@ impl Gate {
         submission: &Submission<'_>,
         contract: &Contract,
         base: Option<&str>,
-        class: &str,
+        class: ChangeClass,
         fingerprint: &str,
         report: &str,
     ) -> Result<Held, GateError> {
@@ -75,7 +75,7 @@ impl Gate {
             draft,
             contract: contract.name.clone(),
             base: base.map(str::to_owned),
-            class: class.to_owned(),
+            class,
             fingerprint: fingerprint.to_owned(),
             needs: Role::for_class(class),
             diff: None,
@@ -110,7 +110,7 @@ impl Gate {
             artifact: None,
             source: &current.source,
             origin,
-            class: "breaking",
+            class: ChangeClass::Breaking,
             fingerprint: &fingerprint,
             report: &report.to_string(),
             at_ms: now_ms(),
@@ -121,7 +121,7 @@ impl Gate {
             draft,
             contract: name.to_owned(),
             base: Some(base),
-            class: "breaking".into(),
+            class: ChangeClass::Breaking,
             fingerprint,
             needs: Role::Operator,
             diff: None,
@@ -142,7 +142,7 @@ impl Gate {
                     version: contract.version.to_string(),
                     artifact: text.clone(),
                     source: draft.source.clone(),
-                    class: draft.class.clone(),
+                    class: draft.class,
                     fingerprint: draft.fingerprint.clone(),
                     published_ms: now_ms(),
                     published_by: approval.by.to_owned(),
@@ -161,12 +161,12 @@ impl Gate {
     }
 
     fn may_publish(&self, draft: &DraftRow, approval: &Approval<'_>) -> Result<(), GateError> {
-        if draft.status != "pending" {
-            return Err(GateError::Decided(draft.status.clone()));
+        if draft.status != DraftStatus::Pending {
+            return Err(GateError::Decided(draft.status));
         }
-        let needs = Role::for_class(&draft.class);
+        let needs = Role::for_class(draft.class);
         if approval.role < needs {
-            return Err(GateError::Role { class: draft.class.clone(), needs });
+            return Err(GateError::Role { class: draft.class, needs });
         }
         if approval.fingerprint != draft.fingerprint {
             return Err(GateError::Fingerprint(draft.fingerprint.clone()));
