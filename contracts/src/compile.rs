@@ -17,7 +17,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use crate::{
-    contract::{Contract, Version},
+    contract::{Contract, Format, Version},
     form::{Problems, Source},
     name,
     problem::Problem,
@@ -52,6 +52,7 @@ pub fn compile(source: &Source, shapes: &BTreeMap<String, Shape>) -> Result<Cont
     // In the author's order, which the map above has lost.
     let collections = source.collections.iter().filter_map(|entry| collections.get(entry.name.as_str())?.clone());
     let contract = Contract {
+        format: Format::FIRST,
         name: source.contract.clone().unwrap_or_default(),
         title: source.title.clone(),
         description: source.description.clone(),

@@ -10,6 +10,9 @@ use crate::{artifact::StoredTool, form::Override, name, shape::Shape, values};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contract {
+    /// Above the first one where programs before it could not read what the contract says.
+    #[serde(default, skip_serializing_if = "Format::is_first")]
+    pub format: Format,
     /// Empty for bare forms.
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,6 +25,42 @@ pub struct Contract {
     pub version: Version,
     pub collections: Vec<Collection>,
     pub tools: Vec<Arc<Tool>>,
+}
+
+/// The number of an artifact's format. One that this program does not know is refused with a sentence that says so, and
+/// not with the first key that happens to be new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Format(u32);
+
+impl Format {
+    /// Of artifacts without a number.
+    pub const FIRST: Self = Self(1);
+    /// The last one that this program reads.
+    pub const NEWEST: Self = Self::FIRST;
+
+    fn is_first(&self) -> bool {
+        *self == Self::FIRST
+    }
+}
+
+impl Default for Format {
+    fn default() -> Self {
+        Self::FIRST
+    }
+}
+
+impl<'de> Deserialize<'de> for Format {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let number = u32::deserialize(from)?;
+        if (Self::FIRST.0..=Self::NEWEST.0).contains(&number) {
+            return Ok(Self(number));
+        }
+        let newest = Self::NEWEST.0;
+        Err(serde::de::Error::custom(format_args!(
+            "it is of format {number}, and this program reads formats up to {newest}: a later version of Weir wrote it"
+        )))
+    }
 }
 
 /// A source as this contract version sees it.

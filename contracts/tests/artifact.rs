@@ -121,3 +121,20 @@ fn compiled(case: &Path) -> Option<Contract> {
     let (name, text) = source.expect("a form");
     form::read(&name, &text).and_then(|source| compile(&source, &shapes)).ok()
 }
+
+/// The number comes first, so that it is what a reader of before names, and not whatever key is new.
+#[test]
+fn an_artifact_of_a_later_format_is_refused_by_its_number() {
+    let artifact = desk(json!({ "name": "note", "type": "text" })).to_artifact();
+    assert_eq!(artifact.get("format"), None, "the first format has no number: its bytes stay as they were");
+    let with = |format: u32| format!("{{\"format\":{format},\"news\":1,{}", &artifact.to_string()[1..]);
+    for refused in [0, 2, 99] {
+        let error = Contract::from_own_artifact(&with(refused)).expect_err("a later format");
+        assert!(
+            error.contains(&format!("it is of format {refused}, and this program reads formats up to 1")),
+            "{error}"
+        );
+    }
+    let first = with(1).replace("\"news\":1,", "");
+    assert_eq!(Contract::from_own_artifact(&first).expect("the first").to_artifact(), artifact);
+}

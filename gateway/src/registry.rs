@@ -26,7 +26,7 @@ use weir_state::State;
 pub use self::drift::Drift;
 use self::{
     files::Stamp,
-    gate::{Gate, GateError, Held, Origin, Submission, Verdict},
+    gate::{Gate, GateError, Held, LiveContract, Origin, Submission, Verdict},
     shapes::Recorded,
 };
 use crate::{catalogue::Catalogue, config::Config, gateway::Gateway, identity::now_ms, snapshot::Snapshot};
@@ -161,7 +161,7 @@ impl Registry {
                     let lock = name.as_deref().and_then(|name| files::lock_stamp(&path, name));
                     files.insert(path, Loaded { stamp, name, waiting, problems, lock });
                 }
-                if let Err(error) = self.missing(files, gone, &mut report).await {
+                if let Err(error) = self.missing(folder, files, gone, &mut report).await {
                     report.problems.push(refused(error));
                 }
             }
@@ -181,6 +181,7 @@ impl Registry {
     /// One new or changed file: the contract it defines.
     async fn file(&self, path: &Path, taken: impl Fn(&str) -> bool, report: &mut Report) -> Option<String> {
         let file = path.display().to_string();
+        let owner = files::owner(path.parent().unwrap_or(Path::new(".")));
         let text = match files::read(path) {
             Ok(text) => text,
             Err(problem) => {
@@ -194,8 +195,14 @@ impl Registry {
         if let Some(unchanged) = unchanged.filter(|live| !taken(&live.contract.name)) {
             let name = unchanged.contract.name.clone();
             let state = self.gate.state();
-            let kept = state.drop_held(&name, now_ms(), "file").await.and(state.forget_rollback(&name).await);
-            if let Err(error) = kept {
+            let kept = async {
+                if self.gate.own(&name, &owner).await?.is_none() {
+                    state.drop_held(&name, now_ms(), "file").await?;
+                    state.forget_rollback(&name).await?;
+                }
+                Ok::<(), GateError>(())
+            };
+            if let Err(error) = kept.await {
                 report.problems.push(Problem::new(&file, "", error.to_string()));
             }
             return Some(name);
@@ -220,7 +227,18 @@ impl Registry {
             report.problems.push(Problem::new(&file, "/contract", message).hint("give it another name"));
             return None;
         }
-        if let Err(problems) = self.read_lock(path, &name).await {
+        match self.gate.own(&name, &owner).await {
+            Ok(None) => {}
+            Ok(Some(owned)) => {
+                report.waiting.push((path.to_owned(), owned.to_string()));
+                return Some(name);
+            }
+            Err(error) => {
+                report.problems.push(Problem::new(&file, "", error.to_string()));
+                return Some(name);
+            }
+        }
+        if let Err(problems) = self.read_lock(path, &name, &owner).await {
             // Without its lock nobody knows what was published: the file would go live without being compared.
             report.problems.extend(problems);
             return Some(name);
@@ -237,14 +255,22 @@ impl Registry {
         match self.compile(&source).await {
             Ok(contract) => {
                 let by = format!("file:{}", path.file_name().unwrap_or_default().to_string_lossy());
-                let submission =
-                    Submission { contract, source: &text, origin: Origin::File, by: &by, hold: false, on: None };
+                let submission = Submission {
+                    contract,
+                    source: &text,
+                    origin: Origin::File,
+                    owner: Some(&owner),
+                    by: &by,
+                    hold: false,
+                    on: None,
+                };
                 match self.gate.submit(submission).await {
                     Ok(Verdict::Held(held)) => report.held.push(held),
                     Ok(Verdict::Published { .. } | Verdict::Unchanged { .. }) => {}
                     Err(GateError::Refused(problems)) => {
                         report.problems.extend(problems.into_iter().map(|problem| problem.in_file(&file)));
                     }
+                    Err(owned @ GateError::Owned { .. }) => report.waiting.push((path.to_owned(), owned.to_string())),
                     Err(error) => report.problems.push(Problem::new(&file, "", error.to_string())),
                 }
             }
@@ -267,7 +293,7 @@ impl Registry {
     }
 
     /// Where the state knows nothing of a contract, the lock beside its file is the published version.
-    async fn read_lock(&self, path: &Path, name: &str) -> Result<(), Vec<Problem>> {
+    async fn read_lock(&self, path: &Path, name: &str, owner: &str) -> Result<(), Vec<Problem>> {
         let Some((lock_path, lock)) = files::lock_text(path, name) else { return Ok(()) };
         let file = lock_path.display().to_string();
         let read = async {
@@ -276,7 +302,7 @@ impl Registry {
             }
             let lock = Lock::read(&file, &lock.map_err(|problem| GateError::Refused(vec![problem]))?)
                 .map_err(GateError::Refused)?;
-            self.gate.restore(&lock, name).await
+            self.gate.restore(&lock, name, owner).await
         };
         read.await.map_err(|error| match error {
             GateError::Refused(problems) => problems.into_iter().map(|problem| problem.in_file(&file)).collect(),
@@ -284,10 +310,11 @@ impl Registry {
         })
     }
 
-    /// A contract whose file is gone is served on until someone agrees that it goes. Where a file cannot be read,
+    /// A contract that this folder owns and whose file is gone is served on until someone agrees that it goes. Where a file cannot be read,
     /// nobody knows what it defines, and nothing counts as gone.
     async fn missing(
         &self,
+        folder: &Path,
         files: &BTreeMap<PathBuf, Loaded>,
         gone: &mut BTreeSet<(String, Version)>,
         report: &mut Report,
@@ -296,9 +323,13 @@ impl Registry {
             return Ok(());
         }
         let present: BTreeSet<&str> = files.values().filter_map(|file| file.name.as_deref()).collect();
-        let live = self.gate.live();
-        let of_files = live.values().filter(|live| live.origin == Origin::File).map(|live| &live.contract);
-        let missing = of_files.filter(|contract| !present.contains(contract.name.as_str()));
+        let (live, owner) = (self.gate.live(), files::owner(folder));
+        let is_own = |live: &&Arc<LiveContract>| live.origin == Origin::File && live.owner.as_deref() == Some(&*owner);
+        let missing = live
+            .values()
+            .filter(is_own)
+            .map(|live| &live.contract)
+            .filter(|contract| !present.contains(contract.name.as_str()));
         let now: BTreeSet<_> = missing.map(|contract| (contract.name.clone(), contract.version)).collect();
         for (name, _) in now.difference(gone) {
             report.held.push(self.gate.ask_to_retire(name, Origin::File, "file").await?);

@@ -120,3 +120,80 @@ async fn a_plugin_file_that_does_not_load_stops_only_what_needs_it() {
     drop(gateway);
     assert!(strict(&house).contains("odd.wasm"));
 }
+
+async fn versions(house: &House) -> Vec<Value> {
+    let contract = house.json(&["contracts", "show", "airports"]);
+    contract["versions"].as_array().into_iter().flatten().map(|row| row["version"].clone()).collect()
+}
+
+/// Two processes over one state, each with a contracts folder of its own and another text of the same contract.
+#[tokio::test]
+async fn a_contract_has_one_owner_folder_and_the_others_serve_what_it_publishes() {
+    let other = sample::CONTRACT.replace("IATA code.", "The code.");
+    let house = sample::house().file("others/airports.yaml", other).file("empty/note.txt", "no contract");
+    let serve = |folder: &str| {
+        Gateway::start(house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--contracts", folder]))
+    };
+    drop(serve("contracts"));
+    for _ in 0..2 {
+        let gateway = serve("others");
+        assert_eq!(country(&gateway).await, "NO", "what is published is served");
+        gateway.wait_for_log("is owned by the contracts folder");
+        let listed = house.json(&["contracts", "list"]);
+        let reason = listed["waiting"][0]["reason"].as_str().unwrap_or_default().to_owned();
+        assert!(reason.contains(&format!("{}/contracts", house.path().display())), "{listed}");
+        drop(gateway);
+        let gateway = serve("empty");
+        assert_eq!(country(&gateway).await, "NO", "what is published is served");
+        // Some looks at the folder later.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(
+            house.json(&["contracts", "list"])["contracts"][0]["pending"],
+            json!([]),
+            "nobody asks to retire it"
+        );
+        drop(gateway);
+        let _gateway = serve("contracts");
+        assert_eq!(versions(&house).await, ["1.0.0"]);
+    }
+    // A folder that is not there any more owns nothing.
+    std::fs::rename(house.path().join("contracts"), house.path().join("moved")).expect("moved");
+    let _gateway = serve("others");
+    assert_eq!(versions(&house).await, ["1.0.0", "1.0.1"]);
+}
+
+/// Runs SQL on the state, as a later version of Weir would have written it.
+fn write_state(house: &House, sql: &str) {
+    let state = rusqlite::Connection::open(house.path().join("state/weir.db")).expect("the state opens");
+    state.execute_batch(sql).expect("written");
+}
+
+/// A later version of Weir published one contract in a format that this one does not know.
+#[tokio::test]
+async fn a_contract_that_cannot_be_read_is_skipped_alone() {
+    let house = sample::house().file("contracts/fields.yaml", fields());
+    let gateway = house.serve();
+    write_state(
+        &house,
+        "INSERT INTO versions SELECT contract, '2.0.0', '{\"format\":7,' || substr(artifact, 2), source, class, \
+         fingerprint, published_ms, published_by FROM versions WHERE contract = 'fields';
+         UPDATE contracts SET live = '2.0.0', revision = revision + 1 WHERE name = 'fields';",
+    );
+    gateway.wait_for_log("it is of format 7, and this program reads formats up to 1");
+    house.write("contracts/airports.yaml", sample::CONTRACT.replace("max: 9000", "max: 12000"));
+    let started = Instant::now();
+    while versions(&house).await.len() < 2 {
+        assert!(started.elapsed() < Duration::from_secs(30), "no later change is taken:\n{}", gateway.log());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    drop(gateway);
+    let gateway = house.serve();
+    assert_eq!(country(&gateway).await, "NO");
+    let listed = house.json(&["contracts", "list"]);
+    let refused = &listed["refused"];
+    let versions: Vec<_> = refused.as_array().into_iter().flatten().filter(|one| one["kind"] == "version").collect();
+    assert_eq!(versions.first().map(|one| &one["file"]), Some(&json!("fields@2.0.0")), "{listed}");
+    assert!(text(&house, "/readyz").await.contains("refused: version fields@2.0.0"));
+    assert!(text(&house, "/metrics").await.contains("weir_refused{kind=\"version\"} 1"));
+    assert_eq!(listed["contracts"].as_array().map(Vec::len), Some(2), "it is still known: {listed}");
+}

@@ -62,8 +62,10 @@ pub(super) struct WaitingFile {
 #[derive(Serialize, ToSchema)]
 pub(super) struct ContractView {
     name: String,
-    /// `file` or `api`: where it is changed.
+    /// `file`, `api`, `code` or `upstream`: where it is changed.
     origin: &'static str,
+    /// The contracts folder that owns it, where it comes from a file.
+    owner: Option<String>,
     /// Null: retired.
     version: Option<String>,
     /// Moves with every change of what is live.
@@ -238,6 +240,7 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Contra
         tools: live.get(&head.name).map_or_else(Vec::new, |live| tools(&live.contract)),
         pending: pending.remove(&head.name).unwrap_or_default(),
         origin: head.origin.as_str(),
+        owner: head.owner,
         name: head.name,
         version: head.live,
         revision: head.revision,
@@ -280,7 +283,8 @@ pub(super) async fn submit(
     })?;
     let by = staff.by();
     let on = seen.holds(&admin, &name).await?;
-    let submission = Submission { contract, source: &new.source, origin: Origin::Api, by: &by, hold: new.hold, on };
+    let submission =
+        Submission { contract, source: &new.source, origin: Origin::Api, owner: None, by: &by, hold: new.hold, on };
     let verdict = admin.registry.gate().submit(submission).await?;
     admin.registry.publish();
     Ok(match verdict {

@@ -101,9 +101,10 @@ impl From<GateError> for Refusal {
         match error {
             GateError::Refused(problems) => Self::problems("the contract is refused", &problems),
             GateError::Role { .. } => Self::new(StatusCode::FORBIDDEN, error.to_string()),
-            GateError::Fingerprint(_) | GateError::Decided(_) | GateError::Outdated { .. } => {
-                Self::new(StatusCode::CONFLICT, error.to_string())
-            }
+            GateError::Fingerprint(_)
+            | GateError::Decided(_)
+            | GateError::Outdated { .. }
+            | GateError::Owned { .. } => Self::new(StatusCode::CONFLICT, error.to_string()),
             GateError::Changed(_) => Self::new(StatusCode::PRECONDITION_FAILED, error.to_string()),
             GateError::Artifact(_) => {
                 tracing::error!(%error, "an admin request failed");

@@ -189,8 +189,15 @@ impl Registry {
         if drafts.iter().any(|draft| draft.status == DraftStatus::Pending) {
             return Ok(None);
         }
-        let submission =
-            Submission { contract, source: &live.source, origin: live.origin, by: BY, hold: true, on: None };
+        let submission = Submission {
+            contract,
+            source: &live.source,
+            origin: live.origin,
+            owner: live.owner.as_deref(),
+            by: BY,
+            hold: true,
+            on: None,
+        };
         match self.gate.submit(submission).await? {
             Verdict::Held(held) => Ok(Some(held.draft)),
             Verdict::Unchanged { .. } | Verdict::Published { .. } => Ok(None),

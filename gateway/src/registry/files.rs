@@ -40,6 +40,12 @@ pub(super) fn list(folder: &Path) -> Result<BTreeMap<PathBuf, Stamp>, Problem> {
     Ok(found)
 }
 
+/// How the folder is named where a contract has it for its owner: without links, so that one folder has one name.
+pub(super) fn owner(folder: &Path) -> String {
+    let whole = folder.canonicalize().or_else(|_| std::path::absolute(folder));
+    whole.unwrap_or_else(|_| folder.to_owned()).display().to_string()
+}
+
 /// Of the lock beside a contract file; `None` where there is none.
 pub(super) fn lock_stamp(path: &Path, name: &str) -> Option<Stamp> {
     let meta = path.with_file_name(format!("{name}.lock.json")).metadata().ok()?;

@@ -5,6 +5,7 @@
 //! exactly that change. The live version is what was published, byte for byte, whatever its file says by now.
 
 mod drafts;
+mod owner;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +22,7 @@ use weir_contracts::{
     diff::{Class, Diff, diff},
     lock::Lock,
 };
-use weir_state::{State, StateError, VersionRow};
+use weir_state::{Live, Source, State, StateError, VersionRow};
 
 pub use self::drafts::{Approval, Held};
 pub use weir_state::{ChangeClass, DraftStatus, Origin, Role};
@@ -38,6 +39,8 @@ pub struct Gate {
     state: Arc<State>,
     audit: Arc<Audit>,
     live: Mutex<BTreeMap<String, Arc<LiveContract>>>,
+    /// Live versions that this program cannot read, by contract.
+    unreadable: Mutex<BTreeMap<String, Unreadable>>,
     /// How many drafts of each class wait for someone.
     waiting: Mutex<Vec<(ChangeClass, u32)>>,
     /// The state's generation that `live` was read at; -1 before the first time.
@@ -45,20 +48,32 @@ pub struct Gate {
 }
 
 /// A published version that is served.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct LiveContract {
     pub contract: Arc<Contract>,
     pub origin: Origin,
+    /// The contracts folder that owns it; `None` where it comes from no file, or nobody has claimed it yet.
+    pub owner: Option<String>,
     /// The text of its form.
     pub source: String,
     /// Moves with every change of what is live.
     pub revision: i64,
 }
 
+/// A live version that is skipped: a later version of Weir published it.
+#[derive(Clone, Debug)]
+pub struct Unreadable {
+    pub version: String,
+    pub why: String,
+    revision: i64,
+}
+
 pub struct Submission<'a> {
     pub contract: Contract,
     pub source: &'a str,
     pub origin: Origin,
+    /// The contracts folder that it comes from, where it comes from a file.
+    pub owner: Option<&'a str>,
     /// `file:PATH`, or the name of an admin.
     pub by: &'a str,
     /// True: it waits for someone even where it could go live.
@@ -91,6 +106,8 @@ pub enum GateError {
     Changed(String),
     #[error("a stored version cannot be read: {0}")]
     Artifact(String),
+    #[error("{}", owned(contract, owner))]
+    Owned { contract: String, owner: String },
     #[error(transparent)]
     State(#[from] StateError),
     #[error(transparent)]
@@ -99,7 +116,14 @@ pub enum GateError {
 
 impl Gate {
     pub fn new(state: Arc<State>, audit: Arc<Audit>) -> Self {
-        Self { state, audit, live: Mutex::default(), waiting: Mutex::default(), seen: AtomicI64::new(-1) }
+        Self {
+            state,
+            audit,
+            live: Mutex::default(),
+            unreadable: Mutex::default(),
+            waiting: Mutex::default(),
+            seen: AtomicI64::new(-1),
+        }
     }
 
     /// Takes over what any process published.
@@ -115,34 +139,37 @@ impl Gate {
 
     async fn read(&self) -> Result<(), GateError> {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = self.state.waiting().await?;
-        let known = self.live();
+        let (known, mut now) = (self.live(), Read::default());
         if known.is_empty() {
-            let rows = self.state.live().await?;
-            let mut live = BTreeMap::new();
-            for row in rows {
-                let contract = artifact(&row.name, &row.artifact)?;
-                live.insert(row.name, Arc::new(LiveContract::new(contract, row.origin, row.source, row.revision)));
-            }
-            self.set(live);
-            return Ok(());
-        }
-        let mut live = BTreeMap::new();
-        for head in self.state.heads().await? {
-            let Some(number) = head.live else { continue };
-            match known.get(&head.name).filter(|known| known.revision == head.revision) {
-                Some(known) => {
-                    live.insert(head.name, known.clone());
-                }
-                None => {
-                    let row = self.state.version(&head.name, &number).await?.ok_or(StateError::Unknown("version"))?;
-                    let contract = artifact(&head.name, &row.artifact)?;
-                    let entry = LiveContract::new(contract, head.origin, row.source, head.revision);
-                    live.insert(head.name, Arc::new(entry));
+            self.state.live().await?.into_iter().for_each(|row| now.take(row, None));
+        } else {
+            for head in self.state.heads().await?.into_iter().filter(|head| head.live.is_some()) {
+                let known = known.get(&head.name);
+                match known.filter(|known| known.revision == head.revision) {
+                    Some(known) => now.keep(known, head.owner),
+                    None => self.state.live_of(&head.name).await?.into_iter().for_each(|row| now.take(row, known)),
                 }
             }
         }
-        self.set(live);
+        self.set(now.live);
+        self.set_unreadable(now.unreadable);
         Ok(())
+    }
+
+    /// Logs what is skipped from now on.
+    fn set_unreadable(&self, now: BTreeMap<String, Unreadable>) {
+        let mut before = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
+        for (contract, skipped) in &now {
+            if before.get(contract).is_none_or(|before| before.revision != skipped.revision) {
+                tracing::error!(contract, version = skipped.version, "refused: {}", skipped.why);
+            }
+        }
+        *before = now;
+    }
+
+    /// Live versions that this program cannot read, by contract. The others are served.
+    pub fn unreadable(&self) -> BTreeMap<String, Unreadable> {
+        self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// By name.
@@ -180,6 +207,9 @@ impl Gate {
     async fn judge(&self, submission: &Submission<'_>) -> Result<Verdict, GateError> {
         let name = &submission.contract.name;
         let live = self.live();
+        if let Some(skipped) = self.unreadable().remove(name) {
+            return Err(GateError::Artifact(skipped.why));
+        }
         self.check(submission, &live)?;
         let history = self.state.versions(name).await?;
         let current = live.get(name);
@@ -214,7 +244,7 @@ impl Gate {
             return self.hold(submission, &contract, base.as_deref(), change).await.map(Verdict::Held);
         }
         let row = row(&contract, submission, change_class(change.class), &change.fingerprint);
-        self.publish_row(base.as_deref(), submission.origin, &row, None).await?;
+        self.publish_row(base.as_deref(), submission.place(), &row, None).await?;
         Ok(Verdict::Published { version, diff: Some(change) })
     }
 
@@ -242,13 +272,13 @@ impl Gate {
             return Ok(Verdict::Held(Held { diff: None, ..held }));
         }
         let row = row(contract, submission, ChangeClass::First, &digest(&[&contract.to_artifact().to_string()]));
-        self.publish_row(None, submission.origin, &row, None).await?;
+        self.publish_row(None, submission.place(), &row, None).await?;
         Ok(Verdict::Published { version: contract.version, diff: None })
     }
 
     /// What a lock file says was published becomes the first version here. Its form is not known, so that the file
     /// beside it is judged.
-    pub async fn restore(&self, lock: &Lock, name: &str) -> Result<(), GateError> {
+    pub async fn restore(&self, lock: &Lock, name: &str, owner: &str) -> Result<(), GateError> {
         let contract = &lock.contract;
         if contract.name != name {
             let message = format!("is the lock of `{}`, not of `{name}`", contract.name);
@@ -264,7 +294,7 @@ impl Gate {
             published_ms: now_ms(),
             published_by: "lock".to_owned(),
         };
-        self.publish_row(None, Origin::File, &row, None).await?;
+        self.publish_row(None, Source { origin: Origin::File, owner: Some(owner) }, &row, None).await?;
         self.refresh().await?;
         Ok(())
     }
@@ -303,10 +333,16 @@ impl Gate {
     fn check(&self, submission: &Submission<'_>, live: &BTreeMap<String, Arc<LiveContract>>) -> Result<(), GateError> {
         let contract = &submission.contract;
         let mut problems = Vec::new();
+        let owner = live.get(&contract.name).and_then(|current| current.owner.as_deref());
+        if let Some(owner) = owner.filter(|owner| submission.owner.is_some_and(|folder| folder != *owner)) {
+            return Err(GateError::Owned { contract: contract.name.clone(), owner: owner.to_owned() });
+        }
         if let Some(current) = live.get(&contract.name).filter(|current| current.origin != submission.origin) {
             let (from, hint) = match current.origin {
                 Origin::File => ("a contract file", "change the file, or retire the contract first"),
                 Origin::Api => ("the admin API", "change it there, or retire the contract first"),
+                Origin::Code => ("the functions of a plugin", "change the plugin, or retire the contract first"),
+                Origin::Upstream => ("another server", "give this contract another name, or retire that one first"),
             };
             let message = format!("the contract `{}` comes from {from} already", contract.name);
             problems.push(Problem::new("", "/contract", message).hint(hint));
@@ -328,12 +364,12 @@ impl Gate {
     async fn publish_row(
         &self,
         base: Option<&str>,
-        origin: Origin,
+        source: Source<'_>,
         row: &VersionRow,
         draft: Option<&str>,
     ) -> Result<(), GateError> {
         let subject = format!("{}@{}", row.contract, row.version);
-        let change = self.state.publish(base, origin, row, draft);
+        let change = self.state.publish(base, source, row, draft);
         self.recorded(AdminAct::Publish, &subject, &row.fingerprint, &row.published_by, change).await
     }
 
@@ -361,10 +397,57 @@ impl Gate {
     }
 }
 
-impl LiveContract {
-    fn new(contract: Contract, origin: Origin, source: String, revision: i64) -> Self {
-        Self { contract: Arc::new(contract), origin, source, revision }
+/// What the state holds as live, as far as it can be read.
+#[derive(Default)]
+struct Read {
+    live: BTreeMap<String, Arc<LiveContract>>,
+    unreadable: BTreeMap<String, Unreadable>,
+}
+
+impl Read {
+    /// A version that is new to this process. Where it cannot be read, what was served of the contract is served on.
+    fn take(&mut self, row: Live, known: Option<&Arc<LiveContract>>) {
+        match artifact(&row.name, &row.artifact) {
+            Ok(contract) => {
+                let entry = LiveContract::new(contract, row.origin, row.owner, row.source, row.revision);
+                self.live.insert(row.name, Arc::new(entry));
+            }
+            Err(error) => {
+                if let Some(known) = known {
+                    self.live.insert(row.name.clone(), known.clone());
+                }
+                let skipped = Unreadable { version: row.version, why: error.to_string(), revision: row.revision };
+                self.unreadable.insert(row.name, skipped);
+            }
+        }
     }
+
+    fn keep(&mut self, known: &Arc<LiveContract>, owner: Option<String>) {
+        let entry = match known.owner == owner {
+            true => known.clone(),
+            false => Arc::new(LiveContract { owner, ..(**known).clone() }),
+        };
+        self.live.insert(known.contract.name.clone(), entry);
+    }
+}
+
+impl LiveContract {
+    fn new(contract: Contract, origin: Origin, owner: Option<String>, source: String, revision: i64) -> Self {
+        Self { contract: Arc::new(contract), origin, owner, source, revision }
+    }
+}
+
+impl Submission<'_> {
+    fn place(&self) -> Source<'_> {
+        Source { origin: self.origin, owner: self.owner }
+    }
+}
+
+fn owned(contract: &str, owner: &str) -> String {
+    format!(
+        "the contract `{contract}` is owned by the contracts folder {owner}, and what is published from there is served \
+         here too: change it there, or retire it first"
+    )
 }
 
 fn row(contract: &Contract, submission: &Submission<'_>, class: ChangeClass, fingerprint: &str) -> VersionRow {

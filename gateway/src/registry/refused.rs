@@ -54,6 +54,11 @@ impl Registry {
             name: file.file.display().to_string(),
             problems: file.problems,
         });
+        let versions = self.gate.unreadable().into_iter().map(|(contract, skipped)| Refused {
+            kind: Kind::Version,
+            name: format!("{contract}@{}", skipped.version),
+            problems: vec![Problem::new(&contract, "", skipped.why)],
+        });
         let plugins = self.gateway.plugin_files().refused().into_iter().map(|plugin| Refused {
             kind: Kind::Plugin,
             problems: vec![Problem::new(&plugin.file, "", plugin.reason)],
@@ -65,6 +70,6 @@ impl Registry {
             name: problem.place.rsplit('/').next().unwrap_or_default().to_owned(),
             problems: vec![problem.clone()],
         });
-        files.chain(plugins).chain(connections).collect()
+        files.chain(versions).chain(plugins).chain(connections).collect()
     }
 }

@@ -10,16 +10,31 @@ use super::{
 /// Where a contract comes from: it is changed there and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
+    /// A contract file.
     File,
+    /// The admin API.
     Api,
+    /// The functions of a plugin.
+    Code,
+    /// Another server.
+    Upstream,
 }
 
-words!(Origin { File = "file", Api = "api" });
+words!(Origin { File = "file", Api = "api", Code = "code", Upstream = "upstream" });
+
+/// Where a version comes from, and for one from a file the contracts folder that owns it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source<'a> {
+    pub origin: Origin,
+    pub owner: Option<&'a str>,
+}
 
 #[derive(Clone, Debug)]
 pub struct ContractRow {
     pub name: String,
     pub origin: Origin,
+    /// The contracts folder that owns it; null where it comes from no file, or nobody has claimed it yet.
+    pub owner: Option<String>,
     /// Null: retired.
     pub live: Option<String>,
     /// Moves with every change of `live`.
@@ -30,20 +45,21 @@ pub struct ContractRow {
     pub rolled_back: Option<String>,
 }
 
-from_row!(ContractRow { name, origin, live, revision, last, rolled_back });
+from_row!(ContractRow { name, origin, owner, live, revision, last, rolled_back });
 
 /// The live version of one contract.
 #[derive(Clone, Debug)]
 pub struct Live {
     pub name: String,
     pub origin: Origin,
+    pub owner: Option<String>,
     pub version: String,
     pub revision: i64,
     pub artifact: String,
     pub source: String,
 }
 
-from_row!(Live { name, origin, version, revision, artifact, source });
+from_row!(Live { name, origin, owner, version, revision, artifact, source });
 
 #[derive(Clone, Debug)]
 pub struct VersionRow {
@@ -73,6 +89,7 @@ pub struct DraftRow {
     pub artifact: Option<String>,
     pub source: String,
     pub origin: Origin,
+    pub owner: Option<String>,
     pub class: ChangeClass,
     pub fingerprint: String,
     /// The difference, JSON.
@@ -92,6 +109,7 @@ from_row!(DraftRow {
     artifact,
     source,
     origin,
+    owner,
     class,
     fingerprint,
     report,
@@ -111,6 +129,7 @@ pub struct NewDraft<'a> {
     pub artifact: Option<&'a str>,
     pub source: &'a str,
     pub origin: Origin,
+    pub owner: Option<&'a str>,
     pub class: ChangeClass,
     pub fingerprint: &'a str,
     pub report: &'a str,
@@ -121,9 +140,24 @@ pub struct NewDraft<'a> {
 impl State {
     /// The live version of every contract, in name order.
     pub async fn live(&self) -> Result<Vec<Live>, StateError> {
-        let query = "SELECT name, origin, version, revision, artifact, source \
+        let query = "SELECT name, origin, owner, version, revision, artifact, source \
                      FROM contracts JOIN versions ON contract = name AND version = live ORDER BY name";
         Ok(sqlx::query_as(query).fetch_all(&self.pool).await?)
+    }
+
+    /// The live version of one contract; null where it has none.
+    pub async fn live_of(&self, contract: &str) -> Result<Option<Live>, StateError> {
+        let query = "SELECT name, origin, owner, version, revision, artifact, source \
+                     FROM contracts JOIN versions ON contract = name AND version = live WHERE name = ?";
+        Ok(sqlx::query_as(query).bind(contract).fetch_optional(&self.pool).await?)
+    }
+
+    /// Makes `owner` the folder that owns a contract, where it is still owned by `from`: of several processes that claim
+    /// it at once one does. True where it does.
+    pub async fn claim(&self, contract: &str, from: Option<&str>, owner: &str) -> Result<bool, StateError> {
+        let update = "UPDATE contracts SET owner = ? WHERE name = ? AND owner IS ? AND origin = 'file'";
+        let done = sqlx::query(update).bind(owner).bind(contract).bind(from).execute(&self.pool).await?;
+        Ok(done.rows_affected() == 1)
     }
 
     /// Which versions are live, without their texts: cheap enough to ask twice a second.
@@ -165,18 +199,19 @@ impl State {
     pub async fn publish(
         &self,
         base: Option<&str>,
-        origin: Origin,
+        source: Source<'_>,
         version: &VersionRow,
         draft: Option<&str>,
     ) -> Result<(), StateError> {
         let mut change = self.change().await?;
         check(&mut change, &version.contract, base).await?;
         sqlx::query(
-            "INSERT INTO contracts (name, origin, live) VALUES (?, ?, NULL) \
-             ON CONFLICT (name) DO UPDATE SET origin = excluded.origin",
+            "INSERT INTO contracts (name, origin, owner, live) VALUES (?, ?, ?, NULL) \
+             ON CONFLICT (name) DO UPDATE SET origin = excluded.origin, owner = excluded.owner",
         )
         .bind(&version.contract)
-        .bind(origin)
+        .bind(source.origin)
+        .bind(source.owner)
         .execute(&mut *change)
         .await?;
         sqlx::query(
@@ -257,8 +292,8 @@ impl State {
             .execute(&mut *change)
             .await?;
         sqlx::query(
-            "INSERT INTO drafts (id, contract, base, version, artifact, source, origin, class, fingerprint, report, \
-             created_ms, created_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO drafts (id, contract, base, version, artifact, source, origin, owner, class, fingerprint, report, \
+             created_ms, created_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
         .bind(draft.id)
         .bind(draft.contract)
@@ -267,6 +302,7 @@ impl State {
         .bind(draft.artifact)
         .bind(draft.source)
         .bind(draft.origin)
+        .bind(draft.owner)
         .bind(draft.class)
         .bind(draft.fingerprint)
         .bind(draft.report)

@@ -3,11 +3,12 @@
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-const MIGRATIONS: [(i64, &str, &str); 4] = [
+const MIGRATIONS: [(i64, &str, &str); 5] = [
     (1, "first", include_str!("../migrations/0001_first.sql")),
     (2, "profiles", include_str!("../migrations/0002_profiles.sql")),
     (3, "waiting", include_str!("../migrations/0003_waiting.sql")),
     (4, "before", include_str!("../migrations/0004_before.sql")),
+    (5, "owners", include_str!("../migrations/0005_owners.sql")),
 ];
 
 pub(crate) fn migrator() -> Migrator {

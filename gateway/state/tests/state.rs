@@ -1,6 +1,11 @@
 //! On real files, with several handles as several processes have them.
 
-use weir_state::{AdminRow, ChangeClass, DraftStatus, KeyRow, NewDraft, Origin, Role, State, StateError, VersionRow};
+use weir_state::{
+    AdminRow, ChangeClass, DraftStatus, KeyRow, NewDraft, Origin, Role, Source, State, StateError, VersionRow,
+};
+
+const FILE: Source<'_> = Source { origin: Origin::File, owner: None };
+const API: Source<'_> = Source { origin: Origin::Api, owner: None };
 
 async fn state() -> (tempfile::TempDir, State) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -30,6 +35,7 @@ fn draft<'a>(id: &'a str, base: Option<&'a str>, source: &'a str) -> NewDraft<'a
         artifact: Some("{}"),
         source,
         origin: Origin::File,
+        owner: None,
         class: ChangeClass::Breaking,
         fingerprint: "f2",
         report: "{}",
@@ -42,12 +48,10 @@ fn draft<'a>(id: &'a str, base: Option<&'a str>, source: &'a str) -> NewDraft<'a
 async fn one_of_two_publishes_on_the_same_base_is_told_that_it_moved() {
     let (folder, one) = state().await;
     let two = State::open(&folder.path().join("state")).await.expect("opened again");
-    one.publish(None, Origin::File, &version("1.0.0"), None).await.expect("published");
+    one.publish(None, FILE, &version("1.0.0"), None).await.expect("published");
     let (left, right) = (version("1.1.0"), version("1.0.1"));
-    let (left, right) = tokio::join!(
-        one.publish(Some("1.0.0"), Origin::File, &left, None),
-        two.publish(Some("1.0.0"), Origin::File, &right, None),
-    );
+    let (left, right) =
+        tokio::join!(one.publish(Some("1.0.0"), FILE, &left, None), two.publish(Some("1.0.0"), FILE, &right, None),);
     let moved = |result: &Result<(), StateError>| matches!(result, Err(StateError::Moved(_)));
     assert!(left.is_ok() ^ right.is_ok() && (moved(&left) ^ moved(&right)), "{left:?} {right:?}");
     let live = two.live().await.expect("read");
@@ -59,7 +63,7 @@ async fn one_of_two_publishes_on_the_same_base_is_told_that_it_moved() {
 #[tokio::test]
 async fn a_name_keeps_its_history_when_it_is_retired() {
     let (_folder, state) = state().await;
-    state.publish(None, Origin::Api, &version("1.0.0"), None).await.expect("published");
+    state.publish(None, API, &version("1.0.0"), None).await.expect("published");
     state.switch("desk", Some("1.0.0"), None, None, 5, "ann").await.expect("retired");
     assert!(state.live().await.expect("read").is_empty());
     assert_eq!(state.heads().await.expect("read")[0].live, None);
@@ -74,17 +78,17 @@ async fn a_name_keeps_its_history_when_it_is_retired() {
 #[tokio::test]
 async fn a_draft_is_held_once_and_decided_once() {
     let (_folder, state) = state().await;
-    state.publish(None, Origin::File, &version("1.0.0"), None).await.expect("published");
+    state.publish(None, FILE, &version("1.0.0"), None).await.expect("published");
     assert_eq!(state.hold(&draft("d1", Some("1.0.0"), "a")).await.expect("held"), "d1");
     assert_eq!(state.hold(&draft("d2", Some("1.0.0"), "a")).await.expect("held"), "d1", "the same change again");
     assert_eq!(state.hold(&draft("d3", Some("1.0.0"), "b")).await.expect("held"), "d3");
     let status = async |id: &str| state.draft(id).await.expect("read").expect("there").status;
     assert_eq!((status("d1").await, status("d3").await), (DraftStatus::Superseded, DraftStatus::Pending));
-    state.publish(Some("1.0.0"), Origin::File, &version("2.0.0"), Some("d3")).await.expect("published");
+    state.publish(Some("1.0.0"), FILE, &version("2.0.0"), Some("d3")).await.expect("published");
     assert_eq!(status("d3").await, DraftStatus::Published);
     assert!(matches!(state.discard("d3", 9, "ann").await, Err(StateError::Moved(_))));
     assert!(matches!(state.discard("d9", 9, "ann").await, Err(StateError::Unknown(_))));
-    let again = state.publish(Some("2.0.0"), Origin::File, &version("2.0.1"), Some("d3")).await;
+    let again = state.publish(Some("2.0.0"), FILE, &version("2.0.1"), Some("d3")).await;
     assert!(matches!(again, Err(StateError::Moved(_))), "{again:?}");
     assert_eq!(state.live().await.expect("read")[0].version, "2.0.0", "nothing half done");
 }
@@ -139,7 +143,7 @@ async fn the_first_admin_is_made_once() {
 #[tokio::test]
 async fn a_backup_opens_as_a_state() {
     let (folder, state) = state().await;
-    state.publish(None, Origin::File, &version("1.0.0"), None).await.expect("published");
+    state.publish(None, FILE, &version("1.0.0"), None).await.expect("published");
     let copy = folder.path().join("copy");
     std::fs::create_dir(&copy).expect("made");
     state.back_up(&copy.join(weir_state::FILE)).await.expect("copied");
@@ -175,10 +179,53 @@ fn many_may_open_a_new_state_at_once() {
 #[tokio::test]
 async fn a_word_that_is_not_known_is_refused() {
     let (_folder, state) = state().await;
-    state.publish(None, Origin::File, &version("1.0.0"), None).await.expect("published");
+    state.publish(None, FILE, &version("1.0.0"), None).await.expect("published");
     state.hold(&draft("d1", Some("1.0.0"), "a")).await.expect("held");
     let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", state.path().display())).await.expect("opened");
     sqlx::query("UPDATE drafts SET class = 'harmless'").execute(&pool).await.expect("written");
     let refused = state.draft("d1").await.expect_err("an unknown class").to_string();
     assert!(refused.contains("`harmless` is not a word of ChangeClass"), "{refused}");
+}
+
+/// The tables of a state that an earlier version made are made anew once, and nothing in them is lost.
+#[tokio::test]
+async fn a_state_of_before_keeps_its_versions_and_drafts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(folder.path().join(weir_state::FILE));
+    let pool = sqlx::SqlitePool::connect_with(options.create_if_missing(true)).await.expect("opened");
+    let migrations = [
+        (1, "first", include_str!("../migrations/0001_first.sql")),
+        (2, "profiles", include_str!("../migrations/0002_profiles.sql")),
+        (3, "waiting", include_str!("../migrations/0003_waiting.sql")),
+        (4, "before", include_str!("../migrations/0004_before.sql")),
+    ];
+    let migration = |(version, name, sql): (i64, &'static str, &'static str)| {
+        let kind = sqlx::migrate::MigrationType::Simple;
+        sqlx::migrate::Migration::new(version, name.into(), kind, sqlx::SqlStr::from_static(sql), false)
+    };
+    let before = sqlx::migrate::Migrator::with_migrations(migrations.into_iter().map(migration).collect());
+    before.run(&pool).await.expect("made as before");
+    let rows =
+        "INSERT INTO contracts (name, origin, live, revision, last) VALUES ('desk', 'file', '1.1.0', 7, '1.0.0');
+        INSERT INTO versions VALUES ('desk', '1.0.0', '{}', 's', 'first', 'f', 1, 'ann');
+        INSERT INTO versions VALUES ('desk', '1.1.0', '{\"a\":1}', 't', 'compatible', 'g', 2, 'ann');
+        INSERT INTO drafts (id, contract, source, origin, class, fingerprint, report, created_ms, created_by)
+            VALUES ('d1', 'desk', 'u', 'file', 'breaking', 'h', '{}', 3, 'file');";
+    sqlx::raw_sql(rows).execute(&pool).await.expect("written");
+    pool.close().await;
+    let state = State::open(folder.path()).await.expect("opened");
+    let live = state.live().await.expect("read").remove(0);
+    assert_eq!((live.revision, live.artifact.as_str(), live.owner), (7, "{\"a\":1}", None));
+    assert_eq!(state.versions("desk").await.expect("read").len(), 2);
+    assert_eq!(state.draft("d1").await.expect("read").expect("there").status, DraftStatus::Pending);
+    let generation = state.generation().await.expect("read");
+    assert!(state.claim("desk", None, "/srv/contracts").await.expect("claimed"));
+    assert!(!state.claim("desk", None, "/elsewhere").await.expect("asked"), "it is owned by now");
+    assert!(state.generation().await.expect("read") > generation, "others see it");
+    for origin in [Origin::Code, Origin::Upstream] {
+        let source = Source { origin, owner: None };
+        let row = VersionRow { contract: origin.as_str().into(), ..version("1.0.0") };
+        state.publish(None, source, &row, None).await.expect("another origin");
+    }
+    assert_eq!(state.live().await.expect("read").len(), 3);
 }

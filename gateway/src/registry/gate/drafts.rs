@@ -3,7 +3,7 @@
 use serde_json::Value;
 use weir_audit::AdminAct;
 use weir_contracts::{Contract, Version, diff::Diff};
-use weir_state::{DraftRow, NewDraft, StateError, VersionRow};
+use weir_state::{DraftRow, NewDraft, Source, StateError, VersionRow};
 
 use super::{ChangeClass, DraftStatus, Gate, GateError, Origin, Role, Submission, artifact, change_class, digest};
 use crate::identity::now_ms;
@@ -64,6 +64,7 @@ impl Gate {
             artifact: Some(&artifact),
             source: submission.source,
             origin: submission.origin,
+            owner: submission.owner,
             class,
             fingerprint,
             report,
@@ -110,6 +111,7 @@ impl Gate {
             artifact: None,
             source: &current.source,
             origin,
+            owner: current.owner.as_deref(),
             class: ChangeClass::Breaking,
             fingerprint: &fingerprint,
             report: &report.to_string(),
@@ -147,7 +149,8 @@ impl Gate {
                     published_ms: now_ms(),
                     published_by: approval.by.to_owned(),
                 };
-                self.publish_row(base, draft.origin, &row, Some(id)).await?;
+                let source = Source { origin: draft.origin, owner: draft.owner.as_deref() };
+                self.publish_row(base, source, &row, Some(id)).await?;
                 self.refresh().await?;
                 Ok((draft, Some(contract.version)))
             }
