@@ -3,6 +3,7 @@
 //! The way of a valid call is short: one strict reading, one yes. Only a refusal is looked at closely, and then until
 //! it can be repaired: the errors are applied as a mechanical client would, and what is still wrong is told as well.
 
+mod absent;
 mod example;
 mod failure;
 mod repair;
@@ -100,12 +101,14 @@ impl ArgumentValidator {
         Ok(Self { validator, schema: Box::new(schema.clone()), examples: Examples::default(), told: Told::default() })
     }
 
-    /// `raw` is the text of the `arguments` member; absent arguments are `{}`.
+    /// `raw` is the text of the `arguments` member; absent arguments are `{}`. An optional member that is null and may
+    /// not be counts as absent: it is neither refused nor part of what comes back.
     pub fn validate(&self, raw: &str) -> Result<Map<String, Value>, InvalidArguments> {
         match json::read(raw) {
-            Ok(Value::Object(map)) => {
-                let value = Value::Object(map);
-                match (self.validator.is_valid(&value), value) {
+            Ok(mut value @ Value::Object(_)) => {
+                let is_valid = self.validator.is_valid(&value)
+                    || absent::leave_out(&self.schema, &mut value) && self.validator.is_valid(&value);
+                match (is_valid, value) {
                     (true, Value::Object(map)) => Ok(map),
                     (_, value) => Err(self.explain(Some(value), Vec::new())),
                 }
@@ -113,7 +116,8 @@ impl ArgumentValidator {
             // A schema that takes other things than objects is not one for arguments.
             Ok(_) => Err(self.not_an_object()),
             Err(_) => {
-                let (value, faults) = json::read_all(raw);
+                let (mut value, faults) = json::read_all(raw);
+                value.iter_mut().for_each(|value| _ = absent::leave_out(&self.schema, value));
                 Err(self.explain(value, faults))
             }
         }

@@ -88,6 +88,18 @@ fn rows_of_values() -> Vec<Row> {
             (Identical, "order-changed"),
         ),
         row(
+            json!({ "type": ["string", "null"], "enum": ["a", "b", null], "default": null }),
+            json!({ "anyOf": [{ "type": "string", "enum": ["a", "b"] }, { "type": "null" }], "default": null }),
+            (Identical, "order-changed"),
+            (Identical, "order-changed"),
+        ),
+        row(
+            json!({ "type": "array", "items": { "type": ["string", "null"], "enum": ["a", null] } }),
+            json!({ "type": "array", "items": { "anyOf": [{ "type": "null" }, { "type": "string", "enum": ["a"] }] } }),
+            (Identical, "order-changed"),
+            (Identical, "order-changed"),
+        ),
+        row(
             json!({ "type": "integer", "exclusiveMinimum": 0 }),
             json!({ "type": "integer", "minimum": 1 }),
             (Identical, "order-changed"),
@@ -534,6 +546,23 @@ fn nullable_in_either_spelling() {
     assert_eq!(diff_schemas(&new, &old, Side::Output).class, Class::Compatible);
 }
 
+/// A state that holds the older spelling is not asked to approve the newer one.
+#[test]
+fn a_nullable_dropdown_in_the_older_spelling_is_the_same() {
+    let older = |values: Value| object(json!({ "type": ["string", "null"], "enum": values, "description": "A." }));
+    let newer = |values: Value| {
+        let arms = json!([{ "type": "string", "enum": values }, { "type": "null" }]);
+        object(json!({ "anyOf": arms, "description": "A." }))
+    };
+    let same = diff_schemas(&older(json!(["a", "b", null])), &newer(json!(["a", "b"])), Side::Input);
+    assert_eq!((same.class, rules(&same)), (Class::Identical, vec!["input-order-changed"]));
+    let fewer = diff_schemas(&older(json!(["a", "b", null])), &newer(json!(["a"])), Side::Input);
+    assert_eq!((fewer.class, rules(&fewer)), (Class::Breaking, vec!["input-enum-value-removed"]));
+    // Without null among its values the older one never took it.
+    let wider = diff_schemas(&older(json!(["a", "b"])), &newer(json!(["a", "b"])), Side::Input);
+    assert_eq!((wider.class, rules(&wider)), (Class::Compatible, vec!["input-enum-value-added"]));
+}
+
 #[test]
 fn the_report_has_its_form() {
     let (old, new) = (object(json!({ "type": "string" })), object(json!({ "type": "integer" })));
@@ -600,11 +629,12 @@ fn is_true(side: Side, old: &Value, new: &Value, witness: &Value) -> bool {
         Side::Input => (old, new),
         Side::Output => (new, old),
     };
-    let valid = |schema: &Value| {
+    // What is refused, or is taken as absent, is not taken as it is.
+    let taken = |schema: &Value| {
         let validator = ArgumentValidator::new(schema).expect("a schema");
-        validator.validate(&witness.to_string()).is_ok()
+        validator.validate(&witness.to_string()).is_ok_and(|taken| Value::Object(taken) == *witness)
     };
-    valid(source) && !valid(target)
+    taken(source) && !taken(target)
 }
 
 fn object(property: Value) -> Value {

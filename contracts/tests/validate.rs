@@ -242,3 +242,68 @@ fn a_million_wrong_items_are_bounded() {
     let found = refused(&ticket(), &Value::Object(many).to_string());
     assert!(found["errors"].as_array().is_some_and(|errors| errors.len() <= 32));
 }
+
+/// Clients that send every argument of a tool, with null for those that nobody set.
+#[test]
+fn null_counts_as_absent_where_an_optional_argument_may_not_be_null() {
+    let schema = json!({
+        "type": "object",
+        "$defs": { "day": { "type": "string", "format": "date" } },
+        "properties": {
+            "id": { "type": "integer" },
+            "text": { "type": "string" },
+            "state": { "type": "string", "enum": ["open", "closed"] },
+            "day": { "$ref": "#/$defs/day" },
+            "one": { "oneOf": [{ "type": "string" }, { "type": "integer" }] },
+            "note": { "type": ["string", "null"] },
+            "due": { "anyOf": [{ "type": "string", "format": "date" }, { "type": "null" }] },
+            "size": { "enum": ["s", null] },
+            "any": {},
+            "at": {
+                "anyOf": [{
+                    "type": "object",
+                    "properties": { "city": { "type": "string" }, "zip": { "type": "string" } },
+                    "required": ["city"], "additionalProperties": false
+                }, { "type": "null" }]
+            },
+            "lines": {
+                "type": "array",
+                "items": { "type": "object", "properties": { "sku": { "type": "string" } }, "additionalProperties": false }
+            }
+        },
+        "required": ["id"],
+        "additionalProperties": false
+    });
+    let validator = ArgumentValidator::new(&schema).expect("a schema");
+    for (sent, taken) in [
+        (json!({ "id": 1, "text": null, "state": null, "day": null, "one": null, "lines": null }), json!({ "id": 1 })),
+        (
+            json!({ "id": 1, "note": null, "due": null, "size": null, "any": null, "at": null }),
+            json!({ "id": 1, "note": null, "due": null, "size": null, "any": null, "at": null }),
+        ),
+        (
+            json!({ "id": 1, "at": { "city": "Bonn", "zip": null }, "lines": [{ "sku": null }, {}] }),
+            json!({ "id": 1, "at": { "city": "Bonn" }, "lines": [{}, {}] }),
+        ),
+    ] {
+        let read = validator.validate(&sent.to_string()).unwrap_or_else(|refused| panic!("{sent}: {refused:?}"));
+        assert_eq!(Value::Object(read).to_string(), taken.to_string(), "{sent}");
+    }
+    for (sent, path) in [
+        (json!({ "id": null }), "/id"),
+        (json!({ "id": 1, "at": { "city": null } }), "/at/city"),
+        (json!({ "id": 1, "lines": [null] }), "/lines/0"),
+        (json!({ "id": 1, "unknown": null }), "/unknown"),
+        // The null is not what is wrong here.
+        (json!({ "id": 1, "text": null, "state": "opne" }), "/state"),
+    ] {
+        let found = refused(&schema, &sent.to_string());
+        assert_eq!(found["errors"][0]["path"], path, "{sent}: {found}");
+        assert_eq!(found["errors"].as_array().map(Vec::len), Some(1), "{sent}: {found}");
+    }
+    let update = json!({
+        "type": "object", "properties": { "id": { "type": "integer" }, "note": { "type": "string" } },
+        "required": ["id"], "minProperties": 2, "additionalProperties": false
+    });
+    assert_eq!(refused(&update, r#"{"id":7,"note":null}"#)["errors"][0]["reason"], "too_few_properties");
+}

@@ -243,7 +243,8 @@ fn group(keyword: &str) -> &str {
 }
 
 /// A union of alternatives of different types is one schema with several types, where its keywords allow it:
-/// `anyOf: [{type: string, minLength: 1}, {type: null}]` is `type: [string, null], minLength: 1`.
+/// `anyOf: [{type: string, minLength: 1}, {type: null}]` is `type: [string, null], minLength: 1`, and an enum beside
+/// null has null among its values.
 fn fold_union(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
     let key = ["anyOf", "oneOf"].into_iter().find(|key| schema.contains_key(*key))?;
     let beside_it = |name: &String| name == key || name == "default" || TEXTS.contains(&name.as_str());
@@ -253,10 +254,20 @@ fn fold_union(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
     let mut types: Vec<Value> = Vec::new();
     let mut texts = Vec::new();
     let mut folded = Map::new();
-    for arm in schema.get(key)?.as_array()? {
+    let arms = schema.get(key)?.as_array()?;
+    for arm in arms {
         for (name, value) in arm.as_object()? {
             match name.as_str() {
                 "type" => {}
+                "enum" => {
+                    let mut values = value.as_array()?.clone();
+                    let others = arms.iter().filter(|other| !std::ptr::eq(*other, arm));
+                    others.map(says_null).all(|is_null| is_null).then_some(())?;
+                    if arms.len() > 1 && !values.contains(&Value::Null) {
+                        values.push(Value::Null);
+                    }
+                    folded.insert("enum".to_owned(), Value::Array(values));
+                }
                 name if TEXTS.contains(&name) => texts.push(value.clone()),
                 name if TYPED_KEYS.contains(&name) && speaks_of_its_type(arm, name) => {
                     folded.insert(name.to_owned(), value.clone()).is_none().then_some(())?;
@@ -277,6 +288,12 @@ fn fold_union(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
     }
     folded.extend(schema.iter().filter(|(name, _)| *name != key).map(|(name, value)| (name.clone(), value.clone())));
     Some(folded)
+}
+
+/// `{type: null}`, texts aside.
+fn says_null(schema: &Value) -> bool {
+    let rules = schema.as_object().into_iter().flatten().filter(|(name, _)| !TEXTS.contains(&name.as_str()));
+    rules.map(|(name, rule)| name == "type" && rule == "null").eq([true])
 }
 
 fn is_number(word: &Value) -> bool {

@@ -164,6 +164,8 @@ fn candidates(source: &Value, target: &Value) -> Vec<Value> {
     texts(source, target, &mut values);
     lists(source, target, &mut values);
     objects(source, target, &mut values);
+    // A null that a schema refuses may still count as absent: another value shows more.
+    values.sort_by_key(Value::is_null);
     values
 }
 

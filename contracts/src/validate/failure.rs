@@ -170,15 +170,25 @@ impl<'s> Context<'s> {
         whole.and_then(|part| self.schema.example(part)).or_else(|| self.schema.example(owner?))
     }
 
+    /// A value that may be null is told as one rule, with `null` among its types and its values.
     fn constraint(self, schema: &Value, keys: &[&str]) -> Option<Stated> {
+        let beside_null = schema::beside_null(schema);
         let mut constraint = Map::new();
-        for part in schema::parts(self.schema.root, schema) {
+        for part in schema::parts(self.schema.root, beside_null.unwrap_or(schema)) {
             for key in keys {
                 if let Some(value) = part.get(*key)
                     && !constraint.contains_key(*key)
                 {
                     constraint.insert((*key).to_owned(), value.clone());
                 }
+            }
+        }
+        if beside_null.is_some() {
+            if let Some(word) = constraint.get_mut("type").filter(|word| word.is_string()) {
+                *word = json!([word, "null"]);
+            }
+            if let Some(Value::Array(values)) = constraint.get_mut("enum") {
+                values.push(Value::Null);
             }
         }
         (!constraint.is_empty()).then(|| Value::Object(constraint).into())
@@ -214,7 +224,10 @@ impl<'s> Context<'s> {
                 }
                 types.dedup();
                 let mut told = Violation::at(path, "wrong_type");
-                told.constraint = Some(json!({ "type": types }).into());
+                told.constraint = match owner.filter(|owner| schema::beside_null(owner).is_some()) {
+                    Some(owner) => self.constraint(owner, CONSTRAINTS),
+                    None => Some(json!({ "type": types }).into()),
+                };
                 told.example = self.example_for(&told.path, owner);
                 found.push(self.ranked(told).into());
             }
@@ -247,7 +260,7 @@ impl<'s> Context<'s> {
 fn rank(root: &Value, path: &str) -> Rank {
     let tokens = json::pointer_tokens(path);
     let mut positions = Vec::with_capacity(tokens.len() + 1);
-    let mut here = schema::resolve(root, root);
+    let mut here = schema::of_container(root, root);
     for token in &tokens {
         let properties = here.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
         positions.push(match (properties.and_then(|all| all.keys().position(|name| name == token)), token.parse()) {
@@ -260,7 +273,7 @@ fn rank(root: &Value, path: &str) -> Rank {
                 Some(property) => property,
                 None => schema.get("items")?,
             };
-            schema::resolve(root, inner)
+            schema::of_container(root, inner)
         });
     }
     positions.push(usize::MAX);

@@ -177,7 +177,7 @@ impl Renamed {
         let siblings = arguments.pointer_mut(parent)?.as_object_mut()?;
         let tokens = json::pointer_tokens(&error.path);
         let value = siblings.shift_remove(&**tokens.last()?)?;
-        let schema = schema::at_instance(root, parent)?;
+        let schema = schema::of_container(root, schema::at_instance(root, parent)?)?;
         let named = schema::parts(root, schema).into_iter().filter_map(|part| part.get("properties")?.as_object());
         let free = named.flat_map(Map::keys).map(String::as_str).filter(|name| !siblings.contains_key(*name));
         let name = name::nearest(tokens.last()?, free)?.to_owned();

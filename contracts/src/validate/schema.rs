@@ -37,10 +37,52 @@ pub(super) fn resolve<'s>(root: &'s Value, mut schema: &'s Value) -> Option<&'s 
     None
 }
 
+/// The schema of a value beside `null`, where `schema` is `anyOf: [that, {"type": "null"}]`.
+pub(super) fn beside_null(schema: &Value) -> Option<&Value> {
+    let is_null = |arm: &Value| {
+        arm.as_object().is_some_and(|arm| arm.len() == 1 && arm.get("type").is_some_and(|word| word == "null"))
+    };
+    match schema.get("anyOf")?.as_array()?.as_slice() {
+        [value, null] if is_null(null) => Some(value),
+        [null, value] if is_null(null) => Some(value),
+        _ => None,
+    }
+}
+
+/// The schema that says what is in an object or a list: references are followed, and `null` is left aside.
+pub(super) fn of_container<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s Value> {
+    let schema = resolve(root, schema)?;
+    match beside_null(schema) {
+        Some(value) => resolve(root, value),
+        None => Some(schema),
+    }
+}
+
+/// Whether `null` is valid; true where that is not easily told.
+pub(super) fn allows_null(root: &Value, schema: &Value, depth: usize) -> bool {
+    let Some(Value::Object(rules)) = resolve(root, schema) else { return schema != &Value::Bool(false) };
+    if depth > DEPTH_MAX {
+        return true;
+    }
+    let arms = |rule: &Value| -> Vec<bool> {
+        rule.as_array().into_iter().flatten().map(|arm| allows_null(root, arm, depth + 1)).collect()
+    };
+    rules.iter().all(|(key, rule)| match (key.as_str(), rule) {
+        ("type", Value::String(word)) => word == "null",
+        ("type", Value::Array(words)) => words.iter().any(|word| word == "null"),
+        ("enum", Value::Array(values)) => values.contains(&Value::Null),
+        ("const", value) => value.is_null(),
+        ("anyOf" | "oneOf", rule) => arms(rule).contains(&true),
+        ("allOf", rule) => !arms(rule).contains(&false),
+        _ => true,
+    })
+}
+
 /// The schema of the value at a JSON Pointer of the instance, as far as `properties` and `items` lead there.
 pub(super) fn at_instance<'s>(root: &'s Value, pointer: &str) -> Option<&'s Value> {
     let mut schema = resolve(root, root)?;
     for token in json::pointer_tokens(pointer) {
+        schema = of_container(root, schema)?;
         let next = match schema.get("properties").and_then(|properties| properties.get(&*token)) {
             Some(property) => property,
             None => match token.parse::<usize>() {
@@ -58,10 +100,10 @@ pub(super) fn at_instance<'s>(root: &'s Value, pointer: &str) -> Option<&'s Valu
 
 /// Whether every step of a JSON Pointer of the instance is a property that the schema names.
 pub(super) fn names_properties(root: &Value, pointer: &str) -> bool {
-    let mut here = resolve(root, root);
+    let mut here = of_container(root, root);
     json::pointer_tokens(pointer).iter().all(|token| {
         let property = here.and_then(|schema| schema.get("properties")?.get(&**token));
-        here = property.and_then(|property| resolve(root, property));
+        here = property.and_then(|property| of_container(root, property));
         property.is_some()
     })
 }
