@@ -257,12 +257,8 @@ impl<'a> Drafter<'a> {
             }
             let typed = self.type_of(field, true);
             let nullable = field.nullable && !is_key(field);
-            let required = !nullable && !field.generated;
-            let flags = match (required, nullable) {
-                (true, _) => ", required: true",
-                (false, true) => ", nullable: true",
-                (false, false) => "",
-            };
+            // Left out says the same as null, and a plain type is what most clients read.
+            let flags = if nullable || field.generated { "" } else { ", required: true" };
             let (name, column) = (scalar(self.name(field)), self.column_of(field));
             lines.push(format!("{{ name: {name}, {typed}{column}{flags}{} }}", help(field)));
         }

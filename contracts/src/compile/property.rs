@@ -44,15 +44,11 @@ pub(super) fn schema(field: &Field, slot: Option<Slot<'_>>, problems: &mut Probl
         check_agreement(field, slot, problems);
     }
     let mut schema = Map::new();
-    let word = type_word(field, slot, problems);
-    schema.insert(
-        "type".into(),
-        match field.nullable {
-            true => Value::Array(vec![word.into(), "null".into()]),
-            false => word.into(),
-        },
-    );
+    schema.insert("type".into(), type_word(field, slot, problems).into());
     constraints(field, slot, &mut schema, problems);
+    if field.nullable {
+        schema = or_null(schema);
+    }
     if let Some(default) = &field.default {
         check_default(field, default, &schema, problems);
         schema.insert("default".into(), default.clone());
@@ -64,6 +60,12 @@ pub(super) fn schema(field: &Field, slot: Option<Slot<'_>>, problems: &mut Probl
         schema.insert("description".into(), help.clone().into());
     }
     Value::Object(schema)
+}
+
+/// A list of types says the same, and costs the whole list of tools at some clients and models' interfaces.
+fn or_null(schema: Map<String, Value>) -> Map<String, Value> {
+    let null = Map::from_iter([("type".to_owned(), Value::from("null"))]);
+    Map::from_iter([("anyOf".to_owned(), Value::Array(vec![Value::Object(schema), Value::Object(null)]))])
 }
 
 /// Properties and the names of the required ones, in the author's order.
@@ -176,11 +178,7 @@ fn constraints(field: &Field, slot: Option<Slot<'_>>, schema: &mut Map<String, V
             insert(schema, "multipleOf", step.clone());
         }
         Kind::Dropdown { choices } => {
-            let mut values = choice_values(choices);
-            if field.nullable {
-                values.push(Value::Null);
-            }
-            schema.insert("enum".into(), Value::Array(values));
+            schema.insert("enum".into(), Value::Array(choice_values(choices)));
         }
         Kind::MultiChoice { choices, min_items, max_items } => {
             let mut items = Map::new();

@@ -51,15 +51,16 @@ pub(super) fn arguments(schema: &Value, matches: &clap::ArgMatches) -> anyhow::R
 
 fn flag(field: &str, property: &Value, required: bool) -> Arg {
     let mut help = property["description"].as_str().unwrap_or_default().to_owned();
+    let rules = beside_null(property);
     let mut notes = Vec::new();
     if required {
         notes.push("required".to_owned());
     }
-    if let Some(choices) = choices(property) {
+    if let Some(choices) = choices(rules) {
         notes.push(choices);
     }
     for (key, word) in [("minimum", "at least"), ("maximum", "at most"), ("format", "a"), ("default", "by default")] {
-        if let Some(value) = property.get(key) {
+        if let Some(value) = rules.get(key).or_else(|| property.get(key)) {
             notes.push(format!("{word} {}", plain(value)));
         }
     }
@@ -83,9 +84,18 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// What a value meets that is not null, where the property is `anyOf: [that, {type: null}]`.
+fn beside_null(property: &Value) -> &Value {
+    let arms = property["anyOf"].as_array().map(Vec::as_slice);
+    match arms {
+        Some([value, null] | [null, value]) if null["type"] == "null" => value,
+        _ => property,
+    }
+}
+
 /// The type, without `null` beside it.
 fn kind(property: &Value) -> &str {
-    match &property["type"] {
+    match &beside_null(property)["type"] {
         Value::String(kind) => kind,
         Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null").unwrap_or("json"),
         _ => "json",
@@ -95,7 +105,8 @@ fn kind(property: &Value) -> &str {
 /// Text as the property's type reads it; what does not read stays text, so that the tool's own error names it.
 fn value(property: &Value, texts: &[&str]) -> Value {
     let last = texts.last().copied().unwrap_or_default();
-    let nullable = property["type"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "null"));
+    let lists_null = property["type"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "null"));
+    let nullable = lists_null || !std::ptr::eq(beside_null(property), property);
     if nullable && last == "null" {
         return Value::Null;
     }
@@ -104,7 +115,7 @@ fn value(property: &Value, texts: &[&str]) -> Value {
         "integer" | "number" | "boolean" => weir_contracts::json::read(last).unwrap_or_else(|_| last.into()),
         "array" => match weir_contracts::json::read(last) {
             Ok(list @ Value::Array(_)) if texts.len() == 1 => list,
-            _ => texts.iter().map(|text| value(&property["items"], &[text])).collect(),
+            _ => texts.iter().map(|text| value(&beside_null(property)["items"], &[text])).collect(),
         },
         _ => weir_contracts::json::read(last).unwrap_or_else(|_| last.into()),
     }
@@ -126,6 +137,7 @@ mod tests {
         let schema = json!({ "properties": {
             "city": { "type": "string" }, "limit": { "type": "integer" }, "exact": { "type": "boolean" },
             "tags": { "type": "array", "items": { "type": "string" } }, "note": { "type": ["string", "null"] },
+            "size": { "anyOf": [{ "type": "integer" }, { "type": "null" }] },
         }});
         assert_eq!(
             parse(
@@ -134,6 +146,8 @@ mod tests {
             ),
             json!({ "city": "007", "limit": -3, "exact": true, "tags": ["a", "b"], "note": null })
         );
+        assert_eq!(parse(&schema, &["--size", "3"]), json!({ "size": 3 }));
+        assert_eq!(parse(&schema, &["--size", "null"]), json!({ "size": null }));
         let schema = json!({ "properties": {
             "min_price": { "type": "number" }, "a_b": { "type": "string" }, "a-b": { "type": "string" },
             "limit": { "type": "integer" },
