@@ -275,6 +275,8 @@ pub enum Destination {
     Column(String),
     /// A parameter the adapter declares.
     Param(String),
+    /// The list of fields that the call empties (update): each becomes null.
+    Clear,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -404,11 +406,21 @@ impl Binding {
         sent.chain(self.bound.iter().map(move |field| (&field.to, field.source.value(agent, tenant))))
     }
 
-    /// Makes checked arguments what the source is asked with: the default of every absent argument is put in, and a
-    /// value that has several forms takes the value table's one (a number for a decimal column becomes its digits, a
-    /// time with an offset becomes UTC).
+    /// The argument that names the fields to empty, where the tool has one.
+    pub fn clear(&self) -> Option<&str> {
+        self.inputs.iter().find(|input| input.to == Destination::Clear).map(|input| input.field.as_str())
+    }
+
+    /// Makes checked arguments what the source is asked with: the default of every absent argument is put in, a field
+    /// that is to be emptied becomes null, and a value that has several forms takes the value table's one (a number for
+    /// a decimal column becomes its digits, a time with an offset becomes UTC).
     pub fn inject_defaults(&self, arguments: &mut serde_json::Map<String, Value>) {
         for input in &self.inputs {
+            if input.to == Destination::Clear {
+                let Some(Value::Array(fields)) = arguments.shift_remove(&input.field) else { continue };
+                arguments.extend(fields.iter().filter_map(|field| Some((field.as_str()?.to_owned(), Value::Null))));
+                continue;
+            }
             if let (Some(default), false) = (&input.default, arguments.contains_key(&input.field)) {
                 arguments.insert(input.field.clone(), default.clone());
             }

@@ -4,6 +4,7 @@
 //! it can be repaired: the errors are applied as a mechanical client would, and what is still wrong is told as well.
 
 mod absent;
+mod clear;
 mod example;
 mod failure;
 mod repair;
@@ -20,7 +21,10 @@ use self::{
     failure::Context,
     told::Told,
 };
-use crate::json::{self, Fault, JsonError};
+use crate::{
+    contract::{Binding, Tool},
+    json::{self, Fault, JsonError},
+};
 
 /// Reported at most; a call with more is not a near miss.
 const ERRORS_MAX: usize = 32;
@@ -34,6 +38,8 @@ pub struct ArgumentValidator {
     schema: Box<Value>,
     examples: Examples,
     told: Told,
+    /// The argument that names the fields to empty.
+    clear: Option<String>,
 }
 
 /// Everything that is wrong with the arguments; `errors` is never empty.
@@ -87,6 +93,10 @@ pub const REASONS: &[(&str, &str)] = &[
     ("too_many_properties", "the object has more members than allowed"),
     ("no_match", "the value fits none of the alternatives in `constraint`"),
     ("ambiguous_match", "the value fits several alternatives where only one may fit"),
+    (
+        "set_and_cleared",
+        "`clear` names a field that has a value in the same call: give it a value or name it, not both",
+    ),
     ("not_allowed", "the value is excluded"),
     ("duplicate_key", "the member is there twice"),
     ("invalid_json", "the arguments are not JSON, or not JSON that every reader reads alike"),
@@ -98,7 +108,14 @@ impl ArgumentValidator {
     /// `schema` may be any JSON Schema 2020-12; formats are asserted, regexes run in linear time, nothing is fetched.
     pub fn new(schema: &Value) -> Result<Self, String> {
         let validator = validator(schema)?;
-        Ok(Self { validator, schema: Box::new(schema.clone()), examples: Examples::default(), told: Told::default() })
+        let schema = Box::new(schema.clone());
+        Ok(Self { validator, schema, examples: Examples::default(), told: Told::default(), clear: None })
+    }
+
+    /// The arguments of one tool: its input schema, and what no schema says of them.
+    pub fn for_tool(tool: &Tool) -> Result<Self, String> {
+        let clear = tool.binding.as_ref().and_then(Binding::clear).map(str::to_owned);
+        Ok(Self { clear, ..Self::new(&tool.input_schema)? })
     }
 
     /// `raw` is the text of the `arguments` member; absent arguments are `{}`. An optional member that is null and may
@@ -109,7 +126,7 @@ impl ArgumentValidator {
                 let is_valid = self.validator.is_valid(&value)
                     || absent::leave_out(&self.schema, &mut value) && self.validator.is_valid(&value);
                 match (is_valid, value) {
-                    (true, Value::Object(map)) => Ok(map),
+                    (true, Value::Object(map)) => self.settled(map),
                     (_, value) => Err(self.explain(Some(value), Vec::new())),
                 }
             }
@@ -123,15 +140,37 @@ impl ArgumentValidator {
         }
     }
 
+    /// Valid arguments, when they empty no field that they also set. A list that empties none is left out, and then does
+    /// not count as a change.
+    fn settled(&self, mut arguments: Map<String, Value>) -> Result<Map<String, Value>, InvalidArguments> {
+        let Some(clear) = &self.clear else { return Ok(arguments) };
+        if arguments.get(clear).and_then(Value::as_array).is_some_and(Vec::is_empty) {
+            arguments.shift_remove(clear);
+            let value = Value::Object(arguments);
+            return match (self.validator.is_valid(&value), value) {
+                (true, Value::Object(arguments)) => Ok(arguments),
+                (_, value) => Err(self.explain(Some(value), Vec::new())),
+            };
+        }
+        match clear::set_and_cleared(&self.schema, clear, &arguments) {
+            Some(error) => Err(InvalidArguments { errors: vec![error] }),
+            None => Ok(arguments),
+        }
+    }
+
     /// Every reason why the arguments were refused, in the order of the schema; `faults` is what their reader found.
     #[cold]
     fn explain(&self, value: Option<Value>, faults: Vec<JsonError>) -> InvalidArguments {
         let mut errors: Vec<ArgumentError> = faults.into_iter().map(|fault| self.unreadable(fault)).collect();
         match value {
             None => {}
-            Some(value @ Value::Object(_)) => {
+            Some(Value::Object(arguments)) => {
+                let clear =
+                    self.clear.as_ref().and_then(|clear| clear::set_and_cleared(&self.schema, clear, &arguments));
                 let context = Context { schema: self.exemplified(), told: &self.told };
-                repair::complete(&self.validator, context, value, &mut errors);
+                repair::complete(&self.validator, context, Value::Object(arguments), &mut errors);
+                errors.truncate(ERRORS_MAX - usize::from(clear.is_some()));
+                errors.extend(clear);
             }
             Some(_) => return self.not_an_object(),
         }
@@ -312,6 +351,11 @@ impl Violation {
             }
             "too_many_properties" => format!("{name} has too many members"),
             "ambiguous_match" => format!("{name} fits more than one alternative"),
+            "set_and_cleared" => {
+                let set = self.constraint.as_ref().and_then(|constraint| constraint.pointer("/items/not/enum"));
+                let set = set.map(|names| shown(&plain(names))).unwrap_or_default();
+                format!("{name} names {set}, which has a value in the same call: give it a value or name it, not both")
+            }
             "not_allowed" => format!("{name} is not allowed"),
             "duplicate_key" => format!("{name} is there twice"),
             "invalid_json" => format!("{name} are not valid JSON"),

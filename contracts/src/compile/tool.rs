@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     contract::{
-        self, Annotations, Binding, BoundField, Collection, CollectionTarget, Destination, Input, Limits, Tool, Verb,
+        self, Annotations, Binding, BoundField, Collection, CollectionTarget, Destination, Form, Input, Limits, Tool, Verb,
     },
     form::{self, Source},
     name, secret,
@@ -24,6 +24,8 @@ const LIMIT_DEFAULT: u32 = 50;
 
 /// Names that the verb itself adds to a list.
 const LIST_INPUTS: [&str; 2] = ["limit", "cursor"];
+/// The argument that an update with fields to empty has of its own.
+const CLEAR: &str = "clear";
 
 pub(super) fn compile(
     source: &Source,
@@ -268,10 +270,19 @@ fn input_schema(
     let mut required = Vec::new();
     for (field, bound) in form.fields.iter().zip(bound) {
         let slot = bound.as_ref().map(|bound| bound.slot);
-        properties.insert(field.name.clone(), property::schema(field, slot, problems));
+        let schema = match can_be_cleared(form, field, bound.as_ref()) {
+            true => property::schema(&form::Field { nullable: false, ..field.clone() }, slot, problems),
+            false => property::schema(field, slot, problems),
+        };
+        properties.insert(field.name.clone(), schema);
         if field.required {
             required.push(field.name.clone().into());
         }
+    }
+    let clearable = clearable(form, bound);
+    if !clearable.is_empty() {
+        check_clear_is_free(form, problems);
+        properties.insert(CLEAR.into(), clear(&clearable));
     }
     if form.verb == Some(Verb::List) {
         let rows_max = rows_max(form);
@@ -294,6 +305,38 @@ fn input_schema(
     root(properties, required, updates.map(|_| bound.iter().flatten().filter(is_key).count() + 1))
 }
 
+/// A field of an update whose column may become null, which an agent asks for by naming it in [`CLEAR`]: too many clients
+/// send null for what nobody set. Of a required field null can only be meant.
+fn can_be_cleared(form: &form::Tool, field: &form::Field, bound: Option<&Bound<'_>>) -> bool {
+    let is_written = bound.is_some_and(|bound| matches!(bound.to, Destination::Column(_)));
+    form.verb == Some(Verb::Update) && is_written && field.nullable && !field.required
+}
+
+fn clearable<'f>(form: &'f form::Tool, bound: &[Option<Bound<'_>>]) -> Vec<&'f str> {
+    let fields = form.fields.iter().zip(bound);
+    let fields = fields.filter(|(field, bound)| can_be_cleared(form, field, bound.as_ref()));
+    fields.map(|(field, _)| field.name.as_str()).collect()
+}
+
+fn clear(fields: &[&str]) -> Value {
+    json!({
+        "type": "array",
+        "items": { "type": "string", "enum": fields },
+        "default": [],
+        "description": "Names the fields to empty: each becomes null. A field named here has no value of its own in the same call.",
+    })
+}
+
+fn check_clear_is_free(form: &form::Tool, problems: &mut Problems) {
+    let fields = form.fields.iter().map(|field| (&field.name, &field.place));
+    let bound = form.bound.iter().map(|field| (&field.name, &field.place));
+    for (_, place) in fields.chain(bound).filter(|(name, _)| *name == CLEAR) {
+        let message = format!("an update with a nullable field has its own '{CLEAR}'");
+        let hint = format!("choose another name; the column can stay with `column: {CLEAR}`");
+        problems.add_hint(format!("{place}/name"), message, hint);
+    }
+}
+
 fn root(properties: Map<String, Value>, required: Vec<Value>, properties_min: Option<usize>) -> Value {
     let mut schema = Map::new();
     schema.insert("type".into(), "object".into());
@@ -310,12 +353,18 @@ fn root(properties: Map<String, Value>, required: Vec<Value>, properties_min: Op
 }
 
 fn inputs(form: &form::Tool, bound: Vec<Option<Bound<'_>>>) -> Vec<Input> {
+    let clear = (!clearable(form, &bound).is_empty()).then(|| Input {
+        field: CLEAR.to_owned(),
+        to: Destination::Clear,
+        default: None,
+        form: Form::AsSent,
+    });
     let pairs = form.fields.iter().zip(bound);
     let input = |(field, bound): (&form::Field, Option<Bound<'_>>)| {
         let bound = bound?;
         Some(Input { field: field.name.clone(), to: bound.to, default: field.default.clone(), form: bound.form })
     };
-    pairs.filter_map(input).collect()
+    pairs.filter_map(input).chain(clear).collect()
 }
 
 /// The fields of the records that come back.

@@ -134,6 +134,7 @@ fn query(caller: &Caller, bound: &BoundCollection, arguments: &Map<String, Value
             Destination::Param(name) | Destination::Column(name) => {
                 params.insert(name.clone(), value);
             }
+            Destination::Clear => {} // of an update alone
         }
     }
     Query {
@@ -171,6 +172,7 @@ fn change(caller: &Caller, bound: &BoundCollection, arguments: &Map<String, Valu
                 guards.push(json!({ "column": column, "comparison": comparison, "value": value }));
                 continue;
             }
+            Destination::Clear => continue, // the fields it names are null by now
         };
         target.insert(name.clone(), value);
     }

@@ -64,7 +64,7 @@ impl CatalogueTool {
     /// compile, which nobody but another hand in the state can have done.
     pub fn arguments(&self) -> Option<&ArgumentValidator> {
         let compiled = self.arguments.get_or_init(|| {
-            let compiled = ArgumentValidator::new(&self.tool.input_schema);
+            let compiled = ArgumentValidator::for_tool(&self.tool);
             compiled.inspect_err(|error| tracing::error!(tool = &*self.name, "its input schema: {error}")).ok()
         });
         compiled.as_ref()

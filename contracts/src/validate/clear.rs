@@ -1,0 +1,22 @@
+//! Fields that an update sets and empties in the same call: no schema says that only one of the two may be.
+
+use serde_json::{Map, Value, json};
+
+use super::{ArgumentError, Violation};
+
+/// What is wrong with the list of fields to empty; its example is the same list without the fields that are set.
+pub(super) fn set_and_cleared(schema: &Value, clear: &str, arguments: &Map<String, Value>) -> Option<ArgumentError> {
+    let named = arguments.get(clear)?.as_array()?;
+    // What else was sent is told by the schema, and repeated nowhere.
+    let known = schema.get("properties")?.get(clear)?.get("items")?.get("enum")?.as_array()?;
+    let is_set = |field: &&Value| field.as_str().is_some_and(|field| arguments.contains_key(field));
+    let (set, others): (Vec<&Value>, Vec<&Value>) =
+        known.iter().filter(|field| named.contains(field)).partition(is_set);
+    if set.is_empty() {
+        return None;
+    }
+    let mut told = Violation::at(format!("/{clear}"), "set_and_cleared");
+    told.constraint = Some(json!({ "items": { "not": { "enum": set } } }).into());
+    told.example = Some(json!(others).into());
+    Some(told.into())
+}
