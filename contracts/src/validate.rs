@@ -9,6 +9,7 @@ mod example;
 mod failure;
 mod repair;
 mod schema;
+mod text;
 mod told;
 
 use std::{borrow::Cow, sync::Arc};
@@ -242,15 +243,6 @@ impl InvalidArguments {
             ..ErrorContent::default()
         }
     }
-
-    /// One sentence for the text block.
-    pub fn message(&self) -> String {
-        match self.errors.as_slice() {
-            [] => "Invalid arguments.".to_owned(),
-            [only] => format!("Invalid arguments: {}.", only.sentence()),
-            [first, more @ ..] => format!("Invalid arguments: {} ({} more).", first.sentence(), more.len()),
-        }
-    }
 }
 
 impl ErrorContent<'_> {
@@ -289,80 +281,11 @@ impl ArgumentError {
             json.push(b'}');
         }
     }
-
-    /// What is wrong, without the final stop and without any value that was sent.
-    fn sentence(&self) -> Cow<'_, str> {
-        match &self.suggestion {
-            Some(near) if self.reason == "unknown_argument" => {
-                format!("{}; did you mean '{}'", self.violation.sentence(), shown(near)).into()
-            }
-            _ => self.violation.sentence().into(),
-        }
-    }
 }
 
 impl Violation {
-    fn sentence(&self) -> &str {
-        self.sentence.get_or_init(|| self.make_sentence())
-    }
-
     fn json(&self) -> &str {
         self.json.get_or_init(|| serde_json::to_string(self).expect("an error is plain data"))
-    }
-
-    fn make_sentence(&self) -> String {
-        let name = match json::pointer_tokens(&self.path) {
-            tokens if tokens.is_empty() => "the arguments".to_owned(),
-            tokens => format!("'{}'", shown(&tokens.join("."))),
-        };
-        let constraint = |key: &str| self.constraint.as_ref().and_then(|constraint| constraint.get(key));
-        let said = |key: &str| constraint(key).map(|value| shown(&plain(value)));
-        match self.reason {
-            "missing_required" => format!("{name} is required"),
-            "unknown_argument" => format!("{name} is not an argument of this tool"),
-            "wrong_type" => format!("{name} must be of type {}", said("type").unwrap_or_default()),
-            "not_in_enum" => match said("enum").or_else(|| said("const")) {
-                Some(allowed) => format!("{name} must be one of {allowed}"),
-                None => format!("{name} is not one of the allowed values"),
-            },
-            "out_of_range" => {
-                let least = said("minimum").map(|value| format!("at least {value}"));
-                let above = said("exclusiveMinimum").map(|value| format!("greater than {value}"));
-                let most = said("maximum").map(|value| format!("at most {value}"));
-                let below = said("exclusiveMaximum").map(|value| format!("less than {value}"));
-                let bounds: Vec<String> = [least, above, most, below].into_iter().flatten().collect();
-                format!("{name} must be {}", bounds.join(" and "))
-            }
-            "bad_format" => format!("{name} must be a valid {}", said("format").unwrap_or_else(|| "text".to_owned())),
-            "too_long" => format!("{name} may have at most {} characters", said("maxLength").unwrap_or_default()),
-            "too_short" => format!("{name} must have at least {} characters", said("minLength").unwrap_or_default()),
-            "pattern_mismatch" => format!("{name} must match {}", said("pattern").unwrap_or_default()),
-            "too_many_items" => format!("{name} has too many items"),
-            "too_few_items" => format!("{name} has too few items"),
-            "missing_item" => format!("{name} lacks an item"),
-            "not_unique" => format!("{name} has an item twice"),
-            "not_multiple" => format!("{name} must be a multiple of {}", said("multipleOf").unwrap_or_default()),
-            "too_few_properties" => {
-                let least = said("minProperties").unwrap_or_default();
-                match self.path.is_empty() {
-                    true => format!("{name} must have at least {least} members"),
-                    false => format!("{name} or another argument must be there, at least {least} in all"),
-                }
-            }
-            "too_many_properties" => format!("{name} has too many members"),
-            "ambiguous_match" => format!("{name} fits more than one alternative"),
-            "set_and_cleared" => {
-                let set = self.constraint.as_ref().and_then(|constraint| constraint.pointer("/items/not/enum"));
-                let set = set.map(|names| shown(&plain(names))).unwrap_or_default();
-                format!("{name} names {set}, which has a value in the same call: give it a value or name it, not both")
-            }
-            "not_allowed" => format!("{name} is not allowed"),
-            "duplicate_key" => format!("{name} is there twice"),
-            "invalid_json" => format!("{name} are not valid JSON"),
-            "too_deep" => format!("{name} are nested deeper than {} levels", json::DEPTH_MAX),
-            "bad_cursor" => "'cursor' is not a cursor of this tool, or is too old".to_owned(),
-            _ => format!("{name} fits none of the alternatives"),
-        }
     }
 }
 
@@ -400,28 +323,4 @@ pub(crate) fn validator(schema: &Value) -> Result<jsonschema::Validator, String>
 /// A valid value, built from the schema alone; `None` where none can be made.
 pub(crate) fn example(schema: &Value) -> Option<Value> {
     example::build(schema, schema)
-}
-
-/// A value of the schema in a sentence.
-fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Array(items) => {
-            let shown: Vec<String> = items.iter().take(20).map(plain).collect();
-            let more = if items.len() > 20 { ", …" } else { "" };
-            format!("{}{more}", shown.join(", "))
-        }
-        other => other.to_string(),
-    }
-}
-
-fn shown(text: &str) -> String {
-    if text.len() <= 200 && text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'\\') {
-        return text.to_owned();
-    }
-    let mut shown: String = text.chars().take(200).flat_map(char::escape_debug).collect();
-    if text.chars().count() > 200 {
-        shown.push('…');
-    }
-    shown.replace("\\'", "'").replace("\\\"", "\"")
 }

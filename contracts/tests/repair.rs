@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proptest::prelude::*;
+use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
 use serde_json::{Map, Value, json};
 use weir_contracts::{compile, form, validate::ArgumentValidator};
 
@@ -40,6 +40,85 @@ fn repair(arguments: &Value, error: &Value) -> Value {
         }
     }
     arguments
+}
+
+/// Follows the text alone, line by line, as a model would that is shown nothing else.
+fn repair_by_text(arguments: &Value, text: &str) -> Value {
+    let mut arguments = arguments.clone();
+    for line in text.lines().skip(1) {
+        let (path, told) = match line.strip_prefix("arguments: ") {
+            Some(told) => (String::new(), told),
+            None if line.starts_with('"') => {
+                let mut parts = serde_json::Deserializer::from_str(line).into_iter::<String>();
+                let Some(Ok(path)) = parts.next() else { continue };
+                (path, &line[parts.byte_offset()..])
+            }
+            None => match line.split_once(": ") {
+                Some((path, told)) => (path.to_owned(), told),
+                None => continue,
+            },
+        };
+        let after = |words: &str| told.rsplit_once(words).map(|(_, rest)| rest);
+        // A value may hold the word itself.
+        let example = told
+            .match_indices(" Example: ")
+            .find_map(|(at, words)| serde_json::from_str::<Value>(&told[at + words.len()..]).ok());
+        let near =
+            after(" Did you mean ").and_then(|rest| serde_json::from_str::<String>(rest.strip_suffix('?')?).ok());
+        let Some((parent, last)) = path.rsplit_once('/') else {
+            arguments = example.unwrap_or(arguments);
+            continue;
+        };
+        let name = last.replace("~1", "/").replace("~0", "~");
+        let is_unknown = told.contains("is not an argument of this tool");
+        match (arguments.pointer_mut(parent), near, example) {
+            (Some(Value::Object(map)), near, _) if is_unknown || told.ends_with(" Leave it out.") => {
+                if let (Some(value), Some(near)) = (map.remove(&name), near) {
+                    map.insert(near, value);
+                }
+            }
+            (Some(Value::Object(map)), Some(near), _) => drop(map.insert(name, near.into())),
+            (Some(Value::Object(map)), None, Some(example)) => drop(map.insert(name, example)),
+            (Some(Value::Array(items)), near, example) => {
+                if let (Some(value), Ok(index)) = (near.map(Value::from).or(example), name.parse::<usize>()) {
+                    items[index] = value;
+                }
+            }
+            _ => {}
+        }
+    }
+    arguments
+}
+
+/// Wrong calls, and those of them that one retry by the text alone repaired.
+#[derive(Default)]
+struct Tally {
+    wrong: usize,
+    repaired: usize,
+    left: Vec<String>,
+}
+
+impl Tally {
+    fn count(&mut self, schema: &Value, arguments: &Value) {
+        let validator = ArgumentValidator::new(schema).expect("a good schema");
+        let Err(refused) = validator.validate(&arguments.to_string()) else { return };
+        let text = refused.text();
+        let repaired = repair_by_text(arguments, &text);
+        self.wrong += 1;
+        match validator.validate(&repaired.to_string()) {
+            Ok(_) => self.repaired += 1,
+            Err(again) => self.left.push(format!("{schema}\nsent {arguments}\n{text}\nagain {}", again.text())),
+        }
+    }
+
+    #[track_caller]
+    fn check(&self) {
+        let Self { wrong, repaired, left } = self;
+        println!("{repaired} of {wrong} wrong calls are repaired by the text alone");
+        assert!(*wrong >= 100, "{wrong} wrong calls say too little");
+        let shown = &left[..left.len().min(3)];
+        assert!(repaired * 100 >= wrong * 95, "{repaired} of {wrong} are repaired:\n{}", shown.join("\n\n"));
+    }
 }
 
 #[track_caller]
@@ -214,10 +293,48 @@ proptest! {
     }
 }
 
-/// Schemas people write by hand, with what the field table has not.
+/// The call that took a model five tries when the text named its first error alone.
+#[test]
+fn the_ticket_is_repaired_by_its_text() {
+    let form = include_str!("cases/create_ticket/form.json");
+    let contract = compile(&form::read("-", form).expect("a form"), &BTreeMap::new()).expect("compiles");
+    let mut tally = Tally::default();
+    let sent = json!({ "subject": "", "priority": "9", "status": "opne", "x": 1 });
+    tally.count(&contract.tools[0].input_schema, &sent);
+    assert_eq!((tally.wrong, tally.repaired), (1, 1), "{:?}", tally.left);
+}
+
+#[test]
+fn one_retry_by_the_text_alone_repairs() {
+    let mut runner = TestRunner::deterministic();
+    let calls = (fields(2), proptest::collection::vec(arguments(), 4), any::<bool>());
+    let mut tally = Tally::default();
+    for _ in 0..300 {
+        let (fields, sent, update) = calls.new_tree(&mut runner).expect("a case").current();
+        let schema = schema_of(&fields, update);
+        sent.iter().for_each(|arguments| tally.count(&schema, arguments));
+    }
+    let (schemas, sent) = by_hand();
+    schemas.iter().for_each(|schema| sent.iter().for_each(|arguments| tally.count(schema, arguments)));
+    tally.check();
+}
+
 #[test]
 fn other_schemas() {
-    let schemas = [
+    let (schemas, sent) = by_hand();
+    for schema in &schemas {
+        let worn = ArgumentValidator::new(schema).expect("a schema");
+        for arguments in &sent {
+            check_repairable(schema, arguments);
+            check_told_as_new(&worn, schema, arguments);
+        }
+        sent.iter().for_each(|arguments| check_told_as_new(&worn, schema, arguments));
+    }
+}
+
+/// Schemas people write by hand, with what the field table has not, and calls of them.
+fn by_hand() -> (Vec<Value>, Vec<Value>) {
+    let schemas = vec![
         json!({"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}, "required": ["a"]}),
         json!({"type": "object", "properties": {"a": {"anyOf": [{"type": "integer", "minimum": 3}, {"type": "string", "enum": ["x"]}]}}, "required": ["a"]}),
         json!({"type": "object", "properties": {"a": {"oneOf": [{"const": 1}, {"const": 2}]}}, "required": ["a"]}),
@@ -239,7 +356,7 @@ fn other_schemas() {
         json!({"type": "object", "properties": {"a": {"type": "string", "format": "email", "minLength": 30}}, "required": ["a"]}),
         json!({"type": "object", "properties": {"a": {"type": "string", "format": "uuid"}, "b": {"format": "ipv4", "type": "string"}}, "required": ["a", "b"]}),
     ];
-    let sent = [
+    let sent = vec![
         json!({}),
         json!({"a": null}),
         json!({"a": 1}),
@@ -253,12 +370,5 @@ fn other_schemas() {
         json!({"a": true, "b": [], "unknown": {}}),
         json!({"a": 0.5}),
     ];
-    for schema in &schemas {
-        let worn = ArgumentValidator::new(schema).expect("a schema");
-        for arguments in &sent {
-            check_repairable(schema, arguments);
-            check_told_as_new(&worn, schema, arguments);
-        }
-        sent.iter().for_each(|arguments| check_told_as_new(&worn, schema, arguments));
-    }
+    (schemas, sent)
 }

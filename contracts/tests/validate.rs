@@ -1,6 +1,6 @@
 //! What is refused at the gate, and in which words.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use weir_contracts::validate::{ArgumentValidator, InvalidArguments};
 
 fn ticket() -> Value {
@@ -45,6 +45,56 @@ fn errors_tell_everything_in_the_schemas_order() {
     });
     let found = refused(&ticket(), raw);
     assert_eq!(serde_json::to_string_pretty(&found).unwrap(), serde_json::to_string_pretty(&expected).unwrap());
+}
+
+fn text(schema: &Value, raw: &str) -> String {
+    ArgumentValidator::new(schema).expect("a schema").validate(raw).expect_err(raw).text()
+}
+
+/// Most models are shown nothing else.
+#[test]
+fn the_text_tells_every_error_in_a_line() {
+    let raw = r#"{"tags":["a","a"],"statsu":"opn","email":"nobody","due":"2024-02-30","status":"opne","priority":9,"titel":1}"#;
+    let expected = "Invalid arguments; nothing was done. Repair this and call again:\n\
+        /subject: is required (string, at least 2 characters). Example: \"text\"\n\
+        /priority: must be at least 1 and at most 5. Example: 1\n\
+        /status: must be one of open, pending, closed. Did you mean \"open\"?\n\
+        /due: must be a valid date. Example: \"2024-01-01\"\n\
+        /email: must be a valid email. Example: \"user@example.com\"\n\
+        /tags: has an item twice. Example: [\"text\"]\n\
+        /statsu: is not an argument of this tool. Leave it out.\n\
+        /titel: is not an argument of this tool. Leave it out.";
+    assert_eq!(text(&ticket(), raw), expected);
+    assert!(text(&ticket(), r#"{"subjet":"hello","priority":"1"}"#).ends_with(
+        "/priority: must be of type integer (at least 1, at most 5). Example: 1\n\
+             /subjet: is not an argument of this tool. Did you mean \"subject\"?"
+    ));
+    assert!(
+        text(&ticket(), "{")
+            .ends_with("\narguments: are not valid JSON. Example: {\"subject\":\"text\",\"priority\":1}")
+    );
+    assert!(
+        InvalidArguments::bad_cursor()
+            .text()
+            .ends_with("\n/cursor: is not a cursor of this tool, or is too old. Leave it out.")
+    );
+}
+
+#[test]
+fn the_text_stays_one_line_an_error_and_bounded() {
+    let names = ["a\nb: c", "\u{202e}x", "x y", &"ü".repeat(5_000), "\"q\"", "\u{1b}[31m"];
+    let sent: Map<String, Value> = names.iter().map(|name| ((*name).to_owned(), json!(1))).collect();
+    let told = text(&json!({ "type": "object", "properties": {}, "additionalProperties": false }), &Value::Object(sent).to_string());
+    assert_eq!(told.lines().count(), 1 + names.len(), "{told}");
+    for line in ["\"/a\\u000ab: c\": ", "\"/\\u202ex\": ", "\"/x y\": ", "\"/\\\"q\\\"\": ", "\"/\\u001b[31m\": "] {
+        assert!(told.contains(&format!("\n{line}is not an argument")), "{line} in {told}");
+    }
+    let property = |index: usize| (format!("{index}{}", "n".repeat(2_000)), json!({ "type": "string" }));
+    let properties: Map<String, Value> = (0..40).map(property).collect();
+    let required: Vec<&String> = properties.keys().collect();
+    let schema = json!({ "type": "object", "properties": properties, "required": required });
+    let told = text(&schema, "{}");
+    assert!(told.len() < 13_000 && told.lines().last().is_some_and(|last| last.ends_with(" more.")), "{}", told.len());
 }
 
 #[test]

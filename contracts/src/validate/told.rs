@@ -42,9 +42,11 @@ pub struct Violation {
     pub example: Option<Stated>,
     #[serde(skip)]
     pub(super) rank: Rank,
-    /// Made when it is first asked for, as is its JSON.
+    /// Made when it is first asked for, as are its line and its JSON.
     #[serde(skip)]
     pub(super) sentence: OnceLock<String>,
+    #[serde(skip)]
+    pub(super) line: OnceLock<String>,
     #[serde(skip)]
     pub(super) json: OnceLock<String>,
 }
@@ -78,7 +80,7 @@ impl Told {
 
     pub(super) fn keep(&self, keyword: &str, told: &Arc<Violation>) {
         let stated = told.constraint.iter().chain(&told.example).map(|stated| 5 * stated.0.text.get().len());
-        let bytes = keyword.len() + 5 * told.path.len() + 600 + stated.sum::<usize>();
+        let bytes = keyword.len() + 6 * told.path.len() + 1_000 + stated.sum::<usize>();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.bytes + bytes <= BYTES_MAX {
             known.bytes += bytes;
@@ -98,8 +100,15 @@ impl Violation {
             example: None,
             rank: Rank::default(),
             sentence: OnceLock::new(),
+            line: OnceLock::new(),
             json: OnceLock::new(),
         }
+    }
+}
+
+impl Stated {
+    pub(super) fn text(&self) -> &str {
+        self.0.text.get()
     }
 }
 

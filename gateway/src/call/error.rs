@@ -92,11 +92,12 @@ impl CallError {
             outcome: self.outcome.map(WriteOutcome::label),
         };
         let structured = content.to_json();
-        // Older clients, and some models, see the text alone.
-        let text = match self.retry_after_ms {
-            None => self.message.into_owned(),
-            Some(wait @ ..1000) => format!("{} Try again in {wait} ms.", self.message),
-            Some(wait) => format!("{} Try again in {} s.", self.message, wait.div_ceil(1000)),
+        // Most models are shown the text alone.
+        let text = match (&self.invalid, self.retry_after_ms) {
+            (Some(invalid), _) => invalid.text(),
+            (None, None) => self.message.into_owned(),
+            (None, Some(wait @ ..1000)) => format!("{} Try again in {wait} ms.", self.message),
+            (None, Some(wait)) => format!("{} Try again in {} s.", self.message, wait.div_ceil(1000)),
         };
         ToolResult::new(text, structured, true)
     }

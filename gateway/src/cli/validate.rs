@@ -15,6 +15,9 @@ pub(super) struct Validate {
     schema: PathBuf,
     /// The arguments, a JSON file; `-` for stdin
     arguments: PathBuf,
+    /// Print the text that a model reads of a refusal, instead of JSON
+    #[arg(long)]
+    text: bool,
 }
 
 impl Validate {
@@ -27,6 +30,14 @@ impl Validate {
             ArgumentValidator::new(&schema).map_err(|why| anyhow::anyhow!("{}: {why}", self.schema.display()))?;
         let arguments = super::compile::read(&self.arguments)?;
         match validator.validate(&arguments) {
+            Ok(_) if self.text => {
+                println!("The arguments are valid.");
+                Ok(ExitCode::SUCCESS)
+            }
+            Err(invalid) if self.text => {
+                println!("{}", invalid.text());
+                Ok(ExitCode::FAILURE)
+            }
             Ok(_) => {
                 println!("{{\"valid\": true}}");
                 Ok(ExitCode::SUCCESS)

@@ -1,0 +1,247 @@
+//! What a refusal says in words: a sentence about the first error, and a line about each for the text block, which is all
+//! that most models are shown.
+//!
+//! A line is for a person and a program: `/path: what is wrong and what is allowed. Example: JSON`, or `Leave it out.`, or
+//! `Did you mean "name"?` at its end. The path is a JSON Pointer, in quotes as a JSON string where it has other characters
+//! than names have; `arguments` stands for the arguments as a whole.
+
+use std::{borrow::Cow, fmt::Write as _};
+
+use serde_json::Value;
+
+use super::{ArgumentError, InvalidArguments, Violation};
+use crate::{json, name};
+
+/// The text of one refusal.
+const TEXT_BYTES_MAX: usize = 12 << 10;
+/// A longer example is left to the structured content.
+const EXAMPLE_BYTES_MAX: usize = 1_000;
+/// Characters of a constraint that are shown.
+const SHOWN_MAX: usize = 200;
+/// Values of a list that are shown.
+const VALUES_MAX: usize = 20;
+
+impl InvalidArguments {
+    /// One sentence about the first error.
+    pub fn message(&self) -> String {
+        match self.errors.as_slice() {
+            [] => "Invalid arguments.".to_owned(),
+            [only] => format!("Invalid arguments: {}.", only.sentence()),
+            [first, more @ ..] => format!("Invalid arguments: {} ({} more).", first.sentence(), more.len()),
+        }
+    }
+
+    /// Every error, a line each.
+    pub fn text(&self) -> String {
+        let mut text = String::with_capacity(128 + 160 * self.errors.len());
+        text.push_str("Invalid arguments; nothing was done. Repair this and call again:");
+        for (at, error) in self.errors.iter().enumerate() {
+            let before = text.len();
+            text.push('\n');
+            error.push_line(&mut text);
+            if text.len() > TEXT_BYTES_MAX {
+                text.truncate(before);
+                let _ = write!(text, "\n… and {} more.", self.errors.len() - at);
+                break;
+            }
+        }
+        text
+    }
+}
+
+impl ArgumentError {
+    /// What is wrong, without the final stop and without any value that was sent.
+    fn sentence(&self) -> Cow<'_, str> {
+        match &self.suggestion {
+            Some(near) if self.reason == "unknown_argument" => {
+                format!("{}; did you mean '{}'", self.violation.sentence(), shown(near)).into()
+            }
+            _ => self.violation.sentence().into(),
+        }
+    }
+
+    fn push_line(&self, text: &mut String) {
+        text.push_str(self.violation.line());
+        match (self.reason, &self.suggestion, &self.example) {
+            ("unknown_argument" | "not_in_enum", Some(near), _) => {
+                let _ = write!(text, " Did you mean {}?", quoted(near));
+            }
+            ("unknown_argument" | "bad_cursor", _, _) => text.push_str(" Leave it out."),
+            (_, _, Some(example)) if example.text().len() <= EXAMPLE_BYTES_MAX => {
+                text.push_str(" Example: ");
+                text.push_str(example.text());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Violation {
+    fn sentence(&self) -> &str {
+        self.sentence.get_or_init(|| match json::pointer_tokens(&self.path) {
+            tokens if tokens.is_empty() => format!("the arguments {}", self.phrase()),
+            tokens => format!("'{}' {}", shown(&tokens.join(".")), self.phrase()),
+        })
+    }
+
+    /// The place, what is wrong and what is allowed.
+    fn line(&self) -> &str {
+        self.line.get_or_init(|| {
+            let place = match self.path.is_empty() {
+                true => "arguments".into(),
+                false if self.path.chars().all(is_of_a_name) => Cow::Borrowed(&*self.path),
+                false => quoted(&self.path).into(),
+            };
+            let rules = match self.reason {
+                "missing_required" | "wrong_type" => self.rules(),
+                _ => String::new(),
+            };
+            match rules.is_empty() {
+                true => format!("{place}: {}.", self.phrase()),
+                false => format!("{place}: {} ({rules}).", self.phrase()),
+            }
+        })
+    }
+
+    /// What is wrong, to stand behind the name of the argument.
+    fn phrase(&self) -> String {
+        let said = |key: &str| self.said(key);
+        match self.reason {
+            "missing_required" => "is required".to_owned(),
+            "unknown_argument" => "is not an argument of this tool".to_owned(),
+            "wrong_type" => format!("must be of type {}", self.types().unwrap_or_default()),
+            "not_in_enum" => match said("enum").or_else(|| said("const")) {
+                Some(allowed) => format!("must be one of {allowed}"),
+                None => "is not one of the allowed values".to_owned(),
+            },
+            "out_of_range" => format!("must be {}", self.bounds().join(" and ")),
+            "bad_format" => format!("must be a valid {}", said("format").unwrap_or_else(|| "text".to_owned())),
+            "too_long" => format!("may have at most {} characters", said("maxLength").unwrap_or_default()),
+            "too_short" => format!("must have at least {} characters", said("minLength").unwrap_or_default()),
+            "pattern_mismatch" => format!("must match {}", said("pattern").unwrap_or_default()),
+            "too_many_items" => match said("maxItems") {
+                Some(most) => format!("has too many items, may have {most}"),
+                None => "has too many items".to_owned(),
+            },
+            "too_few_items" => match said("minItems") {
+                Some(least) => format!("has too few items, must have {least}"),
+                None => "has too few items".to_owned(),
+            },
+            "missing_item" => "lacks an item".to_owned(),
+            "not_unique" => "has an item twice".to_owned(),
+            "not_multiple" => format!("must be a multiple of {}", said("multipleOf").unwrap_or_default()),
+            "too_few_properties" => {
+                let least = said("minProperties").unwrap_or_default();
+                match self.path.is_empty() {
+                    true => format!("must have at least {least} members"),
+                    false => format!("or another argument must be there, at least {least} in all"),
+                }
+            }
+            "too_many_properties" => "has too many members".to_owned(),
+            "ambiguous_match" => "fits more than one alternative".to_owned(),
+            "set_and_cleared" => {
+                let set = self.constraint.as_ref().and_then(|constraint| constraint.pointer("/items/not/enum"));
+                let set = set.map(|names| shown(&plain(names))).unwrap_or_default();
+                format!("names {set}, which has a value in the same call: give it a value or name it, not both")
+            }
+            "not_allowed" => "is not allowed".to_owned(),
+            "duplicate_key" => "is there twice".to_owned(),
+            "invalid_json" => "are not valid JSON".to_owned(),
+            "too_deep" => format!("are nested deeper than {} levels", json::DEPTH_MAX),
+            "bad_cursor" => "is not a cursor of this tool, or is too old".to_owned(),
+            _ => "fits none of the alternatives".to_owned(),
+        }
+    }
+
+    /// What a value must meet beside its type; of one that is missing, its type too.
+    fn rules(&self) -> String {
+        let said = |key: &str, before: &str, after: &str| Some(format!("{before}{}{after}", self.said(key)?));
+        let types = self.types().filter(|_| self.reason == "missing_required");
+        let listed = self.said("enum").or_else(|| self.said("const"));
+        let rules = [types, listed.map(|values| format!("one of {values}"))]
+            .into_iter()
+            .chain(self.bounds().into_iter().map(Some));
+        let rules = rules.chain([
+            said("multipleOf", "a multiple of ", ""),
+            said("minLength", "at least ", " characters"),
+            said("maxLength", "at most ", " characters"),
+            said("pattern", "matching ", ""),
+            said("format", "a valid ", ""),
+            said("minItems", "at least ", " items"),
+            said("maxItems", "at most ", " items"),
+            self.said("uniqueItems").filter(|flag| flag == "true").map(|_| "no item twice".to_owned()),
+        ]);
+        rules.flatten().collect::<Vec<_>>().join(", ")
+    }
+
+    fn types(&self) -> Option<String> {
+        Some(self.said("type")?.replace(", ", " or "))
+    }
+
+    fn bounds(&self) -> Vec<String> {
+        let keys = [
+            ("minimum", "at least"),
+            ("exclusiveMinimum", "greater than"),
+            ("maximum", "at most"),
+            ("exclusiveMaximum", "less than"),
+        ];
+        keys.iter().filter_map(|(key, words)| Some(format!("{words} {}", self.said(key)?))).collect()
+    }
+
+    /// A part of the constraint as it is shown.
+    fn said(&self, key: &str) -> Option<String> {
+        Some(shown(&plain(self.constraint.as_ref()?.get(key)?)))
+    }
+}
+
+/// A value of the schema in a sentence.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let shown: Vec<String> = items.iter().take(VALUES_MAX).map(plain).collect();
+            let more = if items.len() > VALUES_MAX { ", …" } else { "" };
+            format!("{}{more}", shown.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// As it is where it can be seen whole, else escaped and cut.
+fn shown(text: &str) -> String {
+    if text.len() <= SHOWN_MAX && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.to_owned();
+    }
+    let mut shown: String = text.chars().take(SHOWN_MAX).flat_map(char::escape_debug).collect();
+    if text.chars().count() > SHOWN_MAX {
+        shown.push('…');
+    }
+    shown.replace("\\'", "'").replace("\\\"", "\"").replace("\\\\", "\\")
+}
+
+/// A JSON string in which nothing is invisible; cut where it is long.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars().take(SHOWN_MAX) {
+        match character {
+            '"' | '\\' => quoted.extend(['\\', character]),
+            unseen if name::is_invisible(unseen) => {
+                let mut units = [0; 2];
+                for unit in unseen.encode_utf16(&mut units) {
+                    let _ = write!(quoted, "\\u{unit:04x}");
+                }
+            }
+            seen => quoted.push(seen),
+        }
+    }
+    if text.chars().nth(SHOWN_MAX).is_some() {
+        quoted.push('…');
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// What a path may have without quotes: nothing that ends it, and nothing that is not seen.
+fn is_of_a_name(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '/' | '~' | '_' | '-' | '.' | '$' | '@')
+}
