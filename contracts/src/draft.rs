@@ -346,7 +346,7 @@ fn field_names(shape: &Shape) -> BTreeMap<&str, String> {
         if names.contains_key(field.key.as_str()) {
             continue;
         }
-        let stem = words::field(&field.key);
+        let stem = name::plain_field(&words::field(&field.key));
         let numbered = (2..).map(|number| format!("{stem}_{number}"));
         let name = std::iter::once(stem.clone()).chain(numbered).find(|name| taken.insert(name.clone()));
         names.insert(&field.key, name.expect("numbers do not end"));

@@ -101,8 +101,8 @@ rules! {
     LIST_ITEMS "list-items" Warning
         "lists that do not say what is in them, which some clients refuse"
         "add items"
-    PARAMETER_NAME "parameter-name" Warning
-        "parameters of other names than 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-', which some models' interfaces refuse"
+    PARAMETER_NAME "parameter-name" Error
+        "parameters of other names than 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-': some models' interfaces refuse every tool for it"
         "rename the field; the source's own name can stay under `column:`"
     NAME_INVALID "name-invalid" Error
         "tool names that are not 1 to 64 of A-Z, a-z, 0-9, '_' and '-': some clients drop the whole list"
@@ -185,6 +185,18 @@ pub fn lint_contract(contract: &Contract) -> Vec<Finding> {
         findings.0.extend(lint(tools));
     }
     findings.0
+}
+
+/// Arguments of a published contract whose names cost some models the whole request, as `tool.argument`. New contracts
+/// cannot have them.
+pub fn unusable_names(contract: &Contract) -> Vec<String> {
+    let mut names = Vec::new();
+    for tool in &contract.tools {
+        schema::unusable_names(&tool.input_schema, &mut |field| {
+            names.push(format!("{}.{}", tool.name, shown(field)));
+        });
+    }
+    names
 }
 
 /// Anything with `{tools: […]}`: a compiled document, the result of `tools/list`.

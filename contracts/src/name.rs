@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use deunicode::deunicode;
+
 /// Longest tool name that clients take with their own `mcp__server__` in front; above it is a warning.
 pub const TOOL_LENGTH_GOOD: usize = 45;
 const TOOL_LENGTH_MAX: usize = 64;
@@ -45,8 +47,37 @@ pub fn check_collection(name: &str) -> Result<(), String> {
     }
 }
 
-/// `[^\s]{1,64}`, any script; nothing invisible, since two names that look alike are a trap.
+/// `[A-Za-z0-9_.-]{1,64}`: some models' interfaces refuse every tool of a request for one key of an input that is not.
+pub fn is_field(name: &str) -> bool {
+    !name.is_empty() && name.len() <= FIELD_LENGTH_MAX && name.chars().all(|next| is_plain(next) || next == '.')
+}
+
+/// As [`is_field`], with the sentence that refuses.
 pub fn check_field(name: &str) -> Result<(), String> {
+    match is_field(name) {
+        true => Ok(()),
+        false => Err(format!("the field name {} is not 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-'", quoted(name))),
+    }
+}
+
+/// What a field may be called instead: `Amount (EUR)` → `Amount_EUR`, `Größe` → `Grosse`.
+pub fn plain_field(name: &str) -> String {
+    let mut plain = String::new();
+    for character in deunicode(name).chars() {
+        match character {
+            '-' | '.' => plain.push(character),
+            letter if letter.is_ascii_alphanumeric() => plain.push(letter),
+            _ if plain.ends_with('_') => {}
+            _ => plain.push('_'),
+        }
+    }
+    let plain: String = plain.trim_matches('_').chars().take(FIELD_LENGTH_MAX).collect();
+    if plain.is_empty() { "field".to_owned() } else { plain }
+}
+
+/// `[^\s]{1,64}`, any script, for a field that is in no schema; nothing invisible, since two names that look alike are a
+/// trap.
+pub fn check_bound_field(name: &str) -> Result<(), String> {
     if name.is_empty() {
         return Err("the field name is empty".to_owned());
     }
@@ -173,11 +204,26 @@ mod tests {
             assert!(check_tool(bad).is_err(), "{bad}");
         }
         for good in ["Größe", "名前", "a.b", "__proto__", &"ü".repeat(64)] {
-            assert!(check_field(good).is_ok(), "{good}");
+            assert!(check_bound_field(good).is_ok(), "{good}");
         }
         for bad in ["", "a b", "a\u{200b}b", "a\u{0}", "\u{3000}", &"ü".repeat(65)] {
+            assert!(check_bound_field(bad).is_err(), "{bad}");
             assert!(check_field(bad).is_err(), "{bad}");
         }
+        for (bad, plain) in [
+            ("Amount (EUR)", "Amount_EUR"),
+            ("Paid?", "Paid"),
+            ("Größe", "Grosse"),
+            ("名前", "Ming_Qian"),
+            ("a/b", "a_b"),
+            ("$", "field"),
+        ] {
+            assert!(check_field(bad).is_err(), "{bad}");
+            assert_eq!(plain_field(bad), plain);
+            assert!(check_field(plain).is_ok(), "{plain}");
+        }
+        assert!(check_field("a.B-c_1").is_ok());
+        assert!(is_field(&plain_field(&"ü?".repeat(80))));
     }
 
     #[test]

@@ -86,7 +86,7 @@ fn headers_with_spaces() {
         let binding = &contract.tools[tool].collection().expect("bound").binding;
         binding.inputs.iter().map(|input| input.field.as_str()).collect::<Vec<_>>()
     };
-    let long = ["ü"; 25].join("_") + "_";
+    let long = ["u"; 25].join("_");
     let (least, most) = (format!("min_{long}"), format!("max_{long}"));
     assert_eq!(inputs(0), ["Part_No_2"]);
     assert_eq!(
@@ -97,14 +97,14 @@ fn headers_with_spaces() {
             "min_In_Stock",
             "max_In_Stock",
             "In_Stock_2",
-            "商品_名",
+            "Shang_Pin_Ming",
             "Added_on_from",
             "Added_on_to",
             &least,
             &most
         ]
     );
-    assert_eq!(inputs(2), ["Part_No_2", "Part_No", "In_Stock", "In_Stock_2", "商品_名", "Added_on", &long]);
+    assert_eq!(inputs(2), ["Part_No_2", "Part_No", "In_Stock", "In_Stock_2", "Shang_Pin_Ming", "Added_on", &long]);
 }
 
 /// A column that a create needs is hidden: a create without it would fail every time.

@@ -159,3 +159,29 @@ fn ten_thousand_tools_compile_in_a_moment() {
     // A debug build on a busy machine; released it is a fraction.
     assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
 }
+
+/// One key that is not so costs some models every tool of the request.
+#[test]
+fn a_field_that_models_interfaces_refuse_is_told_what_to_call_it() {
+    let form = json!({ "tool": "t", "fields": [
+        { "name": "Amount (EUR)", "type": "text" },
+        { "name": "at", "type": "record", "fields": [{ "name": "Straße", "type": "text" }] },
+        { "name": "lines", "type": "list", "of": { "type": "record", "fields": [{ "name": "n°", "type": "number" }] } },
+        { "name": "a".repeat(65), "type": "text" },
+        { "name": "a.B-c_1", "type": "text" },
+    ] });
+    let source = form::read("-", &form.to_string()).expect("a form");
+    let problems = compile(&source, &BTreeMap::new()).expect_err("four names");
+    let hints: Vec<(&str, &str)> =
+        problems.iter().map(|problem| (problem.place.as_str(), problem.hint.as_deref().unwrap_or_default())).collect();
+    let member = "as the member of the column must be called too";
+    assert_eq!(
+        hints,
+        [
+            ("/fields/0/name", "call it 'Amount_EUR', with `column: \"Amount (EUR)\"` for its column"),
+            ("/fields/1/fields/0/name", &format!("call it 'Strasse', {member}")),
+            ("/fields/2/of/fields/0/name", &format!("call it 'ndeg', {member}")),
+            ("/fields/3/name", &format!("call it '{0}', with `column: \"{0}a\"` for its column", "a".repeat(64))),
+        ]
+    );
+}

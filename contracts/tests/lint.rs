@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::{Value, json};
 use weir_contracts::{
-    Shape, compile, form,
-    lint::{Finding, Level, RULES, lint, lint_contract, lint_document, page, to_json},
+    Contract, Shape, compile, form,
+    lint::{Finding, Level, RULES, lint, lint_contract, lint_document, page, to_json, unusable_names},
 };
 
 /// A rule, what it must find, and what it must not: each a change to [`tool`], or several.
@@ -208,4 +208,22 @@ fn the_page_in_docs_is_these_rules() {
         fs::write(&path, page()).expect("written");
     }
     assert_eq!(fs::read_to_string(&path).unwrap_or_default(), page(), "run the tests with WEIR_BLESS=1");
+}
+
+/// A version that was published before such names were refused.
+#[test]
+fn a_published_contract_with_such_names_is_read_and_its_names_are_told() {
+    let form = json!({ "tool": "t", "fields": [
+        { "name": "id", "type": "number" },
+        { "name": "at", "type": "record", "fields": [{ "name": "street", "type": "text" }] },
+    ] });
+    let source = form::read("-", &form.to_string()).expect("a form");
+    let contract = compile(&source, &BTreeMap::new()).expect("compiles");
+    assert_eq!(unusable_names(&contract), Vec::<String>::new());
+    let published =
+        contract.to_artifact().to_string().replace("\"id\"", "\"Nr.?\"").replace("\"street\"", "\"Straße\"");
+    let published = Contract::from_own_artifact(&published).expect("is read as before");
+    assert_eq!(unusable_names(&published), ["t.Nr.?", "t.at.Straße"]);
+    let errors = lint_contract(&published).into_iter().filter(|finding| finding.rule == "parameter-name");
+    assert_eq!(errors.map(|finding| finding.level).collect::<Vec<_>>(), [Level::Error; 2]);
 }

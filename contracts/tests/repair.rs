@@ -154,6 +154,44 @@ fn name() -> impl Strategy<Value = String> {
     prop_oneof!["[a-d]{1,3}", "[a-d]{1,2}/[a-d]~", "[é-ñ名前]{1,3}"]
 }
 
+/// A field's own, which stands for the one of [`name`] that [`odd`] makes of it.
+fn field_name() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-d]{1,3}", "[a-d]{1,2}\\.[a-d]-", "[a-d]_[a-d]"]
+}
+
+fn odd(name: &str) -> String {
+    name.replace('.', "/").replace('-', "~").replace('_', "é名")
+}
+
+/// Names that a contract cannot have, and any other schema can.
+fn with_odd_names(schema: &mut Value) {
+    let Value::Object(map) = schema else {
+        if let Value::Array(items) = schema {
+            items.iter_mut().for_each(with_odd_names);
+        }
+        return;
+    };
+    for (key, value) in map {
+        match (key.as_str(), value) {
+            ("properties", Value::Object(properties)) => {
+                let all = std::mem::take(properties).into_iter();
+                properties.extend(all.map(|(name, mut property)| {
+                    with_odd_names(&mut property);
+                    // Members of a file are the compiler's.
+                    (if name == "mime_type" { name } else { odd(&name) }, property)
+                }));
+            }
+            ("required", Value::Array(names)) => names.iter_mut().for_each(|name| {
+                if name != "mime_type" {
+                    *name = odd(name.as_str().unwrap_or_default()).into();
+                }
+            }),
+            ("enum" | "default" | "pattern" | "format", _) => {}
+            (_, inner) => with_odd_names(inner),
+        }
+    }
+}
+
 fn field(depth: u32) -> BoxedStrategy<Value> {
     let bounds = (-20_i32..20, 0_i32..20);
     let choices = proptest::collection::btree_set("[a-z]{1,6}", 1..5);
@@ -211,7 +249,7 @@ fn field(depth: u32) -> BoxedStrategy<Value> {
 }
 
 fn fields(depth: u32) -> BoxedStrategy<Vec<Value>> {
-    proptest::collection::vec((name(), field(depth)), 0..6)
+    proptest::collection::vec((field_name(), field(depth)), 0..6)
         .prop_map(|fields| {
             let named: BTreeMap<String, Value> = fields.into_iter().collect();
             named
@@ -252,6 +290,7 @@ fn schema_of(fields: &[Value], update: bool) -> Value {
     let source = form::read("-", &form.to_string()).expect("a form");
     let contract = compile(&source, &BTreeMap::new()).unwrap_or_else(|problems| panic!("{form}\n{problems:?}"));
     let mut schema = contract.tools[0].input_schema.clone();
+    with_odd_names(&mut schema);
     let count = schema["properties"].as_object().map_or(0, Map::len);
     let required = schema["required"].as_array().map_or(0, Vec::len);
     // As an update has it: something beside what is required.

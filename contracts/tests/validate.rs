@@ -84,7 +84,10 @@ fn the_text_tells_every_error_in_a_line() {
 fn the_text_stays_one_line_an_error_and_bounded() {
     let names = ["a\nb: c", "\u{202e}x", "x y", &"ü".repeat(5_000), "\"q\"", "\u{1b}[31m"];
     let sent: Map<String, Value> = names.iter().map(|name| ((*name).to_owned(), json!(1))).collect();
-    let told = text(&json!({ "type": "object", "properties": {}, "additionalProperties": false }), &Value::Object(sent).to_string());
+    let told = text(
+        &json!({ "type": "object", "properties": {}, "additionalProperties": false }),
+        &Value::Object(sent).to_string(),
+    );
     assert_eq!(told.lines().count(), 1 + names.len(), "{told}");
     for line in ["\"/a\\u000ab: c\": ", "\"/\\u202ex\": ", "\"/x y\": ", "\"/\\\"q\\\"\": ", "\"/\\u001b[31m\": "] {
         assert!(told.contains(&format!("\n{line}is not an argument")), "{line} in {told}");

@@ -19,7 +19,7 @@ use std::{
 };
 
 use tokio::sync::Mutex;
-use weir_contracts::{Contract, Problem, Shape, Version, compile, form, lock::Lock};
+use weir_contracts::{Contract, Problem, Shape, Version, compile, form, lint, lock::Lock};
 use weir_plugin_host::{AdapterFailure, CollectionRef};
 use weir_state::State;
 
@@ -365,6 +365,9 @@ impl Registry {
 
     fn swap(&self, contracts: Vec<Arc<Contract>>) {
         let old = self.gateway.snapshot();
+        for contract in contracts.iter().filter(|new| !old.contracts.iter().any(|known| Arc::ptr_eq(known, new))) {
+            warn_of_names(contract);
+        }
         let catalogue = Catalogue::new(&contracts, Some(&old.catalogue));
         let changed = catalogue.digest() != old.catalogue.digest();
         let snapshot = Snapshot {
@@ -425,6 +428,20 @@ impl Registry {
             }
             Err(problems) => Err(Uncompiled::Refused(problems)),
         }
+    }
+}
+
+/// Such names are refused of new contracts; a version that was published before goes on.
+fn warn_of_names(contract: &Contract) {
+    let names = lint::unusable_names(contract);
+    if let Some(first) = names.first() {
+        let version = contract.version;
+        tracing::warn!(
+            contract = contract.name,
+            %version,
+            arguments = names.len(),
+            "some models' interfaces refuse a whole request for the argument {first}: publish a version without such names"
+        );
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
     let table = &Table::new(value, place, problems)?;
     let field_name = table.required_text("name", problems).unwrap_or_default();
     if table.get("name").is_some_and(Value::is_string)
-        && let Err(message) = name::check_field(&field_name)
+        && let Err(message) = name::check_bound_field(&field_name)
     {
         problems.add(table.at("name"), message);
     }

@@ -1,6 +1,6 @@
 //! One field of a form, as written.
 
-use serde_json::{Number, Value};
+use serde_json::{Number, Value, json};
 
 use super::{
     bound::{self, Bound},
@@ -215,7 +215,15 @@ fn read(value: &Value, place: String, position: Position, left: &mut usize, prob
         && table.get("name").is_some_and(Value::is_string)
         && let Err(message) = name::check_field(&field_name)
     {
-        problems.add(table.at("name"), message);
+        let plain = name::plain_field(&field_name);
+        let hint = match position {
+            Position::Form if !table.has("param") && !table.has("column") => {
+                format!("call it '{plain}', with `column: {}` for its column", json!(field_name))
+            }
+            Position::Record => format!("call it '{plain}', as the member of the column must be called too"),
+            _ => format!("call it '{plain}'"),
+        };
+        problems.add_hint(table.at("name"), message, hint);
     }
     check_keys(&table, kind_name.as_deref(), position, problems);
     let required = table.flag("required", problems).unwrap_or(false);

@@ -95,14 +95,22 @@ fn parameters(schema: &Value, field: &str, found: &mut dyn FnMut(&str, &str, &Va
     }
 }
 
+/// The places of properties whose names are refused of new contracts.
+pub(super) fn unusable_names(input: &Value, found: &mut dyn FnMut(&str)) {
+    parameters(input, "", &mut |field, own_name, _| {
+        if !name::is_field(own_name) {
+            found(field);
+        }
+    });
+}
+
 /// The members of a field of type file are the compiler's, and what they are is known.
 fn is_file(schema: &Value) -> bool {
     schema["properties"].as_object().is_some_and(|members| members.keys().eq(["id", "mime_type"]))
 }
 
 fn check_parameter(field: &str, own_name: &str, schema: &Value, add: &mut Add<'_>) {
-    let is_plain = |next: char| next.is_ascii_alphanumeric() || matches!(next, '_' | '.' | '-');
-    if own_name.is_empty() || own_name.len() > 64 || !own_name.chars().all(is_plain) {
+    if !name::is_field(own_name) {
         add(
             field,
             PARAMETER_NAME,
