@@ -23,7 +23,7 @@ use self::{
     told::Told,
 };
 use crate::{
-    contract::{Binding, Tool},
+    contract::Tool,
     json::{self, Fault, JsonError},
 };
 
@@ -115,7 +115,7 @@ impl ArgumentValidator {
 
     /// The arguments of one tool: its input schema, and what no schema says of them.
     pub fn for_tool(tool: &Tool) -> Result<Self, String> {
-        let clear = tool.binding.as_ref().and_then(Binding::clear).map(str::to_owned);
+        let clear = tool.collection().and_then(|target| target.binding.clear()).map(str::to_owned);
         Ok(Self { clear, ..Self::new(&tool.input_schema)? })
     }
 

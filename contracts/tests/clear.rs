@@ -49,7 +49,7 @@ fn written(contract: &Contract, arguments: Value) -> Result<Value, Value> {
     let told = |content: String| serde_json::from_str::<Value>(&content).expect("JSON");
     let taken = validator.validate(&arguments.to_string());
     let mut taken = taken.map_err(|refused| told(refused.structured_content().to_json()))?;
-    tool.binding.as_ref().expect("bound").inject_defaults(&mut taken);
+    tool.collection().expect("bound").binding.inject_defaults(&mut taken);
     Ok(Value::Object(taken))
 }
 
