@@ -1,5 +1,6 @@
 //! The shape of a collection's records: what an adapter describes and a contract version records.
 
+mod format;
 mod read;
 mod satisfied;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{form::Override, name};
 
+pub use format::{Reading, TextFormat};
 pub use read::COMPARISONS;
 
 /// The shape an adapter describes for one collection. Recorded with the contract version; start touches no source.
@@ -43,6 +45,13 @@ pub struct Field {
     /// True where the source fills the value when a create leaves it out (a default, an identity column).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub generated: bool,
+    /// How the source writes the values in text, where it does not write them as the value table does. Set by the contract.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Box<TextFormat>>,
+    /// As what the texts of a `string` column can all be read, where they are not written as the value table writes them.
+    /// One is what a draft takes; of several it asks a person. Only in a description: no contract records them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<Reading>,
     /// The fields of a `record`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Field>,
@@ -73,14 +82,24 @@ impl Shape {
         is_certain && !may_be_null && !field.generated && !self.capabilities.open_world
     }
 
+    /// Whether an adapter reads columns of text in formats of their own. What others hold has types already.
+    pub(crate) fn takes_formats(adapter: &str) -> bool {
+        adapter == "sheet"
+    }
+
     /// Puts in what a contract knows better than the source.
     pub fn apply(&mut self, overrides: &[Override]) {
         for change in overrides {
             let Some(field) = self.fields.iter_mut().find(|field| field.key == change.column) else { continue };
-            if let Some(kind) = change.kind.filter(|kind| *kind != field.kind) {
+            let format = change.format.as_ref();
+            let kind = change.kind.or_else(|| format.filter(|_| field.kind == Type::String)?.implied());
+            if let Some(kind) = kind.filter(|kind| *kind != field.kind) {
                 field.kind = kind;
                 field.fields = Vec::new();
                 field.items = None;
+            }
+            if let Some(format) = format {
+                field.format = Some(Box::new(format.clone()));
             }
             field.nullable = change.nullable.unwrap_or(field.nullable);
             if change.description.is_some() {

@@ -36,12 +36,46 @@ pub struct Field {
     /// True where the source fills the value when a create leaves it out (a default, an identity column).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub generated: bool,
+    /// How the source writes the values in text, where it does not write them as the value table does. Set by the
+    /// contract; only for sources that hold text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<Box<TextFormat>>,
+    /// As what the texts of a `string` column can all be read, where they are not written as the value table writes them.
+    /// One is what a draft takes; of several it asks a person. Only in a description: no contract records them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<Reading>,
     /// The fields of a `record`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<Field>,
     /// The element of a `list`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items: Option<Box<Field>>,
+}
+
+/// How numbers, dates and times stand in text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TextFormat {
+    /// What stands before the fraction of a number. Without it a point, or a comma where groups are set apart by points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decimal: Option<String>,
+    /// What stands between groups of three digits; nothing without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grouping: Option<String>,
+    /// A date, as strftime writes it: `%d/%m/%Y`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
+    /// A time without a zone, as strftime writes it: `%d.%m.%Y %H:%M`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datetime: Option<String>,
+}
+
+/// One way to read all texts of a column.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    #[serde(rename = "type")]
+    pub kind: Type,
+    #[serde(default)]
+    pub format: TextFormat,
 }
 
 /// The one value table for all sources: see `docs/values.md`.
@@ -181,7 +215,7 @@ mod tests {
         let Shape { name, fields, key, capabilities, timezone } = shape;
         let Capabilities { read, write, read_only, guarded_write, matches, order, params, operations, open_world } =
             capabilities;
-        let Field { key: _, kind: _, nullable: _, description, native, generated, .. } = &fields[0];
+        let Field { key: _, kind: _, nullable: _, description, native, generated, format, readings, .. } = &fields[0];
         let Param { name: _, kind: _, required, description: described } = &params[0];
         let Operation { name: _, effect: _, params: taken, returns } = &operations[1];
         assert!(!name.is_empty() && !key.is_empty() && timezone.is_some());
@@ -190,6 +224,7 @@ mod tests {
             !write.is_empty() && !matches.is_empty() && !order.is_empty() && !taken.is_empty() && !returns.is_empty()
         );
         assert!(description.is_some() && native.is_some() && described.is_some());
+        assert!(format.is_some() && readings.len() == 2);
         let inside = |field: &Field| (!field.fields.is_empty(), field.items.is_some());
         assert_eq!(fields.iter().map(inside).filter(|inside| inside.0 || inside.1).count(), 2);
     }

@@ -7,6 +7,7 @@
 
 mod datetime;
 mod decimal;
+mod format;
 mod json;
 mod text;
 

@@ -61,6 +61,8 @@ fn recorded(entry: &form::Collection, described: &Shape, problems: &mut Problems
         }
     }
     shape.apply(&entry.overrides);
+    check_formats(entry, &shape, problems);
+    shape.fields.iter_mut().for_each(|field| field.readings.clear());
     if entry.timezone.is_some() {
         shape.timezone = entry.timezone.clone();
     }
@@ -83,6 +85,24 @@ fn recorded(entry: &form::Collection, described: &Shape, problems: &mut Problems
         field.nullable = false;
     }
     shape
+}
+
+/// Formats fit their column's type, and only a source that holds text has them.
+fn check_formats(entry: &form::Collection, shape: &Shape, problems: &mut Problems) {
+    for change in &entry.overrides {
+        let (Some(format), Some(field)) = (&change.format, shape.field(&change.column)) else { continue };
+        let mut place = format!("{}/shape", entry.place);
+        json::push_pointer(&mut place, &change.column);
+        if !Shape::takes_formats(&entry.adapter) {
+            let keys: Vec<&str> = format.keys().map(|(key, _)| key).collect();
+            let message = format!("the adapter '{}' reads no column in a format of its own", entry.adapter);
+            problems.add_hint(place, message, format!("drop {}", keys.join(" and ")));
+            continue;
+        }
+        for (key, message) in format.check(field.kind) {
+            problems.add(format!("{place}/{key}"), message);
+        }
+    }
 }
 
 fn published(entry: &form::Collection, shape: &Shape, problems: &mut Problems) -> Vec<String> {

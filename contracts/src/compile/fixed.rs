@@ -132,6 +132,8 @@ fn fits(value: &Value, slot: Slot<'_>) -> bool {
         description: None,
         native: None,
         generated: false,
+        format: None,
+        readings: Vec::new(),
         fields: slot.fields.to_vec(),
         items: slot.items.cloned().map(Box::new),
     };

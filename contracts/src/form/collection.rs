@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::table::{self, Problems, Table};
-use crate::{json, shape::Type};
+use crate::{
+    json,
+    shape::{TextFormat, Type},
+};
 
 /// A source as the contract names it, before its shape is known.
 #[derive(Clone, Debug)]
@@ -33,6 +36,9 @@ pub struct Override {
     pub nullable: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// How the column's values are written, for sources that hold text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<TextFormat>,
 }
 
 pub(super) fn read(name: &str, entry: &Value, parent: String, problems: &mut Problems) -> Option<Collection> {
@@ -83,21 +89,38 @@ fn overrides(table: &Table<'_>, problems: &mut Problems) -> Vec<Override> {
                 kind: kind(value, &place, problems),
                 nullable: None,
                 description: None,
+                format: None,
             },
             _ => {
                 let Some(table) = Table::new(value, place, problems) else { continue };
-                table.check_keys(&["type", "nullable", "description"], problems);
+                table.check_keys(
+                    &["type", "nullable", "description", "decimal", "grouping", "date", "datetime"],
+                    problems,
+                );
                 Override {
                     column: column.clone(),
                     kind: table.get("type").and_then(|value| kind(value, &table.at("type"), problems)),
                     nullable: table.flag("nullable", problems),
                     description: table.text("description", table::TEXT_MAX, problems),
+                    format: format(&table, problems),
                 }
             }
         };
         overrides.push(entry);
     }
     overrides
+}
+
+/// `decimal: ",", grouping: "."`, `date: "%d/%m/%Y"`.
+fn format(table: &Table<'_>, problems: &mut Problems) -> Option<TextFormat> {
+    let mut text = |key| table.text(key, table::TITLE_MAX, problems);
+    let format = TextFormat {
+        decimal: text("decimal"),
+        grouping: text("grouping"),
+        date: text("date"),
+        datetime: text("datetime"),
+    };
+    (!format.is_empty()).then_some(format)
 }
 
 fn kind(value: &Value, place: &str, problems: &mut Problems) -> Option<Type> {

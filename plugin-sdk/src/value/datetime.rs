@@ -38,6 +38,12 @@ impl Datetime {
         Self::at_offset(civil, zone.offset_at(civil))
     }
 
+    /// The calendar and clock of a zone at this point in time; none at the very ends of the calendar.
+    pub(super) fn in_zone(&self, zone: &Zone) -> Option<civil::DateTime> {
+        let timestamp = TimeZone::UTC.to_timestamp(self.0).ok()?;
+        Some(zone.0.to_datetime(timestamp))
+    }
+
     fn at_offset(civil: civil::DateTime, offset: Offset) -> Option<Self> {
         let utc = civil.checked_sub(jiff::SignedDuration::from_secs(offset.seconds().into())).ok()?;
         (0..=9999).contains(&utc.year()).then_some(Self(utc))

@@ -78,7 +78,7 @@ fn from_string<'a>(string: Cow<'a, str>, text: &'a str, field: &Field, zone: &Zo
         }
         Type::Decimal => Decimal::parse(&string).map_or_else(unfit, |decimal| Value::Decimal(decimal.into_owned())),
         Type::Number if string.is_empty() => unfit(),
-        Type::Number => match Value::from_text(&string, field, zone) {
+        Type::Number => match Value::from_plain_text(&string, field, zone) {
             Value::Unfit(_) => unfit(),
             value => value.into_owned(),
         },

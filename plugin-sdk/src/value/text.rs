@@ -7,8 +7,22 @@ use super::{Datetime, Decimal, Value, Zone, compact_json, is_date};
 use crate::shape::{Field, Type};
 
 impl<'a> Value<'a> {
-    /// A cell of text as its column's type. An empty cell is null where the column is nullable, else the empty string.
+    /// A cell of text as its column's type, in the column's own format where it has one; dates also as the value table
+    /// writes them. An empty cell is null where the column is nullable, else the empty string.
     pub fn from_text(text: &'a str, field: &Field, zone: &Zone) -> Self {
+        let Some(format) = &field.format else { return Self::from_plain_text(text, field, zone) };
+        match super::format::read(text, field.kind, format, zone) {
+            Some(value) => value,
+            // `1.234` is a number in both spellings, and not the same one; a date has one meaning.
+            None if matches!(field.kind, Type::Integer | Type::Decimal | Type::Number) && !text.is_empty() => {
+                Value::Unfit(Cow::Owned(json_of_string(text)))
+            }
+            None => Self::from_plain_text(text, field, zone),
+        }
+    }
+
+    /// Text as the value table writes it, whatever the column's format.
+    pub(super) fn from_plain_text(text: &'a str, field: &Field, zone: &Zone) -> Self {
         if text.is_empty() {
             return if field.nullable || field.kind != Type::String {
                 Value::Null

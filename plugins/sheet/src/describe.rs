@@ -6,6 +6,7 @@ use weir_plugin_sdk::{Comparison, Error, Field, Shape, Type};
 
 use crate::header::{names, unnamed};
 use crate::infer::Column;
+use crate::key;
 use crate::layout::Layout;
 use crate::scan::{is_header, stat};
 use crate::settings::{Format, Settings};
@@ -46,7 +47,7 @@ impl Survey {
         for (index, cell) in row.cells().enumerate() {
             // Cells to the right of the header make columns of their own, if they hold anything.
             while index >= self.columns.len() && !cell.is_empty() {
-                self.columns.push(Column::new());
+                self.columns.push(Column::new(false));
             }
             if let Some(column) = self.columns.get_mut(index) {
                 column.note(cell);
@@ -60,13 +61,17 @@ impl Survey {
 
     fn header(&mut self, row: Row<'_>) {
         self.names = names(row.cells());
-        self.columns = self.names.iter().map(|_| Column::new()).collect();
+        self.columns = columns(&self.names);
     }
 
     fn shape(mut self, settings: &Settings) -> Shape {
         let is_workbook = matches!(settings.format, Format::Workbook(_));
         let mut shape = Shape::new(file_name(&settings.path));
         let mut positions = Vec::new();
+        let decimal_comma = self.decimal_comma();
+        let groups_by_points = self.columns.iter().any(|column| {
+            column.cells() > 0 && column.kind(false) == Type::String && column.readings.groups_by_points()
+        });
         for (index, column) in self.columns.iter().enumerate() {
             let name = self.names.get(index).cloned().unwrap_or_else(|| unnamed(index));
             // A column with neither header nor cells is no column.
@@ -76,7 +81,15 @@ impl Survey {
             let textual = self.textual.get(index).copied().unwrap_or(false);
             let kind = if textual { Type::String } else { column.kind(is_workbook) };
             let nullable = column.cells() < self.rows || self.rows == 0;
-            shape.fields.push(Field::new(&name, kind).nullable(nullable));
+            let mut field = Field::new(&name, kind).nullable(nullable);
+            field.readings = match kind {
+                Type::String if !textual && column.cells() > 0 => column.readings.of_text(decimal_comma),
+                Type::Number if !is_workbook && decimal_comma == Some(true) => {
+                    column.readings.of_points(kind, groups_by_points)
+                }
+                _ => Vec::new(),
+            };
+            shape.fields.push(field);
             positions.push(index);
         }
         if let Some(at) = self.key(&shape.fields, &positions) {
@@ -89,17 +102,38 @@ impl Survey {
         shape
     }
 
-    /// The column `id`, or else the first whose cells are all there and all different.
+    /// Whether the fractions of this file stand behind a comma: what all columns that can tell agree on.
+    fn decimal_comma(&self) -> Option<bool> {
+        let mut said = self.columns.iter().filter_map(|column| match column.kind(false) {
+            // A column of `1.234` alone says nothing against the comma of others.
+            kind @ (Type::Number | Type::Decimal) => {
+                (column.has_fractions() && column.readings.of_points(kind, false).is_empty()).then_some(false)
+            }
+            Type::String => column.readings.has_decimal_comma(),
+            _ => None,
+        });
+        let first = said.next()?;
+        said.all(|other| other == first).then_some(first)
+    }
+
+    /// Of the columns named like a key whose cells are all there and all different, the one named most like one.
     fn key(&mut self, fields: &[Field], positions: &[usize]) -> Option<usize> {
-        let named = fields.iter().position(|field| field.key.eq_ignore_ascii_case("id"));
+        let ranked = fields.iter().enumerate().filter_map(|(at, field)| Some((key::rank(&field.key)?, at)));
+        let mut ranked: Vec<(usize, usize)> = ranked.collect();
+        ranked.sort_unstable();
+        let mut ranked = ranked.into_iter().map(|(_, at)| at);
         if self.rows == 0 {
-            return named;
+            return ranked.find(|at| fields[*at].key.eq_ignore_ascii_case("id"));
         }
-        named.into_iter().chain(0..fields.len()).find(|at| {
+        ranked.find(|at| {
             let may = matches!(fields[*at].kind, Type::String | Type::Integer | Type::Decimal);
             may && !fields[*at].nullable && self.columns[positions[*at]].unique.holds()
         })
     }
+}
+
+fn columns(names: &[String]) -> Vec<Column> {
+    names.iter().map(|name| Column::new(key::rank(name).is_some())).collect()
 }
 
 fn survey_file(settings: &Settings, info: &Info, delimiter: Option<u8>) -> Result<Survey, Error> {
@@ -134,7 +168,7 @@ fn survey_workbook(settings: &Settings, info: &Info) -> Result<Survey, Error> {
     let mut table = workbook::load(settings, info)?;
     let mut survey = Survey { textual: std::mem::take(&mut table.textual), ..Survey::default() };
     survey.names = std::mem::take(&mut table.names);
-    survey.columns = survey.names.iter().map(|_| Column::new()).collect();
+    survey.columns = columns(&survey.names);
     table.rows().for_each(|row| survey.row(row));
     Ok(survey)
 }

@@ -5,16 +5,19 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use weir_plugin_sdk::value::{Datetime, is_date};
 use weir_plugin_sdk::{Type, Zone};
 
+use crate::readings::Readings;
+
 /// Integers of more digits are identifiers or money rather than counts, and near what a double holds: `decimal`.
-const INTEGER_DIGITS_MAX: usize = 14;
+pub(crate) const INTEGER_DIGITS_MAX: usize = 14;
 /// A double gives back this many digits as they were.
-const NUMBER_DIGITS_MAX: usize = 15;
+pub(crate) const NUMBER_DIGITS_MAX: usize = 15;
 
 /// What all cells of one column have in common.
 #[derive(Debug)]
 pub(crate) struct Column {
     cells: u64,
     counts: [u64; CLASSES],
+    pub(crate) readings: Readings,
     pub(crate) unique: Unique,
 }
 
@@ -34,8 +37,13 @@ enum Class {
 const CLASSES: usize = 9;
 
 impl Column {
-    pub(crate) fn new() -> Self {
-        Self { cells: 0, counts: [0; CLASSES], unique: Unique::new() }
+    /// `may_be_key`: whether it matters that all cells differ.
+    pub(crate) fn new(may_be_key: bool) -> Self {
+        let mut unique = Unique::new();
+        if !may_be_key {
+            unique.give_up();
+        }
+        Self { cells: 0, counts: [0; CLASSES], readings: Readings::new(), unique }
     }
 
     /// Cells that are not empty.
@@ -49,6 +57,7 @@ impl Column {
         }
         self.cells += 1;
         self.unique.note(cell);
+        self.readings.note(cell);
         // Once one cell is text, the column is.
         if self.count(Class::Text) == 0 {
             self.counts[classify(cell) as usize] += 1;
@@ -76,6 +85,11 @@ impl Column {
         } else {
             Type::String
         }
+    }
+
+    /// Whether a number has a point in it.
+    pub(crate) fn has_fractions(&self) -> bool {
+        self.count(Class::Number) + self.count(Class::LongNumber) > 0
     }
 
     fn count(&self, class: Class) -> u64 {
@@ -143,8 +157,8 @@ pub(crate) struct Unique {
     still: bool,
 }
 
-/// Beyond this many rows nobody is told that a column is unique: two million of these columns' cells are 16 MB.
-const UNIQUE_ROWS_MAX: usize = 500_000;
+/// Beyond this many rows nobody is told that a column is unique: these columns' cells are 16 MB.
+const UNIQUE_ROWS_MAX: usize = 2_000_000;
 
 impl Unique {
     fn new() -> Self {
@@ -220,7 +234,7 @@ mod tests {
             (vec!["NaN"], Type::String),
             (vec!["", ""], Type::String),
         ] {
-            let mut column = Column::new();
+            let mut column = Column::new(false);
             cells.iter().for_each(|cell| column.note(cell));
             assert_eq!(column.kind(false), expected, "{cells:?}");
         }

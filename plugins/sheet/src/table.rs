@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use weir_plugin_sdk::shape::TextFormat;
 use weir_plugin_sdk::{Field, Type, Value, Zone};
 
 const BLOCK_ROWS: usize = 1024;
@@ -80,8 +81,11 @@ pub(crate) struct Table {
     pub(crate) textual: Vec<bool>,
     blocks: Vec<Block>,
     bytes: usize,
-    indexes: RefCell<HashMap<(usize, Type), Rc<Index>>>,
+    indexes: RefCell<HashMap<IndexKey, Rc<Index>>>,
 }
+
+/// A column, and how its cells are read: two contracts may read one column as two types.
+type IndexKey = (usize, Type, Option<Box<TextFormat>>);
 
 /// Rows by the hash of one column's value, sorted by it.
 type Index = Vec<(u32, u32)>;
@@ -130,7 +134,7 @@ impl Table {
     }
 
     fn index(&self, column: usize, field: &Field) -> Rc<Index> {
-        let key = (column, field.kind);
+        let key = (column, field.kind, field.format.clone());
         if let Some(index) = self.indexes.borrow().get(&key) {
             return index.clone();
         }

@@ -159,17 +159,118 @@ fn settings_are_strict() {
 }
 
 #[test]
-fn the_key_is_id_or_the_first_column_without_doubles() {
+fn the_key_is_a_column_named_like_one_without_doubles() {
     for (content, key) in [
         ("name,ID\nx,1\ny,2\n", vec!["ID"]),
         ("group,code\na,x\na,y\n", vec!["code"]),
-        ("a,b\n1,1\n1,1\n", vec![]),
+        ("id,code\n1,1\n1,1\n", vec![]),
         ("id,code\n1,x\n1,y\n", vec!["code"]),
-        ("a,b\n,1\n2,2\n", vec!["b"]),
+        ("code,Invoice No.\n1,x\n2,y\n", vec!["Invoice No."]),
+        ("id,sku\n,1\n2,2\n", vec!["sku"]),
+        // That they happen to differ makes no key of amounts and names.
+        ("Amount (EUR),Name\n1,Ann\n2,Bob\n", vec![]),
+        ("id\n", vec!["id"]),
+        ("code\n", vec![]),
     ] {
         let (_, shape) = open(content);
         assert_eq!(shape.key, key, "{content:?}");
     }
+}
+
+/// As a spreadsheet program of many countries saves it.
+const EUROPE: &str = "\u{feff}Rechnung Nr;Kunde;Betrag (EUR);Bezahlt am;Menge\r\n\
+    R-1;Müller;1.234,50;28/2/2026;1.000\r\n\
+    R-2;Åse;12,00;1/3/2026;20\r\n\
+    R-3;Ann;-7,25;;12.500\r\n";
+
+/// What a draft of it says under `shape:`.
+fn as_read(shape: &mut Shape) {
+    for field in &mut shape.fields {
+        if let [one] = field.readings.as_slice() {
+            (field.kind, field.format) = (one.kind, Some(Box::new(one.format.clone())));
+        }
+    }
+}
+
+#[test]
+fn a_spreadsheet_from_europe_is_described_as_it_can_be_read() {
+    let (_, shape) = open(EUROPE);
+    assert_eq!(
+        types(&shape).join(" "),
+        "Rechnung Nr:string Kunde:string Betrag (EUR):string Bezahlt am:string? Menge:number"
+    );
+    let readings: Vec<Value> =
+        shape.fields.iter().map(|field| serde_json::to_value(&field.readings).unwrap()).collect();
+    assert_eq!(readings[..2], [json!([]), json!([])]);
+    assert_eq!(readings[2], json!([{ "type": "number", "format": { "decimal": ",", "grouping": "." } }]));
+    assert_eq!(readings[3], json!([{ "type": "date", "format": { "date": "%-d/%-m/%Y" } }]));
+    // The amounts have points between their groups, so these are groups as well.
+    assert_eq!(readings[4], json!([{ "type": "integer", "format": { "grouping": "." } }]));
+    assert_eq!(shape.key, ["Rechnung Nr"]);
+}
+
+/// Beside a column with decimal commas `1.234` may be 1234 or a little over one.
+#[test]
+fn points_in_a_file_of_commas_are_asked_for() {
+    let (_, shape) = open("id;price;weight\n1;1,5;1.234\n2;2,25;12.500\n");
+    assert_eq!(
+        serde_json::to_value(&shape.fields[2].readings).unwrap(),
+        json!([{ "type": "integer", "format": { "grouping": "." } }, { "type": "number", "format": {} }])
+    );
+    let (_, shape) = open("id;price;weight\n1;1,5;1.234\n2;2,25;12.5\n");
+    assert!(shape.fields[2].readings.is_empty());
+}
+
+#[test]
+fn a_spreadsheet_from_europe_is_filtered_ordered_and_written() {
+    let (sheet, _) = open_with(EUROPE, as_read);
+    let ids = |query: &Query| -> Vec<String> {
+        let records: Vec<Value> = serde_json::from_str(&sheet.read(query).unwrap().records).unwrap();
+        records.iter().map(|record| record["Rechnung Nr"].as_str().unwrap().to_owned()).collect()
+    };
+    let first: Vec<Value> = serde_json::from_str(&all(&sheet)).unwrap();
+    assert_eq!((&first[0]["Betrag (EUR)"], &first[0]["Bezahlt am"]), (&json!(1234.5), &json!("2026-02-28")));
+    assert_eq!(first[2]["Bezahlt am"], Value::Null);
+    for (column, comparison, value, expected) in [
+        ("Betrag (EUR)", Comparison::AtLeast, json!(12), vec!["R-1", "R-2"]),
+        ("Betrag (EUR)", Comparison::AtMost, json!(0), vec!["R-3"]),
+        ("Betrag (EUR)", Comparison::Equals, json!(1234.5), vec!["R-1"]),
+        ("Betrag (EUR)", Comparison::OneOf, json!([12, -7.25]), vec!["R-2", "R-3"]),
+        ("Bezahlt am", Comparison::AtLeast, json!("2026-03-01"), vec!["R-2"]),
+        ("Bezahlt am", Comparison::Equals, json!("2026-02-28"), vec!["R-1"]),
+        ("Bezahlt am", Comparison::IsEmpty, json!(true), vec!["R-3"]),
+    ] {
+        let query = Query { conditions: vec![Condition::new(column, comparison, value.clone())], ..query() };
+        assert_eq!(ids(&query), expected, "{column} {comparison} {value}");
+    }
+    let by = |order: &str| ids(&Query { order: vec![Order::parse(order)], ..query() });
+    assert_eq!(by("Betrag (EUR)"), ["R-3", "R-2", "R-1"]);
+    assert_eq!(by("-Bezahlt am"), ["R-2", "R-1", "R-3"]);
+
+    let record = json!({ "Rechnung Nr": "R-4", "Kunde": "Ört", "Betrag (EUR)": 98765.4, "Bezahlt am": "2026-02-03", "Menge": 7000 });
+    let answered: Value = serde_json::from_str(&sheet.write(&create(record.clone())).unwrap()).unwrap();
+    assert_eq!(answered, record);
+    assert_eq!(content(), format!("{EUROPE}R-4;Ört;98.765,4;3/2/2026;7.000\r\n"));
+    sheet.write(&update(json!({ "Rechnung Nr": "R-2" }), json!({ "Betrag (EUR)": 0.5 }))).unwrap();
+    assert!(content().contains("R-2;Åse;0,5;1/3/2026;20\r\n"), "{}", content());
+    // A condition beside the key is held to values, not to text.
+    let guarded = Change {
+        conditions: vec![Condition::new("Betrag (EUR)", Comparison::Equals, json!(98765.4))],
+        ..delete(json!({ "Rechnung Nr": "R-4" }))
+    };
+    sheet.write(&guarded).unwrap();
+    assert!(!content().contains("R-4"));
+}
+
+#[test]
+fn a_value_that_its_column_cannot_hold_whole_is_refused() {
+    let (sheet, _) = open_with("id,at\n1,28.02.2026 14:30\n", as_read);
+    assert_eq!(all(&sheet), r#"[{"id":1,"at":"2026-02-28T14:30:00Z"}]"#);
+    let before = content();
+    let error = sheet.write(&create(json!({ "id": 2, "at": "2026-02-28T14:30:15Z" }))).unwrap_err();
+    assert_eq!(error.field.as_deref(), Some("at"), "{error:?}");
+    assert!(error.message.contains("%d.%m.%Y %H:%M"), "{}", error.message);
+    assert_eq!(content(), before);
 }
 
 #[test]

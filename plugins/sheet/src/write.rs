@@ -274,7 +274,7 @@ impl<'c> Content<'c> {
             if next > weir_plugin_sdk::value::INTEGER_MAX {
                 return Err(Error::conflict("There is no greater key left to count up to."));
             }
-            cells[self.columns.position(at, edit.shape)?] = next.to_string();
+            cells[self.columns.position(at, edit.shape)?] = self.cell_text(&Value::Integer(next), at, edit)?;
         }
         if cells.iter().all(String::is_empty) {
             return Err(Error::invalid("A record of empty values only cannot be kept in a sheet."));
@@ -290,9 +290,25 @@ impl<'c> Content<'c> {
             if cells.len() <= position {
                 cells.resize(position + 1, String::new());
             }
-            cells[position] = cell_text(value);
+            cells[position] = self.cell_text(value, *at, edit)?;
         }
         Ok(())
+    }
+
+    /// What a cell holds of a value, as its column writes it. Text goes in as it is, `=1+1` too: what a spreadsheet program
+    /// makes of it is its own affair, and changing it here would make the record another than the one written.
+    fn cell_text(&self, value: &Value<'_>, at: usize, edit: &Edit<'_>) -> Result<String> {
+        let field = &edit.shape.fields[at];
+        value.to_text(field, edit.zone).ok_or_else(|| {
+            let column = &field.key;
+            let format = field.format.as_deref();
+            let pattern =
+                format.and_then(|format| format.date.as_deref().or(format.datetime.as_deref())).unwrap_or_default();
+            Error::invalid(format!(
+                "The value for {column:?} cannot be written whole the way the column is written ({pattern})."
+            ))
+            .field(column)
+        })
     }
 
     /// A line end is put before it where the file ends without one, and after it where it ends with one.
@@ -366,18 +382,6 @@ fn new_key<'e>(edit: &'e Edit<'_>) -> Option<Vec<&'e Value<'static>>> {
         .iter()
         .any(|(at, _)| changed(*at).is_some())
         .then(|| edit.key.iter().map(|(at, old)| changed(*at).unwrap_or(old)).collect())
-}
-
-/// What a cell holds of a value. Text goes in as it is, `=1+1` too: what a spreadsheet program makes of it is its own
-/// affair, and changing it here would make the record another than the one written.
-fn cell_text(value: &Value<'_>) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::Text(text) | Value::Date(text) => text.to_string(),
-        Value::Decimal(decimal) => decimal.as_str().to_owned(),
-        Value::Datetime(datetime) => datetime.to_string(),
-        other => other.to_json(),
-    }
 }
 
 /// A row's bytes without the line ends around it. A cell in quotes may itself begin or end with one, but then a quote

@@ -1,0 +1,185 @@
+//! How numbers, dates and times stand in a source that holds text, and what a contract may say about it.
+
+use serde::{Deserialize, Serialize};
+
+use super::Type;
+use crate::name;
+
+/// How the texts of a column are written, where they are not written as the value table writes them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextFormat {
+    /// What stands before the fraction of a number. Without it a point, or a comma where groups are set apart by points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decimal: Option<String>,
+    /// What stands between groups of three digits; nothing without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grouping: Option<String>,
+    /// A date, as strftime writes it: `%d/%m/%Y`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
+    /// A time without a zone, as strftime writes it: `%d.%m.%Y %H:%M`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datetime: Option<String>,
+}
+
+/// One way to read all texts of a column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reading {
+    #[serde(rename = "type")]
+    pub kind: Type,
+    #[serde(default)]
+    pub format: TextFormat,
+}
+
+const DECIMALS: &[&str] = &[".", ","];
+/// Also the spaces and the apostrophe that programs write for these.
+const GROUPINGS: &[&str] = &[".", ",", "'", " ", "’", "\u{a0}", "\u{202f}", "\u{2009}"];
+const PATTERN_MAX: usize = 40;
+
+impl TextFormat {
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Each key that is given, in the contract's words.
+    pub fn keys(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let keys = [
+            ("decimal", &self.decimal),
+            ("grouping", &self.grouping),
+            ("date", &self.date),
+            ("datetime", &self.datetime),
+        ];
+        keys.into_iter().filter_map(|(key, value)| Some((key, value.as_deref()?)))
+    }
+
+    /// The type that the keys stand for, where the contract names none.
+    pub(crate) fn implied(&self) -> Option<Type> {
+        match (&self.date, &self.datetime) {
+            (Some(_), _) => Some(Type::Date),
+            (None, Some(_)) => Some(Type::Datetime),
+            (None, None) => (!self.is_empty()).then_some(Type::Number),
+        }
+    }
+
+    /// What is wrong with it for a column of this type: the key, and a sentence.
+    pub(crate) fn check(&self, kind: Type) -> Vec<(&'static str, String)> {
+        let mut wrong = Vec::new();
+        let is_number = matches!(kind, Type::Integer | Type::Number | Type::Decimal);
+        for (key, given) in self.keys() {
+            let (fits, of) = match key {
+                "date" => (kind == Type::Date, "date"),
+                "datetime" => (kind == Type::Datetime, "datetime"),
+                _ => (is_number, "number, decimal or integer"),
+            };
+            if !fits {
+                wrong.push((key, format!("is for columns of type {of}, and this one is {}", kind.word())));
+                continue;
+            }
+            let checked = match key {
+                "decimal" if !DECIMALS.contains(&given) => Err("must be \".\" or \",\"".to_owned()),
+                "grouping" if !GROUPINGS.contains(&given) => {
+                    Err("must be one of \".\", \",\", \"'\" and a space".to_owned())
+                }
+                "grouping" if Some(given) == self.decimal.as_deref() => {
+                    Err("is also what stands before the fraction; say another `decimal`".to_owned())
+                }
+                "date" => check_pattern(given, false),
+                "datetime" => check_pattern(given, true),
+                _ => Ok(()),
+            };
+            if let Err(message) = checked {
+                wrong.push((key, message));
+            }
+        }
+        wrong
+    }
+}
+
+/// A strftime pattern that says a whole date, and for a time at least hours and minutes, each part once.
+fn check_pattern(pattern: &str, with_time: bool) -> Result<(), String> {
+    if pattern.chars().count() > PATTERN_MAX {
+        return Err(format!("is longer than {PATTERN_MAX} characters"));
+    }
+    let mut seen = String::new();
+    let mut rest = pattern.chars();
+    while let Some(next) = rest.next() {
+        if next.is_ascii_digit() || name::is_invisible(next) {
+            return Err("may hold no digits and nothing invisible beside its parts".to_owned());
+        }
+        if next != '%' {
+            continue;
+        }
+        let mut part = rest.next();
+        let unpadded = part == Some('-');
+        if unpadded {
+            part = rest.next();
+        }
+        let known = if with_time { "dmbBYyHIMSp" } else { "dmbBYy" };
+        let known = if unpadded { known.replace(['b', 'B', 'Y', 'y', 'p'], "") } else { known.to_owned() };
+        match part {
+            Some(part) if known.contains(part) => seen.push(part),
+            _ => {
+                let dash = if unpadded { "-" } else { "" };
+                let part = format!("%{dash}{}", part.map(String::from).unwrap_or_default());
+                let all: Vec<String> = known.chars().map(|part| format!("%{dash}{part}")).collect();
+                return Err(format!("has the unknown part {}; known ones: {}", name::quoted(&part), all.join(" ")));
+            }
+        }
+    }
+    let count = |parts: &str| seen.chars().filter(|part| parts.contains(*part)).count();
+    for (parts, least, what) in [
+        ("d", 1, "the day (%d)"),
+        ("mbB", 1, "the month (%m)"),
+        ("Yy", 1, "the year (%Y)"),
+        ("HI", usize::from(with_time), "the hour (%H)"),
+        ("M", usize::from(with_time), "the minute (%M)"),
+        ("S", 0, "the second (%S)"),
+    ] {
+        if count(parts) < least {
+            return Err(format!("must say {what}"));
+        }
+        if count(parts) > 1 {
+            return Err(format!("says {what} twice"));
+        }
+    }
+    if count("I") != count("p") {
+        return Err("must say %I and %p together, or %H".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, with_time) in [
+            ("%d/%m/%Y", false),
+            ("%-d.%-m.%y", false),
+            ("%B %-d, %Y", false),
+            ("%d.%m.%Y %H:%M", true),
+            ("%m/%d/%Y %I:%M:%S %p", true),
+        ] {
+            assert_eq!(check_pattern(pattern, with_time), Ok(()), "{pattern}");
+        }
+        for (pattern, with_time, wrong) in [
+            ("%d/%m", false, "the year"),
+            ("%d/%m/%Y/%d", false, "twice"),
+            ("%d/%m/%Y %H:%M", false, "'%H'"),
+            ("%d/%m/%Y", true, "the hour"),
+            ("%d/%m/%Y %I:%M", true, "%p"),
+            ("%d/%m/20%y", false, "digits"),
+            ("%d/%m/%-Y", false, "'%-Y'"),
+            ("%d/%m/%Y%", false, "'%'"),
+            ("%D", false, "'%D'"),
+            ("", false, "the day"),
+        ] {
+            let refused = check_pattern(pattern, with_time).expect_err(pattern);
+            assert!(refused.contains(wrong), "{pattern}: {refused}");
+        }
+        assert!(check_pattern(&"%d/%m/%Y ".repeat(5), false).is_err_and(|message| message.contains("longer")));
+    }
+}
