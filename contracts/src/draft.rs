@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::{
     name, secret,
-    shape::{Field, Shape, Type},
+    shape::{Field, Reading, Shape, Type},
 };
 use yaml::{flow, scalar};
 
@@ -23,6 +23,8 @@ use yaml::{flow, scalar};
 pub struct Input<'a> {
     /// A contract name, as `contract_name` makes it.
     pub name: &'a str,
+    /// The source's own name, as people wrote it: of a file, without its ending.
+    pub title: &'a str,
     pub adapter: &'a str,
     pub settings: &'a Value,
     pub shape: &'a Shape,
@@ -39,21 +41,51 @@ pub struct Draft {
 
 /// A list with more filters than this is no help to an agent.
 const FILTERS_MAX: usize = 24;
+const TITLE_LENGTH: usize = 150;
 
 pub fn draft(input: &Input<'_>) -> Draft {
-    Drafter::new(input).write()
+    let (read, notes) = as_read(input.shape);
+    let mut drafter = Drafter::new(input, &read);
+    drafter.notes.extend(notes);
+    drafter.write()
+}
+
+/// The shape with each column of text as the type that all of it can be read as, where there is but one way; and a note
+/// for each where there are several.
+fn as_read(described: &Shape) -> (Shape, Vec<String>) {
+    let mut shape = described.clone();
+    let mut notes = Vec::new();
+    for field in &mut shape.fields {
+        match std::mem::take(&mut field.readings).as_slice() {
+            [] => {}
+            [one] => {
+                field.kind = one.kind;
+                field.format = Some(Box::new(one.format.clone()));
+            }
+            several => {
+                let ways: Vec<String> = several.iter().map(|reading| flow(&said_of(reading))).collect();
+                notes.push(format!(
+                    "The column {} stays as it is, since it can be read in several ways. Say the right one under `shape:`, as `{}: …` with {}.",
+                    name::quoted(&field.key),
+                    scalar(&field.key),
+                    ways.join(" or ")
+                ));
+            }
+        }
+    }
+    (shape, notes)
+}
+
+/// A reading as a contract says it.
+fn said_of(reading: &Reading) -> Value {
+    let mut said = serde_json::Map::from_iter([("type".to_owned(), reading.kind.word().into())]);
+    said.extend(reading.format.keys().map(|(key, given)| (key.to_owned(), given.into())));
+    Value::Object(said)
 }
 
 /// A contract name out of a file's, a table's or a path's name.
 pub fn contract_name(name: &str) -> String {
-    let mut made = String::new();
-    for character in words::ascii(name).chars() {
-        match character.is_ascii_alphanumeric() {
-            true => made.push(character.to_ascii_lowercase()),
-            false if made.is_empty() || made.ends_with('-') => {}
-            false => made.push('-'),
-        }
-    }
+    let made = words::dashed(name);
     let made: String = match made.starts_with(|first: char| first.is_ascii_lowercase()) {
         true => made.chars().take(32).collect(),
         false if made.is_empty() => "records".to_owned(),
@@ -64,40 +96,40 @@ pub fn contract_name(name: &str) -> String {
 
 struct Drafter<'a> {
     input: &'a Input<'a>,
+    /// As the drafted contract reads it.
+    shape: &'a Shape,
     /// Columns that leave.
     columns: Vec<&'a Field>,
     hidden: Vec<&'a Field>,
-    /// `customer`, for the tools of one record.
-    one: String,
-    /// `customers`, for the list and the collection.
-    many: String,
+    noun: words::Noun,
     /// Column → name of its fields.
     names: BTreeMap<&'a str, String>,
     notes: Vec<String>,
 }
 
 impl<'a> Drafter<'a> {
-    fn new(input: &'a Input<'a>) -> Self {
+    fn new(input: &'a Input<'a>, shape: &'a Shape) -> Self {
         let (hidden, columns): (Vec<&Field>, Vec<&Field>) =
-            input.shape.fields.iter().partition(|field| secret::is_named_like_one(&field.key));
-        let many = words::tool_part(input.name);
-        let one = words::singular(&many);
+            shape.fields.iter().partition(|field| secret::is_named_like_one(&field.key));
         let mut notes = Vec::new();
         if !hidden.is_empty() {
             let names: Vec<&str> = hidden.iter().map(|field| field.key.as_str()).collect();
             notes.push(format!("Left out, since the name looks like a secret: {}.", names.join(", ")));
         }
-        let names = field_names(input.shape);
-        Self { input, columns, hidden, one, many, names, notes }
+        let (noun, names) = (words::Noun::of(input.title), field_names(shape));
+        Self { input, shape, columns, hidden, noun, names, notes }
     }
 
     fn write(mut self) -> Draft {
         let mut text = String::new();
-        let shown = self.many.replace('_', " ");
+        let described = match self.noun.many.ends_with("records") {
+            true => format!("{}.", words::capital(&self.noun.many)),
+            false => format!("Records of {}.", self.noun.many),
+        };
         let _ = writeln!(text, "contract: {}", scalar(self.input.name));
-        let _ = writeln!(text, "title: {}", scalar(&words::capital(&shown)));
-        let _ = writeln!(text, "description: {}", scalar(&format!("Records of {shown}.")));
-        let _ = writeln!(text, "collections:\n  {}:", self.many);
+        let _ = writeln!(text, "title: {}", scalar(&self.title()));
+        let _ = writeln!(text, "description: {}", scalar(&described));
+        let _ = writeln!(text, "collections:\n  {}:", self.collection());
         let _ = writeln!(text, "    adapter: {}", scalar(self.input.adapter));
         let _ = writeln!(text, "    settings: {}", flow(self.input.settings));
         if !self.hidden.is_empty() {
@@ -105,6 +137,7 @@ impl<'a> Drafter<'a> {
             let _ = writeln!(text, "    # Named like secrets: these never leave the source.");
             let _ = writeln!(text, "    hide: [{}]", names.join(", "));
         }
+        self.formats(&mut text);
         if self.can_write() {
             let _ = writeln!(text, "    # Take this and the writing tools away to make the collection read-only.");
             let _ = writeln!(text, "    write: true");
@@ -130,14 +163,32 @@ impl<'a> Drafter<'a> {
         Draft { contract: text, notes: self.notes }
     }
 
+    /// How the source writes numbers and dates.
+    fn formats(&self, text: &mut String) {
+        let formatted: Vec<&&Field> = self.columns.iter().filter(|field| field.format.is_some()).collect();
+        if formatted.is_empty() {
+            return;
+        }
+        let _ = writeln!(text, "    # How the source writes these, as far as all its values agree.");
+        let _ = writeln!(text, "    shape:");
+        for field in formatted {
+            let format = field.format.as_deref().cloned().unwrap_or_default();
+            let said = flow(&said_of(&Reading { kind: field.kind, format }));
+            let _ = writeln!(text, "      {}: {said}", scalar(&field.key));
+        }
+    }
+
     fn lookup(&mut self, text: &mut String) {
-        let shape = self.input.shape;
+        let shape = self.shape;
         if !shape.capabilities.read {
             return;
         }
         if shape.key.is_empty() {
-            self.notes
-                .push("The source names no key, so there is no lookup: say `key: [column]` and add one.".to_owned());
+            self.notes.push(
+                "There is no lookup, since nothing is known to tell one record from another: no column named like a key \
+                 (id, no, code, email …) has another value in every record. If one does, say `key: [column]` and add it."
+                    .to_owned(),
+            );
             return;
         }
         let key: Vec<&Field> = shape.key.iter().filter_map(|key| shape.field(key)).collect();
@@ -146,13 +197,8 @@ impl<'a> Drafter<'a> {
             return;
         }
         let names: Vec<String> = key.iter().map(|field| words::visible(&field.key)).collect();
-        self.head(
-            text,
-            "get",
-            &self.one,
-            &format!("Finds one {} by {}.", self.spoken_one(), names.join(" and ")),
-            "lookup",
-        );
+        let described = format!("Finds one {} by {}.", self.noun.one, names.join(" and ").trim_end_matches('.'));
+        self.head(text, "get", &self.noun.one, &described, "lookup");
         for field in key {
             let typed = self.type_of(field, false);
             let (name, column) = (scalar(self.name(field)), self.column_of(field));
@@ -161,7 +207,7 @@ impl<'a> Drafter<'a> {
     }
 
     fn list(&mut self, text: &mut String) {
-        if !self.input.shape.capabilities.read {
+        if !self.shape.capabilities.read {
             return;
         }
         let mut taken: HashSet<String> = ["limit", "cursor"].map(str::to_owned).into();
@@ -174,8 +220,8 @@ impl<'a> Drafter<'a> {
             lines.truncate(FILTERS_MAX);
         }
         let filtered = if lines.is_empty() { "" } else { "; every filter given must hold" };
-        let described = format!("Lists {}, page by page{filtered}.", self.many.replace('_', " "));
-        self.head(text, "list", &self.many, &described, "list");
+        let described = format!("Lists {}, page by page{filtered}.", self.noun.many);
+        self.head(text, "list", &self.noun.many, &described, "list");
         if lines.is_empty() {
             text.truncate(text.trim_end().len());
             text.push_str(" []\n");
@@ -187,8 +233,9 @@ impl<'a> Drafter<'a> {
 
     /// The filters that make sense for one column and that the source does exactly.
     fn filters(&self, field: &Field, taken: &mut HashSet<String>, lines: &mut Vec<String>) {
-        let shape = self.input.shape;
-        let mut add = |wanted: String, comparison: &str, typed: String, help: String| {
+        let shape = self.shape;
+        let own = self.name(field) == field.key;
+        let mut add = |wanted: String, comparison: &str, typed: String, side: &str, help: String| {
             if !can(shape, field, comparison) {
                 return;
             }
@@ -201,31 +248,38 @@ impl<'a> Drafter<'a> {
             }
             let column = if named == field.key { String::new() } else { format!(", column: {}", scalar(&field.key)) };
             let matched = if comparison == "equals" { String::new() } else { format!(", match: {comparison}") };
-            lines.push(format!("{{ name: {}, {typed}{column}{matched}{help} }}", scalar(&named)));
+            let title = if own { String::new() } else { titled(field, side) };
+            lines.push(format!("{{ name: {}, {typed}{column}{matched}{title}{help} }}", scalar(&named)));
         };
         let key = self.name(field).to_owned();
         match field.kind {
             Type::String if self.choices(field).is_some() => {
-                add(key, "equals", self.type_of(field, false), help(field))
+                add(key, "equals", self.type_of(field, false), "", help(field))
             }
             Type::String if can(shape, field, "contains-ci") => {
-                add(key, "contains-ci", "type: text".to_owned(), said("Part of the text, in any case."));
+                add(key, "contains-ci", "type: text".to_owned(), "", said("Part of the text, in any case."));
             }
             Type::String if can(shape, field, "contains") => {
-                add(key, "contains", "type: text".to_owned(), said("Part of the text; upper and lower case differ."));
+                add(
+                    key,
+                    "contains",
+                    "type: text".to_owned(),
+                    "",
+                    said("Part of the text; upper and lower case differ."),
+                );
             }
-            Type::String | Type::Boolean => add(key, "equals", self.type_of(field, false), help(field)),
-            Type::Integer | Type::Number | Type::Decimal if self.input.shape.key.contains(&field.key) => {
-                add(key, "equals", self.type_of(field, false), help(field));
+            Type::String | Type::Boolean => add(key, "equals", self.type_of(field, false), "", help(field)),
+            Type::Integer | Type::Number | Type::Decimal if self.shape.key.contains(&field.key) => {
+                add(key, "equals", self.type_of(field, false), "", help(field));
             }
             Type::Integer | Type::Number | Type::Decimal => {
-                add(format!("min_{key}"), "at-least", "type: number".to_owned(), help(field));
-                add(format!("max_{key}"), "at-most", "type: number".to_owned(), String::new());
+                add(format!("min_{key}"), "at-least", "type: number".to_owned(), ", at least", help(field));
+                add(format!("max_{key}"), "at-most", "type: number".to_owned(), ", at most", String::new());
             }
             Type::Date | Type::Datetime => {
                 let typed = self.type_of(field, false);
-                add(format!("{key}_from"), "at-least", typed.clone(), help(field));
-                add(format!("{key}_to"), "at-most", typed, String::new());
+                add(format!("{key}_from"), "at-least", typed.clone(), ", from", help(field));
+                add(format!("{key}_to"), "at-most", typed, ", to", String::new());
             }
             Type::Json | Type::Record | Type::List => {}
         }
@@ -233,11 +287,11 @@ impl<'a> Drafter<'a> {
 
     fn create(&mut self, text: &mut String) {
         if !self.can_write() {
-            if let Some(reason) = &self.input.shape.capabilities.read_only {
+            if let Some(reason) = &self.shape.capabilities.read_only {
                 self.notes.push(format!("No tool writes: {}.", reason.trim_end_matches('.')));
             }
             let lacking = self.lacking();
-            if self.input.shape.capabilities.write.iter().any(|verb| verb == "create") && !lacking.is_empty() {
+            if self.shape.capabilities.write.iter().any(|verb| verb == "create") && !lacking.is_empty() {
                 self.notes.push(format!(
                     "There is no create, since it needs a value for {}: add one with a field for each.",
                     lacking.join(", ")
@@ -246,7 +300,7 @@ impl<'a> Drafter<'a> {
             return;
         }
         let mut lines = Vec::new();
-        let is_key = |field: &Field| self.input.shape.key.contains(&field.key);
+        let is_key = |field: &Field| self.shape.key.contains(&field.key);
         for field in &self.columns {
             // The source makes these up itself.
             if field.generated && is_key(field) {
@@ -265,32 +319,31 @@ impl<'a> Drafter<'a> {
         if lines.is_empty() {
             return;
         }
-        let article = if self.one.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
-        let described = format!("Adds {article} {} and returns it as the source now holds it.", self.spoken_one());
-        self.head(text, "create", &self.one, &described, "create");
+        let described = format!("Adds {} and returns it as the source now holds it.", self.noun.with_article());
+        self.head(text, "create", &self.noun.one, &described, "create");
         lines.iter().for_each(|line| {
             let _ = writeln!(text, "      - {line}");
         });
     }
 
     fn head(&self, text: &mut String, action: &str, object: &str, description: &str, verb: &str) {
-        let named = words::limited(&format!("{action}_{object}"), name::TOOL_LENGTH_GOOD);
+        let named = words::limited(&format!("{action}_{}", words::joined(object)), name::TOOL_LENGTH_GOOD);
         let _ = writeln!(text, "  - tool: {named}");
         let _ = writeln!(text, "    description: {}", scalar(description));
         let _ = writeln!(text, "    verb: {verb}");
-        let _ = writeln!(text, "    collection: {}", self.many);
+        let _ = writeln!(text, "    collection: {}", self.collection());
         let _ = writeln!(text, "    fields:");
     }
 
     fn can_write(&self) -> bool {
-        self.input.shape.capabilities.write.iter().any(|verb| verb == "create")
+        self.shape.capabilities.write.iter().any(|verb| verb == "create")
             && self.columns.iter().any(|field| is_plain(field))
             && self.lacking().is_empty()
     }
 
     /// Columns that a create needs and that the draft has no field for.
     fn lacking(&self) -> Vec<String> {
-        let shape = self.input.shape;
+        let shape = self.shape;
         let has_field = |field: &Field| is_plain(field) && self.columns.iter().any(|column| column.key == field.key);
         let lacking = shape.fields.iter().filter(|field| shape.needs(field, self.input.adapter) && !has_field(field));
         lacking.map(|field| name::quoted(&field.key)).collect()
@@ -301,16 +354,25 @@ impl<'a> Drafter<'a> {
         self.names.get(field.key.as_str()).map_or(&field.key, String::as_str)
     }
 
-    /// `, column: …` where the name does not say it.
+    /// `, column: …, title: …` where the name does not say it.
     fn column_of(&self, field: &Field) -> String {
         match self.name(field) == field.key {
             true => String::new(),
-            false => format!(", column: {}", scalar(&field.key)),
+            false => format!(", column: {}{}", scalar(&field.key), titled(field, "")),
         }
     }
 
-    fn spoken_one(&self) -> String {
-        self.one.replace('_', " ")
+    /// For people: with the digits and dates of the file's name.
+    fn title(&self) -> String {
+        let title = words::visible(&self.input.title.replace(['_', '-'], " "));
+        match title.is_empty() {
+            true => words::capital(&self.noun.many),
+            false => words::capital(&words::limited(&title, TITLE_LENGTH)),
+        }
+    }
+
+    fn collection(&self) -> String {
+        words::joined(&self.noun.many)
     }
 
     fn choices(&self, field: &Field) -> Option<&'a Vec<String>> {
@@ -336,10 +398,10 @@ impl<'a> Drafter<'a> {
     }
 }
 
-/// Names of the columns' fields, no two alike: the column's own where it may be one, else one made from it
-/// (`Part No` → `Part_No`).
+/// Names of the columns' fields, no two alike: the column's own where it is plain snake_case, else one made from it
+/// (`Amount (EUR)` → `amount_eur`).
 fn field_names(shape: &Shape) -> BTreeMap<&str, String> {
-    let own = shape.fields.iter().map(|field| field.key.as_str()).filter(|key| name::check_field(key).is_ok());
+    let own = shape.fields.iter().map(|field| field.key.as_str()).filter(|key| words::field(key) == **key);
     let mut names: BTreeMap<&str, String> = own.map(|key| (key, key.to_owned())).collect();
     let mut taken: HashSet<String> = names.values().cloned().collect();
     for field in &shape.fields {
@@ -352,6 +414,15 @@ fn field_names(shape: &Shape) -> BTreeMap<&str, String> {
         names.insert(&field.key, name.expect("numbers do not end"));
     }
     names
+}
+
+/// The column's own name, for people, who know it by that one.
+fn titled(field: &Field, side: &str) -> String {
+    let title = words::limited(&words::visible(&field.key), TITLE_LENGTH);
+    match title.is_empty() {
+        true => String::new(),
+        false => format!(", title: {}", scalar(&format!("{title}{side}"))),
+    }
 }
 
 /// One value in one field.

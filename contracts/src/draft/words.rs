@@ -1,33 +1,134 @@
-//! Names of tools and fields out of names of files, tables and columns.
+//! Names of tools and fields, and the words of sentences, out of names of files, tables and columns.
+
+use deunicode::deunicode;
+use pluralizer::pluralize;
 
 use crate::name;
 
-/// Letters of other scripts that have a plain relative; everything else not ASCII becomes a gap.
-pub(super) fn ascii(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    for character in name.chars() {
-        match character {
-            'ä' | 'à' | 'á' | 'â' | 'ã' | 'å' | 'Ä' | 'À' | 'Á' | 'Â' | 'Ã' | 'Å' => out.push('a'),
-            'ö' | 'ò' | 'ó' | 'ô' | 'õ' | 'ø' | 'Ö' | 'Ò' | 'Ó' | 'Ô' | 'Õ' | 'Ø' => out.push('o'),
-            'ü' | 'ù' | 'ú' | 'û' | 'Ü' | 'Ù' | 'Ú' | 'Û' => out.push('u'),
-            'é' | 'è' | 'ê' | 'ë' | 'É' | 'È' | 'Ê' | 'Ë' => out.push('e'),
-            'í' | 'ì' | 'î' | 'ï' | 'Í' | 'Ì' | 'Î' | 'Ï' => out.push('i'),
-            'ç' | 'Ç' => out.push('c'),
-            'ñ' | 'Ñ' => out.push('n'),
-            'ß' => out.push_str("ss"),
-            other if other.is_ascii() => out.push(other),
-            _ => out.push(' '),
-        }
-    }
-    out
+/// Longer names leave no room for what filters put around them.
+const FIELD_LENGTH: usize = 50;
+/// Short enough to stand behind `create_`.
+const TOOL_PART_LENGTH: usize = 32;
+
+/// What a source holds, in the words of its name.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Noun {
+    /// `order item`
+    pub one: String,
+    /// `order items`
+    pub many: String,
 }
 
-/// `order-items` → `order_items`, short enough to stand behind `create_`.
-pub(super) fn tool_part(name: &str) -> String {
-    let made: String =
-        name.chars().map(|character| if character.is_ascii_alphanumeric() { character } else { '_' }).collect();
-    let made = limited(made.trim_matches('_'), 32);
-    if made.is_empty() { "records".to_owned() } else { made }
+impl Noun {
+    /// `Order-Items 2026-02` → order item, order items. Digits, dates and words such as `export` are of the file and not of
+    /// what it holds. A name that is no English plural, or not clearly English, becomes `… records`.
+    pub(super) fn of(name: &str) -> Self {
+        let ascii = deunicode(name);
+        let mut words: Vec<String> = name::words(&ascii);
+        words.retain(|word| !is_of_the_file(word));
+        // Months are what a file is of, beside a year; alone `march` may be anything.
+        if words.len() > 1 && ascii.bytes().any(|byte| byte.is_ascii_digit()) {
+            let without: Vec<String> = words.iter().filter(|word| !MONTHS.contains(&word.as_str())).cloned().collect();
+            words = if without.is_empty() { words } else { without };
+        }
+        while words.len() > 1 && words.last().is_some_and(|last| FILE_WORDS.contains(&last.as_str())) {
+            words.pop();
+        }
+        let joined = limited(&words.join(" "), TOOL_PART_LENGTH);
+        let Some(last) = joined.rsplit(' ').next().filter(|last| !last.is_empty()) else {
+            return Self { one: "record".to_owned(), many: "records".to_owned() };
+        };
+        let before = &joined[..joined.len() - last.len()];
+        let (one, many) = (singular(last), pluralize(last, 2, false));
+        let (one, many) = if one != last {
+            (one, last.to_owned())
+        } else if many != last
+            && name.is_ascii()
+            && !MASS.contains(&last)
+            && !FOREIGN.iter().any(|end| last.ends_with(end))
+        {
+            (one, many)
+        } else {
+            (format!("{last} record"), format!("{last} records"))
+        };
+        Self { one: format!("{before}{one}"), many: format!("{before}{many}") }
+    }
+
+    pub(super) fn with_article(&self) -> String {
+        let article = if self.one.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+        format!("{article} {}", self.one)
+    }
+}
+
+/// A part of a tool's or a collection's name.
+pub(super) fn joined(words: &str) -> String {
+    words.replace(' ', "_")
+}
+
+const FILE_WORDS: &[&str] =
+    &["list", "table", "sheet", "export", "data", "file", "dump", "extract", "copy", "csv", "xlsx"];
+const MONTHS: &[&str] = &[
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "sept",
+    "oct",
+    "nov",
+    "dec",
+];
+/// Nouns without a plural of their own.
+const MASS: &[&str] =
+    &["weather", "data", "inventory", "stock", "staff", "traffic", "feedback", "history", "revenue", "all", "misc"];
+/// How plurals of other languages end that English would put an s behind: Rechnungen, clienti.
+const FOREIGN: &[&str] = &["en", "i", "ia"];
+/// These end like plurals.
+const SINGULAR: &[&str] =
+    &["status", "address", "news", "series", "species", "bus", "gas", "analysis", "gps", "process"];
+
+fn singular(last: &str) -> String {
+    match SINGULAR.contains(&last) || last.ends_with("ss") {
+        true => last.to_owned(),
+        false => pluralize(last, 1, false),
+    }
+}
+
+/// `2026`, `20260131`, `q1`, `fy26`, `v2`, and what is of no word at all.
+fn is_of_the_file(word: &str) -> bool {
+    let digits = word.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
+    let letters = &word[..word.len() - digits.len()];
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    !word.bytes().any(|byte| byte.is_ascii_alphabetic())
+        || (is_number && matches!(letters, "q" | "h" | "fy" | "kw" | "w" | "wk" | "v" | "rev" | "t"))
+}
+
+/// A name of plain letters and digits, one `-` in every gap.
+pub(super) fn dashed(name: &str) -> String {
+    let mut made = String::new();
+    for character in deunicode(name).chars() {
+        match character.is_ascii_alphanumeric() {
+            true => made.push(character.to_ascii_lowercase()),
+            false if character == '\'' || made.is_empty() || made.ends_with('-') => {}
+            false => made.push('-'),
+        }
+    }
+    made
 }
 
 /// A column's name as it is seen: nothing invisible, and every gap one space.
@@ -36,40 +137,18 @@ pub(super) fn visible(name: &str) -> String {
     spaced.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// `Part No` → `Part_No`, in any script, and short enough for what filters put around it.
-pub(super) fn field(name: &str) -> String {
-    let made: String = visible(name).replace(' ', "_").chars().take(50).collect();
+/// `Amount (EUR)` → `amount_eur`, whatever the script: what every model's interface takes for a property's name.
+pub(super) fn field(column: &str) -> String {
+    let plain = deunicode(&visible(column)).replace(['\'', '`'], "");
+    let made = limited(&name::words(&plain).join("_"), FIELD_LENGTH);
+    let made: String = made.chars().filter(|next| next.is_ascii_alphanumeric() || *next == '_').collect();
     if made.is_empty() { "column".to_owned() } else { made }
 }
 
 /// At most so many characters, and no gap at the end.
 pub(super) fn limited(name: &str, most: usize) -> String {
     let cut: String = name.chars().take(most).collect();
-    cut.trim_end_matches(['_', '-']).to_owned()
-}
-
-/// A good guess for English plurals; what is none gets `_record`, so that the names of two tools differ.
-pub(super) fn singular(many: &str) -> String {
-    const SAME: &[&str] = &["status", "address", "news", "series", "species", "bus", "gas", "analysis"];
-    let last = many.rsplit('_').next().unwrap_or(many);
-    let stem = &many[..many.len() - last.len()];
-    let one = match last {
-        "people" => "person".to_owned(),
-        "children" => "child".to_owned(),
-        "men" => "man".to_owned(),
-        "women" => "woman".to_owned(),
-        "movies" => "movie".to_owned(),
-        _ if SAME.contains(&last) => format!("{last}_record"),
-        _ if last.len() > 4 && last.ends_with("ies") => format!("{}y", &last[..last.len() - 3]),
-        _ if ["sses", "shes", "ches", "xes", "zes"].iter().any(|end| last.ends_with(end)) => {
-            last[..last.len() - 2].to_owned()
-        }
-        _ if last.len() > 2 && last.ends_with('s') && !last.ends_with("ss") && !last.ends_with("us") => {
-            last[..last.len() - 1].to_owned()
-        }
-        _ => format!("{last}_record"),
-    };
-    format!("{stem}{one}")
+    cut.trim_end_matches(['_', '-', ' ']).to_owned()
 }
 
 pub(super) fn capital(words: &str) -> String {
@@ -87,32 +166,54 @@ mod tests {
     #[test]
     fn fields() {
         for (column, name) in [
-            ("Part No", "Part_No"),
-            (" In \t\n Stock\u{a0}", "In_Stock"),
-            ("商品\u{3000}番号", "商品_番号"),
+            ("Amount (EUR)", "amount_eur"),
+            ("Paid?", "paid"),
+            ("Part No", "part_no"),
+            ("partNo", "part_no"),
+            ("Customer's name", "customers_name"),
+            (" In \t\n Stock\u{a0}", "in_stock"),
+            ("Größe", "grosse"),
+            ("Сумма", "summa"),
+            ("商品\u{3000}番号", "shang_pin_fan_hao"),
             ("a\u{200b}b", "ab"),
             ("\u{3000}", "column"),
+            ("%", "column"),
+            ("already_plain", "already_plain"),
+            ("no", "no"),
         ] {
-            assert_eq!(field(column), name);
+            assert_eq!(field(column), name, "{column}");
         }
         assert_eq!(field(&"ü ".repeat(128)).chars().count(), 50);
     }
 
     #[test]
-    fn one_of_many() {
-        for (many, one) in [
-            ("airports", "airport"),
-            ("order_items", "order_item"),
-            ("categories", "category"),
-            ("addresses", "address"),
-            ("boxes", "box"),
-            ("people", "person"),
-            ("movies", "movie"),
-            ("status", "status_record"),
-            ("weather", "weather_record"),
-            ("houses", "house"),
+    fn nouns() {
+        for (name, one, many) in [
+            ("airports", "airport", "airports"),
+            ("invoices 2026", "invoice", "invoices"),
+            ("invoices-2026-01-31", "invoice", "invoices"),
+            ("Invoices_January_2026 (1)", "invoice", "invoices"),
+            ("sales q3 fy26", "sale", "sales"),
+            ("order_items", "order item", "order items"),
+            ("OrderItems", "order item", "order items"),
+            ("categories", "category", "categories"),
+            ("addresses", "address", "addresses"),
+            ("boxes", "box", "boxes"),
+            ("people", "person", "people"),
+            ("movies", "movie", "movies"),
+            ("houses", "house", "houses"),
+            ("customer", "customer", "customers"),
+            ("customers export", "customer", "customers"),
+            ("price list", "price", "prices"),
+            ("status", "status", "statuses"),
+            ("news", "news record", "news records"),
+            ("seattle-weather", "seattle weather record", "seattle weather records"),
+            ("Rechnungen 2026", "rechnungen record", "rechnungen records"),
+            ("Счета", "scheta record", "scheta records"),
+            ("2026", "record", "records"),
+            ("", "record", "records"),
         ] {
-            assert_eq!(singular(many), one);
+            assert_eq!(Noun::of(name), Noun { one: one.to_owned(), many: many.to_owned() }, "{name}");
         }
     }
 }

@@ -16,8 +16,15 @@ pub(super) fn scalar(text: &str) -> String {
         // A JSON string is a YAML string.
         false => Value::String(text.to_owned()).to_string().chars().fold(String::new(), |mut out, next| {
             match next {
-                // What YAML takes for no character or for a line's end.
-                '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                // What YAML takes for no character or for a line's end, and spaces that look like others.
+                '\u{7f}'..='\u{a0}'
+                | '\u{2000}'..='\u{200f}'
+                | '\u{202f}'
+                | '\u{2028}'
+                | '\u{2029}'
+                | '\u{feff}'
+                | '\u{fffe}'
+                | '\u{ffff}' => {
                     let _ = write!(out, "\\u{:04X}", u32::from(next));
                 }
                 next => out.push(next),

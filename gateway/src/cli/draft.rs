@@ -45,8 +45,10 @@ pub(super) struct Draft {
 
 /// A source to look at: which adapter reaches it, and how.
 struct Source {
-    /// Becomes the contract's name.
+    /// Of the contract.
     name: String,
+    /// What its name is made from.
+    title: String,
     adapter: &'static str,
     settings: Value,
 }
@@ -61,6 +63,12 @@ const ROWS_MAX: usize = 20_000;
 const PAGE_ROWS: u32 = 1000;
 /// More values than this are no choice list.
 const CHOICES_MAX: usize = 12;
+
+impl Source {
+    fn new(title: &str, adapter: &'static str, settings: Value) -> Self {
+        Self { name: weir_contracts::draft::contract_name(title), title: title.to_owned(), adapter, settings }
+    }
+}
 
 impl Draft {
     pub(super) fn run(self) -> Done {
@@ -101,8 +109,7 @@ impl Draft {
                 "\nIt needs this in weir.toml:\n\n{LISTEN}[connections.{CONNECTION}]\nkind = \"http\"\nbase_url = {base:?}\n\n\
                  [plugins.rest.grants]\n{CONNECTION} = \"read\"\n"
             );
-            let source = Source { name: weir_contracts::draft::contract_name(name), adapter: "rest", settings };
-            return Ok((config, source, snippet));
+            return Ok((config, Source::new(name, "rest", settings), snippet));
         }
         let (Some(connection), Some(table)) = (&self.connection, &self.table) else {
             return Err(anyhow::anyhow!("name a FILE, a --connection with a --table, or a --url").into());
@@ -114,11 +121,7 @@ impl Draft {
             );
         }
         let settings = json!({ "connection": connection, "table": table });
-        Ok((
-            config,
-            Source { name: weir_contracts::draft::contract_name(table), adapter: "sql", settings },
-            String::new(),
-        ))
+        Ok((config, Source::new(table, "sql", settings), String::new()))
     }
 }
 
@@ -179,6 +182,7 @@ async fn draft(gateway: &Gateway, source: &Source, shape: &Shape) -> Result<Draf
     let choices = choices(gateway, source, shape).await;
     let drafted = weir_contracts::draft::draft(&Input {
         name: &source.name,
+        title: &source.title,
         adapter: source.adapter,
         settings: &source.settings,
         shape,
@@ -245,7 +249,7 @@ fn file_source(file: &Path) -> Result<Source, Failure> {
     let name = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or("records");
     let path = file.file_name().and_then(|name| name.to_str()).context("the file's name is not UTF-8")?;
     let settings = json!({ "connection": CONNECTION, "path": path });
-    Ok(Source { name: weir_contracts::draft::contract_name(name), adapter: "sheet", settings })
+    Ok(Source::new(name, "sheet", settings))
 }
 
 fn connection(value: Value) -> anyhow::Result<ConnectionConfig> {
