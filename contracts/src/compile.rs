@@ -33,11 +33,34 @@ pub(crate) const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// Compiles one file. `shapes` holds the described shape of each collection by name.
 /// Same input, same bytes; all problems at once.
 pub fn compile(source: &Source, shapes: &BTreeMap<String, Shape>) -> Result<Contract, Vec<Problem>> {
+    compile_what(source, shapes, &[])
+}
+
+/// Compiles what can be compiled where some shapes are not known, and says the names of the collections without one. Their
+/// tools have names, words and inputs, but no results and no bindings: this is for judging them, and is never served.
+pub fn compile_known(
+    source: &Source,
+    shapes: &BTreeMap<String, Shape>,
+) -> Result<(Contract, Vec<String>), Vec<Problem>> {
+    let collections = source.collections.iter().map(|entry| entry.name.clone());
+    let unknown: Vec<String> = collections.filter(|name| !shapes.contains_key(name)).collect();
+    compile_what(source, shapes, &unknown).map(|contract| (contract, unknown))
+}
+
+fn compile_what(
+    source: &Source,
+    shapes: &BTreeMap<String, Shape>,
+    left_out: &[String],
+) -> Result<Contract, Vec<Problem>> {
     let mut problems = Problems::continued(&source.file, source.problems.clone());
     check_names(source, &mut problems);
     let mut collections = BTreeMap::new();
     for entry in &source.collections {
-        collections.insert(entry.name.as_str(), collection::compile(entry, shapes.get(&entry.name), &mut problems));
+        let compiled = match left_out.contains(&entry.name) {
+            true => None,
+            false => collection::compile(entry, shapes.get(&entry.name), &mut problems),
+        };
+        collections.insert(entry.name.as_str(), compiled);
     }
     let mut names = HashSet::new();
     let mut tools = Vec::new();

@@ -460,6 +460,12 @@ pub fn contract_files(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     Ok(files::list(folder)?.into_keys().collect())
 }
 
+/// The shape that a gateway with this state recorded for a collection of a form; none where the collection is new or
+/// its settings are others now.
+pub fn recorded_shape(state: &Path, contract: &str, collection: &form::Collection) -> Option<Shape> {
+    Recorded::new(state.join("shapes")).get(contract, collection.into())
+}
+
 pub enum Describe {
     /// The source or the adapter is not there now.
     Later(String),

@@ -19,3 +19,4 @@ mod protocol;
 mod rest;
 mod restart;
 mod sample;
+mod spreadsheet;

@@ -118,11 +118,17 @@ fn unbound(name: String, form: &form::Tool, input_schema: Value) -> Tool {
         description: form.description.clone().unwrap_or_else(|| described(form)),
         input_schema,
         output_schema: None,
-        annotations: Annotations::of(false, true, false, false),
+        annotations: cautious(form.verb),
         target: contract::Target::Form,
         limits: Limits::default(),
         audit_clear: Vec::new(),
     }
+}
+
+/// What may be said of a tool whose source is not known: lookups and lists read, and anything else may do anything.
+fn cautious(verb: Option<Verb>) -> Annotations {
+    let reads = matches!(verb, Some(Verb::Lookup | Verb::List));
+    Annotations::of(reads, !reads, reads, false)
 }
 
 /// The collection, verb and operation, when all three are right.

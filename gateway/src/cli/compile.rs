@@ -72,6 +72,33 @@ impl Shapes {
         Ok(compile::compile(&source, &shapes)?)
     }
 
+    /// Compiles the text as far as the shapes are known: those given, those a gateway recorded, and those its sources tell
+    /// now. Beside the contract: the collections whose shape is not known.
+    pub(super) fn contract_as_known(&self, file: &str, text: &str) -> Result<(Contract, Vec<String>), Failure> {
+        let source = form::read(file, text)?;
+        let mut shapes = self.shapes()?;
+        if self.settings.present() {
+            let state = self.settings.config()?.folders.state;
+            let contract = source.contract.as_deref().unwrap_or_default();
+            for collection in &source.collections {
+                if !shapes.contains_key(&collection.name)
+                    && let Some(shape) = registry::recorded_shape(&state, contract, collection)
+                {
+                    shapes.insert(collection.name.clone(), shape);
+                }
+            }
+            let missing: Vec<&form::Collection> =
+                source.collections.iter().filter(|collection| !shapes.contains_key(&collection.name)).collect();
+            // A source that is away now leaves its collection unknown; what it holds is not what is judged here.
+            if !missing.is_empty()
+                && let Ok(Ok(described)) = block_on(self.describe(&source, &missing))
+            {
+                shapes.extend(described);
+            }
+        }
+        Ok(compile::compile_known(&source, &shapes)?)
+    }
+
     fn shapes(&self) -> Result<BTreeMap<String, Shape>, Failure> {
         let mut shapes = BTreeMap::new();
         let mut problems = Vec::new();

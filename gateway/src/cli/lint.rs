@@ -46,7 +46,16 @@ impl Lint {
         let text = read(&self.file)?;
         match serde_json::from_str::<Value>(&text).ok().and_then(document) {
             Some(document) => Ok(lint_document(&document).map_err(anyhow::Error::msg)?),
-            None => Ok(lint_contract(&self.shapes.contract(&self.file.display().to_string(), &text)?)),
+            None => {
+                let (contract, unknown) = self.shapes.contract_as_known(&self.file.display().to_string(), &text)?;
+                for collection in unknown {
+                    eprintln!(
+                        "note: the shape of {collection} is not known, so what its tools answer was not looked at; \
+                         pass --shape {collection}=SHAPE.json or the configuration of a gateway that serves it"
+                    );
+                }
+                Ok(lint_contract(&contract))
+            }
         }
     }
 }

@@ -1,0 +1,162 @@
+//! The first minutes of somebody with a spreadsheet: the draft of it, as its reader sees it, and what its tools do.
+
+use serde_json::{Value, json};
+use weir_tests::{Gateway, House, Modern};
+
+/// As a spreadsheet program saves it in much of Europe.
+const INVOICES: &str = "\u{feff}Rechnung Nr.;Kunde;Amount (EUR);Paid?;Fällig;Город;商品\r\n\
+    R-1;Müller;1.234,50;ja;28/2/2026;Вена;茶\r\n\
+    R-2;Åse;12,00;nein;1/3/2026;Осло;米\r\n\
+    R-3;Ann;-7,25;nein;;Рим;塩\r\n";
+
+/// What `weir draft` prints of a file: the contract and its notes.
+fn draft(house: &House, file: &str) -> (String, String) {
+    let plugins = house.plugins().display().to_string();
+    let (code, contract, notes) =
+        house.run(&["draft", &format!("data/{file}"), "--plugins", &plugins, "--state", "state"]);
+    assert_eq!(code, 0, "{notes}");
+    (contract, notes)
+}
+
+/// The draft saved in the contracts folder, and served.
+fn served(house: House, file: &str) -> (House, Gateway) {
+    let (contract, _) = draft(&house, file);
+    let house = house.file("contracts/draft.yaml", contract.replace("connection: source", "connection: data"));
+    let gateway = house.serve();
+    (house, gateway)
+}
+
+#[tokio::test]
+async fn a_spreadsheet_from_europe_is_drafted_and_used() {
+    let house = House::new().sheets().file("data/Rechnungen invoices 2026.csv", INVOICES);
+    let (contract, notes) = draft(&house, "Rechnungen invoices 2026.csv");
+    for line in [
+        "contract: rechnungen-invoices-2026",
+        "      Amount (EUR): { type: number, decimal: \",\", grouping: \".\" }",
+        "      \"Fällig\": { type: date, date: \"%-d/%-m/%Y\" }",
+        "  - tool: get_rechnungen_invoice",
+        "  - tool: list_rechnungen_invoices",
+    ] {
+        assert!(contract.lines().any(|known| known == line), "{line}:\n{contract}\n{notes}");
+    }
+    let (house, gateway) = served(house, "Rechnungen invoices 2026.csv");
+    let client = Modern::new(gateway.url());
+    let (tools, _) = client.list().await;
+    let list = tools.iter().find(|tool| tool["name"] == "list_rechnungen_invoices").expect("the list");
+    let names: Vec<&str> =
+        list["inputSchema"]["properties"].as_object().expect("inputs").keys().map(String::as_str).collect();
+    let expected = [
+        "rechnung_nr",
+        "kunde",
+        "min_amount_eur",
+        "max_amount_eur",
+        "paid",
+        "fallig_from",
+        "fallig_to",
+        "gorod",
+        "shang_pin",
+        "limit",
+        "cursor",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(list["inputSchema"]["properties"]["gorod"]["title"], "Город");
+
+    let one = client.call("get_rechnungen_invoice", json!({ "rechnung_nr": "R-1" })).await;
+    let expected = json!({ "Rechnung Nr.": "R-1", "Kunde": "Müller", "Amount (EUR)": 1234.5, "Paid?": "ja", "Fällig": "2026-02-28",
+        "Город": "Вена", "商品": "茶" });
+    assert_eq!(one["structuredContent"], expected);
+    let found = async |arguments: Value| -> Vec<String> {
+        let listed = client.call("list_rechnungen_invoices", arguments).await;
+        let records = listed["structuredContent"]["records"].as_array().cloned().unwrap_or_else(|| panic!("{listed}"));
+        records.iter().map(|record| record["Rechnung Nr."].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!(found(json!({ "min_amount_eur": 12 })).await, ["R-1", "R-2"]);
+    assert_eq!(found(json!({ "max_amount_eur": 12.5 })).await, ["R-2", "R-3"]);
+    assert_eq!(found(json!({ "fallig_from": "2026-03-01" })).await, ["R-2"]);
+    assert_eq!(found(json!({ "fallig_to": "2026-02-28", "kunde": "mül" })).await, ["R-1"]);
+    assert_eq!(found(json!({ "gorod": "Ри", "shang_pin": "塩" })).await, ["R-3"]);
+
+    let record = json!({ "rechnung_nr": "R-4", "kunde": "Ört; \"&\" Co", "amount_eur": 98765.4, "paid": "ja", "fallig": "2026-12-03",
+        "gorod": "Прага", "shang_pin": "油" });
+    let created = client.call("create_rechnungen_invoice", record).await;
+    assert_eq!(created["structuredContent"]["record"]["Amount (EUR)"], 98765.4, "{created}");
+    let text = std::fs::read_to_string(house.path().join("data/Rechnungen invoices 2026.csv")).expect("the sheet");
+    assert_eq!(text, format!("{INVOICES}R-4;\"Ört; \"\"&\"\" Co\";98.765,4;ja;3/12/2026;Прага;油\r\n"));
+    assert_eq!(found(json!({ "fallig_from": "2026-12-01", "min_amount_eur": 98765.4 })).await, ["R-4"]);
+    // What a person reads as text names no hidden machinery either.
+    let refused = client.call("list_rechnungen_invoices", json!({ "fallig_from": "28/2/2026" })).await;
+    assert_eq!(refused["structuredContent"]["code"], "invalid_arguments", "{refused}");
+}
+
+#[test]
+fn names_of_tools_come_from_the_file_in_its_singular_and_plural() {
+    let house = House::new().sheets();
+    for (file, tools) in [
+        ("invoices 2026.csv", ["get_invoice", "list_invoices", "create_invoice"]),
+        ("2026-01-31_Order-Items_export.csv", ["get_order_item", "list_order_items", "create_order_item"]),
+        ("people.csv", ["get_person", "list_people", "create_person"]),
+    ] {
+        let house_file = format!("data/{file}");
+        house.write(&house_file, "No,name\n1,a\n2,b\n");
+        let (contract, notes) = draft(&house, file);
+        for tool in tools {
+            assert!(contract.contains(&format!("  - tool: {tool}\n")), "{tool}:\n{contract}\n{notes}");
+        }
+        let one = tools[0].trim_start_matches("get_").replace('_', " ");
+        assert!(contract.contains(&format!("description: Finds one {one} by No.\n")), "{contract}");
+    }
+}
+
+/// Amounts that happen to differ tell no records apart, and what can be read in two ways is asked for.
+#[test]
+fn a_draft_asks_for_what_the_file_cannot_tell() {
+    let house = House::new().sheets().file("data/sales.csv", "Amount (EUR);Due\n1,5;1/2/2026\n2,25;3/4/2026\n");
+    let (contract, notes) = draft(&house, "sales.csv");
+    assert!(!contract.contains("verb: lookup") && notes.contains("note: There is no lookup"), "{contract}\n{notes}");
+    assert!(contract.contains("Amount (EUR): { type: number, decimal: \",\" }"), "{contract}");
+    assert!(
+        notes.contains("date: \"%-d/%-m/%Y\"") && notes.contains("date: \"%-m/%-d/%Y\"") && notes.contains("'Due'"),
+        "{notes}"
+    );
+    assert!(contract.contains("{ name: due, type: text, column: Due"), "{contract}");
+}
+
+#[test]
+fn a_format_that_cannot_be_is_refused_by_name() {
+    let contract = "contract: c\ncollections:\n  rows:\n    adapter: sheet\n    settings: { connection: data, path: r.csv }\n    shape:\n      \
+        a: { type: number, decimal: \";\" }\n      b: { date: \"%d/%m\" }\n      c: { type: string, grouping: \".\" }\n      \
+        d: { decimal: \",\", grouping: \",\" }\ntools: []\n";
+    let house = House::new().sheets().file("data/r.csv", "id,a,b,c,d\n1,x,x,x,x\n").file("c.yaml", contract);
+    let (code, out, err) = house.run(&["compile", "c.yaml"]);
+    assert_eq!(code, 1, "{out}");
+    for line in [
+        "/collections/rows/shape/a/decimal: must be \".\" or \",\"",
+        "/collections/rows/shape/b/date: must say the year (%Y)",
+        "/collections/rows/shape/c/grouping: is for columns of type number, decimal or integer, and this one is string",
+        "/collections/rows/shape/d/grouping: is also what stands before the fraction",
+    ] {
+        assert!(err.contains(line), "{line}:\n{err}");
+    }
+}
+
+/// Words are judged where no source is at hand, and with what a gateway recorded where there is one.
+#[tokio::test]
+async fn lint_judges_a_contract_file_with_and_without_shapes() {
+    let form = "contract: c\ncollections:\n  rows: { adapter: sheet, settings: { connection: data, path: gone.csv } }\ntools:\n  \
+        - tool: list_rows\n    description: This tool lists rows.\n    verb: list\n    collection: rows\n    fields:\n      \
+        - { name: min_price, type: number, column: price, match: at-least }\n";
+    let house = House::new().sheets().file("c.yaml", form);
+    let (code, out, err) = house.run(&["lint", "c.yaml"]);
+    assert_eq!(code, 0, "{out}\n{err}");
+    assert!(out.contains("list_rows.min_price") && out.contains("(description-opening)"), "{out}\n{err}");
+    assert!(err.contains("the shape of rows is not known"), "{err}");
+
+    house.write("contracts/c.yaml", form);
+    house.write("data/gone.csv", "price,Api-Antwort\u{200b}\n1,x\n");
+    let gateway = house.serve();
+    drop(gateway);
+    std::fs::remove_file(house.path().join("data/gone.csv")).expect("the sheet was there");
+    let (_, out, err) = house.run(&["lint", "c.yaml"]);
+    assert!(!err.contains("not known"), "{err}");
+    assert!(out.contains("(hidden-text)"), "results are looked at with the recorded shape: {out}");
+}
