@@ -72,6 +72,7 @@ fn host(plugins: PathBuf, plugin: BTreeMap<String, PluginConfig>) -> Host {
         built_in: &[],
         cache,
         plugin,
+        builds: None,
         accepted: None,
         instances_max: 16,
         parked_bytes_max: 64 << 20,

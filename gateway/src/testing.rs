@@ -26,6 +26,7 @@ pub(crate) fn gateway(change: impl FnOnce(&mut Config)) -> Arc<Gateway> {
         built_in: &[],
         cache: std::env::temp_dir().join("weir-protocol-tests"),
         plugin: BTreeMap::new(),
+        builds: None,
         accepted: None,
         instances_max: 4,
         parked_bytes_max: 1 << 20,

@@ -93,6 +93,9 @@ pub enum AdapterFailure {
     /// No loaded plugin provides the adapter.
     #[error("no plugin provides the adapter `{0}`")]
     Unavailable(String),
+    /// No build of the plugin is loaded that defines its tools as the contract was promised.
+    #[error("no build of the plugin `{0}` is loaded that defines the tool as it was published")]
+    NoBuild(String),
     #[error("too many calls in flight")]
     Overloaded { retry_after_ms: u32 },
     /// It has failed again and again for this caller, and is not called for a while.

@@ -1,7 +1,7 @@
 //! Who has met nothing but traps and bounds is told to wait, longer each time, instead of being given one fresh
 //! instance after another.
 //!
-//! Counted per caller and collection: a collection that fails does not close its neighbours, and a caller who has
+//! Counted per caller and collection or tool: one that fails does not close its neighbours, and a caller who has
 //! found what makes a guest trap closes nothing for others. A new build begins with nothing counted.
 
 use std::{

@@ -1,12 +1,13 @@
 //! The generated half of the plugin interface. One module per version of it: a new major stands beside the old one.
 
-/// `weir:plugin@0.1.0`. The world is the host's own and not published: it links every import, and exported interfaces
-/// are looked up one by one, so that a plugin may leave out what it does not do.
+/// `weir:plugin@0.1.1`, which a component of 0.1.0 links against as well. The world is the host's own and not published:
+/// it links every import, and exported interfaces are looked up one by one, so that a plugin may leave out what it does
+/// not do.
 #[allow(unsafe_code, unreachable_pub, clippy::all)]
 pub(crate) mod v0_1 {
     wasmtime::component::bindgen!({
-        path: "../../plugin-sdk/wit/0.1.0",
-        inline: "package weir:host; world gateway { include weir:plugin/adapter@0.1.0; }",
+        path: "../../plugin-sdk/wit/0.1.1",
+        inline: "package weir:host; world gateway { include weir:plugin/adapter@0.1.1; include weir:plugin/toolbox@0.1.1; }",
         world: "weir:host/gateway",
         imports: { default: async | trappable },
         exports: { default: async },

@@ -12,10 +12,10 @@ use std::{
 use wasmtime::{PoolConcurrencyLimitError, Trap};
 
 use crate::{
-    AdapterFailure, Change, CollectionRef, GuestError, Page, Query,
+    AdapterFailure, Change, CollectionRef, GuestError, Invocation, Page, Query, ToolAnswer, ToolRef,
     admission::overloaded,
     background,
-    bindings::v0_1::weir::plugin::types,
+    bindings::v0_1::weir::plugin::{answers, types},
     engine::Size,
     guest::{Call, Meter, Profile, Stop},
     instance::{Answer, Instance},
@@ -27,15 +27,31 @@ const ERROR_MAX_CHARS: usize = 1_000;
 
 /// What the guest is asked. Its own: a call may go on in another thread.
 pub(crate) enum Ask {
-    Describe { adapter: Arc<str>, settings: Arc<str> },
-    Read { collection: CollectionRef, query: Arc<Query> },
-    Write { collection: CollectionRef, change: Arc<Change> },
+    Describe {
+        adapter: Arc<str>,
+        settings: Arc<str>,
+    },
+    Read {
+        collection: CollectionRef,
+        query: Arc<Query>,
+    },
+    Write {
+        collection: CollectionRef,
+        change: Arc<Change>,
+    },
+    /// `context`: what the tool is told of the call, JSON.
+    Call {
+        tool: ToolRef,
+        invocation: Arc<Invocation>,
+        context: String,
+    },
 }
 
 /// What it answered.
 pub(crate) enum Told {
     Text(String),
     Page(Page),
+    Answer(ToolAnswer),
 }
 
 /// Runs the call in `instance`, made here when there is none. Afterwards it is to be kept only if the guest answered.
@@ -125,6 +141,9 @@ async fn ask_guest(
             Ask::Describe { adapter, settings } => instance.describe(adapter, settings).await.map(text),
             Ask::Read { collection, query } => instance.read(collection, query).await.map(|told| told.map(Told::Page)),
             Ask::Write { collection, change } => instance.write(collection, change).await.map(text),
+            Ask::Call { tool, invocation, context } => {
+                instance.call(tool, invocation, context).await.and_then(tool_answer)
+            }
         }
     };
     let answer = metered(&meter, running).await;
@@ -156,10 +175,19 @@ fn text(told: Result<String, types::Error>) -> Result<Told, types::Error> {
     told.map(Told::Text)
 }
 
+/// An answer of a kind that nobody knows is a failure of the plugin.
+fn tool_answer(told: Result<answers::Answer, types::Error>) -> Answer<Told> {
+    match told {
+        Ok(answer) => ToolAnswer::read(answer).map(|answer| Ok(Told::Answer(answer))).map_err(wasmtime::Error::msg),
+        Err(error) => Ok(Err(error)),
+    }
+}
+
 pub(crate) fn result_fits(told: Told, max: usize) -> Result<Told, AdapterFailure> {
     let size = match &told {
         Told::Text(text) => text.len(),
         Told::Page(page) => page.records.len() + page.next.as_ref().map_or(0, String::len),
+        Told::Answer(answer) => answer.size(),
     };
     if size > max {
         return Err(AdapterFailure::Failed(format!("it answered {size} bytes; at most {max}")));
@@ -207,11 +235,12 @@ pub(crate) fn reason(error: &wasmtime::Error, memory_refused: bool, memory_max: 
 }
 
 impl Ask {
-    /// None for a describe.
-    pub(crate) fn collection(&self) -> Option<&CollectionRef> {
+    /// What failures in a row are counted by: a collection or a tool. None for a describe.
+    pub(crate) fn key(&self) -> Option<&Arc<str>> {
         match self {
             Self::Describe { .. } => None,
-            Self::Read { collection, .. } | Self::Write { collection, .. } => Some(collection),
+            Self::Read { collection, .. } | Self::Write { collection, .. } => Some(&collection.key),
+            Self::Call { tool, .. } => Some(&tool.tool),
         }
     }
 
@@ -231,6 +260,9 @@ impl Ask {
             }
             Self::Write { change, .. } => {
                 change.verb.len() + optional(&change.key) + optional(&change.record) + optional(&change.options)
+            }
+            Self::Call { invocation, context, .. } => {
+                invocation.arguments.len() + context.len() + optional(&invocation.resumed)
             }
         }
     }

@@ -20,6 +20,8 @@ pub struct HostConfig {
     pub cache: PathBuf,
     /// By plugin name.
     pub plugin: BTreeMap<String, PluginConfig>,
+    /// Where builds of plugins with tools are kept, so that they can be run again.
+    pub builds: Option<PathBuf>,
     /// Where it is kept which builds of plugins that may write were let in; without it none is held.
     pub accepted: Option<PathBuf>,
     /// Instances in all.
@@ -35,6 +37,8 @@ pub struct PluginConfig {
     pub grants: BTreeMap<String, Grant>,
     /// sha256 of the file, hex; any other file is refused.
     pub sha256: Option<String>,
+    /// What its tools are told; of adapters each collection has its own.
+    pub settings: serde_json::Map<String, serde_json::Value>,
     /// It is being worked on: another build of it goes live at once, even where it may write.
     pub dev: bool,
     pub isolation: Option<Isolation>,

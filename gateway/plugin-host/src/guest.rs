@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Instant,
 };
@@ -34,6 +34,8 @@ pub(crate) struct Profile {
     pub(crate) name: Arc<str>,
     pub(crate) grants: BTreeMap<String, Grant>,
     pub(crate) limits: Limits,
+    /// What its tools are told, JSON.
+    pub(crate) settings: Arc<str>,
     /// A guest that has used up its first tick waits here, behind the other busy calls of its own plugin …
     pub(crate) plugin_turn: Arc<Semaphore>,
     /// … and then here, so that busy guests never hold every core.
@@ -66,7 +68,8 @@ pub(crate) struct Call {
     pub(crate) progress_last: Option<(f64, Instant)>,
 }
 
-/// Only a write may write: an adapter that changes its source while listing is refused like one without the grant.
+/// Only a write may write: an adapter that changes its source while listing is refused like one without the grant, and
+/// so is a tool that was published as one that reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Loading a plugin: nothing is granted yet.
@@ -80,6 +83,8 @@ pub(crate) enum Purpose {
 pub(crate) struct Writes {
     under_way: AtomicU32,
     done: AtomicU32,
+    /// A write was tried where nothing may be written.
+    refused: AtomicBool,
 }
 
 impl Writes {
@@ -93,6 +98,14 @@ impl Writes {
             self.done.fetch_add(1, Ordering::SeqCst);
         }
         self.under_way.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn refuse(&self) {
+        self.refused.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn refused(&self) -> bool {
+        self.refused.load(Ordering::SeqCst)
     }
 
     /// True once a source may have been changed.

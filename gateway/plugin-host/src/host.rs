@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 use weir_connections::Connections;
 
 use crate::{
-    AdapterFailure, CallContext, Change, CollectionRef, HostConfig, Isolation, Page, PluginConfig, Query, WriteFailure,
+    AdapterFailure, CallContext, Change, CollectionRef, GuestError, HostConfig, Invocation, Isolation, Page,
+    PluginConfig, Query, ToolAnswer, ToolGate, ToolRef, WriteFailure,
     call::{self, Ask, Told},
     engine::Engines,
     guest::{Call, Purpose, Writes},
@@ -19,6 +20,7 @@ use crate::{
     native::Natives,
     plugin::{Counters, Generation, Plugin},
     pool::{Key, Pool},
+    tools::told_context,
 };
 
 /// What a describe may take when nobody set a deadline.
@@ -38,7 +40,9 @@ pub struct Host {
 #[derive(Default)]
 pub(crate) struct Served {
     pub(crate) by_adapter: ArcSwap<HashMap<String, Arc<Plugin>>>,
+    pub(crate) by_name: ArcSwap<BTreeMap<String, Arc<Plugin>>>,
     pub(crate) in_use: ArcSwapOption<Arc<InUse>>,
+    pub(crate) tool_gate: ArcSwapOption<Arc<dyn ToolGate>>,
 }
 
 /// What loading one file did.
@@ -63,6 +67,8 @@ pub struct PluginStatus {
     /// sha256 of the file, hex.
     pub digest: String,
     pub adapters: Vec<String>,
+    /// sha256, hex, of what it says its tools are; none without tools.
+    pub definitions: Option<String>,
     /// It came with the program, not from the folder.
     pub built_in: bool,
     pub generation: u64,
@@ -125,6 +131,16 @@ impl Host {
         self.served.in_use.store(Some(Arc::new(in_use)));
     }
 
+    /// Asked before a build with tools goes live.
+    pub fn set_tool_gate(&self, gate: Arc<dyn ToolGate>) {
+        self.served.tool_gate.store(Some(Arc::new(gate)));
+    }
+
+    /// Whether a build is loaded that defines the plugin's tools so.
+    pub fn has_build(&self, plugin: &str, definitions: &str) -> bool {
+        self.served.by_name.load().get(plugin).is_some_and(|plugin| plugin.defining(definitions).is_some())
+    }
+
     /// Loads every file of the folder once, and what is built in for the rest; used at start. Sources are not asked.
     pub async fn load_all(&self) -> Vec<LoadReport> {
         self.loader.lock().await.load_all().await
@@ -173,11 +189,7 @@ impl Host {
     }
 
     pub fn plugins(&self) -> Vec<PluginStatus> {
-        let by_adapter = self.served.by_adapter.load();
-        // One may provide several adapters; names are unique.
-        let statuses = by_adapter.values().map(|plugin| plugin.status(&self.pool));
-        let by_name: BTreeMap<String, PluginStatus> = statuses.map(|status| (status.name.clone(), status)).collect();
-        by_name.into_values().collect()
+        self.served.by_name.load().values().map(|plugin| plugin.status(&self.pool)).collect()
     }
 
     /// Instances that exist, and how many of them are parked.
@@ -198,7 +210,7 @@ impl Host {
         let ask = Ask::Describe { adapter: adapter.into(), settings: settings.into() };
         match self.run(&context, adapter, Purpose::Read, ask, &Arc::default()).await? {
             Told::Text(shape) => Ok(shape),
-            Told::Page(_) => Err(AdapterFailure::Failed("it answered a page".into())),
+            Told::Page(_) | Told::Answer(_) => Err(AdapterFailure::Failed("it answered no shape".into())),
         }
     }
 
@@ -211,7 +223,7 @@ impl Host {
         let ask = Ask::Read { collection: collection.clone(), query: Arc::clone(query) };
         match self.run(context, &collection.adapter, Purpose::Read, ask, &Arc::default()).await? {
             Told::Page(page) => Ok(page),
-            Told::Text(_) => Err(AdapterFailure::Failed("it answered no page".into())),
+            Told::Text(_) | Told::Answer(_) => Err(AdapterFailure::Failed("it answered no page".into())),
         }
     }
 
@@ -227,10 +239,59 @@ impl Host {
         let ask = Ask::Write { collection: collection.clone(), change: Arc::clone(change) };
         let failure = match self.run(context, &collection.adapter, Purpose::Write, ask, &writes).await {
             Ok(Told::Text(record)) => return Ok(record),
-            Ok(Told::Page(_)) => AdapterFailure::Failed("it answered a page".into()),
+            Ok(Told::Page(_) | Told::Answer(_)) => AdapterFailure::Failed("it answered no record".into()),
             Err(failure) => failure,
         };
         Err(WriteFailure { failure, handed_over: writes.handed_over() })
+    }
+
+    /// One call of a tool, by the build that defines it as it was published. What was said of a write holds here as well;
+    /// a tool that was published as one that reads, and tried to write, is `denied` whatever it made of that.
+    pub async fn call_tool(
+        &self,
+        context: &CallContext,
+        tool: &ToolRef,
+        invocation: &Arc<Invocation>,
+    ) -> Result<ToolAnswer, WriteFailure> {
+        let writes = Arc::<Writes>::default();
+        let purpose = if tool.read_only { Purpose::Read } else { Purpose::Write };
+        let told = self.run_tool(context, tool, purpose, invocation, &writes).await;
+        if writes.refused() {
+            tracing::warn!(
+                target: "weir::plugin",
+                plugin = &*tool.plugin,
+                tool = &*tool.tool,
+                call = &*context.call_id,
+                "the tool is published as read-only and tried to write: nothing was written"
+            );
+            return Err(WriteFailure { failure: AdapterFailure::Guest(wrote_while_reading()), handed_over: false });
+        }
+        let failure = match told {
+            Ok(Told::Answer(answer)) => return Ok(answer),
+            Ok(_) => AdapterFailure::Failed("it answered no tool's answer".into()),
+            Err(failure) => failure,
+        };
+        Err(WriteFailure { failure, handed_over: writes.handed_over() })
+    }
+
+    async fn run_tool(
+        &self,
+        context: &CallContext,
+        tool: &ToolRef,
+        purpose: Purpose,
+        invocation: &Arc<Invocation>,
+        writes: &Arc<Writes>,
+    ) -> Result<Told, AdapterFailure> {
+        let ask = Ask::Call {
+            tool: tool.clone(),
+            invocation: Arc::clone(invocation),
+            context: told_context(context, tool, &invocation.agent),
+        };
+        check_size(&ask)?;
+        let plugin = self.served.by_name.load().get(&*tool.plugin).cloned();
+        let build = plugin.and_then(|plugin| plugin.defining(&tool.definitions).map(|build| (plugin, build)));
+        let (plugin, build) = build.ok_or_else(|| AdapterFailure::NoBuild(tool.plugin.to_string()))?;
+        self.run_build(&plugin, &build, context, purpose, ask, writes).await
     }
 
     async fn run(
@@ -241,19 +302,29 @@ impl Host {
         ask: Ask,
         writes: &Arc<Writes>,
     ) -> Result<Told, AdapterFailure> {
-        if ask.size() > ARGUMENT_MAX_BYTES {
-            return Err(AdapterFailure::Failed(format!("the arguments take more than {ARGUMENT_MAX_BYTES} bytes")));
-        }
+        check_size(&ask)?;
         if let Some(native) = self.natives.get(adapter) {
             return native.run(context, ask, writes).await;
         }
         let plugin = self.served.by_adapter.load().get(adapter).cloned();
         let plugin = plugin.ok_or_else(|| AdapterFailure::Unavailable(adapter.to_owned()))?;
         let generation = plugin.generation.load_full();
+        self.run_build(&plugin, &generation, context, purpose, ask, writes).await
+    }
+
+    async fn run_build(
+        &self,
+        plugin: &Plugin,
+        generation: &Arc<Generation>,
+        context: &CallContext,
+        purpose: Purpose,
+        ask: Ask,
+        writes: &Arc<Writes>,
+    ) -> Result<Told, AdapterFailure> {
         let counters = &plugin.counters;
         counters.calls.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
-        let told = self.run_on(&generation, context, purpose, ask, writes, counters).await;
+        let told = self.run_on(generation, context, purpose, ask, writes, counters).await;
         counters.ended(&told, began.elapsed());
         generation.latest.ended(&told);
         told
@@ -269,8 +340,8 @@ impl Host {
         counters: &Counters,
     ) -> Result<Told, AdapterFailure> {
         // What a source is like is asked however often that failed.
-        let collection = ask.collection().map(|collection| Arc::clone(&collection.key));
-        let attempt = match &collection {
+        let counted = ask.key().map(Arc::clone);
+        let attempt = match &counted {
             Some(key) => Some(generation.backoff.attempt(&context.tenant, key, Instant::now())?),
             None => None,
         };
@@ -300,5 +371,22 @@ impl Host {
             }
         }
         told
+    }
+}
+
+fn check_size(ask: &Ask) -> Result<(), AdapterFailure> {
+    if ask.size() > ARGUMENT_MAX_BYTES {
+        return Err(AdapterFailure::Failed(format!("the arguments take more than {ARGUMENT_MAX_BYTES} bytes")));
+    }
+    Ok(())
+}
+
+fn wrote_while_reading() -> GuestError {
+    GuestError {
+        code: "denied".into(),
+        message: "The tool is published as read-only and tried to change something; nothing was changed.".into(),
+        field: None,
+        retry_after_ms: None,
+        details: None,
     }
 }

@@ -8,7 +8,10 @@ use weir_connections::{Connection, ConnectionError};
 
 use crate::{
     Grant,
-    bindings::v0_1::{Gateway, weir::plugin::types},
+    bindings::v0_1::{
+        Gateway,
+        weir::plugin::{answers, types},
+    },
     engine::{Engines, Size},
     guest::{Guest, Purpose, Stop},
 };
@@ -70,6 +73,7 @@ impl Guest {
             return Err(denied("the plugin has not been granted this", name));
         }
         if access == Access::Write && self.call.purpose != Purpose::Write {
+            self.call.writes.refuse();
             return Err(denied("only a write may change a source", name));
         }
         self.profile.connections.get(name).ok_or_else(|| {
@@ -192,3 +196,4 @@ impl From<ConnectionError> for types::Error {
 }
 
 impl types::Host for Guest {}
+impl answers::Host for Guest {}

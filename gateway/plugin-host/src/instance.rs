@@ -5,10 +5,10 @@ use std::{collections::HashSet, sync::Arc};
 use wasmtime::{Store, component::Instance as ComponentInstance};
 
 use crate::{
-    Change, CollectionRef, Page, Query,
+    Change, CollectionRef, Invocation, Page, Query, ToolRef,
     bindings::v0_1::{
-        exports::weir::plugin::{about, collections},
-        weir::plugin::types,
+        exports::weir::plugin::{about, collections, tools},
+        weir::plugin::{answers, types},
     },
     engine::Size,
     guest::{Call, Guest, Profile},
@@ -23,9 +23,12 @@ const CONFIGURED_MAX: usize = 256;
 pub(crate) struct Instance {
     store: Store<Guest>,
     about: about::Guest,
-    collections: collections::Guest,
+    collections: Option<collections::Guest>,
+    tools: Option<tools::Guest>,
     /// Keys of the collections it has been told of.
     configured: HashSet<Arc<str>>,
+    /// Its tools have been told the operator's settings.
+    set_up: bool,
     calls: u32,
     size: Size,
 }
@@ -46,8 +49,9 @@ impl Instance {
         store.set_hostcall_fuel(profile.limits.memory_max);
         let instance: ComponentInstance = code.component.instantiate_async(&mut store).await?;
         let about = code.about.load(&mut store, &instance)?;
-        let collections = code.collections.load(&mut store, &instance)?;
-        Ok(Self { store, about, collections, configured: HashSet::new(), calls: 0, size })
+        let collections = code.collections.as_ref().map(|indices| indices.load(&mut store, &instance)).transpose()?;
+        let tools = code.tools.as_ref().map(|indices| indices.load(&mut store, &instance)).transpose()?;
+        Ok(Self { store, about, collections, tools, configured: HashSet::new(), set_up: false, calls: 0, size })
     }
 
     /// Takes up another call. Its bounds are counted from nothing.
@@ -63,7 +67,8 @@ impl Instance {
     }
 
     pub(crate) async fn describe(&mut self, adapter: &str, settings: &str) -> Answer<String> {
-        self.collections.call_describe(&mut self.store, adapter, settings).await
+        let collections = self.collections.as_ref().ok_or_else(no_collections)?;
+        collections.call_describe(&mut self.store, adapter, settings).await
     }
 
     pub(crate) async fn read(&mut self, collection: &CollectionRef, query: &Query) -> Answer<Page> {
@@ -86,7 +91,8 @@ impl Instance {
             cursor: query.cursor.as_deref(),
             options: query.options.as_deref(),
         };
-        let page = self.collections.call_read(&mut self.store, &collection.key, query).await?;
+        let collections = self.collections.as_ref().ok_or_else(no_collections)?;
+        let page = collections.call_read(&mut self.store, &collection.key, query).await?;
         Ok(page.map(|page| Page { records: page.records, next: page.next }))
     }
 
@@ -100,7 +106,38 @@ impl Instance {
             record: change.record.as_deref(),
             options: change.options.as_deref(),
         };
-        self.collections.call_write(&mut self.store, &collection.key, change).await
+        let collections = self.collections.as_ref().ok_or_else(no_collections)?;
+        collections.call_write(&mut self.store, &collection.key, change).await
+    }
+
+    /// What its tools are, JSON.
+    pub(crate) async fn definitions(&mut self) -> Answer<String> {
+        if let Err(error) = self.set_up().await? {
+            return Ok(Err(error));
+        }
+        let tools = self.tools.as_ref().ok_or_else(no_tools)?;
+        tools.call_definitions(&mut self.store).await
+    }
+
+    /// `context`: what the tool is told of the call, JSON.
+    pub(crate) async fn call(
+        &mut self,
+        tool: &ToolRef,
+        invocation: &Invocation,
+        context: &str,
+    ) -> Answer<answers::Answer> {
+        if let Err(error) = self.set_up().await? {
+            return Ok(Err(error));
+        }
+        let asked = tools::Invocation {
+            tool: &tool.tool,
+            arguments: &invocation.arguments,
+            context,
+            resumed: invocation.resumed.as_deref(),
+            options: None,
+        };
+        let tools = self.tools.as_ref().ok_or_else(no_tools)?;
+        tools.call_call(&mut self.store, asked).await
     }
 
     /// May the next call have it? Not when it is old, holds much memory, or was prepared for too many collections.
@@ -132,12 +169,23 @@ impl Instance {
         self.size
     }
 
+    async fn set_up(&mut self) -> Answer<()> {
+        if self.set_up {
+            return Ok(Ok(()));
+        }
+        let settings = Arc::clone(&self.store.data().profile.settings);
+        let tools = self.tools.as_ref().ok_or_else(no_tools)?;
+        let told = tools.call_configure(&mut self.store, &settings).await?;
+        self.set_up = told.is_ok();
+        Ok(told)
+    }
+
     async fn configure(&mut self, collection: &CollectionRef) -> Answer<()> {
         if self.configured.contains(&collection.key) {
             return Ok(Ok(()));
         }
-        let told = self
-            .collections
+        let collections = self.collections.as_ref().ok_or_else(no_collections)?;
+        let told = collections
             .call_configure(
                 &mut self.store,
                 &collection.key,
@@ -151,6 +199,14 @@ impl Instance {
         }
         Ok(told)
     }
+}
+
+fn no_collections() -> wasmtime::Error {
+    wasmtime::Error::msg("it has no collections")
+}
+
+fn no_tools() -> wasmtime::Error {
+    wasmtime::Error::msg("it has no tools")
 }
 
 fn names(names: &[String]) -> Vec<&str> {

@@ -7,6 +7,7 @@ pub mod adapter;
 pub mod config;
 pub mod host;
 pub mod native;
+pub mod tools;
 
 mod admission;
 mod background;
@@ -28,3 +29,4 @@ pub use config::{BuiltIn, Grant, HostConfig, Isolation, PluginConfig};
 pub use engine::INSTANCES_MAX;
 pub use host::{Ends, Host, InUse, LoadReport, PluginStatus, Recent};
 pub use native::NativeAdapter;
+pub use tools::{Admitted, Admitting, Definitions, Invocation, ToolAnswer, ToolGate, ToolRef};

@@ -28,20 +28,25 @@ use crate::{
     native::Natives,
     plugin::{About, Generation, Latest, Plugin},
     pool::Pool,
+    tools::{Admitted, Definitions},
 };
 
 mod accepted;
 mod built_in;
 mod cache;
 mod component;
+mod definitions;
 mod folder;
 mod in_use;
+mod kept;
+mod promised;
 
 use accepted::Accepted;
 use built_in::Inside;
 use cache::Cache;
 use component::Prepared;
 use folder::{Seen, Stamp};
+use kept::Kept;
 
 /// Between two looks at the folder. A file counts once two looks agree on it, so a swap is live within a second.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(250);
@@ -58,10 +63,13 @@ pub(crate) struct Loader {
     served: Arc<Served>,
     cache: Arc<Cache>,
     accepted: Accepted,
+    kept: Kept,
     small: Arc<Linker<Guest>>,
     large: Arc<Linker<Guest>>,
     host_turn: Arc<Semaphore>,
     files: BTreeMap<String, File>,
+    /// Definitions that no build could be loaded for, by plugin: not tried again until something changes.
+    broken_promises: BTreeMap<String, Arc<str>>,
     built_in: Vec<Inside>,
 }
 
@@ -75,6 +83,8 @@ struct File {
     refused: bool,
     /// It waits until someone lets it in: its digest.
     held: Option<String>,
+    /// What its build defines, and whose tools: published contracts are still promised something else.
+    defines: Option<Defines>,
     /// It was loaded or refused at some time, and whoever was told should hear of its end.
     reported: bool,
     /// Looks in a row that did not find the file.
@@ -82,16 +92,21 @@ struct File {
     plugin: Option<Arc<Plugin>>,
 }
 
+/// A plugin's name, and the digest of the definitions of its tools.
+type Defines = (String, Arc<str>);
+
 /// Why a file does not serve.
 struct Refused {
     reason: String,
     /// Its digest, where nothing is wrong with it but that nobody has let it in.
     held: Option<String>,
+    /// What it defines, where that has not been let in.
+    defines: Option<Defines>,
 }
 
 impl From<String> for Refused {
     fn from(reason: String) -> Self {
-        Self { reason, held: None }
+        Self { reason, held: None, defines: None }
     }
 }
 
@@ -122,6 +137,7 @@ impl Loader {
         let host_turn = Arc::new(Semaphore::new(cores().saturating_sub(1).max(1)));
         let files = BTreeMap::new();
         let accepted = Accepted::new(config.accepted.clone());
+        let kept = Kept::new(config.builds.clone());
         let built_in = config.built_in.iter().map(Inside::new).collect();
         Ok(Self {
             config,
@@ -132,10 +148,12 @@ impl Loader {
             served,
             cache,
             accepted,
+            kept,
             small,
             large,
             host_turn,
             files,
+            broken_promises: BTreeMap::new(),
             built_in,
         })
     }
@@ -143,6 +161,7 @@ impl Loader {
     /// Every file there is now, in the order of their names; then what is built in and no file stands for.
     pub(crate) async fn load_all(&mut self) -> Vec<LoadReport> {
         let mut reports = self.load_files().await;
+        reports.extend(self.keep_promises().await);
         reports.extend(self.fall_back(&[]).await);
         reports
     }
@@ -182,6 +201,7 @@ impl Loader {
         if self.accepted.has_changed() {
             self.files.values_mut().filter(|file| file.held.is_some()).for_each(|file| file.settled = None);
         }
+        self.look_again_at_published();
         for (name, seen) in seen {
             let file = self.files.entry(name.clone()).or_default();
             file.missed = 0;
@@ -199,6 +219,7 @@ impl Loader {
                 }
             }
         }
+        reports.extend(self.keep_promises().await);
         // A file may have given up an adapter that is built in too.
         reports.extend(self.fall_back(&[]).await);
         reports
@@ -226,6 +247,7 @@ impl Loader {
             file.settled = None;
             file.refused = false;
         }
+        self.broken_promises.clear();
         for inside in &mut self.built_in {
             inside.refused = false;
         }
@@ -252,24 +274,18 @@ impl Loader {
         let loaded: Vec<_> = self.plugins().cloned().collect();
         for plugin in loaded {
             let now = plugin.generation.load_full();
-            if Arc::ptr_eq(&now.profile.connections, &self.connections) {
-                continue; // loaded by the look
-            }
             let config = self.config.plugin.get(&now.about.name).cloned().unwrap_or_default();
-            if let Err(reason) = check_pin(&now.about.name, &config, &now.digest) {
-                let built_in = plugin.built_in.load(Ordering::Relaxed);
-                reports.push(LoadReport { built_in, ..report(self.place_of(&plugin), Err(reason)) });
-                self.stop(&plugin);
-                continue;
+            // Others were loaded by the look.
+            if !Arc::ptr_eq(&now.profile.connections, &self.connections) {
+                if let Err(reason) = check_pin(&now.about.name, &config, &now.digest) {
+                    let built_in = plugin.built_in.load(Ordering::Relaxed);
+                    reports.push(LoadReport { built_in, ..report(self.place_of(&plugin), Err(reason)) });
+                    self.stop(&plugin);
+                    continue;
+                }
+                reports.extend(self.renew(&plugin, &now, &config).await);
             }
-            let prepared = Prepared {
-                digest: now.digest.to_string(),
-                size: now.size,
-                code: Arc::clone(&now.code),
-                notes: Vec::new(),
-            };
-            let generation = self.generation(Some(&plugin), now.about.clone(), &config, prepared);
-            self.swap(Some(plugin), generation);
+            self.renew_other(&plugin, &config);
         }
         reports.extend(self.fall_back(&[]).await);
         reports
@@ -294,7 +310,7 @@ impl Loader {
             inside.refused = true;
         }
         self.publish();
-        self.retire(&plugin.generation.load());
+        self.retire_all(plugin);
     }
 
     async fn settle(&mut self, name: &str, stamp: Stamp, occasion: Occasion) -> Option<LoadReport> {
@@ -304,6 +320,7 @@ impl Loader {
         file.settled = Some(stamp);
         file.refused = loaded.is_err();
         file.held = loaded.as_ref().err().and_then(|refused| refused.held.clone());
+        file.defines = loaded.as_ref().err().and_then(|refused| refused.defines.clone());
         file.reported = true;
         match loaded {
             Ok(None) => None,
@@ -312,7 +329,7 @@ impl Loader {
                 tracing::debug!(file = name, ms = started.elapsed().as_millis() as u64, "plugin loaded");
                 Some(LoadReport { notes, ..report(name.to_owned(), Ok(status)) })
             }
-            Err(Refused { reason, held }) => Some(LoadReport { held, ..report(name.to_owned(), Err(reason)) }),
+            Err(Refused { reason, held, .. }) => Some(LoadReport { held, ..report(name.to_owned(), Err(reason)) }),
         }
     }
 
@@ -333,12 +350,14 @@ impl Loader {
         occasion: Occasion,
     ) -> Result<Option<(Arc<Plugin>, Vec<String>)>, Refused> {
         let path = self.config.plugins.join(name);
+        let read = {
+            let path = path.clone();
+            move || folder::read(&path, stamp).map(|bytes| (component::digest(&bytes), bytes))
+        };
         let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
-        let prepared = self
-            .prepare(stem, move || folder::read(&path, stamp).map(|bytes| (component::digest(&bytes), bytes)))
-            .await?;
+        let prepared = self.prepare(stem, read).await?;
         let own = self.files.get(name).and_then(|file| file.plugin.clone());
-        if own.as_ref().is_some_and(|own| own.generation.load().digest[..] == prepared.digest[..]) {
+        if own.as_ref().is_some_and(|own| self.is_current(own, &prepared.digest)) {
             return Ok(None);
         }
         if own.is_none()
@@ -359,15 +378,18 @@ impl Loader {
             match self.accepted.holds(&about.name, &config, &prepared.digest, serves.as_deref()) {
                 Ok(false) => {}
                 Ok(true) => return Err(held(name, &about.name, prepared.digest)),
-                Err(reason) => return Err(Refused { reason, held: Some(prepared.digest) }),
+                Err(reason) => return Err(Refused { held: Some(prepared.digest), ..Refused::from(reason) }),
             }
         }
         let digest = prepared.digest.clone();
-        let generation = self.generation(current.as_deref(), about, &config, prepared);
+        let definitions = self.ask_definitions(&about.name, &config, &prepared).await?;
+        let generation = self.generation(current.as_deref(), about, definitions, &config, prepared);
         if let (Occasion::Running, Some(in_use)) = (occasion, self.served.in_use.load_full()) {
             let old = current.as_ref().map(|plugin| plugin.generation.load_full());
             in_use::check(&generation, old.as_deref(), &in_use, self.engines).await?;
         }
+        self.admit(&generation).await?;
+        self.keep_build(&generation, &path, stamp).await?;
         self.accepted.note(&generation.about.name, &config, &digest)?;
         let plugin = self.swap(current, generation);
         plugin.built_in.store(false, Ordering::Relaxed);
@@ -419,13 +441,14 @@ impl Loader {
             .await
             .map_err(|_| format!("`about` did not answer within {} s", TRIAL_MAX.as_secs()))?
             .map_err(|error| format!("the trial run failed: {error:#}"))?;
-        About::parse(&about)
+        About::parse(&about, prepared.code.collections.is_some())
     }
 
     fn generation(
         &self,
         current: Option<&Plugin>,
         about: About,
+        definitions: Option<Arc<Definitions>>,
         config: &PluginConfig,
         prepared: Prepared,
     ) -> Generation {
@@ -438,6 +461,7 @@ impl Loader {
             number: current.map_or(1, |plugin| plugin.generation.load().number + 1),
             digest: digest.into(),
             about,
+            definitions,
             size,
             profile,
             admission: Arc::new(admission),
@@ -453,6 +477,7 @@ impl Loader {
             name: Arc::from(name),
             grants: config.grants.clone(),
             limits: Limits::new(config, size),
+            settings: serde_json::to_string(&config.settings).expect("plain data").into(),
             plugin_turn: Arc::new(Semaphore::new((cores() / 2).max(1))),
             log: LogBudget::default(),
             host_turn: Arc::clone(&self.host_turn),
@@ -483,7 +508,11 @@ impl Loader {
         let Some(plugin) = current else { return Arc::new(Plugin::new(generation)) };
         let old = plugin.generation.swap(Arc::new(generation));
         plugin.counters.swaps.fetch_add(1, Ordering::Relaxed);
-        self.retire(&old);
+        let definitions = |of: &Generation| of.definitions.as_ref().map(|definitions| Arc::clone(&definitions.digest));
+        // Until the contract of the new ones is published, calls go on that were promised the old ones.
+        let promised = definitions(&old).is_some() && definitions(&old) != definitions(&plugin.generation.load());
+        let leaving = if promised { plugin.other.swap(Some(old)) } else { Some(old) };
+        leaving.iter().for_each(|leaving| self.retire(leaving));
         plugin
     }
 
@@ -519,9 +548,7 @@ impl Loader {
         self.forget_refusals();
         reports.extend(self.fall_back(&leaving).await);
         self.publish();
-        for plugin in leaving.iter().filter(|plugin| !self.is_served(plugin)) {
-            self.retire(&plugin.generation.load());
-        }
+        leaving.iter().filter(|plugin| !self.is_served(plugin)).for_each(|plugin| self.retire_all(plugin));
         reports
     }
 
@@ -530,14 +557,23 @@ impl Loader {
         self.pool.drop_generation(generation.id);
     }
 
+    fn retire_all(&self, plugin: &Plugin) {
+        self.retire(&plugin.generation.load());
+        plugin.other.swap(None).iter().for_each(|other| self.retire(other));
+    }
+
     fn publish(&self) {
         let mut by_adapter = HashMap::new();
+        let mut by_name = BTreeMap::new();
         for plugin in self.plugins() {
-            for adapter in &plugin.generation.load().about.adapters {
+            let about = &plugin.generation.load().about;
+            by_name.insert(about.name.clone(), Arc::clone(plugin));
+            for adapter in &about.adapters {
                 by_adapter.insert(adapter.name.clone(), Arc::clone(plugin));
             }
         }
         self.served.by_adapter.store(Arc::new(by_adapter));
+        self.served.by_name.store(Arc::new(by_name));
     }
 
     fn plugins(&self) -> impl Iterator<Item = &Arc<Plugin>> {
@@ -570,7 +606,7 @@ fn held(file: &str, name: &str, digest: String) -> Refused {
         "held: `{name}` may write, and this is not a build of it that was let in. Let it in with `weir plugins accept \
          {stem} --sha256 {digest}`, or pin it: `[plugins.{name}] sha256`"
     );
-    Refused { reason, held: Some(digest) }
+    Refused { held: Some(digest), ..Refused::from(reason) }
 }
 
 fn report(file: String, result: Result<crate::PluginStatus, String>) -> LoadReport {

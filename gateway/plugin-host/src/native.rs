@@ -114,6 +114,7 @@ impl Native {
             Ask::Describe { settings, .. } => self.adapter.describe(settings).await.map(Told::Text),
             Ask::Read { collection, query } => self.adapter.read(context, collection, query).await.map(Told::Page),
             Ask::Write { collection, change } => self.adapter.write(context, collection, change).await.map(Told::Text),
+            Ask::Call { .. } => unreachable!("a native adapter has no tools, and none is looked up here"),
         }
     }
 }

@@ -8,14 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use wasmtime::component::InstancePre;
 
 use crate::{
-    AdapterFailure, Ends, PluginStatus,
+    AdapterFailure, Definitions, Ends, PluginStatus,
     admission::Admission,
     backoff::Backoff,
-    bindings::v0_1::exports::weir::plugin::{about, collections},
+    bindings::v0_1::exports::weir::plugin::{about, collections, tools},
     engine::Size,
     guest::{Guest, Profile},
     instance::Instance,
@@ -33,6 +33,8 @@ pub(crate) struct Plugin {
     /// What serves came with the program, not from the folder.
     pub(crate) built_in: AtomicBool,
     pub(crate) generation: ArcSwap<Generation>,
+    /// A build with other definitions of its tools: for the calls that were promised those.
+    pub(crate) other: ArcSwapOption<Generation>,
     pub(crate) counters: Counters,
 }
 
@@ -44,13 +46,15 @@ pub(crate) struct Generation {
     pub(crate) number: u64,
     pub(crate) digest: Arc<str>,
     pub(crate) about: About,
+    /// None: it has no tools.
+    pub(crate) definitions: Option<Arc<Definitions>>,
     pub(crate) size: Size,
     pub(crate) profile: Arc<Profile>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) backoff: Backoff,
     pub(crate) code: Arc<Code>,
     pub(crate) latest: Latest,
-    /// Another generation serves now: instances of this one are not kept.
+    /// Others serve now: instances of this one are not kept.
     pub(crate) retired: AtomicBool,
 }
 
@@ -58,7 +62,8 @@ pub(crate) struct Generation {
 pub(crate) struct Code {
     pub(crate) component: InstancePre<Guest>,
     pub(crate) about: about::GuestIndices,
-    pub(crate) collections: collections::GuestIndices,
+    pub(crate) collections: Option<collections::GuestIndices>,
+    pub(crate) tools: Option<tools::GuestIndices>,
 }
 
 /// Since the plugin was loaded, over its generations.
@@ -80,8 +85,15 @@ impl Plugin {
         Self {
             built_in: AtomicBool::new(false),
             generation: ArcSwap::from_pointee(generation),
+            other: ArcSwapOption::empty(),
             counters: Counters::default(),
         }
+    }
+
+    /// The build that defines its tools so.
+    pub(crate) fn defining(&self, definitions: &str) -> Option<Arc<Generation>> {
+        let defines = |generation: &Arc<Generation>| generation.defines(definitions);
+        Some(self.generation.load_full()).filter(defines).or_else(|| self.other.load_full().filter(defines))
     }
 
     pub(crate) fn status(&self, pool: &Pool) -> PluginStatus {
@@ -145,6 +157,7 @@ impl Generation {
             version: self.about.version.clone(),
             digest: self.digest.to_string(),
             adapters: self.about.adapters.iter().map(|adapter| adapter.name.clone()).collect(),
+            definitions: self.definitions.as_ref().map(|definitions| definitions.digest.to_string()),
             built_in: false,
             generation: self.number,
             recent: self.latest.counted(),
@@ -157,6 +170,10 @@ impl Generation {
             backing_off: 0,
             swaps: 0,
         }
+    }
+
+    pub(crate) fn defines(&self, definitions: &str) -> bool {
+        self.definitions.as_ref().is_some_and(|own| *own.digest == *definitions)
     }
 
     pub(crate) fn provides(&self, adapter: &str) -> bool {

@@ -120,6 +120,11 @@ impl From<AdapterFailure> for CallError {
                 Self::new(Code::Unavailable, "The adapter of this tool is not loaded.")
                     .log(format!("no plugin provides the adapter `{adapter}`"))
             }
+            AdapterFailure::NoBuild(plugin) => {
+                Self::new(Code::Unavailable, "The plugin of this tool is not loaded, or not as it was published.").log(
+                    format!("no build of the plugin `{plugin}` that defines the tool as it was published is loaded"),
+                )
+            }
             AdapterFailure::Overloaded { retry_after_ms } => {
                 Self::new(Code::Overloaded, "Too many calls are running at once.").retry_after_ms(retry_after_ms)
             }

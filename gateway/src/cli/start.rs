@@ -104,6 +104,7 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
             built_in: super::built_in(),
             cache: config.folders.cache.clone().unwrap_or_else(|| state.join("plugins")),
             plugin: config.plugins.clone(),
+            builds: Some(state.join("builds")),
             accepted: Some(state.join("plugins-accepted.json")),
             instances_max: config.limits.instances_max,
             parked_bytes_max: 512 << 20,

@@ -1,6 +1,9 @@
 //! The guests that the tests load: a hostile one, and one small adapter in each language.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use super::{GUESTS, compile, guest_folder, place, place_all, toolchain::Toolchain};
 use crate::{clients, debian, step::Failure, workshop::Workshop};
@@ -11,6 +14,9 @@ const BUILD_MARKER: &[u8] = b"build=1       ";
 /// `about` never comes back.
 const OTHER_BUILDS: [&str; 4] = ["2", "lost", "trap", "spin"];
 const WIT: &str = "plugin-sdk/wit/0.1.0";
+const WIT_TOOLS: &str = "plugin-sdk/wit/0.1.1";
+/// Builds of the guest with tools beside the first one, by the word that makes each: see its source.
+const TOOLS_BUILDS: [&str; 3] = ["renamed", "fix", "moody"];
 
 /// Cargo builds the Rust ones while the other languages' tools are fetched.
 pub(super) fn build(workshop: &Workshop, toolchain: &Toolchain) -> Result<(), Failure> {
@@ -51,22 +57,43 @@ fn other_builds(toolchain: &Toolchain, workshop: &Workshop, folder: &Path) -> Re
 
 /// QuickJS. `--sync` and `--stub-wasi`: the host takes neither the asynchronous ABI nor ambient WASI.
 fn javascript(workshop: &Workshop, folder: &Path) -> Result<(), Failure> {
-    let source = workshop.repository.join("tests/guests/tiny-js");
-    let target = folder.join("tiny-js.wasm");
-    let inputs = [source.join("adapter.js"), source.join("package-lock.json"), wit(workshop)];
-    if is_newer(&target, &inputs) {
-        return Ok(());
+    let guests = workshop.repository.join("tests/guests");
+    let tool = guests.join("tiny-js");
+    let lock = tool.join("package-lock.json");
+    let adapter = Script { name: "tiny-js", source: tool.join("adapter.js"), world: "adapter", interface: WIT };
+    let tools = guests.join("tools-js/tools.js");
+    let tools = Script { name: "tools-js", source: tools, world: "toolbox", interface: WIT_TOOLS };
+    let original = ("", "");
+    let builds = [(&adapter, "", original), (&tools, "", original)];
+    let others = TOOLS_BUILDS.map(|build| (&tools, build, (r#"BUILD = "first""#, build)));
+    for (script, build, (word, with)) in builds.into_iter().chain(others) {
+        let target = folder.join(format!("{}{}{build}.wasm", script.name, if build.is_empty() { "" } else { "-" }));
+        let inputs = [script.source.clone(), lock.clone(), interface(workshop, script.interface)];
+        if is_newer(&target, &inputs) {
+            continue;
+        }
+        let installed = clients::npm(workshop, &tool, "tiny-js")?;
+        let work = work_folder(workshop, script.name, script.interface)?;
+        let text = read(&script.source)?;
+        let text = if word.is_empty() { text } else { text.replacen(word, &format!("BUILD = {with:?}"), 1) };
+        write(&work.join("plugin.js"), &text)?;
+        let node = clients::node(workshop)?;
+        let mut command = workshop.command(node.join("node"));
+        command.current_dir(&work).arg(installed.join("node_modules").join(qjs_program(&installed)?));
+        command.args(["--wit", "wit", "--world", script.world, "--js", "plugin.js", "-o", "built.wasm"]);
+        command.args(["--sync", "--stub-wasi", "--opt-size", "-m"]);
+        workshop.steps.command(&format!("JavaScript guest {} {build}", script.name), &mut command)?;
+        place(&work.join("built.wasm"), &target)?;
     }
-    let tool = clients::npm(workshop, &source, "tiny-js")?;
-    let work = work_folder(workshop, "tiny-js")?;
-    copy(&inputs[0], &work.join("adapter.js"))?;
-    let node = clients::node(workshop)?;
-    let mut build = workshop.command(node.join("node"));
-    build.current_dir(&work).arg(tool.join("node_modules").join(qjs_program(&tool)?));
-    build.args(["--wit", "wit", "--world", "adapter", "--js", "adapter.js", "-o", "built.wasm"]);
-    build.args(["--sync", "--stub-wasi", "--opt-size", "-m"]);
-    workshop.steps.command("JavaScript guest", &mut build)?;
-    place(&work.join("built.wasm"), &target)
+    Ok(())
+}
+
+/// One guest in JavaScript.
+struct Script {
+    name: &'static str,
+    source: PathBuf,
+    world: &'static str,
+    interface: &'static str,
 }
 
 /// The program of componentize-qjs, as its package names it.
@@ -83,11 +110,11 @@ fn python(workshop: &Workshop, folder: &Path) -> Result<(), Failure> {
     let source = workshop.repository.join("tests/guests/tiny-python/app.py");
     let requirements = workshop.repository.join("tests/clients/tiny-python.txt");
     let target = folder.join("tiny-python.wasm");
-    if is_newer(&target, &[source.clone(), requirements, wit(workshop)]) {
+    if is_newer(&target, &[source.clone(), requirements, interface(workshop, WIT)]) {
         return Ok(());
     }
     let tool = clients::python(workshop, "tiny-python")?;
-    let work = work_folder(workshop, "tiny-python")?;
+    let work = work_folder(workshop, "tiny-python", WIT)?;
     copy(&source, &work.join("app.py"))?;
     let mut build = workshop.command(tool.join("bin/componentize-py"));
     build.current_dir(&work).args(["-d", "wit", "-w", "adapter", "componentize", "--stub-wasi", "app", "-p", "."]);
@@ -100,13 +127,14 @@ fn c(workshop: &Workshop, toolchain: &Toolchain, folder: &Path) -> Result<(), Fa
     let source = workshop.repository.join("tests/guests/tiny-c");
     let target = folder.join("tiny-c.wasm");
     let generated = source.join("generated");
-    let inputs = [source.join("plugin.c"), generated.join("adapter.c"), generated.join("adapter.h"), wit(workshop)];
+    let inputs =
+        [source.join("plugin.c"), generated.join("adapter.c"), generated.join("adapter.h"), interface(workshop, WIT)];
     if is_newer(&target, &inputs) {
         return Ok(());
     }
     let packages = ["clang-19", "wasi-libc", "libclang-rt-19-dev-wasm32"];
     debian::ensure(workshop, &packages, clang_present)?;
-    let work = work_folder(workshop, "tiny-c")?;
+    let work = work_folder(workshop, "tiny-c", WIT)?;
     for input in &inputs[..2] {
         let object = work.join(input.file_stem().expect("both are files")).with_extension("o");
         let mut clang = workshop.command(CLANG);
@@ -132,17 +160,25 @@ fn clang_present() -> bool {
         && Path::new(BUILTINS).exists()
 }
 
-fn wit(workshop: &Workshop) -> std::path::PathBuf {
-    workshop.repository.join(WIT).join("weir-plugin.wit")
+fn interface(workshop: &Workshop, version: &str) -> PathBuf {
+    workshop.repository.join(version).join("weir-plugin.wit")
 }
 
 /// An empty folder with the interface in `wit/`: the tools want it below the folder they run in.
-fn work_folder(workshop: &Workshop, name: &str) -> Result<std::path::PathBuf, Failure> {
+fn work_folder(workshop: &Workshop, name: &str, version: &str) -> Result<PathBuf, Failure> {
     let folder = workshop.cache.join("guests").join(name);
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(folder.join("wit")).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-    copy(&wit(workshop), &folder.join("wit/weir-plugin.wit"))?;
+    copy(&interface(workshop, version), &folder.join("wit/weir-plugin.wit"))?;
     Ok(folder)
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()).into())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()).into())
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
@@ -150,7 +186,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
 }
 
 /// True where the target was made after all that it is made of.
-fn is_newer(target: &Path, inputs: &[std::path::PathBuf]) -> bool {
+fn is_newer(target: &Path, inputs: &[PathBuf]) -> bool {
     let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     let Some(made) = changed(target) else { return false };
     inputs.iter().all(|input| changed(input).is_some_and(|changed| changed < made))

@@ -73,7 +73,7 @@ impl Loader {
                     return Err(format!("what is built in as `{name}` must be that, and provide that adapter alone"));
                 }
                 check_pin(name, &config, &prepared.digest)?;
-                let generation = self.generation(current.as_deref(), about, &config, prepared);
+                let generation = self.generation(current.as_deref(), about, None, &config, prepared);
                 self.swap(current, generation)
             }
         };
@@ -106,7 +106,7 @@ impl Loader {
             displaced.extend(inside.plugin.take());
         }
         for plugin in displaced.iter().filter(|plugin| !Arc::ptr_eq(plugin, by)) {
-            self.retire(&plugin.generation.load());
+            self.retire_all(plugin);
         }
     }
 

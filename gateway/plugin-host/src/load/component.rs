@@ -7,7 +7,7 @@ use wasmtime::component::{Component, Linker};
 
 use super::cache::Cache;
 use crate::{
-    bindings::v0_1::exports::weir::plugin::{about, collections},
+    bindings::v0_1::exports::weir::plugin::{about, collections, tools},
     engine::{Engines, Size},
     guest::Guest,
     imports,
@@ -16,6 +16,7 @@ use crate::{
 
 const ABOUT: &str = "weir:plugin/about@0.1.0";
 const COLLECTIONS: &str = "weir:plugin/collections@0.1.0";
+const TOOLS: &str = "weir:plugin/tools@0.1.1";
 /// The line of interface versions this gateway speaks.
 const INTERFACE: &str = "0.1.";
 const WASI: &str = "0.2.";
@@ -60,8 +61,15 @@ pub(super) fn prepare(
         .map_err(|error| format!("its imports do not match what this gateway provides: {error:#}"))?;
     let mismatch = |error: wasmtime::Error| format!("its exports do not match the plugin interface: {error:#}");
     let about = about::GuestIndices::new(&linked).map_err(mismatch)?;
-    let collections = collections::GuestIndices::new(&linked).map_err(mismatch)?;
-    Ok(Prepared { digest, size, code: Arc::new(Code { component: linked, about, collections }), notes })
+    let collections = exports(&component, COLLECTIONS).then(|| collections::GuestIndices::new(&linked));
+    let tools = exports(&component, TOOLS).then(|| tools::GuestIndices::new(&linked));
+    let code = Code {
+        component: linked,
+        about,
+        collections: collections.transpose().map_err(mismatch)?,
+        tools: tools.transpose().map_err(mismatch)?,
+    };
+    Ok(Prepared { digest, size, code: Arc::new(code), notes })
 }
 
 /// The common mistakes, in words.
@@ -114,10 +122,15 @@ fn check_imports(component: &Component) -> Result<Vec<String>, String> {
     if problems.is_empty() { Ok(network) } else { Err(problems.join("; ")) }
 }
 
-/// Looked up by name: a component that exports nothing would link all the same.
+/// Looked up by name: a component that exports nothing would link all the same. It says what it is, and can do something.
 fn check_exports(component: &Component) -> Result<(), String> {
-    let missing: Vec<&str> =
-        [ABOUT, COLLECTIONS].into_iter().filter(|name| component.get_export_index(None, *name).is_none()).collect();
+    let mut missing = Vec::new();
+    if !exports(component, ABOUT) {
+        missing.push(format!("`{ABOUT}`"));
+    }
+    if !exports(component, COLLECTIONS) && !exports(component, TOOLS) {
+        missing.push(format!("`{COLLECTIONS}` or `{TOOLS}`"));
+    }
     if missing.is_empty() {
         return Ok(());
     }
@@ -128,7 +141,12 @@ fn check_exports(component: &Component) -> Result<(), String> {
         .filter(|name| name.starts_with("weir:plugin/"))
         .collect();
     let found = if other.is_empty() { "no interface of a plugin".to_owned() } else { list(&other) };
-    Err(format!("it does not export {}; it exports {found}", list(&missing)))
+    Err(format!("it does not export {}; it exports {found}", missing.join(", ")))
+}
+
+/// In any version of the same line.
+fn exports(component: &Component, interface: &str) -> bool {
+    component.get_export_index(None, interface).is_some()
 }
 
 fn list(names: &[impl AsRef<str>]) -> String {

@@ -61,7 +61,7 @@ async fn describe(
     let ask = Ask::Describe { adapter: Arc::clone(&collection.adapter), settings: Arc::clone(&collection.settings) };
     match call::run(generation, &mut None, call, ask).await? {
         Told::Text(shape) => Ok(shape),
-        Told::Page(_) => Err(AdapterFailure::Failed("it answered a page".into())),
+        Told::Page(_) | Told::Answer(_) => Err(AdapterFailure::Failed("it answered no shape".into())),
     }
 }
 

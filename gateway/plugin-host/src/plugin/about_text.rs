@@ -40,8 +40,9 @@ impl From<AdapterText> for AboutAdapter {
 }
 
 impl About {
-    /// Unknown members are left alone: they are how this text grows.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// Unknown members are left alone: they are how this text grows. `collections`: the component exports them, and must
+    /// name its adapters.
+    pub(crate) fn parse(text: &str, collections: bool) -> Result<Self, String> {
         if text.len() > TEXT_MAX_BYTES {
             return Err(format!("`about` answered {} bytes; at most {TEXT_MAX_BYTES}", text.len()));
         }
@@ -52,7 +53,10 @@ impl About {
         {
             return Err("the `version` in `about` must be 1 to 64 printable ASCII characters".into());
         }
-        if about.adapters.is_empty() || about.adapters.len() > ADAPTERS_MAX {
+        if !collections && !about.adapters.is_empty() {
+            return Err("`about` names adapters, but the component does not export `collections`".into());
+        }
+        if collections && (about.adapters.is_empty() || about.adapters.len() > ADAPTERS_MAX) {
             return Err(format!("`about` must name 1 to {ADAPTERS_MAX} adapters"));
         }
         for (index, adapter) in about.adapters.iter().enumerate() {
@@ -86,8 +90,11 @@ mod tests {
     #[test]
     fn names_alone_and_with_settings_are_read() {
         let text = r#"{"name": "a", "version": "1", "adapters": ["x", {"name": "y", "settings": {}}], "later": 1}"#;
-        let about = About::parse(text).expect("a good text");
+        let about = About::parse(text, true).expect("a good text");
         assert_eq!(about.adapters.iter().map(|a| a.name.as_str()).collect::<Vec<_>>(), ["x", "y"]);
+        let refusal = About::parse(text, false).expect_err("nothing behind the adapters");
+        assert!(refusal.contains("does not export `collections`"), "{refusal}");
+        About::parse(r#"{"name": "a", "version": "1"}"#, false).expect("tools alone need no adapter");
     }
 
     #[test]
@@ -101,7 +108,7 @@ mod tests {
             (r#"{"name": "a", "version": "1", "adapters": ["../x"]}"#, "name of an adapter"),
             (r#"{"name": "a", "version": "1", "adapters": [{"name": "x", "settings": 1}]}"#, "JSON Schema"),
         ] {
-            let refusal = About::parse(text).expect_err(text);
+            let refusal = About::parse(text, true).expect_err(text);
             assert!(refusal.contains(reason), "{text}: {refusal}");
         }
     }

@@ -7,4 +7,5 @@ mod isolation;
 mod languages;
 mod loading;
 mod native;
+mod tools;
 mod workbench;

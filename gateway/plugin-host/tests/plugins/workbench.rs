@@ -104,12 +104,28 @@ impl Workbench {
         plugin: BTreeMap<String, PluginConfig>,
         connections: BTreeMap<String, ConnectionConfig>,
     ) -> Self {
-        let folder = TempDir::new().expect("a folder");
+        Self::in_folder(TempDir::new().expect("a folder"), built_in, plugin, connections)
+    }
+
+    /// Another process over the same folders.
+    pub(crate) fn restarted(mut self) -> Self {
+        self.watch.take().iter().for_each(tokio::task::JoinHandle::abort);
+        let folder = std::mem::replace(&mut self.folder, TempDir::new().expect("a folder"));
+        Self::in_folder(folder, &[], BTreeMap::new(), BTreeMap::new())
+    }
+
+    fn in_folder(
+        folder: TempDir,
+        built_in: BuiltIn,
+        plugin: BTreeMap<String, PluginConfig>,
+        connections: BTreeMap<String, ConnectionConfig>,
+    ) -> Self {
         let config = HostConfig {
             plugins: folder.path().join("plugins"),
             built_in,
             cache: folder.path().join("cache"),
             plugin,
+            builds: Some(folder.path().join("builds")),
             accepted: None,
             instances_max: 64,
             parked_bytes_max: 128 << 20,

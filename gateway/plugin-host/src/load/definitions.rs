@@ -1,0 +1,63 @@
+//! What tools a build has, asked before it goes live.
+
+use std::{sync::Arc, time::Instant};
+
+use super::{Loader, Prepared, TRIAL_MAX};
+use crate::{
+    PluginConfig,
+    guest::{Call, Purpose},
+    instance::Instance,
+    tools::Definitions,
+};
+
+/// More than four hundred tools of the usual size.
+const DEFINITIONS_MAX_BYTES: usize = 1 << 20;
+
+impl Loader {
+    /// None for a plugin without tools. Asked on two instances that nothing is granted to: what is published must not
+    /// depend on which of them was asked.
+    pub(super) async fn ask_definitions(
+        &self,
+        name: &str,
+        config: &PluginConfig,
+        prepared: &Prepared,
+    ) -> Result<Option<Arc<Definitions>>, String> {
+        if prepared.code.tools.is_none() {
+            return Ok(None);
+        }
+        let text = self.defined(name, config, prepared).await?;
+        if self.defined(name, config, prepared).await? != text {
+            return Err("its `definitions` differ from one instance to the next: they must always be the same".into());
+        }
+        Ok(Some(Arc::new(Definitions::new(&text))))
+    }
+
+    async fn defined(&self, name: &str, config: &PluginConfig, prepared: &Prepared) -> Result<String, String> {
+        let nothing_granted = PluginConfig { grants: Default::default(), ..config.clone() };
+        let profile = self.profile("trial", &nothing_granted, prepared.size);
+        let _running = self.engines.running();
+        let trial = async {
+            let call = Call::own(&profile, Purpose::Trial, Instant::now() + TRIAL_MAX);
+            let mut instance = Instance::new(&prepared.code, prepared.size, &profile, call).await?;
+            let defined = instance.definitions().await;
+            let memory_refused = instance.memory_refused();
+            defined.map_err(|error| {
+                wasmtime::Error::msg(crate::call::reason(&error, memory_refused, profile.limits.memory_max))
+            })
+        };
+        let defined = tokio::time::timeout(TRIAL_MAX, trial)
+            .await
+            .map_err(|_| format!("`definitions` did not answer within {} s", TRIAL_MAX.as_secs()))?
+            .map_err(|error| format!("asking it for its tools failed: {error:#}"))?;
+        let text = defined.map_err(|error| {
+            let message: String = error.message.chars().filter(|c| !c.is_control()).take(500).collect();
+            format!(
+                "it refuses to say what its tools are: {message} (its settings stand in `[plugins.{name}.settings]`)"
+            )
+        })?;
+        if text.len() > DEFINITIONS_MAX_BYTES {
+            return Err(format!("its definitions take {} bytes; at most {DEFINITIONS_MAX_BYTES}", text.len()));
+        }
+        Ok(text)
+    }
+}

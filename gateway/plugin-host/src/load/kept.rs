@@ -1,0 +1,115 @@
+//! Builds that were let in, kept beside the state: what a published contract was promised can be run again, after a
+//! rollback and at a start that finds another build in the folder.
+
+use std::{
+    fs, io,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use super::component;
+
+/// Of each plugin; the one that was kept or used longest ago goes.
+const BUILDS_MAX: usize = 8;
+
+/// `FOLDER/PLUGIN/DEFINITIONS-BUILD.wasm`, two digests in hex: several processes share it, and none keeps a list.
+#[derive(Clone)]
+pub(super) struct Kept(Option<PathBuf>);
+
+impl Kept {
+    pub(super) fn new(folder: Option<PathBuf>) -> Self {
+        Self(folder)
+    }
+
+    pub(super) fn keep(&self, plugin: &str, definitions: &str, build: &str, bytes: &[u8]) -> Result<(), String> {
+        let Some(folder) = &self.0 else { return Ok(()) };
+        let folder = folder.join(plugin);
+        let path = folder.join(format!("{definitions}-{build}.wasm"));
+        let kept = || {
+            if path.exists() {
+                return touch(&path);
+            }
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+            let fresh = folder.join(format!("{build}.{}.new", std::process::id()));
+            fs::write(&fresh, bytes)?;
+            fs::rename(&fresh, &path)?;
+            for (_, old) in by_age(&folder)?.into_iter().skip(BUILDS_MAX) {
+                fs::remove_file(old)?;
+            }
+            Ok(())
+        };
+        kept().map_err(|error: io::Error| {
+            format!(
+                "builds that were let in are kept in {}: {error}. Give the gateway's user access to it and room on its \
+                 disk; then `weir plugins reload`",
+                folder.display()
+            )
+        })
+    }
+
+    /// The builds with these definitions, the newest first.
+    pub(super) fn builds(&self, plugin: &str, definitions: &str) -> Vec<PathBuf> {
+        let Some(folder) = &self.0 else { return Vec::new() };
+        let begins = format!("{definitions}-");
+        let of_these =
+            |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&begins));
+        let all = by_age(&folder.join(plugin)).unwrap_or_default();
+        all.into_iter().map(|(_, path)| path).filter(of_these).collect()
+    }
+}
+
+/// Its digest and its bytes, if they are still what they were kept as.
+pub(super) fn read(path: &Path) -> Result<(String, Vec<u8>), String> {
+    let bytes = fs::read(path).map_err(|error| format!("the kept build cannot be read: {error}"))?;
+    let digest = component::digest(&bytes);
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    if name.rsplit_once('-').is_none_or(|(_, build)| build != digest) {
+        return Err("the kept build is not what it was kept as".to_owned());
+    }
+    touch(path).map_err(|error| format!("the kept build: {error}"))?;
+    Ok((digest, bytes))
+}
+
+fn touch(path: &Path) -> io::Result<()> {
+    fs::File::options().append(true).open(path)?.set_modified(SystemTime::now())
+}
+
+/// The newest first.
+fn by_age(folder: &Path) -> io::Result<Vec<(SystemTime, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "wasm") {
+            // Another process may be removing it.
+            found.extend(fs::metadata(&path).and_then(|metadata| metadata.modified()).map(|at| (at, path)));
+        }
+    }
+    found.sort_by(|a, b| b.cmp(a));
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_eight_are_kept_and_one_that_was_changed_is_not_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let kept = Kept::new(Some(folder.path().join("builds")));
+        let build = |at: usize| format!("build {at}").into_bytes();
+        for at in 0..10 {
+            let bytes = build(at);
+            kept.keep("p", &format!("definitions{}", at % 2), &component::digest(&bytes), &bytes).expect("kept");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let even = kept.builds("p", "definitions0");
+        assert_eq!(
+            (even.len(), kept.builds("p", "definitions1").len(), kept.builds("q", "definitions0").len()),
+            (4, 4, 0)
+        );
+        assert_eq!(read(&even[0]).expect("as it was").1, build(8), "the newest first");
+        fs::write(&even[0], "another").expect("written");
+        assert!(read(&even[0]).expect_err("changed").contains("not what it was kept as"));
+    }
+}

@@ -1,0 +1,214 @@
+//! Builds of plugins with tools and what published contracts were promised: which of them may serve, and which must.
+
+use std::{path::Path, sync::Arc};
+
+use super::{Admitted, Loader, PluginConfig, Prepared, Refused, Stamp, check_pin, component, folder, kept, report};
+use crate::{
+    LoadReport,
+    plugin::{Generation, Plugin},
+};
+
+impl Loader {
+    /// Asks whether a build may serve. Nobody is asked where no contract comes from code.
+    pub(super) async fn admit(&self, new: &Generation) -> Result<(), Refused> {
+        let Some(gate) = self.served.tool_gate.load_full() else { return Ok(()) };
+        let name = &new.about.name;
+        let Some(definitions) = &new.definitions else {
+            return match gate.promised().iter().any(|(plugin, _)| plugin == name) {
+                true => Err(Refused::from("a published contract needs its tools, and it has none".to_owned())),
+                false => Ok(()),
+            };
+        };
+        match gate.admit(name, &new.digest, definitions).await {
+            Admitted::Yes => Ok(()),
+            Admitted::Held(reason) => Err(Refused {
+                reason,
+                held: Some(new.digest.to_string()),
+                defines: Some((name.clone(), Arc::clone(&definitions.digest))),
+            }),
+            Admitted::Refused(reason) => {
+                Err(Refused { defines: Some((name.clone(), Arc::clone(&definitions.digest))), ..Refused::from(reason) })
+            }
+        }
+    }
+
+    /// What was let in can be run again later. The file is read once more: what is kept is what was loaded, or nothing.
+    pub(super) async fn keep_build(&self, new: &Generation, path: &Path, stamp: Stamp) -> Result<(), String> {
+        let Some(definitions) = new.definitions.clone() else { return Ok(()) };
+        let (kept, path) = (self.kept.clone(), path.to_owned());
+        let (name, build) = (new.about.name.clone(), Arc::clone(&new.digest));
+        let keep = move || {
+            let bytes = folder::read(&path, stamp)?;
+            if component::digest(&bytes) != *build {
+                return Err("the file changed while it was being loaded".to_owned());
+            }
+            kept.keep(&name, &definitions.digest, &build, &bytes)
+        };
+        tokio::task::spawn_blocking(keep).await.map_err(|error| format!("keeping its build failed: {error}"))?
+    }
+
+    /// True where the file's build serves already, under the settings of now.
+    pub(super) fn is_current(&self, plugin: &Plugin, digest: &str) -> bool {
+        let now = plugin.generation.load();
+        let config = self.config.plugin.get(&now.about.name);
+        *now.digest == *digest && (now.definitions.is_none() || *now.profile.settings == *settings(config))
+    }
+
+    /// A file whose definitions were published since it was held is loaded now.
+    pub(super) fn look_again_at_published(&mut self) {
+        let Some(gate) = self.served.tool_gate.load_full() else { return };
+        if self.files.values().all(|file| file.defines.is_none()) {
+            return;
+        }
+        let promised = gate.promised();
+        let waits = |defines: &(String, Arc<str>)| promised.iter().any(|promise| promise == defines);
+        for file in self.files.values_mut().filter(|file| file.defines.as_ref().is_some_and(waits)) {
+            file.settled = None;
+        }
+    }
+
+    /// Loads kept builds for promises that no loaded build keeps: after a rollback, or at a start whose file is held.
+    pub(super) async fn keep_promises(&mut self) -> Vec<LoadReport> {
+        let Some(gate) = self.served.tool_gate.load_full() else { return Vec::new() };
+        let mut reports = Vec::new();
+        for (name, definitions) in gate.promised() {
+            let Some((file, plugin)) = self.file_of(&name) else { continue };
+            if plugin.as_ref().is_some_and(|plugin| plugin.defining(&definitions).is_some()) {
+                self.broken_promises.remove(&name);
+                continue;
+            }
+            if self.broken_promises.get(&name) == Some(&definitions) {
+                continue;
+            }
+            let place = format!("{name} (kept build)");
+            match self.load_kept(&name, &definitions).await {
+                Ok(build) => {
+                    let digest = Arc::clone(&build.digest);
+                    let status = self.serve_kept(&file, plugin, build).status(&self.pool);
+                    let notes = vec![format!(
+                        "the contract of its tools was made from the kept build {digest}, which runs for it; `{file}` \
+                         defines other tools"
+                    )];
+                    reports.push(LoadReport { notes, ..report(place, Ok(status)) });
+                }
+                Err(reason) => {
+                    self.broken_promises.insert(name, definitions);
+                    reports.push(report(place, Err(reason)));
+                }
+            }
+        }
+        reports
+    }
+
+    /// The file that holds the plugin, whether it serves or is held.
+    fn file_of(&self, plugin: &str) -> Option<(String, Option<Arc<Plugin>>)> {
+        self.files.iter().find_map(|(file, known)| {
+            let serves = known.plugin.as_ref().is_some_and(|served| served.generation.load().about.name == plugin);
+            let waits = known.defines.as_ref().is_some_and(|(name, _)| name == plugin);
+            (serves || waits).then(|| (file.clone(), known.plugin.clone()))
+        })
+    }
+
+    fn serve_kept(&mut self, file: &str, plugin: Option<Arc<Plugin>>, build: Generation) -> Arc<Plugin> {
+        let plugin = match plugin {
+            Some(plugin) => {
+                let leaving = plugin.other.swap(Some(Arc::new(build)));
+                leaving.iter().for_each(|leaving| self.retire(leaving));
+                plugin
+            }
+            None => {
+                let plugin = Arc::new(Plugin::new(build));
+                self.files.entry(file.to_owned()).or_default().plugin = Some(Arc::clone(&plugin));
+                plugin
+            }
+        };
+        self.publish();
+        plugin
+    }
+
+    async fn load_kept(&self, name: &str, definitions: &str) -> Result<Generation, String> {
+        let mut why = format!(
+            "no kept build of `{name}` defines its tools as they are published: put such a build into the folder, or \
+             publish what the folder's defines"
+        );
+        for path in self.kept.builds(name, definitions) {
+            match self.load_build(name, definitions, path).await {
+                Ok(build) => return Ok(build),
+                Err(reason) => why = reason,
+            }
+        }
+        Err(why)
+    }
+
+    async fn load_build(&self, name: &str, definitions: &str, path: std::path::PathBuf) -> Result<Generation, String> {
+        let prepared = self.prepare(name.to_owned(), move || kept::read(&path)).await?;
+        let about = self.ask_about(&prepared).await?;
+        let config = self.config.plugin.get(name).cloned().unwrap_or_default();
+        check_pin(name, &config, &prepared.digest)?;
+        let defined = self.ask_definitions(name, &config, &prepared).await?;
+        if about.name != name || defined.as_ref().is_none_or(|defined| *defined.digest != *definitions) {
+            return Err("the kept build defines other tools by now: other settings, perhaps".to_owned());
+        }
+        let plugin = self.file_of(name).and_then(|(_, plugin)| plugin);
+        Ok(self.generation(plugin.as_deref(), about, defined, &config, prepared))
+    }
+
+    /// The builds of a plugin under other settings and connections. Where its tools are then others, and nobody has let
+    /// those in, they keep the settings they had.
+    pub(super) async fn renew(
+        &mut self,
+        plugin: &Arc<Plugin>,
+        now: &Arc<Generation>,
+        config: &PluginConfig,
+    ) -> Option<LoadReport> {
+        let place = self.place_of(plugin);
+        let (new, refused) = match self.under(plugin, now, config).await {
+            Ok(new) => (new, None),
+            Err(refused) => (self.with_settings_of(plugin, now, config), Some(refused)),
+        };
+        self.swap(Some(Arc::clone(plugin)), new);
+        let Refused { reason, held, defines } = refused?;
+        if let Some(file) = self.files.get_mut(&place) {
+            (file.refused, file.held, file.defines) = (true, held.clone(), defines);
+        }
+        Some(LoadReport { held, ..report(place, Err(reason)) })
+    }
+
+    /// The same for the build beside the current one, which goes where its pin no longer allows it.
+    pub(super) fn renew_other(&self, plugin: &Plugin, config: &PluginConfig) {
+        let Some(other) = plugin.other.load_full() else { return };
+        if Arc::ptr_eq(&other.profile.connections, &self.connections) {
+            return;
+        }
+        let allowed = check_pin(&other.about.name, config, &other.digest).is_ok();
+        let renewed = allowed.then(|| Arc::new(self.with_settings_of(plugin, &other, config)));
+        plugin.other.store(renewed);
+        self.retire(&other);
+    }
+
+    async fn under(&self, plugin: &Plugin, now: &Generation, config: &PluginConfig) -> Result<Generation, Refused> {
+        let prepared = prepared_again(now);
+        if now.definitions.is_none() || *now.profile.settings == *settings(Some(config)) {
+            let definitions = now.definitions.clone();
+            return Ok(self.generation(Some(plugin), now.about.clone(), definitions, config, prepared));
+        }
+        let definitions = self.ask_definitions(&now.about.name, config, &prepared).await?;
+        let new = self.generation(Some(plugin), now.about.clone(), definitions, config, prepared);
+        self.admit(&new).await?;
+        Ok(new)
+    }
+
+    fn with_settings_of(&self, plugin: &Plugin, now: &Generation, config: &PluginConfig) -> Generation {
+        let settings = serde_json::from_str(&now.profile.settings).expect("written here");
+        let config = PluginConfig { settings, ..config.clone() };
+        self.generation(Some(plugin), now.about.clone(), now.definitions.clone(), &config, prepared_again(now))
+    }
+}
+
+fn prepared_again(now: &Generation) -> Prepared {
+    Prepared { digest: now.digest.to_string(), size: now.size, code: Arc::clone(&now.code), notes: Vec::new() }
+}
+
+fn settings(config: Option<&PluginConfig>) -> String {
+    config.map_or_else(|| "{}".to_owned(), |config| serde_json::to_string(&config.settings).expect("plain data"))
+}

@@ -1,0 +1,145 @@
+//! What the gateway asks of a plugin with tools, what the tools answer, and who lets their builds in.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::{CallContext, bindings::v0_1::weir::plugin::answers};
+
+/// What a plugin may ask the gateway to keep for it between a question and its answer: it travels through the caller.
+const STATE_MAX_BYTES: usize = 32 << 10;
+
+/// One tool of one contract version. Cheap to clone; prepared once per snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolRef {
+    pub plugin: Arc<str>,
+    /// As the plugin names it; the published name may begin with a prefix.
+    pub tool: Arc<str>,
+    /// sha256, hex, of the definitions that the contract was made from. No build that defines something else is called.
+    pub definitions: Arc<str>,
+    /// `contract@version`, as the tool is told.
+    pub contract: Arc<str>,
+    /// Published so: no connection lets it write.
+    pub read_only: bool,
+}
+
+/// What goes with one call of a tool.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    pub agent: Arc<str>,
+    /// JSON object.
+    pub arguments: String,
+    /// JSON `{"state", "responses"}`: the caller's answer to an [`ToolAnswer::InputRequired`].
+    pub resumed: Option<String>,
+}
+
+/// What a tool answered, as the guest wrote it: not to be trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolAnswer {
+    Complete {
+        /// JSON.
+        value: Option<String>,
+        /// JSON array of content blocks.
+        content: Option<String>,
+    },
+    /// The tool has questions for its caller, and is called again with the answers.
+    InputRequired {
+        /// JSON object: key → `{"method", "params"}`.
+        requests: String,
+        state: Option<String>,
+    },
+}
+
+/// What a build says its tools are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definitions {
+    /// JSON array of MCP Tool objects, as the guest wrote it.
+    pub text: Arc<str>,
+    /// sha256 of the text, hex.
+    pub digest: Arc<str>,
+}
+
+/// Who decides which tools are published.
+pub trait ToolGate: Send + Sync {
+    /// May this build serve? Asked before it goes live; the build that serves goes on meanwhile, and after a no.
+    fn admit<'a>(&'a self, plugin: &'a str, build: &'a str, definitions: &'a Definitions) -> Admitting<'a>;
+
+    /// The plugins that published contracts call, and the digest of the definitions each was promised with.
+    fn promised(&self) -> Vec<(String, Arc<str>)>;
+}
+
+pub type Admitting<'a> = Pin<Box<dyn Future<Output = Admitted> + Send + 'a>>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admitted {
+    Yes,
+    /// Someone has to let the change in, for this reason.
+    Held(String),
+    Refused(String),
+}
+
+impl Definitions {
+    pub fn new(text: &str) -> Self {
+        Self { text: text.into(), digest: hex::encode(Sha256::digest(text)).into() }
+    }
+}
+
+impl ToolAnswer {
+    /// Bytes that the guest handed over.
+    pub(crate) fn size(&self) -> usize {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        match self {
+            Self::Complete { value, content } => length(value) + length(content),
+            Self::InputRequired { requests, state } => requests.len() + length(state),
+        }
+    }
+
+    /// The kinds are a guest's words: one that this gateway does not know must not pass for an answer.
+    pub(crate) fn read(answer: answers::Answer) -> Result<Self, String> {
+        let answers::Answer { kind, value, content, requests, state, options: _ } = answer;
+        match (kind.as_str(), requests) {
+            ("complete", None) if state.is_none() => Ok(Self::Complete { value, content }),
+            ("complete", _) => Err("its answer is `complete` and asks for something".to_owned()),
+            ("input-required", _) if value.is_some() || content.is_some() => {
+                Err("its answer is `input-required` and has a value or content".to_owned())
+            }
+            ("input-required", Some(_)) if state.as_ref().is_some_and(|state| state.len() > STATE_MAX_BYTES) => {
+                Err(format!("its state takes more than {STATE_MAX_BYTES} bytes"))
+            }
+            ("input-required", Some(requests)) => Ok(Self::InputRequired { requests, state }),
+            ("input-required", None) => Err("its answer is `input-required` and has no `requests`".to_owned()),
+            _ => Err(format!("its answer is of the kind {:?}", kind.chars().take(32).collect::<String>())),
+        }
+    }
+}
+
+/// What a tool is told of its call.
+#[derive(Serialize)]
+struct ToldContext<'a> {
+    agent: &'a str,
+    tenant: &'a str,
+    call_id: &'a str,
+    contract: &'a str,
+    /// Milliseconds since 1970, as the plugin's own clock counts them.
+    deadline_ms: u64,
+}
+
+/// JSON.
+pub(crate) fn told_context(context: &CallContext, tool: &ToolRef, agent: &str) -> String {
+    let left = context.deadline.saturating_duration_since(Instant::now());
+    let deadline = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO) + left;
+    let told = ToldContext {
+        agent,
+        tenant: &context.tenant,
+        call_id: &context.call_id,
+        contract: &tool.contract,
+        deadline_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
+    };
+    serde_json::to_string(&told).expect("plain data")
+}
