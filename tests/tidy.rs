@@ -117,6 +117,7 @@ fn the_sdk_xtask_and_the_program_stay_small() {
             "weir-plugin-sdk",
             &["serde", "serde_json", "wit-bindgen", "dlmalloc", "jiff", "weir-plugin-sdk-macros"] as &[&str],
         ),
+        ("weir-plugin-sdk-macros", &["proc-macro2", "quote", "regex-syntax", "syn"]),
         ("xtask", &[]),
         ("weir-binary", &["weir"]),
     ]);

@@ -1,17 +1,25 @@
 //! What a plugin author imports.
 //!
+//! A tool is a function with [`tool`] above it, and `weir_plugin_sdk::export!(tools: my_tool);`: its types and its
+//! documentation are the schema ([`tools`], [`schema`]).
+//!
 //! An adapter is ordinary Rust: implement [`Adapter`], write `weir_plugin_sdk::export!(MyAdapter);` and build for
 //! `wasm32-unknown-unknown`. What the outside world offers comes as functions: [`sql`], [`http`], [`files`], [`log`],
 //! [`progress`], [`clock`], [`random`]; in a component they call the gateway, natively they call [`testing`], so an
 //! adapter has unit tests like any other crate. [`value`], [`matches`] and [`order`] are the one value table: every
 //! adapter that reads, compares and writes through them looks identical from above.
 
+#![allow(missing_docs)]
+
 pub mod adapter;
+mod bytes;
 pub mod error;
 pub mod matches;
 pub mod order;
 pub mod records;
+pub mod schema;
 pub mod shape;
+pub mod tools;
 pub mod value;
 
 pub mod clock;
@@ -30,13 +38,21 @@ pub mod plugin;
 pub mod testing;
 
 pub use adapter::{Adapter, Change, Comparison, Condition, Order, Page, Query, Verb};
+pub use bytes::Bytes;
 pub use error::Error;
+pub use schema::ToolSchema;
 pub use shape::{Field, Shape, Type};
+pub use tools::{Answer, Content, Context, Elicited, Question, ToolError};
 pub use value::{Value, Zone};
+#[doc(hidden)]
+pub use weir_plugin_sdk_macros::exported_tools;
+pub use weir_plugin_sdk_macros::{ToolSchema, data, tool};
 
 #[cfg(all(target_arch = "wasm32", feature = "allocator"))]
 #[global_allocator]
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
-/// For adapters, so that they need no dependency of their own to name JSON.
+/// For parameters that are dates and times, so that an author needs no dependency of their own to name them.
+pub use jiff;
+/// The same for JSON.
 pub use serde_json;

@@ -12,8 +12,21 @@ use crate::shape::Shape;
 
 /// A plugin: the adapters of one file. [`crate::export!`] implements it.
 pub trait Plugin {
+    /// The name of a plugin without adapters: the crate's.
+    const NAME: &'static str = "";
+
+    /// The version of the file.
     fn version() -> String;
-    fn adapters() -> Vec<Kind>;
+
+    /// The adapters of the file.
+    fn adapters() -> Vec<Kind> {
+        Vec::new()
+    }
+
+    /// The tools of the file.
+    fn tools() -> Vec<crate::tools::Entry> {
+        Vec::new()
+    }
 }
 
 /// One adapter of a plugin, its type forgotten.
@@ -25,6 +38,7 @@ pub struct Kind {
     open: fn(&str, &Shape) -> Result<Rc<dyn Open>>,
 }
 
+/// The kind of an adapter.
 pub fn kind<A: Adapter>() -> Kind {
     Kind {
         name: A::NAME,
@@ -53,34 +67,39 @@ impl<A: Adapter> Open for A {
 thread_local! { static OPEN: RefCell<HashMap<String, Rc<dyn Open>>> = RefCell::default(); }
 
 /// `{"name", "version", "adapters": [{"name", "settings": schema}], "requests": […]}`; the plugin is named like its
-/// first adapter.
+/// first adapter, and one without adapters like its crate.
 pub fn about<P: Plugin>() -> String {
     let adapters = P::adapters();
     let mut requests: Vec<&str> = adapters.iter().flat_map(|adapter| adapter.requests.iter().copied()).collect();
+    requests.extend(P::tools().iter().flat_map(|tool| tool.definition.requests.iter().copied()));
     requests.sort_unstable();
     requests.dedup();
     let described: Vec<_> = adapters
         .iter()
         .map(|adapter| json!({ "name": adapter.name, "settings": (adapter.settings_schema)() }))
         .collect();
-    let name = adapters.first().map_or("", |adapter| adapter.name);
+    let name = adapters.first().map_or(P::NAME, |adapter| adapter.name);
     json!({ "name": name, "version": P::version(), "adapters": described, "requests": requests }).to_string()
 }
 
+/// The shape of the collection that the settings reach, as JSON.
 pub fn describe<P: Plugin>(adapter: &str, settings: &str) -> Result<String> {
     Ok((find::<P>(adapter)?.describe)(settings)?.to_json())
 }
 
+/// Opens a collection and keeps it.
 pub fn configure<P: Plugin>(collection: String, adapter: &str, settings: &str, shape: &str) -> Result<()> {
     let open = (find::<P>(adapter)?.open)(settings, &Shape::parse(shape)?)?;
     OPEN.with_borrow_mut(|collections| collections.insert(collection, open));
     Ok(())
 }
 
+/// Reads from an open collection.
 pub fn read(collection: &str, query: &Query) -> Result<Page> {
     opened(collection)?.read(query)
 }
 
+/// Changes an open collection.
 pub fn write(collection: &str, change: &Change) -> Result<String> {
     opened(collection)?.write(change)
 }
@@ -120,6 +139,7 @@ pub fn parse_query(
     Ok(Query { conditions, order, columns, limit, cursor, options: object(options, "options")? })
 }
 
+/// A change as the component interface carries it.
 pub fn parse_change(verb: &str, key: Option<&str>, record: Option<&str>, options: Option<&str>) -> Result<Change> {
     let mut options = object(options, "options")?;
     let conditions = options.remove("conditions").map_or_else(|| Ok(Vec::new()), conditions)?;
@@ -157,27 +177,44 @@ fn object(json: Option<&str>, what: &str) -> Result<Map<String, serde_json::Valu
     }
 }
 
-/// Makes the adapters given the exports of this plugin: `weir_plugin_sdk::export!(Sheet);`, or several of them.
-/// The version is the crate's, unless one is given: `export!(version: "2.1.0"; Sheet);`.
+/// Makes the adapters and tools given the exports of this plugin.
+///
+/// `weir_plugin_sdk::export!(Sheet);` or several adapters, `export!(tools: deploy, status);`, or both:
+/// `export!(Sheet; tools: deploy);`. The version is the crate's, unless one is given: `export!(version: "2.1.0"; Sheet);`.
 #[macro_export]
 macro_rules! export {
-    ($($adapter:ty),+ $(,)?) => {
-        $crate::export!(version: env!("CARGO_PKG_VERSION"); $($adapter),+);
+    (tools: $($tool:path),+ $(,)?) => {
+        $crate::export!(version: env!("CARGO_PKG_VERSION"); tools: $($tool),+);
+    };
+    (version: $version:expr; tools: $($tool:path),+ $(,)?) => {
+        $crate::export!(@plugin $version, [], [$($tool),+]);
+
+        #[cfg(target_arch = "wasm32")]
+        #[allow(unsafe_code)]
+        mod weir_plugin_exports {
+            use super::WeirPlugin;
+            $crate::bindings::toolbox::export_toolbox!(WeirPlugin with_types_in $crate::bindings::toolbox);
+        }
+    };
+    (version: $version:expr; $($adapter:ty),+; tools: $($tool:path),+ $(,)?) => {
+        $crate::export!(@plugin $version, [$($adapter),+], [$($tool),+]);
+
+        #[cfg(target_arch = "wasm32")]
+        #[allow(unsafe_code)]
+        mod weir_plugin_exports {
+            use super::WeirPlugin;
+            $crate::bindings::export_component!(WeirPlugin with_types_in $crate::bindings);
+        }
+
+        #[cfg(target_arch = "wasm32")]
+        #[allow(unsafe_code)]
+        mod weir_tool_exports {
+            use super::WeirPlugin;
+            $crate::bindings::toolbox::export_toolbox!(WeirPlugin with_types_in $crate::bindings::toolbox);
+        }
     };
     (version: $version:expr; $($adapter:ty),+ $(,)?) => {
-        #[doc(hidden)]
-        #[allow(unreachable_pub)]
-        pub struct WeirPlugin;
-
-        impl $crate::plugin::Plugin for WeirPlugin {
-            fn version() -> String {
-                String::from($version)
-            }
-
-            fn adapters() -> Vec<$crate::plugin::Kind> {
-                vec![$($crate::plugin::kind::<$adapter>()),+]
-            }
-        }
+        $crate::export!(@plugin $version, [$($adapter),+], []);
 
         // Export names with a version in them do not link natively, so they exist in a component only.
         #[cfg(target_arch = "wasm32")]
@@ -186,6 +223,33 @@ macro_rules! export {
             use super::WeirPlugin;
             $crate::bindings::export_component!(WeirPlugin with_types_in $crate::bindings);
         }
+    };
+    (@plugin $version:expr, [$($adapter:ty),*], [$($tool:path),*]) => {
+        #[doc(hidden)]
+        #[allow(unreachable_pub)]
+        pub struct WeirPlugin;
+
+        impl $crate::plugin::Plugin for WeirPlugin {
+            const NAME: &'static str = env!("CARGO_PKG_NAME");
+
+            fn version() -> String {
+                String::from($version)
+            }
+
+            fn adapters() -> Vec<$crate::plugin::Kind> {
+                vec![$($crate::plugin::kind::<$adapter>()),*]
+            }
+
+            fn tools() -> Vec<$crate::tools::Entry> {
+                $crate::exported_tools!($($tool),*)
+            }
+        }
+    };
+    ($($adapter:ty),+; tools: $($tool:path),+ $(,)?) => {
+        $crate::export!(version: env!("CARGO_PKG_VERSION"); $($adapter),+; tools: $($tool),+);
+    };
+    ($($adapter:ty),+ $(,)?) => {
+        $crate::export!(version: env!("CARGO_PKG_VERSION"); $($adapter),+);
     };
 }
 

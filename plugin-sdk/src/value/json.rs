@@ -172,7 +172,7 @@ pub(super) fn json_of_string(text: &str) -> String {
 }
 
 /// A finite double in its shortest spelling; whole ones without `.0`, so that 100 and 100.0 are the same bytes.
-pub(super) fn write_number(number: f64, out: &mut String) {
+pub(crate) fn write_number(number: f64, out: &mut String) {
     if number.fract() == 0.0 && number.abs() < 1e15 {
         write!(out, "{}", number as i64).expect("a String takes all");
     } else {

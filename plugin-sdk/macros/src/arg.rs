@@ -1,0 +1,285 @@
+//! `#[arg(…)]` on a parameter or a field.
+
+use proc_macro2::Span;
+use syn::{
+    Attribute, Expr, Ident, LitInt, LitStr, Token,
+    meta::ParseNestedMeta,
+    parse::{Parse, ParseStream},
+};
+
+use crate::{
+    docs,
+    literal::Literal,
+    mistakes::{Mistakes, unknown},
+};
+
+const KEYS: [&str; 15] = [
+    "min_len",
+    "max_len",
+    "gt",
+    "lt",
+    "ge",
+    "le",
+    "pattern",
+    "format",
+    "default",
+    "required",
+    "title",
+    "description",
+    "examples",
+    "positional",
+    "option",
+];
+
+/// A key and what it is given.
+pub(crate) struct Keyed<T> {
+    pub(crate) key: Ident,
+    pub(crate) value: T,
+}
+
+#[derive(Default)]
+pub(crate) struct Arg {
+    pub(crate) min_len: Option<Keyed<u64>>,
+    pub(crate) max_len: Option<Keyed<u64>>,
+    pub(crate) gt: Option<Keyed<Literal>>,
+    pub(crate) lt: Option<Keyed<Literal>>,
+    pub(crate) ge: Option<Keyed<Literal>>,
+    pub(crate) le: Option<Keyed<Literal>>,
+    pub(crate) pattern: Option<Keyed<LitStr>>,
+    pub(crate) format: Option<Keyed<LitStr>>,
+    /// None in it: the type's own `Default`.
+    pub(crate) default: Option<Keyed<Option<Expr>>>,
+    pub(crate) required: Option<Ident>,
+    pub(crate) title: Option<Keyed<LitStr>>,
+    /// What `///` says, unless `description` says it.
+    pub(crate) description: Option<String>,
+    pub(crate) examples: Option<Literal>,
+    pub(crate) positional: Option<Ident>,
+    pub(crate) option: Option<Keyed<CliOption>>,
+}
+
+/// `option(alias = "-e", metavar = "ENV")`.
+#[derive(Default)]
+pub(crate) struct CliOption {
+    pub(crate) aliases: Vec<LitStr>,
+    pub(crate) metavar: Option<LitStr>,
+}
+
+/// A number with an optional sign.
+struct Number(Literal);
+
+impl Parse for Number {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let span = input.span();
+        let expression: Expr = input.parse()?;
+        let literal = Literal::of(&expression).filter(|literal| literal.number.is_some());
+        literal.map(Self).ok_or_else(|| syn::Error::new(span, "write a number here"))
+    }
+}
+
+impl Arg {
+    /// Reads the attributes of a parameter or a field.
+    pub(crate) fn read(attributes: &[Attribute], mistakes: &mut Mistakes) -> Self {
+        let mut arg = Self::default();
+        let mut seen: Vec<String> = Vec::new();
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("arg")) {
+            let read = attribute.parse_nested_meta(|meta| arg.key(&meta, &mut seen));
+            if let Err(error) = read {
+                mistakes.push(error);
+            }
+        }
+        if arg.description.is_none() {
+            arg.description = docs::text(attributes);
+        }
+        arg.contradictions(mistakes);
+        arg
+    }
+
+    fn key(&mut self, meta: &ParseNestedMeta<'_>, seen: &mut Vec<String>) -> syn::Result<()> {
+        let Some(key) = meta.path.get_ident().cloned() else { return Err(meta.error("write a key of `#[arg(…)]`")) };
+        let name = key.to_string();
+        if !KEYS.contains(&name.as_str()) {
+            return Err(syn::Error::new(key.span(), unknown(&name, "#[arg(…)]", &KEYS)));
+        }
+        if seen.contains(&name) {
+            return Err(syn::Error::new(key.span(), format!("`{name}` stands there twice: write it once")));
+        }
+        seen.push(name.clone());
+        match name.as_str() {
+            "min_len" => self.min_len = Some(Keyed { key, value: meta.value()?.parse::<LitInt>()?.base10_parse()? }),
+            "max_len" => self.max_len = Some(Keyed { key, value: meta.value()?.parse::<LitInt>()?.base10_parse()? }),
+            "gt" => self.gt = Some(Keyed { key, value: meta.value()?.parse::<Number>()?.0 }),
+            "lt" => self.lt = Some(Keyed { key, value: meta.value()?.parse::<Number>()?.0 }),
+            "ge" => self.ge = Some(Keyed { key, value: meta.value()?.parse::<Number>()?.0 }),
+            "le" => self.le = Some(Keyed { key, value: meta.value()?.parse::<Number>()?.0 }),
+            "pattern" => self.pattern = Some(Keyed { key, value: pattern(meta)? }),
+            "format" => self.format = Some(Keyed { key, value: meta.value()?.parse()? }),
+            "default" => {
+                let value = if meta.input.peek(Token![=]) { Some(meta.value()?.parse()?) } else { None };
+                self.default = Some(Keyed { key, value });
+            }
+            "required" => self.required = Some(key),
+            "title" => self.title = Some(Keyed { key, value: meta.value()?.parse()? }),
+            "description" => self.description = Some(meta.value()?.parse::<LitStr>()?.value()),
+            "examples" => {
+                let expression: Expr = meta.value()?.parse()?;
+                let literal = Literal::of(&expression)
+                    .filter(|literal| matches!(expression, Expr::Array(_)) && literal.length.is_some());
+                let wrong =
+                    || syn::Error::new_spanned(&expression, "write a list of literals: `examples = [\"a\", \"b\"]`");
+                self.examples = Some(literal.ok_or_else(wrong)?);
+            }
+            "positional" => self.positional = Some(key),
+            _ => self.option = Some(Keyed { value: cli_option(meta)?, key }),
+        }
+        Ok(())
+    }
+
+    /// What cannot hold together, whatever the type is.
+    fn contradictions(&self, mistakes: &mut Mistakes) {
+        if let (Some(least), Some(most)) = (&self.min_len, &self.max_len)
+            && least.value > most.value
+        {
+            let message =
+                format!("`max_len = {}` lies below `min_len = {}`: no value could be given", most.value, least.value);
+            mistakes.add(&most.key, message);
+        }
+        let lower =
+            [("ge", &self.ge), ("gt", &self.gt)].into_iter().filter_map(|(name, bound)| Some((name, bound.as_ref()?)));
+        for (lower_name, lower) in lower {
+            let upper = [("le", &self.le), ("lt", &self.lt)];
+            for (upper_name, upper) in upper.into_iter().filter_map(|(name, bound)| Some((name, bound.as_ref()?))) {
+                let (low, high) = (lower.value.number.unwrap_or_default(), upper.value.number.unwrap_or_default());
+                let exclusive = lower_name == "gt" || upper_name == "lt";
+                if low > high || (exclusive && low == high) {
+                    let message = format!(
+                        "`{upper_name} = {}` excludes all that `{lower_name} = {}` lets in: no value could be given",
+                        upper.value.json, lower.value.json
+                    );
+                    mistakes.add(&upper.key, message);
+                }
+            }
+        }
+        for (one, other) in [(&self.ge, &self.gt), (&self.le, &self.lt)] {
+            if let (Some(one), Some(other)) = (one, other) {
+                mistakes.add(&other.key, format!("`{}` stands beside `{}`: write one of them", other.key, one.key));
+            }
+        }
+        if let (Some(required), Some(_)) = (&self.required, &self.default) {
+            mistakes
+                .add(required, "a required parameter is never left out, so `default` has no use: write one of them");
+        }
+        if let (Some(_), Some(option)) = (&self.positional, &self.option) {
+            mistakes.add(&option.key, "a positional argument has no flag: write `positional` or `option(…)`");
+        }
+        self.default_outside(mistakes);
+    }
+
+    /// A literal default that the constraints beside it refuse.
+    fn default_outside(&self, mistakes: &mut Mistakes) {
+        let Some(Keyed { value: Some(expression), .. }) = &self.default else { return };
+        let Some(literal) = Literal::of(expression) else { return };
+        if let Some(number) = literal.number {
+            let bounds: [(&Option<Keyed<Literal>>, fn(f64, f64) -> bool); 4] = [
+                (&self.ge, |number, bound| number >= bound),
+                (&self.gt, |number, bound| number > bound),
+                (&self.le, |number, bound| number <= bound),
+                (&self.lt, |number, bound| number < bound),
+            ];
+            for (bound, holds) in bounds {
+                if let Some(bound) = bound
+                    && !holds(number, bound.value.number.unwrap_or_default())
+                {
+                    let message =
+                        format!("the default {} does not meet `{} = {}`", literal.json, bound.key, bound.value.json);
+                    mistakes.add(expression, message);
+                }
+            }
+        }
+        if let Some(length) = literal.length {
+            if let Some(least) = self.min_len.as_ref().filter(|least| length < least.value) {
+                mistakes.add(expression, format!("the default is shorter than `min_len = {}`", least.value));
+            }
+            if let Some(most) = self.max_len.as_ref().filter(|most| length > most.value) {
+                mistakes.add(expression, format!("the default is longer than `max_len = {}`", most.value));
+            }
+        }
+    }
+
+    /// Refuses what only a parameter of a tool can have.
+    pub(crate) fn no_command_line(&self, mistakes: &mut Mistakes) {
+        let message = "a field has no place on the command line: write this on a parameter of the tool";
+        if let Some(positional) = &self.positional {
+            mistakes.add(positional, message);
+        }
+        if let Some(option) = &self.option {
+            mistakes.add(&option.key, message);
+        }
+    }
+}
+
+/// A regular expression that the gateway's checks can run: without look-around and references back.
+fn pattern(meta: &ParseNestedMeta<'_>) -> syn::Result<LitStr> {
+    let pattern: LitStr = meta.value()?.parse()?;
+    let Err(error) = regex_syntax::Parser::new().parse(&pattern.value()) else { return Ok(pattern) };
+    let text = error.to_string();
+    let why = text.lines().last().unwrap_or_default().trim_start_matches("error: ").trim().to_owned();
+    let help = if why.contains("look-around") {
+        ": write the pattern without it, and check the rest in the function"
+    } else if why.contains("backreferences") {
+        ": write the pattern without them, and check the rest in the function"
+    } else {
+        ""
+    };
+    Err(syn::Error::new(pattern.span(), format!("this pattern cannot be used: {why}{help}")))
+}
+
+fn cli_option(meta: &ParseNestedMeta<'_>) -> syn::Result<CliOption> {
+    const KEYS: [&str; 2] = ["alias", "metavar"];
+    let mut option = CliOption::default();
+    meta.parse_nested_meta(|meta| {
+        let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+        match name.as_str() {
+            "alias" => {
+                let alias: LitStr = meta.value()?.parse()?;
+                is_alias(&alias)?;
+                if option.aliases.iter().any(|earlier| earlier.value() == alias.value()) {
+                    return Err(syn::Error::new(alias.span(), "this alias stands there twice: write it once"));
+                }
+                option.aliases.push(alias);
+            }
+            "metavar" if option.metavar.is_some() => {
+                return Err(meta.error("`metavar` stands there twice: write it once"));
+            }
+            "metavar" => option.metavar = Some(meta.value()?.parse()?),
+            _ => return Err(meta.error(unknown(&name, "option(…)", &KEYS))),
+        }
+        Ok(())
+    })?;
+    Ok(option)
+}
+
+/// `-e` or `--env`.
+fn is_alias(alias: &LitStr) -> syn::Result<()> {
+    let text = alias.value();
+    let word = |word: &str| {
+        word.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && word.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
+    };
+    let good = match text.strip_prefix("--") {
+        Some(long) => long.len() > 1 && word(long),
+        None => text.strip_prefix('-').is_some_and(|short| short.len() == 1 && word(short)),
+    };
+    if good {
+        return Ok(());
+    }
+    let bare = text.trim_start_matches('-');
+    let dashes = if bare.chars().count() == 1 { "-" } else { "--" };
+    Err(syn::Error::new(alias.span(), format!("an alias is a flag: write `alias = \"{dashes}{bare}\"`")))
+}
+
+/// The place of an aliased flag, for the check that two parameters do not share it.
+pub(crate) fn aliases(arg: &Arg) -> Vec<(String, Span)> {
+    let option = arg.option.iter().flat_map(|option| &option.value.aliases);
+    option.map(|alias| (alias.value(), alias.span())).collect()
+}

@@ -1,0 +1,57 @@
+//! Mistakes of an author: collected, so that all of an item are told at once.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::Error;
+
+#[derive(Default)]
+pub(crate) struct Mistakes(Option<Error>);
+
+impl Mistakes {
+    /// One mistake, at these tokens.
+    pub(crate) fn add(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
+        self.push(Error::new_spanned(tokens, message));
+    }
+
+    pub(crate) fn push(&mut self, error: Error) {
+        match &mut self.0 {
+            Some(errors) => errors.combine(error),
+            None => self.0 = Some(error),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    pub(crate) fn into_tokens(self) -> TokenStream {
+        self.0.map(|error| error.to_compile_error()).unwrap_or_default()
+    }
+}
+
+/// The sentence about an unknown key: what was meant, or else all keys there are.
+pub(crate) fn unknown(key: &str, attribute: &str, known: &[&str]) -> String {
+    let near = known.iter().map(|known| (distance(key, known), known)).min();
+    match near {
+        Some((distance, known)) if distance <= 2.max(known.len() / 3) => {
+            format!("`{key}` is no key of `{attribute}`: did you mean `{known}`?")
+        }
+        _ => format!("`{key}` is no key of `{attribute}`: write one of {}", known.join(", ")),
+    }
+}
+
+/// How many letters differ (Levenshtein).
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (at, letter) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = at + 1;
+        for column in 0..right.len() {
+            let changed = diagonal + usize::from(letter != right[column]);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row[right.len()]
+}

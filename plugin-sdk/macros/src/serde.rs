@@ -1,0 +1,143 @@
+//! The `#[serde(…)]` attributes that change what a type looks like in JSON. Others are refused: a schema that follows
+//! half of them would be wrong.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::{Attribute, Ident, LitStr, Path, Token, meta::ParseNestedMeta};
+
+use crate::{
+    case::Case,
+    mistakes::{Mistakes, unknown},
+};
+
+/// On a struct, an enum or a variant.
+#[derive(Default)]
+pub(crate) struct Container {
+    pub(crate) rename_all: Option<Case>,
+    pub(crate) rename_all_fields: Option<Case>,
+    pub(crate) rename: Option<String>,
+    pub(crate) tag: Option<String>,
+    pub(crate) content: Option<String>,
+    pub(crate) untagged: bool,
+    pub(crate) transparent: bool,
+    pub(crate) closed: bool,
+    pub(crate) skip: bool,
+    /// The function that makes what is left out.
+    pub(crate) default: Option<TokenStream>,
+}
+
+/// On a field.
+#[derive(Default)]
+pub(crate) struct Field {
+    pub(crate) rename: Option<String>,
+    pub(crate) skip: bool,
+    pub(crate) default: Option<TokenStream>,
+    /// Says whether a value is left out of an answer.
+    pub(crate) skip_if: Option<TokenStream>,
+}
+
+const CONTAINER: [&str; 10] = [
+    "rename",
+    "rename_all",
+    "rename_all_fields",
+    "default",
+    "tag",
+    "content",
+    "untagged",
+    "transparent",
+    "deny_unknown_fields",
+    "skip",
+];
+const FIELD: [&str; 4] = ["rename", "default", "skip", "skip_serializing_if"];
+
+impl Container {
+    pub(crate) fn read(attributes: &[Attribute], mistakes: &mut Mistakes) -> Self {
+        let mut read = Self::default();
+        each(attributes, mistakes, |key, meta| {
+            match key.to_string().as_str() {
+                "rename" => read.rename = Some(text(meta)?.value()),
+                "rename_all" => read.rename_all = Some(Case::parse(&text(meta)?)?),
+                "rename_all_fields" => read.rename_all_fields = Some(Case::parse(&text(meta)?)?),
+                "default" => read.default = Some(default(meta)?),
+                "tag" => read.tag = Some(text(meta)?.value()),
+                "content" => read.content = Some(text(meta)?.value()),
+                "untagged" => read.untagged = true,
+                "transparent" => read.transparent = true,
+                "deny_unknown_fields" => read.closed = true,
+                "skip" => read.skip = true,
+                // They say how serde's own code is made, and change nothing in JSON.
+                "crate" | "bound" => drop(meta.value()?.parse::<TokenStream>()?),
+                other => return Err(refused(key, other, &CONTAINER)),
+            }
+            Ok(())
+        });
+        read
+    }
+}
+
+impl Field {
+    pub(crate) fn read(attributes: &[Attribute], mistakes: &mut Mistakes) -> Self {
+        let mut read = Self::default();
+        each(attributes, mistakes, |key, meta| {
+            match key.to_string().as_str() {
+                "rename" => read.rename = Some(text(meta)?.value()),
+                "default" => read.default = Some(default(meta)?),
+                "skip" => read.skip = true,
+                "skip_serializing_if" => read.skip_if = Some(text(meta)?.parse::<Path>()?.to_token_stream()),
+                other => return Err(refused(key, other, &FIELD)),
+            }
+            Ok(())
+        });
+        read
+    }
+}
+
+fn each(
+    attributes: &[Attribute],
+    mistakes: &mut Mistakes,
+    mut read: impl FnMut(&Ident, &ParseNestedMeta<'_>) -> syn::Result<()>,
+) {
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
+        let result = attribute.parse_nested_meta(|meta| match meta.path.get_ident().cloned() {
+            Some(key) => read(&key, &meta),
+            None => match meta.path.segments.first() {
+                // `crate = "…"`: a keyword is an identifier to syn's paths, so this is something else.
+                _ => Err(meta.error("write a key of `#[serde(…)]`")),
+            },
+        });
+        if let Err(error) = result {
+            mistakes.push(error);
+        }
+    }
+}
+
+/// `key = "text"`; serde's `rename(serialize = …, deserialize = …)` would be two schemas of one type.
+fn text(meta: &ParseNestedMeta<'_>) -> syn::Result<LitStr> {
+    if meta.input.peek(Token![=]) {
+        return meta.value()?.parse();
+    }
+    Err(meta.error("one name for what is read and what is printed: write `= \"…\"`"))
+}
+
+fn default(meta: &ParseNestedMeta<'_>) -> syn::Result<TokenStream> {
+    if meta.input.peek(Token![=]) {
+        return Ok(text(meta)?.parse::<Path>()?.to_token_stream());
+    }
+    Ok(quote!(::core::default::Default::default))
+}
+
+fn refused(key: &Ident, name: &str, known: &[&str]) -> syn::Error {
+    let message = match name {
+        "flatten" => {
+            "`flatten` hides what members there are: write the fields here, or the struct as one field".to_owned()
+        }
+        "with" | "serialize_with" | "deserialize_with" | "from" | "into" | "try_from" | "remote" | "getter" => {
+            format!("`{name}` makes JSON that the type does not tell: write a newtype, and `ToolSchema` for it by hand")
+        }
+        "alias" | "other" | "skip_serializing" | "skip_deserializing" | "borrow" => {
+            format!("`{name}` has no counterpart in the schema: leave it out, or write another type for the tool")
+        }
+        other => unknown(other, "#[serde(…)]", known),
+    };
+    syn::Error::new(key.span(), message)
+}

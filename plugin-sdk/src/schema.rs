@@ -1,0 +1,137 @@
+//! What a Rust type is as JSON: its schema, how a value is read, and how one is printed.
+//!
+//! [`ToolSchema`] is implemented for the types of the table in `docs/tools-from-code.md`; `#[data]` and
+//! `#[derive(ToolSchema)]` implement it for an author's own structs and enums. The schemas are JSON Schema 2020-12.
+
+mod containers;
+mod enums;
+mod fits;
+mod kind;
+mod map;
+mod numbers;
+mod object;
+mod property;
+mod texts;
+mod writer;
+
+pub use enums::{
+    Variant, variant, write_beside, write_choice, write_inside, write_numbers, write_outside, write_untagged,
+};
+pub use fits::fits;
+pub use kind::Kind;
+pub use map::MapKey;
+pub use object::{Fields, elements, print_element, print_field, print_member, splice_tag, tuple_elements};
+pub use property::{Cli, Default, Parameter, Property, Rule, write_object, write_tuple};
+pub use writer::{Writer, write_text};
+
+use serde_json::Value;
+
+/// A type with an honest JSON schema: what a tool may take and answer.
+///
+/// Write `#[data]` above a struct or an enum to implement it. An implementation by hand sets the keywords of the schema
+/// on the [`Writer`], which already stands inside the schema's braces:
+///
+/// ```
+/// use weir_plugin_sdk::schema::{Mismatch, ToolSchema, Writer};
+/// use weir_plugin_sdk::serde_json::Value;
+///
+/// struct Even(i64);
+///
+/// impl ToolSchema for Even {
+///     fn write(schema: &mut Writer) {
+///         schema.set("type", r#""integer""#);
+///         schema.set("multipleOf", "2");
+///     }
+///
+///     fn read(value: Value) -> Result<Self, Mismatch> {
+///         match i64::read(value)? {
+///             even if even % 2 == 0 => Ok(Self(even)),
+///             odd => Err(Mismatch::new(format!("{odd} is not even"))),
+///         }
+///     }
+///
+///     fn print(&self, out: &mut String) {
+///         self.0.print(out);
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no schema, so no tool can take or answer it",
+    label = "a type without a schema",
+    note = "write `#[data]` above a struct or an enum of your own, or take a type of the table in docs/tools-from-code.md"
+)]
+pub trait ToolSchema: Sized {
+    /// What the constraints of `#[arg(…)]` may bound.
+    const KIND: Kind = Kind::Any;
+
+    /// Sets the keywords of the schema.
+    fn write(schema: &mut Writer);
+
+    /// Reads a value. The gateway has validated it already, so a mismatch is rare.
+    fn read(value: Value) -> Result<Self, Mismatch>;
+
+    /// Appends the value as JSON.
+    fn print(&self, out: &mut String);
+
+    /// True for `Option`: a parameter or a field of the type may be left out.
+    #[doc(hidden)]
+    const OPTIONAL: bool = false;
+
+    /// True for `u8`, whose lists are refused: they are meant as bytes.
+    #[doc(hidden)]
+    const BYTE: bool = false;
+
+    /// The schema of a value that is there: without the null of an `Option`.
+    #[doc(hidden)]
+    fn write_present(schema: &mut Writer) {
+        Self::write(schema);
+    }
+
+    /// The value where none is given.
+    #[doc(hidden)]
+    fn absent() -> Option<Self> {
+        None
+    }
+
+    #[doc(hidden)]
+    fn is_absent(&self) -> bool {
+        false
+    }
+}
+
+/// A value that is not of its type: what was expected, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// Member names and indices with dots between them; empty for the whole value.
+    pub path: String,
+    /// What is wrong, as the end of a sentence: `must be a text`.
+    pub message: String,
+}
+
+impl Mismatch {
+    /// A mismatch of the whole value.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { path: String::new(), message: message.into() }
+    }
+
+    /// The same mismatch, seen from the value around it.
+    pub fn inside(mut self, name: &str) -> Self {
+        self.path = if self.path.is_empty() { name.to_owned() } else { format!("{name}.{}", self.path) };
+        self
+    }
+}
+
+impl From<Mismatch> for crate::Error {
+    fn from(mismatch: Mismatch) -> Self {
+        let Mismatch { path, message } = mismatch;
+        if path.is_empty() {
+            return Self::invalid(format!("The value {message}."));
+        }
+        Self::invalid(format!("`{path}` {message}.")).field(path)
+    }
+}
+
+/// The schema of a type as JSON, for an input: `schema_of::<Region>()`.
+pub fn schema_of<T: ToolSchema>() -> String {
+    Writer::for_input().whole(T::write)
+}

@@ -1,0 +1,105 @@
+//! Enums with values: what the code of `#[data]` writes them with.
+
+use serde_json::Value;
+
+use super::{Mismatch, Writer, write_text};
+
+/// A variant's name, and what writes the value it holds.
+pub type Variant = (&'static str, Option<fn(&mut Writer)>);
+
+/// One of some texts.
+pub fn write_choice(names: &[&str], schema: &mut Writer) {
+    schema.set("type", "\"string\"");
+    schema.set("enum", list(names.iter().map(|name| write_text(name))));
+}
+
+/// One of some numbers.
+pub fn write_numbers(numbers: &[i64], schema: &mut Writer) {
+    schema.set("type", "\"integer\"");
+    schema.set("enum", list(numbers.iter().map(i64::to_string)));
+}
+
+/// `"Point"`, or `{"Circle": {…}}`.
+pub fn write_outside(variants: &[Variant], schema: &mut Writer) {
+    let mut options = Vec::new();
+    let names: Vec<String> =
+        variants.iter().filter(|variant| variant.1.is_none()).map(|variant| write_text(variant.0)).collect();
+    if !names.is_empty() {
+        options.push(format!("{{\"type\":\"string\",\"enum\":{}}}", list(names.into_iter())));
+    }
+    for (name, write) in variants {
+        let Some(write) = write else { continue };
+        let (name, value) = (write_text(name), schema.inner(*write));
+        options.push(format!(
+            "{{\"type\":\"object\",\"properties\":{{{name}:{value}}},\"required\":[{name}],\"additionalProperties\":false}}"
+        ));
+    }
+    schema.set("anyOf", list(options.into_iter()));
+}
+
+/// `{"kind": "circle", …}`: the tag stands among the members of the value.
+pub fn write_inside(tag: &str, variants: &[Variant], schema: &mut Writer) {
+    let tag = write_text(tag);
+    let mut options = Vec::new();
+    for (name, write) in variants {
+        options.push(schema.inner_with(&mut |schema| {
+            if let Some(write) = write {
+                write(schema);
+            }
+            let constant = constant(name);
+            let rest = |keyword: Option<&str>| {
+                let inside = keyword.map_or("", |json| &json[1..json.len() - 1]).to_owned();
+                if inside.is_empty() { inside } else { format!(",{inside}") }
+            };
+            let properties = format!("{{{tag}:{constant}{}}}", rest(schema.get("properties")));
+            let required = format!("[{tag}{}]", rest(schema.get("required")));
+            schema.set("type", "\"object\"");
+            schema.set("properties", properties);
+            schema.set("required", required);
+        }));
+    }
+    schema.set("anyOf", list(options.into_iter()));
+}
+
+/// `{"kind": "circle", "value": {…}}`: the tag stands beside the value.
+pub fn write_beside(tag: &str, content: &str, variants: &[Variant], schema: &mut Writer) {
+    let (tag, content) = (write_text(tag), write_text(content));
+    let mut options = Vec::new();
+    for (name, write) in variants {
+        let constant = constant(name);
+        let (value, required) = match write {
+            Some(write) => (format!(",{content}:{}", schema.inner(*write)), format!("{tag},{content}")),
+            None => (String::new(), tag.clone()),
+        };
+        options.push(format!(
+            "{{\"type\":\"object\",\"properties\":{{{tag}:{constant}{value}}},\"required\":[{required}]}}"
+        ));
+    }
+    schema.set("anyOf", list(options.into_iter()));
+}
+
+/// The value alone.
+pub fn write_untagged(variants: &[fn(&mut Writer)], schema: &mut Writer) {
+    let options: Vec<String> = variants.iter().map(|write| schema.inner(*write)).collect();
+    schema.set("anyOf", list(options.into_iter()));
+}
+
+/// A variant's name and the value it holds: `"Point"`, or `{"Circle": {…}}`.
+pub fn variant(value: Value) -> Result<(String, Option<Value>), Mismatch> {
+    let wrong = || Mismatch::new("must be a text, or an object with one member");
+    match value {
+        Value::String(name) => Ok((name, None)),
+        Value::Object(members) if members.len() == 1 => {
+            members.into_iter().next().map(|(name, value)| (name, Some(value))).ok_or_else(wrong)
+        }
+        _ => Err(wrong()),
+    }
+}
+
+fn constant(name: &str) -> String {
+    format!("{{\"type\":\"string\",\"const\":{}}}", write_text(name))
+}
+
+fn list(texts: impl Iterator<Item = String>) -> String {
+    format!("[{}]", texts.collect::<Vec<_>>().join(","))
+}

@@ -1,0 +1,86 @@
+//! What a schema's values are, as far as the constraints of `#[arg(…)]` have to know at compile time.
+
+/// The kind of a type's values. The macros check each constraint and each literal default against it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A text whose length may be bounded.
+    Text,
+    /// A text of a form of its own: a character, a date, base64.
+    FixedText,
+    /// One of some texts.
+    Choice,
+    /// A whole number within the type's bounds.
+    Integer {
+        /// The smallest value of the type.
+        min: i128,
+        /// The largest value of the type.
+        max: i128,
+    },
+    /// A number with a fraction.
+    Number,
+    /// True or false.
+    Boolean,
+    /// A list or a set, of any length.
+    List,
+    /// A list of one length: an array or a tuple.
+    FixedList,
+    /// An object with names of the caller's choice.
+    Map,
+    /// Anything else: no constraint of `#[arg(…)]` can bound it.
+    Any,
+}
+
+impl Kind {
+    /// True where `min_len` and `max_len` have a meaning.
+    pub const fn has_length(self) -> bool {
+        matches!(self, Self::Text | Self::List | Self::Map)
+    }
+
+    /// True where `gt`, `lt`, `ge` and `le` have a meaning.
+    pub const fn has_order(self) -> bool {
+        matches!(self, Self::Integer { .. } | Self::Number)
+    }
+
+    /// True where `pattern` and `format` have a meaning.
+    pub const fn is_text(self) -> bool {
+        matches!(self, Self::Text)
+    }
+
+    /// True where a bound may have a fraction.
+    pub const fn takes_fraction(self) -> bool {
+        !matches!(self, Self::Integer { .. })
+    }
+
+    /// True unless the type's own bounds exclude the whole number.
+    pub const fn holds(self, number: i128) -> bool {
+        match self {
+            Self::Integer { min, max } => min <= number && number <= max,
+            _ => true,
+        }
+    }
+
+    /// True where a text literal can be the default.
+    pub const fn takes_text(self) -> bool {
+        matches!(self, Self::Text | Self::FixedText | Self::Choice | Self::Any)
+    }
+
+    /// True where a whole number can be the default.
+    pub const fn takes_integer(self) -> bool {
+        matches!(self, Self::Integer { .. } | Self::Number | Self::Any)
+    }
+
+    /// True where a number with a fraction can be the default.
+    pub const fn takes_number(self) -> bool {
+        matches!(self, Self::Number | Self::Any)
+    }
+
+    /// True where `true` and `false` can be the default.
+    pub const fn takes_boolean(self) -> bool {
+        matches!(self, Self::Boolean | Self::Any)
+    }
+
+    /// True where a list literal can be the default.
+    pub const fn takes_list(self) -> bool {
+        matches!(self, Self::List | Self::FixedList | Self::Any)
+    }
+}

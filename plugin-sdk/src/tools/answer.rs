@@ -1,0 +1,50 @@
+//! An answer that says more than a value: content blocks, or a question back to the caller.
+
+use super::{Content, Question, Reply};
+
+/// A value with content blocks beside it, content blocks alone, or a question back.
+///
+/// A function that returns its value plainly needs none of this: the gateway makes the text of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer<T = ()> {
+    value: Option<T>,
+    content: Option<Vec<Content>>,
+    question: Option<Question>,
+}
+
+impl<T> Answer<T> {
+    /// A value. Without content blocks the gateway makes the text of it.
+    pub fn of(value: T) -> Self {
+        Self { value: Some(value), content: None, question: None }
+    }
+
+    /// A question: the call ends here, and comes again with the response.
+    pub fn ask(question: Question) -> Self {
+        Self { value: None, content: None, question: Some(question) }
+    }
+
+    /// Adds a content block.
+    pub fn with(mut self, block: Content) -> Self {
+        self.content.get_or_insert_default().push(block);
+        self
+    }
+
+    pub(super) fn into_reply(self, print: impl FnOnce(T) -> Option<String>) -> Reply {
+        if let Some(question) = self.question {
+            return question.into_reply();
+        }
+        Reply::complete(self.value.and_then(print), self.content.map(|blocks| Content::to_json(&blocks)))
+    }
+}
+
+impl Answer<()> {
+    /// Content blocks alone.
+    pub fn blocks(blocks: impl IntoIterator<Item = Content>) -> Self {
+        Self { value: None, content: Some(blocks.into_iter().collect()), question: None }
+    }
+
+    /// One text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::blocks([Content::text(text)])
+    }
+}

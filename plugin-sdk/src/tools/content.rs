@@ -1,0 +1,65 @@
+//! The content blocks of MCP.
+
+use serde_json::{Map, Value, json};
+
+use crate::Bytes;
+
+/// One content block of an answer, as MCP writes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Content(Map<String, Value>);
+
+impl Content {
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::new(json!({ "type": "text", "text": text.into() }))
+    }
+
+    /// An image: `image/png` and its bytes.
+    pub fn image(mime_type: &str, bytes: impl Into<Bytes>) -> Self {
+        Self::new(json!({ "type": "image", "data": bytes.into().to_base64(), "mimeType": mime_type }))
+    }
+
+    /// A sound: `audio/wav` and its bytes.
+    pub fn audio(mime_type: &str, bytes: impl Into<Bytes>) -> Self {
+        Self::new(json!({ "type": "audio", "data": bytes.into().to_base64(), "mimeType": mime_type }))
+    }
+
+    /// Where something can be read.
+    pub fn link(uri: &str, name: &str) -> Self {
+        Self::new(json!({ "type": "resource_link", "uri": uri, "name": name }))
+    }
+
+    /// A resource that is read already: its text.
+    pub fn resource_text(uri: &str, mime_type: &str, text: impl Into<String>) -> Self {
+        let resource = json!({ "uri": uri, "mimeType": mime_type, "text": text.into() });
+        Self::new(json!({ "type": "resource", "resource": resource }))
+    }
+
+    /// A resource that is read already: its bytes.
+    pub fn resource_bytes(uri: &str, mime_type: &str, bytes: impl Into<Bytes>) -> Self {
+        let resource = json!({ "uri": uri, "mimeType": mime_type, "blob": bytes.into().to_base64() });
+        Self::new(json!({ "type": "resource", "resource": resource }))
+    }
+
+    /// Says what the block is: the `title`, `description`, `mimeType` or `size` of a link.
+    pub fn member(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Who the block is for (`user`, `assistant`), and how much it matters, from 0 to 1.
+    pub fn annotated(self, audience: &[&str], priority: f64) -> Self {
+        self.member("annotations", json!({ "audience": audience, "priority": priority }))
+    }
+
+    fn new(block: Value) -> Self {
+        match block {
+            Value::Object(members) => Self(members),
+            _ => Self(Map::new()),
+        }
+    }
+
+    pub(super) fn to_json(blocks: &[Self]) -> String {
+        Value::Array(blocks.iter().map(|block| Value::Object(block.0.clone())).collect()).to_string()
+    }
+}

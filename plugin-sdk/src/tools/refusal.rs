@@ -1,0 +1,111 @@
+//! How a tool says no.
+
+use std::any::Any;
+use std::fmt;
+
+use crate::error::Error;
+
+/// Why a tool did not do what it was asked: a reason for programs, a sentence for the caller.
+///
+/// Any other error becomes one by `?`: its text goes to the log, and the caller reads one safe sentence, since nobody
+/// looked whether the text holds a secret.
+///
+/// ```
+/// # use weir_plugin_sdk::ToolError;
+/// fn minutes(text: &str) -> Result<u32, ToolError> {
+///     let minutes: u32 = text.parse()?;
+///     if minutes > 60 {
+///         return Err(ToolError::refuse("too_long", "A deployment waits for an hour at most."));
+///     }
+///     Ok(minutes)
+/// }
+/// assert_eq!(minutes("90").unwrap_err().reason(), "too_long");
+/// assert_eq!(minutes("soon").unwrap_err().reason(), "internal");
+/// ```
+pub struct ToolError(Error);
+
+impl ToolError {
+    /// A refusal of the tool's own. The reason is a short word that programs can rely on.
+    pub fn refuse(reason: &str, sentence: impl Into<String>) -> Self {
+        Self(Error::new(reason, sentence))
+    }
+
+    /// What was asked for is not there.
+    pub fn not_found(sentence: impl Into<String>) -> Self {
+        Self(Error::not_found(sentence))
+    }
+
+    /// Names the argument at fault.
+    pub fn field(self, field: impl Into<String>) -> Self {
+        Self(self.0.field(field))
+    }
+
+    /// When a further try makes sense.
+    pub fn retry_after_ms(self, retry_after_ms: u32) -> Self {
+        Self(self.0.retry_after_ms(retry_after_ms))
+    }
+
+    /// Anything that helps whoever reads the log.
+    pub fn details(self, details: serde_json::Value) -> Self {
+        Self(self.0.details(details))
+    }
+
+    /// The reason: the code of the error.
+    pub fn reason(&self) -> &str {
+        &self.0.code
+    }
+
+    /// The sentence the caller reads.
+    pub fn sentence(&self) -> &str {
+        &self.0.message
+    }
+}
+
+impl fmt::Debug for ToolError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, formatter)
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, formatter)
+    }
+}
+
+/// An error of the SDK keeps its code and its sentence, which were written for callers; any other is logged.
+///
+/// `ToolError` is no `std::error::Error` itself, or this would stand in the way of `From<T> for T`.
+impl<E: std::error::Error + 'static> From<E> for ToolError {
+    fn from(error: E) -> Self {
+        if let Some(error) = (&error as &dyn Any).downcast_ref::<Error>() {
+            return Self(error.clone());
+        }
+        crate::log::error(&format!("The tool failed: {error}"));
+        Self(Error::internal("The tool failed; its operator finds the reason in the log."))
+    }
+}
+
+impl From<ToolError> for Error {
+    fn from(error: ToolError) -> Self {
+        error.0
+    }
+}
+
+/// An error that a tool may return: [`ToolError`], and whatever becomes one.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot fail with `{Self}`",
+    label = "not an error that becomes a `ToolError`",
+    note = "return `Result<_, ToolError>` and refuse with `ToolError::refuse(\"reason\", \"A sentence for the caller.\")`"
+)]
+pub trait ToolFailure {
+    /// The error as the gateway takes it.
+    fn into_error(self) -> Error;
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: Into<ToolError>> ToolFailure for E {
+    fn into_error(self) -> Error {
+        self.into().0
+    }
+}
