@@ -20,11 +20,12 @@ pub(crate) const PROGRAM: &[&str] =
 /// Adapter crates and the file each becomes.
 pub(crate) const ADAPTERS: [(&str, &str); 3] = [("weir-sheet", "sheet"), ("weir-sql", "sql"), ("weir-rest", "rest")];
 /// The same for what the tests load.
-const GUESTS: [(&str, &str); 4] = [
+const GUESTS: [(&str, &str); 5] = [
     ("weir-guest-misbehaving", "misbehaving"),
     ("weir-guest-tiny", "tiny-rust"),
     ("weir-guest-probe", "probe"),
     ("weir-guest-ticket", "ticket"),
+    ("weir-guest-tools", "tools-rust"),
 ];
 
 /// The adapters, and with `guests` what the tests load beside them.
