@@ -261,8 +261,8 @@ fn fold_union(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
                 "type" => {}
                 "enum" => {
                     let mut values = value.as_array()?.clone();
-                    let others = arms.iter().filter(|other| !std::ptr::eq(*other, arm));
-                    others.map(says_null).all(|is_null| is_null).then_some(())?;
+                    let mut others = arms.iter().filter(|other| !std::ptr::eq(*other, arm));
+                    others.all(says_null).then_some(())?;
                     if arms.len() > 1 && !values.contains(&Value::Null) {
                         values.push(Value::Null);
                     }
