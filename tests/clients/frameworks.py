@@ -97,11 +97,19 @@ async def mcp_use(plan):
 
 async def autogen(plan):
     from autogen_core import CancellationToken
-    from autogen_ext.tools.mcp import StdioServerParams, StreamableHttpServerParams, mcp_server_tools
+    from autogen_ext.tools.mcp import (
+        StdioServerParams,
+        StreamableHttpServerParams,
+        create_mcp_server_session,
+        mcp_server_tools,
+    )
 
     server = StreamableHttpServerParams(url=plan.url, headers=plan.headers) if plan.url else plan.stdio(StdioServerParams)
-    tools = {tool.name: tool for tool in await mcp_server_tools(server)}
-    return await report(plan, tools, lambda tool, arguments: tools[tool].run_json(arguments, CancellationToken()))
+    # Without a session of its own AutoGen shows a model no more of an error than that there was one.
+    async with create_mcp_server_session(server) as session:
+        await session.initialize()
+        tools = {tool.name: tool for tool in await mcp_server_tools(server, session)}
+        return await report(plan, tools, lambda tool, arguments: tools[tool].run_json(arguments, CancellationToken()))
 
 
 async def openai_agents(plan):
