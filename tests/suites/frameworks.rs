@@ -16,7 +16,7 @@ fn langchain() {
 
 #[test]
 fn mcp_use() {
-    Framework::new("mcp_use", MCP1).sends_null().holds();
+    Framework::new("mcp_use", MCP1).holds();
 }
 
 #[test]
