@@ -6,15 +6,14 @@ mod secret;
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use arc_swap::ArcSwap;
 use tokio_util::sync::CancellationToken;
-use weir_state::KeyRow;
+use weir_state::{KeyRow, State, StateError};
 
 pub use access::{Access, AccessList};
 pub use keys::{Key, KeyLimits};
@@ -46,9 +45,14 @@ pub enum Refused {
     Revoked,
 }
 
-/// The keys as they are now. Read by every request, replaced when one changes.
+/// Rows of keys that are read at once.
+const PAGE: u32 = 4096;
+
+/// The keys as they are now. Read by every request; changes are taken over by their numbers, one by one.
 pub struct Identities {
-    keys: ArcSwap<Keys>,
+    keys: Keys,
+    /// The number of the last change taken over. Held while changes are: none is undone by a slower reader.
+    seen: Mutex<i64>,
     /// `[identity] required`: closed even before the first key.
     required: AtomicBool,
 }
@@ -65,7 +69,7 @@ impl Caller {
 
     /// Cancelled when the caller's key is revoked: what it left open ends.
     pub fn revoked(&self) -> CancellationToken {
-        self.key.as_ref().map_or_else(CancellationToken::new, |key| key.revoked.clone())
+        self.key.as_ref().map_or_else(CancellationToken::new, |key| key.revoked())
     }
 
     fn key_id(&self) -> Option<&str> {
@@ -93,17 +97,36 @@ impl Refused {
 impl Identities {
     /// Open to everyone: until keys are defined, or for a process without state.
     pub fn open() -> Self {
-        Self { keys: ArcSwap::from_pointee(Keys::default()), required: AtomicBool::new(false) }
+        Self::new(false)
     }
 
-    pub fn new(rows: &[KeyRow], required: bool) -> Self {
-        Self { keys: ArcSwap::from_pointee(Keys::new(rows, None)), required: AtomicBool::new(required) }
+    /// Without keys so far.
+    pub fn new(required: bool) -> Self {
+        Self { keys: Keys::default(), seen: Mutex::default(), required: AtomicBool::new(required) }
     }
 
-    /// Takes over what changed. A key that did not change stays the same object, with what it has open.
-    pub fn replace(&self, rows: &[KeyRow]) {
-        let old = self.keys.load();
-        self.keys.store(Arc::new(Keys::new(rows, Some(&old))));
+    /// Takes over what any process changed since the last time. It costs what changed.
+    pub async fn take_over(&self, state: &State) -> Result<(), StateError> {
+        loop {
+            let rows = state.keys_after(self.seen(), PAGE).await?;
+            self.apply(&rows);
+            if rows.len() < PAGE as usize {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Rows in the order of their changes. Those that were taken over before are passed over.
+    fn apply(&self, rows: &[KeyRow]) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        for row in rows.iter().filter(|row| row.change > *seen) {
+            self.keys.apply(row);
+        }
+        *seen = rows.iter().map(|row| row.change).fold(*seen, i64::max);
+    }
+
+    fn seen(&self) -> i64 {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `[identity] required`, from the next request on.
@@ -113,11 +136,11 @@ impl Identities {
 
     /// True once a key is needed. It stays so when the last one is revoked.
     pub fn are_required(&self) -> bool {
-        self.required.load(Ordering::Relaxed) || !self.keys.load().is_empty()
+        self.required.load(Ordering::Relaxed) || !self.keys.is_empty()
     }
 
     pub fn resolve(&self, credential: Credential<'_>) -> Result<Caller, Refused> {
-        let keys = self.keys.load();
+        let keys = &self.keys;
         if !self.required.load(Ordering::Relaxed) && keys.is_empty() {
             return Ok(Caller::local());
         }
@@ -127,7 +150,7 @@ impl Identities {
 
     /// Any agent by name, for an operator's trial call.
     pub fn agent(&self, name: &str) -> Option<Caller> {
-        let keys = self.keys.load();
+        let keys = &self.keys;
         if !self.required.load(Ordering::Relaxed) && keys.is_empty() && name == "local" {
             return Some(Caller::local());
         }

@@ -153,7 +153,7 @@ impl Buckets {
 
     /// One call of a tool that exists; `rate` is what its contract allows.
     pub fn call(&self, caller: &Caller, tool: &Arc<str>, rate: Option<Rate>, now: Instant) -> Result<(), u32> {
-        let own = caller.key.as_ref().and_then(|key| key.tool_rates.get(&**tool).copied());
+        let own = caller.key.as_ref().and_then(|key| key.tool_rate(tool));
         self.of_tools.count(match own.or(rate) {
             None => Ok(()),
             Some(rate) => self.take(&self.tools, (caller.agent.clone(), tool.clone()), rate, now),

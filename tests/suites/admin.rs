@@ -364,3 +364,27 @@ fn the_api_is_as_it_describes_itself() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// A client that waits too short sends the same again while the first one still runs: one of them runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_retries_at_the_same_moment_run_once() {
+    let house = sample::house();
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    for number in 0..5 {
+        let code: String = ["AAA", "BBB", "CCC", "DDD", "EEE"][number].into();
+        let call = json!({"tool": "create_airport", "arguments": {"iata": code, "name": "New", "country": "NO"}});
+        let ask = || async {
+            let request = admin.request("POST", "/v1/calls").header("idempotency-key", format!("k{number}"));
+            let response = request.body(call.to_string()).send().await.expect("an answer");
+            (response.status().as_u16(), response.text().await.expect("text"))
+        };
+        let answers = futures::future::join_all((0..4).map(|_| ask())).await;
+        assert!(answers.iter().all(|answer| *answer == answers[0] && answer.0 == 200), "{answers:?}");
+        assert!(answers[0].1.contains("\"is_error\":false"), "{answers:?}");
+    }
+    let (_, records) = admin.ask("GET", "/v1/audit?kind=call", "").await;
+    assert_eq!(records.as_array().map(Vec::len), Some(5), "{records}");
+    let rows = std::fs::read_to_string(house.path().join("data/airports.csv")).expect("the file");
+    assert_eq!(rows.matches(",New,NO").count(), 5, "{rows}");
+}

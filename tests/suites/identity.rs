@@ -380,3 +380,30 @@ fn other_addresses_than_loopback_need_keys() {
     let gateway = Gateway::start(closed.weir(&["serve", "--listen", "0.0.0.0:0"]));
     assert!(gateway.base.contains("0.0.0.0"));
 }
+
+/// Two processes over one state: a key that one of them revokes works at the other no longer than 50 ms.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_revocation_by_another_process_is_seen_within_50_ms() {
+    let house = house();
+    let other = house.serve();
+    // The admin API of the house is that of the process that started last.
+    let own = house.serve();
+    let mut waits = Vec::new();
+    for number in 0..9 {
+        let key = house.key(&["--agent", &format!("ann{number}")]);
+        let client = Modern::with_key(other.url(), &key);
+        let known = async || client.ask("tools/list", json!({})).await.status == StatusCode::OK;
+        while !known().await {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        let id = key.split('_').nth(1).expect("an id").to_owned();
+        let revoked = weir_tests::Admin::of(&house).ask("DELETE", &format!("/v1/keys/{id}"), "").await;
+        let began = std::time::Instant::now();
+        assert_eq!(revoked.0, 204, "{revoked:?}");
+        assert!(!Modern::with_key(own.url(), &key).ask("tools/list", json!({})).await.status.is_success());
+        while known().await {}
+        waits.push(began.elapsed());
+    }
+    waits.sort();
+    assert!(waits[waits.len() / 2] <= std::time::Duration::from_millis(50), "{waits:?}");
+}

@@ -114,11 +114,12 @@ pub(super) async fn create(
         created_by: staff.by(),
         expires_ms: new.expires_in_s.map(|seconds| now.saturating_add(seconds.saturating_mul(1000))),
         revoked_ms: None,
+        change: 0,
     };
     let detail = serde_json::Map::from_iter([("agent".to_owned(), row.agent.clone().into())]);
     admin.gateway.audit().admin(AdminAct::KeyCreate, &row.id, None, &staff.by(), Some(&detail))?;
     admin.state.add_key(&row).await?;
-    admin.gateway.identities().replace(&admin.state.keys().await?);
+    admin.gateway.identities().take_over(&admin.state).await?;
     Ok((StatusCode::CREATED, Json(MadeKey { view: row.into(), key: minted.text, warnings })))
 }
 
@@ -129,7 +130,7 @@ pub(super) async fn revoke(Shared(admin): Ask, staff: Staff, At(id): At<String>)
     staff.needs(Role::Operator)?;
     admin.gateway.audit().admin(AdminAct::KeyRevoke, &id, None, &staff.by(), None)?;
     admin.state.revoke_key(&id, now_ms()).await?;
-    admin.gateway.identities().replace(&admin.state.keys().await?);
+    admin.gateway.identities().take_over(&admin.state).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

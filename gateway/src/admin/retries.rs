@@ -1,7 +1,10 @@
 //! Idempotent retries: who sends a POST again with the same `Idempotency-Key` gets the first answer again, and nothing is
-//! done twice.
+//! done twice, also where both come at the same moment.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     body::{Body, Bytes},
@@ -12,15 +15,20 @@ use axum::{
 };
 use http_body_util::BodyExt as _;
 use sha2::{Digest, Sha256};
-use weir_state::ReplyRow;
+use weir_state::{Begun, ReplyRow};
 
 use super::{Admin, Refusal, staff::Staff};
-use crate::identity::now_ms;
+use crate::{identity::now_ms, transport::http::connections};
 
 const HEADER: &str = "idempotency-key";
 const KEY_MAX_BYTES: usize = 128;
 /// Of a request with a key, and of an answer that is kept.
 const BODY_MAX_BYTES: usize = 2 << 20;
+/// How long a retry waits for the first request to end.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+const WAIT_INTERVAL: Duration = Duration::from_millis(20);
+const UNDER_WAY: &str = "the first request with this Idempotency-Key has not ended: ask again. If its gateway was stopped \
+                         meanwhile, look whether it was done, and use another key";
 /// What these answer is shown once and kept nowhere.
 const SECRET: [&str; 2] = ["/v1/keys", "/v1/admins"];
 
@@ -29,16 +37,16 @@ pub(super) async fn answer(Shared(admin): Shared<Arc<Admin>>, request: Request, 
     let Some(key) = key else { return next.run(request).await };
     let (mut head, body) = request.into_parts();
     match Staff::from_request_parts(&mut head, &admin).await {
-        Ok(staff) => once(&admin, &staff, &key, Request::from_parts(head, body), next)
-            .await
-            .unwrap_or_else(Refusal::into_response),
+        Ok(staff) => {
+            once(admin, staff, &key, Request::from_parts(head, body), next).await.unwrap_or_else(Refusal::into_response)
+        }
         Err(refusal) => refusal.into_response(),
     }
 }
 
 async fn once(
-    admin: &Admin,
-    staff: &Staff,
+    admin: Arc<Admin>,
+    staff: Staff,
     key: &HeaderValue,
     request: Request,
     next: Next,
@@ -53,29 +61,37 @@ async fn once(
     let body = axum::body::to_bytes(body, BODY_MAX_BYTES).await;
     let body = body.map_err(|_| Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"))?;
     let asked = digest(head.uri.path(), &body);
-    if let Some(reply) = admin.state.reply(&staff.id, key, now_ms()).await? {
-        return match reply.request == asked {
-            true => Ok(again(reply)),
-            false => Err(bad("the Idempotency-Key was used for another request")),
-        };
+    let another = || bad("the Idempotency-Key was used for another request");
+    let waited = Instant::now();
+    loop {
+        match admin.state.begin_reply(&staff.id, key, &asked, now_ms()).await? {
+            Begun::First => break,
+            Begun::Answered(reply) if reply.request == asked => return Ok(again(reply)),
+            Begun::Pending(request) if request == asked => {}
+            Begun::Answered(_) | Begun::Pending(_) => return Err(another()),
+        }
+        if waited.elapsed() > WAIT_MAX {
+            return Err(Refusal::new(StatusCode::CONFLICT, UNDER_WAY));
+        }
+        tokio::time::sleep(WAIT_INTERVAL).await;
     }
-    let response = next.run(Request::from_parts(head, Body::from(body))).await;
+    // In a task of its own: it runs to its end, and its answer is kept, also where the client has gone.
+    let (request, key) = (Request::from_parts(head, Body::from(body)), key.to_owned());
+    let work = async move { run(&admin, &staff, &key, request, next).await };
+    let run = connections::with_peer(work, connections::peer());
+    tokio::spawn(run).await.map_err(|_| Refusal::unavailable("the request came to no end"))?
+}
+
+async fn run(admin: &Admin, staff: &Staff, key: &str, request: Request, next: Next) -> Result<Response, Refusal> {
+    let response = next.run(request).await;
     let (head, body) = response.into_parts();
     let collected = body.collect().await.map_err(|_| Refusal::unavailable("the answer was lost"))?;
     let body: Bytes = collected.to_bytes();
     // What failed for a reason of the moment may succeed next time.
     let of_the_moment = head.status.is_server_error() || head.status == StatusCode::PRECONDITION_FAILED;
-    if !of_the_moment && body.len() <= BODY_MAX_BYTES {
-        let reply = ReplyRow {
-            admin: staff.id.clone(),
-            key: key.to_owned(),
-            request: asked,
-            status: head.status.as_u16().into(),
-            body: String::from_utf8_lossy(&body).into_owned(),
-            created_ms: now_ms(),
-        };
-        admin.state.keep_reply(&reply).await?;
-    }
+    let text = String::from_utf8_lossy(&body);
+    let kept = (!of_the_moment && body.len() <= BODY_MAX_BYTES).then(|| (head.status.as_u16().into(), &*text));
+    admin.state.end_reply(&staff.id, key, kept).await?;
     Ok(Response::from_parts(head, Body::from(body)))
 }
 

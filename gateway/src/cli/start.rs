@@ -117,7 +117,8 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
         None => Audit::none(),
     };
     let state = Arc::new(State::open(state).await.map_err(anyhow::Error::from)?);
-    let identities = Identities::new(&state.keys().await.map_err(anyhow::Error::from)?, config.identity.required);
+    let identities = Identities::new(config.identity.required);
+    identities.take_over(&state).await.map_err(anyhow::Error::from)?;
     let host = Arc::new(host);
     let gateway = Arc::new(Gateway::new(config, host.clone(), cursors, identities, audit, metrics));
     for problem in &opened.left_out {
@@ -207,25 +208,18 @@ pub(super) async fn admin(started: &Started, reload: &Arc<Reload>) -> Result<Opt
     Ok(Some(AdminServer { ending, task }))
 }
 
-/// What other processes changed is taken over within this time.
-const STATE_INTERVAL: Duration = Duration::from_millis(250);
+/// What other processes changed of keys is taken over within this time, and that of a reading: a revoked key works nowhere
+/// 50 ms later.
+const KEYS_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Keys that any process made or revoked.
 async fn follow(gateway: Arc<Gateway>, state: Arc<State>) {
-    let mut seen = None;
     loop {
-        let taken = async {
-            let generation = state.generation().await?;
-            if seen != Some(generation) {
-                gateway.identities().replace(&state.keys().await?);
-                seen = Some(generation);
-            }
-            Ok::<(), weir_state::StateError>(())
-        };
-        if let Err(error) = taken.await {
+        if let Err(error) = gateway.identities().take_over(&state).await {
             tracing::error!(%error, "the state cannot be read: keys stay as they were");
+            tokio::time::sleep(Duration::from_millis(250)).await;
         }
-        tokio::time::sleep(STATE_INTERVAL).await;
+        tokio::time::sleep(KEYS_INTERVAL).await;
     }
 }
 

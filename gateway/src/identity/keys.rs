@@ -1,8 +1,12 @@
 //! All keys, ready to look up.
 
 use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
+    collections::{BTreeMap, HashMap, HashSet},
+    hash::BuildHasher as _,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use ahash::RandomState;
@@ -19,6 +23,7 @@ use super::{
 /// Calls, and the seconds they are counted over.
 type Rate = (u32, u32);
 
+/// Kept small: there may be a million of them.
 #[derive(Debug)]
 pub struct Key {
     pub id: Box<str>,
@@ -27,10 +32,14 @@ pub struct Key {
     pub access: Access,
     /// Over all methods and tools, where the key has one of its own.
     pub rate: Option<Rate>,
-    /// By tool name.
-    pub tool_rates: HashMap<Box<str>, Rate>,
-    pub revoked: CancellationToken,
+    /// By tool name, where the key has any.
+    tool_rates: Option<Box<HashMap<Box<str>, Rate>>>,
+    secret_hash: [u8; 32],
+    created_ms: i64,
     expires_ms: Option<i64>,
+    is_revoked: AtomicBool,
+    /// Made for the first who waits for the end of the key.
+    revoked: OnceLock<CancellationToken>,
 }
 
 /// What a key says over the configured limits. Rates read `60/min`.
@@ -46,39 +55,67 @@ pub struct KeyLimits {
     pub tools: BTreeMap<String, String>,
 }
 
-#[derive(Default)]
+/// Tables that are changed apart from each other: a change of one key holds up the readers of a few others for as long as
+/// one entry takes.
+const SHARDS: usize = 64;
+/// Tenants and access lists that keys share; beyond it keys hold their own.
+const SHARED_MAX: usize = 4096;
+
+/// All keys. A change of one costs the same however many there are.
 pub(super) struct Keys {
-    by_id: HashMap<Box<str>, Entry, RandomState>,
+    shards: [RwLock<HashSet<ById, RandomState>>; SHARDS],
+    by: RandomState,
+    any: AtomicBool,
+    shared: Mutex<Shared>,
 }
 
-struct Entry {
-    row: KeyRow,
-    key: Arc<Key>,
+/// Found by its id, which is stored once.
+struct ById(Arc<Key>);
+
+/// What many keys have in common, held once.
+#[derive(Default)]
+struct Shared {
+    tenants: HashSet<Arc<str>>,
+    access: HashMap<Box<str>, Access>,
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Self {
+            shards: std::array::from_fn(|_| RwLock::default()),
+            by: RandomState::new(),
+            any: AtomicBool::new(false),
+            shared: Mutex::default(),
+        }
+    }
 }
 
 impl Keys {
-    pub(super) fn new(rows: &[KeyRow], old: Option<&Keys>) -> Self {
-        let by_id = rows.iter().map(|row| {
-            let kept = old.and_then(|old| old.by_id.get(row.id.as_str()));
-            let key = match kept {
-                Some(kept) if same(&kept.row, row) => kept.key.clone(),
-                // Another access or another limit is another key: sessions and streams of the old one end.
-                Some(kept) => {
-                    kept.key.revoked.cancel();
-                    Key::new(row)
+    /// Takes over one row. A key that did not change stays the same object, with what it has open.
+    pub(super) fn apply(&self, row: &KeyRow) {
+        let new = Key::new(row, &mut self.shared.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut shard = self.shard(&row.id).write().unwrap_or_else(PoisonError::into_inner);
+        let key = match shard.get(row.id.as_str()) {
+            Some(ById(known)) if known.is_same(&new) => Arc::clone(known),
+            // Another access or another limit is another key: sessions and streams of the old one end.
+            known => {
+                if let Some(ById(known)) = known {
+                    known.revoke();
                 }
-                None => Key::new(row),
-            };
-            if row.revoked_ms.is_some() {
-                key.revoked.cancel();
+                let new = Arc::new(new);
+                shard.replace(ById(Arc::clone(&new)));
+                new
             }
-            (row.id.as_str().into(), Entry { row: row.clone(), key })
-        });
-        Self { by_id: by_id.collect() }
+        };
+        drop(shard);
+        if row.revoked_ms.is_some() {
+            key.revoke();
+        }
+        self.any.store(true, Ordering::Release);
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.by_id.is_empty()
+        !self.any.load(Ordering::Acquire)
     }
 
     pub(super) fn find(&self, credential: Credential<'_>, now_ms: impl FnOnce() -> i64) -> Result<Arc<Key>, Refused> {
@@ -88,66 +125,141 @@ impl Keys {
             Credential::Key(text) => text,
         };
         let parts = Parts::read(text, Kind::Agent).ok_or(Refused::Malformed)?;
-        let entry = self.by_id.get(parts.id);
+        let shard = self.shard(parts.id).read().unwrap_or_else(PoisonError::into_inner);
+        let key = shard.get(parts.id).map(|ById(key)| Arc::clone(key));
+        drop(shard);
         // A hash nobody has: an unknown id takes as long as a wrong secret.
-        let matches = parts.matches(&entry.map_or([0; 32], |entry| entry.hash()));
-        let entry = entry.filter(|_| matches).ok_or(Refused::Unknown)?;
-        entry.state(now_ms).map(|()| entry.key.clone())
+        let matches = parts.matches(key.as_ref().map_or(&[0; 32], |key| &key.secret_hash));
+        let key = key.filter(|_| matches).ok_or(Refused::Unknown)?;
+        key.state(now_ms).map(|()| key)
     }
 
     /// A valid key of that agent, the newest.
     pub(super) fn of_agent(&self, agent: &str, now_ms: i64) -> Option<Arc<Key>> {
-        let of_agent = self.by_id.values().filter(|entry| *entry.key.agent == *agent && entry.state(|| now_ms).is_ok());
-        of_agent.max_by_key(|entry| entry.row.created_ms).map(|entry| entry.key.clone())
+        let mut newest: Option<Arc<Key>> = None;
+        for shard in &self.shards {
+            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
+            let of_agent = shard.iter().map(|ById(key)| key);
+            let of_agent = of_agent.filter(|key| *key.agent == *agent && key.state(|| now_ms).is_ok());
+            newest = of_agent.chain(newest.as_ref()).max_by_key(|key| key.created_ms).cloned();
+        }
+        newest
+    }
+
+    fn shard(&self, id: &str) -> &RwLock<HashSet<ById, RandomState>> {
+        let at = usize::try_from(self.by.hash_one(id) % SHARDS as u64).expect("a small number");
+        &self.shards[at]
     }
 }
 
-impl Entry {
-    /// A row that holds no hash matches nothing that anyone could send.
-    fn hash(&self) -> [u8; 32] {
-        self.row.secret_hash.as_slice().try_into().unwrap_or_default()
+impl std::borrow::Borrow<str> for ById {
+    fn borrow(&self) -> &str {
+        &self.0.id
+    }
+}
+
+impl std::hash::Hash for ById {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.id.hash(state);
+    }
+}
+
+impl PartialEq for ById {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id == other.0.id
+    }
+}
+
+impl Eq for ById {}
+
+impl Shared {
+    fn tenant(&mut self, tenant: &str) -> Arc<str> {
+        if let Some(known) = self.tenants.get(tenant) {
+            return known.clone();
+        }
+        let tenant: Arc<str> = tenant.into();
+        if self.tenants.len() < SHARED_MAX {
+            self.tenants.insert(tenant.clone());
+        }
+        tenant
     }
 
-    /// The clock is asked where the key can expire.
-    fn state(&self, now_ms: impl FnOnce() -> i64) -> Result<(), Refused> {
-        if self.row.revoked_ms.is_some() {
-            return Err(Refused::Revoked);
+    /// What cannot be read allows nothing: the row was not written by us.
+    fn access(&mut self, text: &str) -> Access {
+        if let Some(known) = self.access.get(text) {
+            return known.clone();
         }
-        match self.key.expires_ms {
-            Some(expires) if expires <= now_ms() => Err(Refused::Expired),
-            _ => Ok(()),
+        let access = Access::to(serde_json::from_str::<AccessList>(text).unwrap_or_default());
+        if self.access.len() < SHARED_MAX {
+            self.access.insert(text.into(), access.clone());
         }
+        access
     }
 }
 
 impl Key {
-    fn new(row: &KeyRow) -> Arc<Self> {
-        // What cannot be read allows nothing: the row was not written by us.
-        let access = match row.access.as_deref().map(serde_json::from_str::<AccessList>) {
-            None => Access::EVERYTHING,
-            Some(list) => Access::to(list.unwrap_or_default()),
-        };
+    fn new(row: &KeyRow, shared: &mut Shared) -> Self {
         let limits = row.limits.as_deref().and_then(|text| serde_json::from_str(text).ok());
         let KeyLimits { rate, tools } = limits.unwrap_or_default();
         let tool_rates = tools.iter().filter_map(|(tool, rate)| Some((tool.as_str().into(), form::rate(rate)?)));
-        Arc::new(Self {
+        let tool_rates: HashMap<Box<str>, Rate> = tool_rates.collect();
+        let agent: Arc<str> = row.agent.as_str().into();
+        Self {
             id: row.id.as_str().into(),
-            agent: row.agent.as_str().into(),
-            tenant: row.tenant.as_str().into(),
-            access,
+            tenant: if row.tenant == row.agent { agent.clone() } else { shared.tenant(&row.tenant) },
+            agent,
+            access: row.access.as_deref().map_or(Access::EVERYTHING, |text| shared.access(text)),
             rate: rate.as_deref().and_then(form::rate),
-            tool_rates: tool_rates.collect(),
-            revoked: CancellationToken::new(),
+            tool_rates: (!tool_rates.is_empty()).then(|| Box::new(tool_rates)),
+            // A row that holds no hash matches nothing that anyone could send.
+            secret_hash: row.secret_hash.as_slice().try_into().unwrap_or_default(),
+            created_ms: row.created_ms,
             expires_ms: row.expires_ms,
-        })
+            is_revoked: AtomicBool::new(false),
+            revoked: OnceLock::new(),
+        }
     }
-}
 
-fn same(a: &KeyRow, b: &KeyRow) -> bool {
-    a.secret_hash == b.secret_hash
-        && a.agent == b.agent
-        && a.tenant == b.tenant
-        && a.access == b.access
-        && a.limits == b.limits
-        && a.expires_ms == b.expires_ms
+    /// Of one tool, where the key has one of its own.
+    pub fn tool_rate(&self, tool: &str) -> Option<Rate> {
+        self.tool_rates.as_ref()?.get(tool).copied()
+    }
+
+    /// Cancelled when the key is revoked.
+    pub fn revoked(&self) -> CancellationToken {
+        let token = self.revoked.get_or_init(CancellationToken::new).clone();
+        // Asked after the token is there: who revokes says so first, and cancels the token that is there then.
+        if self.is_revoked.load(Ordering::SeqCst) {
+            token.cancel();
+        }
+        token
+    }
+
+    fn revoke(&self) {
+        self.is_revoked.store(true, Ordering::SeqCst);
+        if let Some(token) = self.revoked.get() {
+            token.cancel();
+        }
+    }
+
+    /// The clock is asked where the key can expire.
+    fn state(&self, now_ms: impl FnOnce() -> i64) -> Result<(), Refused> {
+        if self.is_revoked.load(Ordering::SeqCst) {
+            return Err(Refused::Revoked);
+        }
+        match self.expires_ms {
+            Some(expires) if expires <= now_ms() => Err(Refused::Expired),
+            _ => Ok(()),
+        }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.secret_hash == other.secret_hash
+            && self.agent == other.agent
+            && self.tenant == other.tenant
+            && self.access == other.access
+            && self.rate == other.rate
+            && self.tool_rates == other.tool_rates
+            && self.expires_ms == other.expires_ms
+    }
 }

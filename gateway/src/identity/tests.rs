@@ -14,7 +14,22 @@ fn row(minted: &Minted, agent: &str) -> KeyRow {
         created_by: "test".into(),
         expires_ms: None,
         revoked_ms: None,
+        change: 0,
     }
+}
+
+/// In the order of their changes.
+fn identities(rows: &[KeyRow], required: bool) -> Identities {
+    let identities = Identities::new(required);
+    change(&identities, rows);
+    identities
+}
+
+/// Changes that another process made after what was seen.
+fn change(identities: &Identities, rows: &[KeyRow]) {
+    let numbered = rows.iter().zip(identities.seen() + 1..);
+    let rows: Vec<KeyRow> = numbered.map(|(row, change)| KeyRow { change, ..row.clone() }).collect();
+    identities.apply(&rows);
 }
 
 fn minted() -> Minted {
@@ -23,16 +38,16 @@ fn minted() -> Minted {
 
 #[test]
 fn without_keys_everyone_is_local_unless_keys_are_required() {
-    let open = Identities::new(&[], false);
+    let open = identities(&[], false);
     assert_eq!(open.resolve(Credential::None), Ok(Caller::local()));
-    let closed = Identities::new(&[], true);
+    let closed = identities(&[], true);
     assert_eq!(closed.resolve(Credential::None), Err(Refused::Missing));
 }
 
 #[test]
 fn a_key_resolves_to_its_agent_and_nothing_else_does() {
     let (key, other) = (minted(), minted());
-    let keys = Identities::new(&[row(&key, "ann")], false);
+    let keys = identities(&[row(&key, "ann")], false);
     let resolve = |text: &str| keys.resolve(Credential::Key(text));
     let caller = resolve(&key.text).expect("known");
     assert_eq!((&*caller.agent, &*caller.tenant), ("ann", "acme"));
@@ -48,12 +63,12 @@ fn a_key_resolves_to_its_agent_and_nothing_else_does() {
 #[test]
 fn revoking_and_expiring_close_at_once_and_never_open_to_everyone() {
     let (key, old) = (minted(), minted());
-    let keys = Identities::new(&[row(&key, "ann"), KeyRow { expires_ms: Some(1), ..row(&old, "bob") }], false);
+    let keys = identities(&[row(&key, "ann"), KeyRow { expires_ms: Some(1), ..row(&old, "bob") }], false);
     assert_eq!(keys.resolve(Credential::Key(&old.text)), Err(Refused::Expired));
     let caller = keys.resolve(Credential::Key(&key.text)).expect("known");
-    keys.replace(&[row(&key, "ann")]);
+    change(&keys, &[row(&key, "ann")]);
     assert!(!caller.revoked().is_cancelled(), "an unchanged key keeps what it has open");
-    keys.replace(&[KeyRow { revoked_ms: Some(1), ..row(&key, "ann") }]);
+    change(&keys, &[KeyRow { revoked_ms: Some(1), ..row(&key, "ann") }]);
     assert!(caller.revoked().is_cancelled());
     assert_eq!(keys.resolve(Credential::Key(&key.text)), Err(Refused::Revoked));
     assert_eq!(keys.resolve(Credential::None), Err(Refused::Missing), "the last key gone opens nothing");
@@ -76,10 +91,69 @@ fn a_header_is_one_bearer_or_nothing() {
 fn an_access_list_that_cannot_be_read_allows_nothing() {
     let key = minted();
     let access = |text: &str| {
-        let keys = Identities::new(&[KeyRow { access: Some(text.into()), ..row(&key, "ann") }], false);
+        let keys = identities(&[KeyRow { access: Some(text.into()), ..row(&key, "ann") }], false);
         keys.resolve(Credential::Key(&key.text)).expect("known").access().clone()
     };
     assert!(!access("{\"contarcts\":[\"desk\"]}").allows("desk", "list"));
     let some = access(r#"{"contracts":["desk"],"tools":["find_part"]}"#);
     assert!(some.allows("desk", "anything") && some.allows("depot", "find_part") && !some.allows("depot", "x"));
+}
+
+/// A slower reader comes with what it read before the key was revoked.
+#[test]
+fn an_older_reading_never_undoes_a_revocation() {
+    let key = minted();
+    let keys = Identities::new(false);
+    let added = KeyRow { change: 1, ..row(&key, "ann") };
+    keys.apply(&[KeyRow { change: 2, revoked_ms: Some(1), ..row(&key, "ann") }]);
+    keys.apply(&[added]);
+    assert_eq!(keys.resolve(Credential::Key(&key.text)), Err(Refused::Revoked));
+    assert_eq!(keys.seen(), 2);
+}
+
+/// Another access is another key, and a revoked one is so for those who wait for its end, whoever came first.
+#[test]
+fn who_waits_for_the_end_of_a_key_hears_of_it() {
+    let key = minted();
+    let keys = identities(&[row(&key, "ann")], false);
+    let caller = keys.resolve(Credential::Key(&key.text)).expect("known");
+    let waiting = caller.revoked();
+    change(&keys, &[KeyRow { access: Some(r#"{"tools":["a"]}"#.into()), ..row(&key, "ann") }]);
+    assert!(waiting.is_cancelled(), "the old access ended");
+    let narrow = keys.resolve(Credential::Key(&key.text)).expect("known");
+    assert!(!narrow.revoked().is_cancelled());
+    change(&keys, &[KeyRow { revoked_ms: Some(1), access: Some(r#"{"tools":["a"]}"#.into()), ..row(&key, "ann") }]);
+    assert!(narrow.revoked().is_cancelled(), "it was revoked before this was asked");
+}
+
+/// A million keys: each at most 300 bytes, and a change of one as cheap as among ten.
+#[test]
+fn a_key_is_small_and_a_change_of_one_costs_one() {
+    const MANY: usize = 200_000;
+    let resident = || {
+        let status = std::fs::read_to_string("/proc/self/statm").expect("the kernel counts memory");
+        let pages = status.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
+        pages.expect("a number") * 4096
+    };
+    let keys = Identities::new(false);
+    let new = |number: usize| KeyRow {
+        id: format!("{number:012x}"),
+        secret_hash: vec![7; 32],
+        agent: format!("agent-{number:06}"),
+        access: Some(r#"{"contracts":["desk"],"tools":[]}"#.into()),
+        change: number as i64,
+        ..row(&Minted { id: String::new(), text: String::new(), hash: [0; 32] }, "")
+    };
+    let before = resident();
+    for number in 1..=MANY {
+        keys.apply(&[new(number)]);
+    }
+    let each = resident().saturating_sub(before) / MANY;
+    assert!(each <= 300, "{each} bytes a key");
+    let began = std::time::Instant::now();
+    for number in 1..=1000 {
+        keys.apply(&[KeyRow { revoked_ms: Some(1), change: (MANY + number) as i64, ..new(number) }]);
+    }
+    let each = began.elapsed() / 1000;
+    assert!(each < std::time::Duration::from_micros(200), "{each:?} a change");
 }

@@ -19,9 +19,23 @@ pub struct KeyRow {
     pub created_by: String,
     pub expires_ms: Option<i64>,
     pub revoked_ms: Option<i64>,
+    /// The number of its last change; the state gives it.
+    pub change: i64,
 }
 
-from_row!(KeyRow { id, secret_hash, agent, tenant, access, limits, created_ms, created_by, expires_ms, revoked_ms });
+from_row!(KeyRow {
+    id,
+    secret_hash,
+    agent,
+    tenant,
+    access,
+    limits,
+    created_ms,
+    created_by,
+    expires_ms,
+    revoked_ms,
+    change
+});
 
 #[derive(Clone, Debug)]
 pub struct AdminRow {
@@ -40,6 +54,13 @@ impl State {
     /// All keys that ever were, by id.
     pub async fn keys(&self) -> Result<Vec<KeyRow>, StateError> {
         Ok(sqlx::query_as("SELECT * FROM keys ORDER BY created_ms, id").fetch_all(&self.pool).await?)
+    }
+
+    /// Those that changed after the change `seen`, in the order of their changes, at most `most`. It costs what changed,
+    /// however many keys there are.
+    pub async fn keys_after(&self, seen: i64, most: u32) -> Result<Vec<KeyRow>, StateError> {
+        let query = "SELECT * FROM keys WHERE change > ? ORDER BY change LIMIT ?";
+        Ok(sqlx::query_as(query).bind(seen).bind(most).fetch_all(&self.pool).await?)
     }
 
     pub async fn add_key(&self, key: &KeyRow) -> Result<(), StateError> {

@@ -26,7 +26,7 @@ use sqlx::{
 pub use contracts::{ContractRow, DraftRow, Live, NewDraft, Origin, Source, VersionRow};
 pub use keys::{AdminRow, KeyRow};
 pub use profiles::ProfileRow;
-pub use replies::ReplyRow;
+pub use replies::{Begun, ReplyRow};
 pub use words::{ChangeClass, DraftStatus, Role};
 
 /// The file in the state folder.

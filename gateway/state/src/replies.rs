@@ -4,6 +4,8 @@ use super::{State, StateError, rows::from_row};
 
 /// How long a retry finds its answer, in milliseconds.
 const KEPT_MS: i64 = 24 * 3600 * 1000;
+/// The status of a request that was begun and has not ended.
+const PENDING: i64 = 0;
 
 #[derive(Clone, Debug)]
 pub struct ReplyRow {
@@ -18,30 +20,53 @@ pub struct ReplyRow {
 
 from_row!(ReplyRow { admin, key, request, status, body, created_ms });
 
-impl State {
-    pub async fn reply(&self, admin: &str, key: &str, now_ms: i64) -> Result<Option<ReplyRow>, StateError> {
-        let query = "SELECT * FROM replies WHERE admin = ? AND key = ? AND created_ms > ?";
-        Ok(sqlx::query_as(query).bind(admin).bind(key).bind(now_ms - KEPT_MS).fetch_optional(&self.pool).await?)
-    }
+/// What is known of a request as it begins.
+#[derive(Clone, Debug)]
+pub enum Begun {
+    /// It is the first with its key: it runs, and ends with [`State::end_reply`].
+    First,
+    /// The first one has not ended, or its process was stopped; the digest of the request.
+    Pending(String),
+    Answered(ReplyRow),
+}
 
-    /// The first answer stays; those out of date are dropped on the way.
-    pub async fn keep_reply(&self, reply: &ReplyRow) -> Result<(), StateError> {
+impl State {
+    /// Begins a request, so that of several with one key one runs. Rows out of date are dropped on the way.
+    pub async fn begin_reply(&self, admin: &str, key: &str, request: &str, now_ms: i64) -> Result<Begun, StateError> {
         let mut change = self.change().await?;
         let old = "DELETE FROM replies WHERE created_ms <= ?";
-        sqlx::query(old).bind(reply.created_ms - KEPT_MS).execute(&mut *change).await?;
-        sqlx::query(
-            "INSERT INTO replies (admin, key, request, status, body, created_ms) VALUES (?, ?, ?, ?, ?, ?) \
-             ON CONFLICT DO NOTHING",
-        )
-        .bind(&reply.admin)
-        .bind(&reply.key)
-        .bind(&reply.request)
-        .bind(reply.status)
-        .bind(&reply.body)
-        .bind(reply.created_ms)
-        .execute(&mut *change)
-        .await?;
+        sqlx::query(old).bind(now_ms - KEPT_MS).execute(&mut *change).await?;
+        let query = "SELECT * FROM replies WHERE admin = ? AND key = ?";
+        let known: Option<ReplyRow> = sqlx::query_as(query).bind(admin).bind(key).fetch_optional(&mut *change).await?;
+        if let Some(known) = known {
+            return Ok(match known.status {
+                PENDING => Begun::Pending(known.request),
+                _ => Begun::Answered(known),
+            });
+        }
+        sqlx::query("INSERT INTO replies (admin, key, request, status, body, created_ms) VALUES (?, ?, ?, ?, '', ?)")
+            .bind(admin)
+            .bind(key)
+            .bind(request)
+            .bind(PENDING)
+            .bind(now_ms)
+            .execute(&mut *change)
+            .await?;
         change.commit().await?;
+        Ok(Begun::First)
+    }
+
+    /// Ends a request that was begun: with its status and body for who asks again, or with none, so that the next one
+    /// runs anew.
+    pub async fn end_reply(&self, admin: &str, key: &str, answer: Option<(i64, &str)>) -> Result<(), StateError> {
+        let query = match answer {
+            Some((status, body)) => {
+                let update = "UPDATE replies SET status = ?, body = ? WHERE admin = ? AND key = ? AND status = ?";
+                sqlx::query(update).bind(status).bind(body.to_owned())
+            }
+            None => sqlx::query("DELETE FROM replies WHERE admin = ? AND key = ? AND status = ?"),
+        };
+        query.bind(admin.to_owned()).bind(key.to_owned()).bind(PENDING).execute(&self.pool).await?;
         Ok(())
     }
 }

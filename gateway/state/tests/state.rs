@@ -107,6 +107,7 @@ async fn revoking_touches_one_key_and_keeps_its_row() {
         created_by: "ann".into(),
         expires_ms: None,
         revoked_ms: None,
+        change: 0,
     };
     state.add_key(&key("a")).await.expect("added");
     state.add_key(&key("b")).await.expect("added");
@@ -119,6 +120,13 @@ async fn revoking_touches_one_key_and_keeps_its_row() {
     state.revoke_key("b", 8).await.expect("revoked");
     assert!(state.generation().await.expect("read") > before, "others see that something changed");
     assert_eq!(keys.iter().map(|key| key.revoked_ms).collect::<Vec<_>>(), [Some(7), None]);
+    let after = async |seen| {
+        let keys = state.keys_after(seen, 10).await.expect("read");
+        keys.iter().map(|key| (key.id.clone(), key.change)).collect::<Vec<_>>()
+    };
+    assert_eq!(after(0).await, [("a".to_owned(), 4), ("b".to_owned(), 5)], "each change has its number");
+    assert_eq!(after(4).await, [("b".to_owned(), 5)]);
+    assert_eq!(after(5).await, []);
 }
 
 #[tokio::test]

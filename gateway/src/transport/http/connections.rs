@@ -31,6 +31,14 @@ pub(crate) fn peer() -> Option<SocketAddr> {
     PEER.try_with(|peer| *peer).ok()
 }
 
+/// Work that a request hands to a task of its own, with the same answer of [`peer`].
+pub(crate) async fn with_peer<T>(work: impl Future<Output = T>, peer: Option<SocketAddr>) -> T {
+    match peer {
+        Some(peer) => PEER.scope(peer, work).await,
+        None => work.await,
+    }
+}
+
 /// What answers the requests of all connections.
 pub(crate) trait Answering:
     Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static
