@@ -97,6 +97,7 @@ fn audit(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     families.push(one(&table::AUDIT_RECORDS, health.records as f64));
     families.push(one(&table::AUDIT_BYTES, health.bytes as f64));
     families.push(one(&table::AUDIT_UNSYNCED, health.unsynced as f64));
+    families.push(one(&table::AUDIT_UNCERTAIN, health.uncertain as f64));
 }
 
 fn contracts(gateway: &Gateway, families: &mut Vec<MetricFamily>) {

@@ -98,14 +98,48 @@ pub(crate) struct Chained<'a> {
     pub(crate) process: Option<Process<'a>>,
     #[serde(flatten)]
     pub(crate) opening: Option<&'a Opening>,
+    #[serde(flatten)]
+    pub(crate) uncertain: Option<Uncertain>,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ChainAct {
     Open,
     Segment,
+    /// A sync failed, and a later one did not: the records between may be lost with the machine all the same, since the
+    /// system forgets what a failed sync did not write.
+    Uncertain,
     Close,
+}
+
+/// The numbers of the records that a failed sync was to bring to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Uncertain {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+}
+
+impl Uncertain {
+    pub(crate) fn count(self) -> u64 {
+        (self.to + 1).saturating_sub(self.from)
+    }
+
+    /// What a record says, where it says so.
+    pub(crate) fn parse(line: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Said {
+            kind: String,
+            act: ChainAct,
+            #[serde(flatten)]
+            uncertain: Uncertain,
+        }
+        const MARK: &[u8] = b"\"act\":\"uncertain\"";
+        // Nearly no line is one: the others are not read twice.
+        let is_one = line.windows(MARK.len()).any(|part| part == MARK);
+        let said: Said = is_one.then(|| serde_json::from_slice(line).ok())??;
+        (said.kind == "chain" && said.act == ChainAct::Uncertain).then_some(said.uncertain)
+    }
 }
 
 #[derive(Debug, Serialize)]

@@ -21,7 +21,7 @@ use self::{
 use crate::{
     ChainName, Event, Hash, LINE_MAX_BYTES, Receipt,
     folder::{
-        self, ChainAct, Chained, Opening, Process, Survey,
+        self, ChainAct, Chained, Opening, Process, Survey, Uncertain,
         repair::repair,
         retention::{Keep, Removal},
     },
@@ -104,6 +104,8 @@ pub struct Health {
     pub bytes: u64,
     /// Records that may not outlive the machine yet; none counts with [`Fsync::Off`].
     pub unsynced: u64,
+    /// Records since the start that were written before a sync that failed: a later one says nothing about them.
+    pub uncertain: u64,
 }
 
 /// An open trail. Dropping it ends the chain with a record that says so.
@@ -191,6 +193,7 @@ impl Trail {
             segment: writer.segment(),
             records: seq,
             bytes: writer.bytes(),
+            uncertain: writer.uncertain(),
             unsynced: if self.shared.settings.fsync == Fsync::Off { 0 } else { seq.saturating_sub(synced) },
         }
     }
@@ -242,7 +245,7 @@ impl Drop for Entry<'_> {
 impl Drop for Trail {
     fn drop(&mut self) {
         self.keeper.take();
-        let close = Chained { act: ChainAct::Close, process: None, opening: None };
+        let close = Chained { act: ChainAct::Close, process: None, opening: None, uncertain: None };
         let body = line::body(&close).expect("a short record");
         if let Err(error) = self.shared.writer().put(&body) {
             tracing::warn!(%error, "the end of the audit chain is not recorded");
@@ -269,7 +272,7 @@ impl Shared {
             horizon: removal.horizon.clone(),
         };
         let process = Process { name: &settings.process, pid: std::process::id() };
-        let opening = Chained { act: ChainAct::Open, process: Some(process), opening: Some(&opening) };
+        let opening = Chained { act: ChainAct::Open, process: Some(process), opening: Some(&opening), uncertain: None };
         let (writer, lock) = begin(folder, &chain, &opening)?;
         removal.carry_out(folder);
         Ok(Self {
@@ -301,7 +304,11 @@ impl Shared {
             (writer.unsynced_files(), writer.head())
         };
         let synced = files.iter().try_for_each(|file| file.sync_data());
-        self.writer().synced(files, &synced);
+        let first = self.synced_seq.load(Ordering::Relaxed) + 1;
+        if self.writer().synced(files, &synced, Uncertain { from: first, to: last }) {
+            // The record of what was uncertain is not synced.
+            self.dirty.store(true, Ordering::Relaxed);
+        }
         if synced.is_ok() {
             self.synced_seq.store(last, Ordering::Relaxed);
         }
@@ -323,16 +330,20 @@ impl Shared {
         }
         let (removed, horizon) = (removal.statements.clone(), removal.horizon.clone());
         let opening = Opening { heads, removed, horizon, ..Opening::new(self.chain.clone(), number) };
-        let body = line::body(&Chained { act: ChainAct::Segment, process: None, opening: Some(&opening) });
+        let body =
+            line::body(&Chained { act: ChainAct::Segment, process: None, opening: Some(&opening), uncertain: None });
         let body = body.ok_or_else(|| io::Error::other(AuditError::TooLong))?;
         let path = self.folder.join(self.chain.as_str()).join(folder::segment_name(number));
-        let file = folder::create(&path)?;
-        let switched = self.writer().switch(number, file, &body);
-        if let Err(error) = switched {
-            // Another segment of this number must be possible.
-            fs::remove_file(&path)?;
+        let file = match folder::create(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.writer().take_left(number)?,
+            file => file?,
+        };
+        let mut writer = self.writer();
+        if let Err(error) = writer.switch(number, file, &body) {
+            writer.discard(number);
             return Err(error);
         }
+        drop(writer);
         self.full.store(false, Ordering::Relaxed);
         self.dirty.store(true, Ordering::Relaxed);
         if self.settings.fsync != Fsync::Off {
@@ -368,4 +379,60 @@ fn begin(folder: &Path, chain: &ChainName, opening: &Chained<'_>) -> io::Result<
         let _ = fs::remove_dir_all(&fresh);
     }
     begun
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(folder: &Path) -> Trail {
+        let fsync = Fsync::Interval(Duration::from_secs(3600));
+        Trail::open(folder, Settings { fsync, ..Settings::default() }).expect("opened")
+    }
+
+    /// The system forgets what a failed sync did not write: the next one succeeds without it.
+    #[test]
+    fn a_sync_that_succeeds_after_one_that_failed_is_no_repair() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let trail = open(folder.path());
+        trail.sync().expect("synced");
+        let put = || trail.shared.writer().put(br#""kind":"admin""#).expect("written");
+        (0..3).for_each(|_| put());
+        let fail = || {
+            let mut writer = trail.shared.writer();
+            let (files, (last, _)) = (writer.unsynced_files(), writer.head());
+            let from = trail.shared.synced_seq.load(Ordering::Relaxed) + 1;
+            writer.synced(files, &Err(io::Error::from_raw_os_error(5)), Uncertain { from, to: last });
+        };
+        fail();
+        put();
+        fail();
+        assert!(trail.health().failing && trail.health().uncertain == 4, "{:?}", trail.health());
+        trail.sync().expect("synced");
+        assert!(!trail.health().failing);
+        assert_eq!(trail.health().uncertain, 4, "it stays uncertain");
+        drop(trail);
+        let report = crate::verify(folder.path(), &[]).expect("read");
+        assert!(report.is_ok(), "{report:?}");
+        let told: Vec<_> = report.warnings.iter().map(|warning| warning.detail.as_str()).collect();
+        assert!(told.len() == 1 && told[0].starts_with("the records 2 to 5 are uncertain"), "{told:?}");
+    }
+
+    /// What a rotation left behind that failed and could not take its file away again.
+    #[test]
+    fn a_segment_that_a_failed_rotation_left_does_not_block_the_next() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let trail = open(folder.path());
+        let left = folder.path().join(trail.shared.chain.as_str()).join(folder::segment_name(2));
+        fs::write(&left, b"half of an open").expect("written");
+        trail.rotate().expect("another segment");
+        assert_eq!(trail.health().segment, 2);
+        // Where whole records stand in it, it is not ours to overwrite.
+        fs::write(left.with_file_name(folder::segment_name(3)), b"{}\n").expect("written");
+        assert!(trail.rotate().is_err());
+        fs::remove_file(left.with_file_name(folder::segment_name(3))).expect("removed");
+        drop(trail);
+        let report = crate::verify(folder.path(), &[]).expect("read");
+        assert!(report.is_ok() && report.segments == 2, "{report:?}");
+    }
 }

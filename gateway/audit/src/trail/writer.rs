@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     Hash,
-    folder::{self, ChainAct, Chained, Opening},
+    folder::{self, ChainAct, Chained, Opening, Uncertain},
     line::{self, Clock, Line},
 };
 
@@ -41,6 +41,10 @@ pub(super) struct Writer {
     earlier: Vec<Arc<File>>,
     append_failing: bool,
     sync_failing: bool,
+    /// Records of failed syncs that no record names yet.
+    unstated: Option<Uncertain>,
+    /// How many records are uncertain, stated ones included.
+    uncertain: u64,
     last_error: Option<String>,
     failures: u64,
 }
@@ -95,6 +99,8 @@ impl Writer {
             earlier: Vec::new(),
             append_failing: false,
             sync_failing: false,
+            unstated: None,
+            uncertain: 0,
             last_error: None,
             failures: 0,
         };
@@ -181,14 +187,42 @@ impl Writer {
         let name = self.chain.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let chain = name.parse().expect("the folder of a chain has its name");
         let opening = Opening::new(chain, number);
-        let body = line::body(&Chained { act: ChainAct::Segment, process: None, opening: Some(&opening) });
-        let path = self.chain.join(folder::segment_name(number));
-        let file = folder::create(&path)?;
+        let body =
+            line::body(&Chained { act: ChainAct::Segment, process: None, opening: Some(&opening), uncertain: None });
+        let file = match folder::create(&self.path(number)) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => self.take_left(number)?,
+            file => file?,
+        };
         let switched = self.switch(number, file, &body.expect("a short record"));
         if switched.is_err() {
-            fs::remove_file(&path)?;
+            self.discard(number);
         }
         switched
+    }
+
+    fn path(&self, segment: u32) -> PathBuf {
+        self.chain.join(folder::segment_name(segment))
+    }
+
+    /// The file of a segment that is not begun, which a failed switch made and could not take away again. One that holds
+    /// a whole line is left alone.
+    pub(super) fn take_left(&mut self, segment: u32) -> io::Result<File> {
+        let path = self.path(segment);
+        if segment <= self.segment || folder::repair::complete_bytes(&path)? > 0 {
+            return Err(ErrorKind::AlreadyExists.into());
+        }
+        let file = fs::OpenOptions::new().append(true).open(&path)?;
+        file.set_len(0)?;
+        Ok(file)
+    }
+
+    /// Takes the file of a segment away that was not begun. Where that fails, the next try takes the file over.
+    pub(super) fn discard(&mut self, segment: u32) {
+        if segment > self.segment
+            && let Err(error) = fs::remove_file(self.path(segment))
+        {
+            tracing::warn!(%error, segment, "an audit segment that was not begun cannot be removed");
+        }
     }
 
     /// Goes on in another file, whose first record is `opening`. On failure all is as before.
@@ -250,11 +284,19 @@ impl Writer {
         files
     }
 
-    /// Takes note of a sync of `files`; on failure they are tried again.
-    pub(super) fn synced(&mut self, mut files: Vec<Arc<File>>, result: &io::Result<()>) {
+    /// Takes note of a sync of `files`, which was to bring `records` to the disk. On failure the files are tried again; a
+    /// success after that is no repair, and a record says of which records it is none. True where one was written.
+    pub(super) fn synced(&mut self, mut files: Vec<Arc<File>>, result: &io::Result<()>, records: Uncertain) -> bool {
         match result {
-            Ok(()) => self.sync_failing = false,
+            Ok(()) => {
+                self.sync_failing = false;
+                self.state_uncertain()
+            }
             Err(error) => {
+                let before = self.unstated.map_or(0, Uncertain::count);
+                let all = Uncertain { from: self.unstated.map_or(records.from, |known| known.from), to: records.to };
+                self.uncertain += all.count() - before;
+                self.unstated = Some(all);
                 if !self.sync_failing {
                     tracing::error!(%error, "the audit trail cannot be synced: records may not outlive the machine");
                 }
@@ -263,8 +305,33 @@ impl Writer {
                 files.retain(|file| !Arc::ptr_eq(file, &self.file));
                 files.append(&mut self.earlier);
                 self.earlier = files;
+                false
             }
         }
+    }
+
+    fn state_uncertain(&mut self) -> bool {
+        let Some(uncertain) = self.unstated.take() else { return false };
+        let Uncertain { from, to } = uncertain;
+        tracing::error!(
+            from,
+            to,
+            "the audit trail is synced again, but these records may be lost with the machine: a sync of them failed, and the \
+             system forgets what it did not write then"
+        );
+        let said = Chained { act: ChainAct::Uncertain, process: None, opening: None, uncertain: Some(uncertain) };
+        match self.put(&line::body(&said).expect("a short record")) {
+            Ok(()) => true,
+            Err(error) => {
+                self.append_failed(&error);
+                self.unstated = Some(uncertain);
+                false
+            }
+        }
+    }
+
+    pub(super) fn uncertain(&self) -> u64 {
+        self.uncertain
     }
 
     /// The last record in the file.

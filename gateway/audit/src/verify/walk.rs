@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     ChainName, Hash, LINE_MAX_BYTES, Receipt,
-    folder::{self, First},
+    folder::{self, First, Uncertain},
     line::{Line, Lines, Piece},
 };
 
@@ -138,12 +138,23 @@ impl<'a> Walk<'a> {
         if serde_json::from_slice::<IgnoredAny>(bytes).is_err() {
             return self.damage("the line is not JSON".into());
         }
+        self.warn_of_uncertain(bytes);
         self.record(&line);
     }
 
     fn damage(&mut self, detail: String) {
         self.find(Problem::Changed, detail);
         self.damaged += 1;
+    }
+
+    /// A sync of these records failed. They are here now; what was lost with a machine would be found as missing.
+    fn warn_of_uncertain(&mut self, bytes: &[u8]) {
+        let Some(Uncertain { from, to }) = Uncertain::parse(bytes) else { return };
+        let detail = format!(
+            "the records {from} to {to} are uncertain: a sync of them failed, and a crash of the machine could lose them \
+             although later syncs succeeded"
+        );
+        self.report.warn(Some(self.chain), Some(&self.place.file), detail);
     }
 
     fn record(&mut self, line: &Line<'_>) {

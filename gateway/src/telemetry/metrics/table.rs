@@ -200,6 +200,13 @@ pub const AUDIT_UNSYNCED: Row = Row {
     labels: &[],
     help: "Records that a crash of the machine (not of the process) could still lose.",
 };
+pub const AUDIT_UNCERTAIN: Row = Row {
+    name: "weir_audit_uncertain_records",
+    kind: Gauge,
+    labels: &[],
+    help: "Records since the start that were written before a sync that failed: a crash of the machine could lose them \
+           although later syncs succeeded. The trail names them.",
+};
 pub const CONTRACT_TOOLS: Row = Row {
     name: "weir_contract_tools",
     kind: Gauge,
@@ -282,6 +289,7 @@ pub const TABLE: &[&Row] = &[
     &AUDIT_RECORDS,
     &AUDIT_BYTES,
     &AUDIT_UNSYNCED,
+    &AUDIT_UNCERTAIN,
     &CONTRACT_TOOLS,
     &DRAFTS,
     &REFUSED,
