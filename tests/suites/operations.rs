@@ -121,6 +121,21 @@ async fn a_column_of_another_type_is_mended_by_a_draft() {
 }
 
 /// The listing as bytes, without the request's own id.
+/// Whoever has to mend it is told which column it is.
+#[tokio::test]
+async fn a_gone_sql_column_is_named() {
+    let cluster = Postgres::start();
+    cluster.sql(TABLE);
+    let house = people(&cluster);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    assert_eq!(client.call("get_person", json!({"id": 1})).await["isError"], false);
+    cluster.sql("ALTER TABLE people DROP COLUMN born");
+    let result = client.call("get_person", json!({"id": 1})).await;
+    assert_eq!(result["structuredContent"]["code"], "source_changed", "{result}");
+    assert!(result["structuredContent"]["message"].as_str().is_some_and(|said| said.contains("`born`")), "{result}");
+}
+
 async fn listing(client: &Modern) -> String {
     client.ask("tools/list", json!({})).await.result().to_string()
 }

@@ -126,7 +126,7 @@ async fn writes(sql: &SqlConnection) {
         ("INSERT INTO t (id, v, g) VALUES (9, 'z', 11)", "invalid", None),
         ("INSERT INTO t (id, v, small) VALUES (9, 'z', 70000)", "invalid", None),
         ("DELETE FROM t WHERE id = 1", "invalid", None),
-        ("UPDATE t SET gone = 1", "source_changed", None),
+        ("UPDATE t SET gone = 1", "source_changed", Some("gone")),
         ("DELETE FROM gone", "source_changed", None),
         ("UPDATE t SET g = 1 WHERE v = 1::int8", "source_changed", None),
         ("UPDATE t SET g = true", "source_changed", None),

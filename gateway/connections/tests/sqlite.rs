@@ -169,8 +169,8 @@ async fn writes_are_whole_or_nothing() {
         ("INSERT INTO t (v, g) VALUES ('g', 11)", "invalid", None),
         ("DELETE FROM t WHERE id = 1", "invalid", None),
         ("INSERT INTO t (id, v) VALUES ('x', 'z')", "invalid", None),
-        ("UPDATE t SET gone = 1", "source_changed", None),
-        ("UPDATE t SET v = \"gone\"", "source_changed", None),
+        ("UPDATE t SET gone = 1", "source_changed", Some("gone")),
+        ("UPDATE t SET v = \"gone\"", "source_changed", Some("gone")),
         ("DELETE FROM gone", "source_changed", None),
     ] {
         let error = sql.execute(statement(text, "[]", 1)).await.expect_err(text);

@@ -26,6 +26,27 @@ pub(super) fn changed() -> ConnectionError {
     ConnectionError::new("source_changed", "the table is no longer what it was")
 }
 
+/// The column that the database misses, where its message names one.
+pub(super) fn gone(column: Option<&str>) -> ConnectionError {
+    match column {
+        None => changed(),
+        Some(column) => {
+            ConnectionError::new("source_changed", format!("the table no longer has the column `{column}`"))
+                .field(column)
+        }
+    }
+}
+
+/// The name at the start of a database's message: in double quotes, or up to the next space, without its table.
+pub(super) fn column_name(text: &str) -> Option<&str> {
+    let name = match text.strip_prefix('"') {
+        Some(quoted) => quoted.split_once('"')?.0,
+        None => text.split([' ', ',', ')']).next()?.rsplit('.').next()?,
+    };
+    let plain = |char: char| char.is_alphanumeric() || " _-$".contains(char);
+    ((1..=128).contains(&name.len()) && name.chars().all(plain)).then_some(name)
+}
+
 pub(super) fn denied() -> ConnectionError {
     ConnectionError::new("denied", "the statement asks for more than this connection allows")
 }
@@ -44,4 +65,28 @@ pub(super) fn timed_out() -> ConnectionError {
 
 pub(super) fn cancelled() -> ConnectionError {
     ConnectionError::new("cancelled", "the statement was interrupted")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gone_column_is_named() {
+        let cases = [
+            ("\"born\" does not exist", Some("born")),
+            ("people.born does not exist", Some("born")),
+            ("born", Some("born")),
+            ("\"Geboren am\" of relation \"people\" does not exist", Some("Geboren am")),
+            ("\"a;b\" does not exist", None),
+            ("", None),
+        ];
+        for (text, name) in cases {
+            assert_eq!(column_name(text), name, "{text}");
+        }
+        let error = gone(Some("born"));
+        assert_eq!((error.code, error.field.as_deref()), ("source_changed", Some("born")));
+        assert!(error.message.contains("`born`"));
+        assert_eq!(gone(None), changed());
+    }
 }

@@ -53,12 +53,17 @@ fn plain(code: ErrorCode, text: &str) -> ConnectionError {
         }
         ErrorCode::TypeMismatch => refused::unfit(),
         ErrorCode::SchemaChanged => refused::changed(),
-        _ if text.contains("no such table") || text.contains("no such column") || text.contains("has no column") => {
-            refused::changed()
-        }
+        _ if text.contains("no such table") => refused::changed(),
+        _ if gone(text).is_some() => refused::gone(gone(text).and_then(refused::column_name)),
         _ if text.contains("not authorized") || text.contains("prohibited") => refused::denied(),
         _ => refused::statement(),
     }
+}
+
+/// What follows where the text says that a column is not there.
+fn gone(text: &str) -> Option<&str> {
+    let parts = ["no such column: ", "has no column named "].iter().find_map(|words| text.split_once(words));
+    parts.map(|(_, column)| column)
 }
 
 /// The text ends in `table.column` (several, separated by commas, for a key of several columns).
