@@ -27,6 +27,7 @@ pub trait Adapter: Sized + 'static {
     /// Opens one collection.
     fn open(settings: &str, shape: &Shape) -> Result<Self>;
 
+    /// Answers a lookup or a list.
     fn read(&self, query: &Query) -> Result<Page>;
 
     /// What the source now holds, as JSON: the created or updated record, the deleted one as it was.
@@ -40,6 +41,7 @@ pub trait Adapter: Sized + 'static {
 pub struct Query {
     /// All must hold.
     pub conditions: Vec<Condition>,
+    /// Columns to order by, the first one first.
     pub order: Vec<Order>,
     /// The columns wanted; empty: all.
     pub columns: Vec<String>,
@@ -51,15 +53,19 @@ pub struct Query {
     pub options: Map<String, serde_json::Value>,
 }
 
+/// One condition on a column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
+    /// The column it looks at.
     pub column: String,
+    /// How its value compares.
     pub comparison: Comparison,
     /// For `one-of` an array, for `is-empty` true or false.
     pub value: serde_json::Value,
 }
 
 impl Condition {
+    /// A condition.
     pub fn new(column: &str, comparison: Comparison, value: impl Into<serde_json::Value>) -> Self {
         Self { column: column.to_owned(), comparison, value: value.into() }
     }
@@ -68,18 +74,28 @@ impl Condition {
 /// What each one means exactly, nulls included: `docs/matches.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Comparison {
+    /// The value itself.
     Equals,
+    /// Any other value.
     NotEquals,
+    /// One of the values of an array.
     OneOf,
+    /// The value or a larger one.
     AtLeast,
+    /// The value or a smaller one.
     AtMost,
+    /// A text with this text in it.
     Contains,
+    /// The same in any case of letters.
     ContainsCi,
+    /// A text that begins with this text.
     StartsWith,
+    /// Null or an empty text, or neither of them.
     IsEmpty,
 }
 
 impl Comparison {
+    /// Every comparison.
     pub const ALL: [Comparison; 9] = [
         Self::Equals,
         Self::NotEquals,
@@ -92,6 +108,7 @@ impl Comparison {
         Self::IsEmpty,
     ];
 
+    /// The name on the wire: `equals`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Equals => "equals",
@@ -106,6 +123,7 @@ impl Comparison {
         }
     }
 
+    /// The comparison of a name; one that is unknown is `unsupported`.
     pub fn parse(name: &str) -> Result<Self> {
         Self::ALL
             .into_iter()
@@ -123,7 +141,9 @@ impl fmt::Display for Comparison {
 /// One column to order by; nulls come last either way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
+    /// The column.
     pub column: String,
+    /// From the largest to the smallest.
     pub descending: bool,
 }
 
@@ -137,6 +157,7 @@ impl Order {
     }
 }
 
+/// Some records of a list, or the one of a lookup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     /// A JSON array of objects; [`crate::records::Records`] writes it.
@@ -148,6 +169,7 @@ pub struct Page {
 /// A create, update, delete or call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
+    /// What is to be done.
     pub verb: Verb,
     /// The key fields of the record meant (update, delete).
     pub key: Map<String, serde_json::Value>,
@@ -161,20 +183,27 @@ pub struct Change {
 }
 
 impl Change {
+    /// A change that names nothing yet.
     pub fn new(verb: Verb) -> Self {
         Self { verb, key: Map::new(), record: Map::new(), conditions: Vec::new(), options: Map::new() }
     }
 }
 
+/// What a change does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
+    /// A new record.
     Create,
+    /// Other values in a record.
     Update,
+    /// No such record any more.
     Delete,
+    /// An operation that the adapter declares.
     Call,
 }
 
 impl Verb {
+    /// The name on the wire: `create`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -184,6 +213,7 @@ impl Verb {
         }
     }
 
+    /// The verb of a name; one that is unknown is `unsupported`.
     pub fn parse(name: &str) -> Result<Self> {
         [Self::Create, Self::Update, Self::Delete, Self::Call]
             .into_iter()

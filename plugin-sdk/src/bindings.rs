@@ -3,7 +3,7 @@
 pub mod calls;
 pub mod toolbox;
 
-#[allow(unsafe_code, unreachable_pub, clippy::all)]
+#[allow(missing_docs, unsafe_code, unreachable_pub, clippy::all)]
 mod generated {
     wit_bindgen::generate!({
         world: "adapter",

@@ -6,18 +6,23 @@ use std::fmt;
 /// one it does not know as `upstream_error`; the functions below make the known ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
+    /// What kind of failure it is, for programs.
     pub code: String,
+    /// One sentence, which the caller reads.
     pub message: String,
     /// The argument or column at fault.
     pub field: Option<String>,
+    /// When a further try makes sense.
     pub retry_after_ms: Option<u32>,
     /// JSON, for the log only.
     pub details: Option<String>,
 }
 
+/// What fails with an [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
+    /// An error of any code.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         Self { code: code.to_owned(), message: message.into(), field: None, retry_after_ms: None, details: None }
     }
@@ -77,11 +82,13 @@ impl Error {
         Self::new("cancelled", "The call was cancelled.")
     }
 
+    /// Names the argument or column at fault.
     pub fn field(mut self, field: impl Into<String>) -> Self {
         self.field = Some(field.into());
         self
     }
 
+    /// Says when a further try makes sense.
     pub fn retry_after_ms(mut self, retry_after_ms: u32) -> Self {
         self.retry_after_ms = Some(retry_after_ms);
         self
@@ -93,6 +100,7 @@ impl Error {
         self
     }
 
+    /// True for an error of that code.
     pub fn is(&self, code: &str) -> bool {
         self.code == code
     }

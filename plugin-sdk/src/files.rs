@@ -13,16 +13,22 @@ pub const READ_MAX: u32 = 1 << 20;
 /// `version` changes whenever the content does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Info {
+    /// Another text after every change of the content.
     pub version: String,
+    /// In bytes.
     pub size: u64,
 }
 
+/// Some of the files under a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
+    /// Paths below the root, in their order.
     pub paths: Vec<String>,
+    /// Where the next listing starts; none: this was the last.
     pub next: Option<String>,
 }
 
+/// The version and the size of a file.
 pub fn stat(root: &str, path: &str) -> Result<Info> {
     imported::stat(root, path)
 }
@@ -38,6 +44,7 @@ pub fn replace(root: &str, path: &str, if_version: Option<&str>, content: &[u8])
     imported::replace(root, path, if_version, content)
 }
 
+/// The files under a prefix.
 pub fn list(root: &str, prefix: &str, cursor: Option<&str>) -> Result<Listing> {
     imported::list(root, prefix, cursor)
 }

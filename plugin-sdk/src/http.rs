@@ -10,20 +10,30 @@ use crate::error::Result;
 /// `path` is joined to the connection's base address; `query` is encoded by the host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
+    /// The connection's name.
     pub connection: String,
+    /// `GET`, `POST`, …
     pub method: String,
+    /// Below the connection's base address.
     pub path: String,
+    /// Names and values, not encoded.
     pub query: Vec<(String, String)>,
+    /// Names and values; the connection adds its credentials.
     pub headers: Vec<(String, String)>,
+    /// None for a request without one.
     pub body: Option<Vec<u8>>,
     /// JSON.
     pub options: Option<String>,
 }
 
+/// What the service answered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Response {
+    /// The status code.
     pub status: u16,
+    /// Names and values.
     pub headers: Vec<(String, String)>,
+    /// The whole body.
     pub body: Vec<u8>,
 }
 
@@ -34,6 +44,7 @@ impl Response {
     }
 }
 
+/// Sends one request.
 pub fn send(request: &Request) -> Result<Response> {
     imported::send(request)
 }

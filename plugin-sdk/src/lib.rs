@@ -9,7 +9,7 @@
 //! adapter has unit tests like any other crate. [`value`], [`matches`] and [`order`] are the one value table: every
 //! adapter that reads, compares and writes through them looks identical from above.
 
-#![allow(missing_docs)]
+#![deny(missing_docs)]
 
 pub mod adapter;
 mod bytes;

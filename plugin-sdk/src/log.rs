@@ -5,18 +5,22 @@ use crate::bindings::weir::plugin::log as imported;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::testing::log as imported;
 
+/// A line for whoever looks for a fault.
 pub fn debug(message: &str) {
     imported::write("debug", message, None);
 }
 
+/// A line that is worth a look.
 pub fn info(message: &str) {
     imported::write("info", message, None);
 }
 
+/// A line about something that may go wrong.
 pub fn warn(message: &str) {
     imported::write("warn", message, None);
 }
 
+/// A line about something that went wrong.
 pub fn error(message: &str) {
     imported::write("error", message, None);
 }

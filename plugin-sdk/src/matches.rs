@@ -78,6 +78,7 @@ impl Matcher {
         Ok(Self { test })
     }
 
+    /// True where the value meets the condition.
     pub fn matches(&self, value: &Value<'_>) -> bool {
         use std::cmp::Ordering::*;
         match &self.test {

@@ -55,6 +55,7 @@ pub fn decode_cursor(cursor: &str, fields: &[&Field], zone: &Zone) -> Result<Vec
     Ok(raw.into_iter().zip(fields).map(|(raw, field)| Value::from_json(raw, field, zone).into_owned()).collect())
 }
 
+/// The error for a cursor that is not one of this list.
 pub fn bad_cursor() -> Error {
     Error::invalid("The cursor is not one of this list.").field("cursor")
 }

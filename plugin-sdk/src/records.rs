@@ -10,10 +10,12 @@ pub struct Records {
 }
 
 impl Records {
+    /// No records yet.
     pub fn new() -> Self {
         Self { json: String::from("["), count: 0 }
     }
 
+    /// Appends one record.
     pub fn push<'v>(&mut self, members: impl IntoIterator<Item = (&'v str, Value<'v>)>) {
         if self.count > 0 {
             self.json.push(',');
@@ -22,6 +24,7 @@ impl Records {
         self.count += 1;
     }
 
+    /// How many records there are.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -31,10 +34,12 @@ impl Records {
         self.json.len()
     }
 
+    /// True before the first record.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
+    /// The array.
     pub fn finish(mut self) -> String {
         self.json.push(']');
         self.json

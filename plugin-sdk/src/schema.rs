@@ -21,7 +21,7 @@ pub use fits::fits;
 pub use kind::Kind;
 pub use map::MapKey;
 pub use object::{Fields, elements, print_element, print_field, print_member, splice_tag, tuple_elements};
-pub use property::{Cli, Default, Parameter, Property, Rule, write_object, write_tuple};
+pub use property::{Cli, Default, Key, Nulls, Parameter, Property, Rule, Unknown, write_object, write_tuple};
 pub use writer::{Writer, write_text};
 
 use serde_json::Value;

@@ -10,10 +10,14 @@ use serde::{Deserialize, Serialize};
 /// The shape an adapter describes for one collection. Recorded with the contract version; start touches no source.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
+    /// The collection's name.
     pub name: String,
+    /// Its columns.
     pub fields: Vec<Field>,
+    /// The columns that name one record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub key: Vec<String>,
+    /// What the source can do.
     #[serde(default)]
     pub capabilities: Capabilities,
     /// IANA name or offset that zoneless datetimes of the source are read in. Set by the contract; UTC without it.
@@ -21,13 +25,18 @@ pub struct Shape {
     pub timezone: Option<String>,
 }
 
+/// One column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Field {
+    /// The column's name.
     pub key: String,
+    /// The type of its values.
     #[serde(rename = "type")]
     pub kind: Type,
+    /// True where a record may have none.
     #[serde(default)]
     pub nullable: bool,
+    /// What the column holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The source's own name of the type, for the adapter's use only (`int8`, `numeric(10,2)`).
@@ -82,6 +91,7 @@ pub struct Reading {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Type {
+    /// Any text.
     #[default]
     String,
     /// Within ±(2^53−1).
@@ -90,6 +100,7 @@ pub enum Type {
     Decimal,
     /// A finite double.
     Number,
+    /// True or false.
     Boolean,
     /// `YYYY-MM-DD`.
     Date,
@@ -97,7 +108,9 @@ pub enum Type {
     Datetime,
     /// Any JSON.
     Json,
+    /// An object with fields of its own.
     Record,
+    /// A list of one type.
     List,
 }
 
@@ -133,13 +146,18 @@ pub struct Capabilities {
     pub open_world: bool,
 }
 
+/// An extra input of a collection or an operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Param {
+    /// Its name.
     pub name: String,
+    /// The type of its value.
     #[serde(rename = "type")]
     pub kind: Type,
+    /// True where it may not be left out.
     #[serde(default)]
     pub required: bool,
+    /// What it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
@@ -147,7 +165,9 @@ pub struct Param {
 /// One operation an adapter names and declares, for the verb `call`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Operation {
+    /// The operation's name.
     pub name: String,
+    /// What it does to the world.
     pub effect: Effect,
     /// What the operation takes; a field of the form goes to one of them with `param:` (by default its own name).
     #[serde(default)]
@@ -161,18 +181,24 @@ pub struct Operation {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
+    /// Nothing.
     Read,
+    /// Something is new.
     Create,
+    /// Something is different.
     Update,
+    /// Something may be lost.
     #[default]
     Destructive,
 }
 
 impl Shape {
+    /// A shape without columns.
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
+    /// The column of that name.
     pub fn field(&self, key: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.key == key)
     }
@@ -183,16 +209,19 @@ impl Shape {
             .map_err(|error| crate::Error::invalid(format!("The recorded shape is wrong: {error}.")).field("shape"))
     }
 
+    /// The shape as JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a shape has string keys only")
     }
 }
 
 impl Field {
+    /// A column.
     pub fn new(key: &str, kind: Type) -> Self {
         Self { key: key.to_owned(), kind, ..Self::default() }
     }
 
+    /// Says whether a record may have no value.
     pub fn nullable(mut self, nullable: bool) -> Self {
         self.nullable = nullable;
         self

@@ -7,10 +7,14 @@ use crate::testing::sql as imported;
 
 use crate::error::Result;
 
+/// A statement and its parameters.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statement {
+    /// The connection's name.
     pub connection: String,
+    /// SQL, in the connection's dialect.
     pub text: String,
+    /// Bound in their order.
     pub parameters: Vec<serde_json::Value>,
     /// At most this many rows.
     pub limit: u32,
@@ -18,6 +22,7 @@ pub struct Statement {
     pub options: Option<String>,
 }
 
+/// What a query found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     /// A JSON array of objects; numbers as the database wrote them, so read it with `RawValue`.
@@ -31,6 +36,7 @@ pub fn dialect(connection: &str) -> Result<String> {
     imported::dialect(connection)
 }
 
+/// Runs a query.
 pub fn query(statement: &Statement) -> Result<Rows> {
     imported::query(statement)
 }

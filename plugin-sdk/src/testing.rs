@@ -11,6 +11,7 @@ pub mod progress;
 pub mod random;
 pub mod sql;
 
+/// Forgets what this thread's tests put there.
 pub fn reset() {
     clock::reset();
     files::reset();

@@ -18,6 +18,6 @@ pub use ask::{Elicited, Question};
 pub use content::Content;
 pub use context::Context;
 pub use definition::{Definition, Tool};
-pub use dispatch::{Entry, Invocation, Reply, call, configure, definitions};
+pub use dispatch::{Entry, Function, Invocation, NoTool, Reply, call, configure, definitions};
 pub use refusal::{ToolError, ToolFailure};
-pub use returns::{Returned, ToolOutput, poll_in_place};
+pub use returns::{Failing, Returned, ToolOutput, poll_in_place};

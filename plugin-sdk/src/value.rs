@@ -25,16 +25,21 @@ pub const INTEGER_MAX: i128 = (1 << 53) - 1;
 /// One canonical value of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
+    /// No value.
     Null,
+    /// True or false.
     Boolean(bool),
     /// Also beyond ±(2^53−1): the gateway refuses it there, by name.
     Integer(i128),
+    /// Digits, exact.
     Decimal(Decimal<'a>),
     /// Finite.
     Number(f64),
+    /// Any text.
     Text(Cow<'a, str>),
     /// `YYYY-MM-DD`.
     Date(Cow<'a, str>),
+    /// A point in time.
     Datetime(Datetime),
     /// Compact JSON of a `json`, `list` or `record`.
     Json(Cow<'a, str>),
@@ -68,16 +73,19 @@ impl Value<'_> {
         }
     }
 
+    /// The canonical JSON.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         self.write_json(&mut out);
         out
     }
 
+    /// True for null.
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
 
+    /// The value with texts of its own.
     pub fn into_owned(self) -> Value<'static> {
         match self {
             Value::Null => Value::Null,

@@ -15,21 +15,26 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
     let mut seen: Vec<String> = Vec::new();
     let mut entries = Vec::new();
     for path in &paths {
-        let name = path.to_token_stream().to_string();
+        let name = name_of(path);
         if seen.contains(&name) {
-            mistakes.add(path, format!("`{}` stands there twice: name each tool once", name.replace(' ', "")));
+            mistakes.add(path, format!("`{}` stands there twice: name each tool once", name));
             continue;
         }
         seen.push(name);
         // `#[tool]` made a type of the function's name. Where there is none, the import brings the function alone, and
-        // the name of the type is that of the empty enum around it: the error is then the SDK's own.
+        // the name of the type is that of the empty enum around it, which is no tool.
+        let shown = name_of(path);
+        let message = format!("`{shown}` is no tool: write `#[tool]` above the function");
         entries.push(quote_spanned! {path.span()=> {
             #[allow(non_camel_case_types, dead_code)]
             enum __weir_function {}
             {
                 #[allow(unused_imports)]
                 use #path as __weir_function;
-                ::weir_plugin_sdk::tools::Entry::of::<__weir_function>()
+                #[allow(unused_imports)]
+                use ::weir_plugin_sdk::tools::NoTool as _;
+                const _: () = ::core::assert!(<::weir_plugin_sdk::tools::Function<__weir_function>>::KNOWN, #message);
+                <::weir_plugin_sdk::tools::Function<__weir_function>>::ENTRY
             }
         }});
     }
@@ -38,4 +43,8 @@ pub(crate) fn expand(list: TokenStream) -> TokenStream {
         return quote!({ #errors ::std::vec::Vec::new() });
     }
     quote!(::std::vec![#(#entries),*])
+}
+
+fn name_of(path: &Path) -> String {
+    path.to_token_stream().to_string().replace(' ', "")
 }

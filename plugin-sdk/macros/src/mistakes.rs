@@ -31,6 +31,10 @@ impl Mistakes {
 
 /// The sentence about an unknown key: what was meant, or else all keys there are.
 pub(crate) fn unknown(key: &str, attribute: &str, known: &[&str]) -> String {
+    let begins = |known: &&str| known.len() > 1 && (key.starts_with(*known) || known.starts_with(key));
+    if let Some(known) = known.iter().find(|known| key.len() > 1 && begins(known)) {
+        return format!("`{key}` is no key of `{attribute}`: did you mean `{known}`?");
+    }
     let near = known.iter().map(|known| (distance(key, known), known)).min();
     match near {
         Some((distance, known)) if distance <= 2.max(known.len() / 3) => {

@@ -7,6 +7,7 @@ use syn::{Type, spanned::Spanned};
 use crate::{
     arg::{Arg, Keyed},
     literal::{Literal, Sort, json_text},
+    types::known,
 };
 
 /// The code of one parameter or field.
@@ -32,10 +33,13 @@ pub(crate) fn slot(at: usize, name: String, of: &Type, arg: &Arg, generic: bool)
         quote!((::weir_plugin_sdk::schema::Parameter::<#of>::of()))
     } else {
         let constant = format_ident!("__WEIR_{at}");
-        // The bound stands here alone, with the type's own tokens: one error where it has no schema.
-        items.extend(quote_spanned! {of.span()=>
-            const #constant: ::weir_plugin_sdk::schema::Parameter<#of> =
-                <::weir_plugin_sdk::schema::Parameter<#of>>::of();
+        items.extend(known(of));
+        items.extend(quote! {
+            const #constant: ::weir_plugin_sdk::schema::Parameter<#of> = {
+                #[allow(unused_imports)]
+                use ::weir_plugin_sdk::schema::Unknown as _;
+                <::weir_plugin_sdk::schema::Parameter<#of>>::OF
+            };
         });
         constant.to_token_stream()
     };

@@ -132,7 +132,7 @@ fn refused(key: &Ident, name: &str, known: &[&str]) -> syn::Error {
             "`flatten` hides what members there are: write the fields here, or the struct as one field".to_owned()
         }
         "with" | "serialize_with" | "deserialize_with" | "from" | "into" | "try_from" | "remote" | "getter" => {
-            format!("`{name}` makes JSON that the type does not tell: write a newtype, and `ToolSchema` for it by hand")
+            format!("`{name}` makes JSON that the type does not tell: write a type whose fields are that JSON")
         }
         "alias" | "other" | "skip_serializing" | "skip_deserializing" | "borrow" => {
             format!("`{name}` has no counterpart in the schema: leave it out, or write another type for the tool")

@@ -1,13 +1,12 @@
 //! `#[tool]`: a function becomes a tool.
 
 use proc_macro2::TokenStream;
-use quote::{format_ident, quote, quote_spanned};
+use quote::{format_ident, quote};
 use syn::{
     Attribute, FnArg, Ident, ItemFn, LitBool, LitStr, Pat, ReturnType, Safety, Token, Type,
     meta::ParseNestedMeta,
     parse::{Parse, Parser},
     parse_quote,
-    spanned::Spanned,
 };
 
 use crate::{
@@ -279,12 +278,7 @@ fn tool(function: &ItemFn, keys: &Keys, parameters: &[Parameter]) -> TokenStream
     let (name, visibility) = (&function.sig.ident, &function.vis);
     let conditions: Vec<&Attribute> =
         function.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect();
-    let mut plain = function.clone();
-    for input in &mut plain.sig.inputs {
-        if let FnArg::Typed(typed) = input {
-            typed.attrs.retain(|attribute| !attribute.path().is_ident("arg") && !attribute.path().is_ident("doc"));
-        }
-    }
+    let plain = plain(function);
     let items = parameters.iter().filter_map(|parameter| match parameter {
         Parameter::Argument { slot, .. } => Some(&slot.items),
         _ => None,
@@ -311,6 +305,17 @@ fn tool(function: &ItemFn, keys: &Keys, parameters: &[Parameter]) -> TokenStream
             }
         };
     }
+}
+
+/// The function without what only the macro reads.
+fn plain(function: &ItemFn) -> ItemFn {
+    let mut plain = function.clone();
+    for input in &mut plain.sig.inputs {
+        if let FnArg::Typed(typed) = input {
+            typed.attrs.retain(|attribute| !attribute.path().is_ident("arg") && !attribute.path().is_ident("doc"));
+        }
+    }
+    plain
 }
 
 fn definition(function: &ItemFn, keys: &Keys, parameters: &[Parameter]) -> TokenStream {
@@ -345,9 +350,14 @@ fn returned(output: &ReturnType) -> TokenStream {
         ReturnType::Default => parse_quote!(()),
         ReturnType::Type(_, of) => types::owned_return(of),
     };
-    quote_spanned! {of.span()=>
-        const __WEIR_RETURNED: ::weir_plugin_sdk::tools::Returned<#of> =
-            <::weir_plugin_sdk::tools::Returned<#of>>::of();
+    let known = types::known_return(&of);
+    quote! {
+        #known
+        const __WEIR_RETURNED: ::weir_plugin_sdk::tools::Returned<#of> = {
+            #[allow(unused_imports)]
+            use ::weir_plugin_sdk::schema::Unknown as _;
+            <::weir_plugin_sdk::tools::Returned<#of>>::OF
+        };
     }
 }
 
@@ -391,8 +401,12 @@ fn call(function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
 fn stand_in(function: &ItemFn, mistakes: Mistakes) -> TokenStream {
     let (name, visibility, mistakes) = (&function.sig.ident, &function.vis, mistakes.into_tokens());
     let text = bare(name);
+    // What it imports stays used, and what calls it finds it. With a `self` it is no function at all.
+    let plain = function.sig.receiver().is_none().then(|| plain(function));
+    let plain = plain.map(|plain| quote!(#[allow(dead_code)] #plain));
     quote! {
         #mistakes
+        #plain
 
         #[doc(hidden)]
         #[allow(non_camel_case_types, dead_code)]

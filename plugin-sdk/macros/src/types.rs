@@ -1,7 +1,8 @@
 //! Types that are known to have no honest schema, by their names: each with what to write instead.
 
-use quote::ToTokens;
-use syn::{GenericArgument, Ident, PathArguments, ReturnType, Type, TypePath, parse_quote};
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{GenericArgument, Ident, PathArguments, ReturnType, Type, TypePath, parse_quote, spanned::Spanned};
 
 use crate::{mistakes::Mistakes, rules::shown};
 
@@ -188,4 +189,103 @@ pub(crate) fn owned_return(of: &Type) -> Type {
     let mut of = of.clone();
     own_cows(&mut of);
     of
+}
+
+/// Constants that fail to compile where a type has no schema: one error, at the innermost type that has none.
+pub(crate) fn known(of: &Type) -> TokenStream {
+    let mut checks = TokenStream::new();
+    schema_known(of, &mut checks);
+    checks
+}
+
+/// The same for what a function returns.
+pub(crate) fn known_return(of: &Type) -> TokenStream {
+    let mut checks = TokenStream::new();
+    output_known(of, &mut checks);
+    checks
+}
+
+/// Adds the checks of a type and of those inside it; returns an expression that is true where all of them hold.
+fn schema_known(of: &Type, checks: &mut TokenStream) -> TokenStream {
+    let mut inside = Vec::new();
+    match of {
+        Type::Paren(inner) => inside.push(schema_known(&inner.elem, checks)),
+        Type::Group(inner) => inside.push(schema_known(&inner.elem, checks)),
+        Type::Array(array) => inside.push(schema_known(&array.elem, checks)),
+        Type::Tuple(tuple) => inside.extend(tuple.elems.iter().map(|element| schema_known(element, checks))),
+        Type::Path(path) => {
+            let (name, arguments) =
+                inner(path).map(|(name, arguments)| (name.to_string(), arguments)).unwrap_or_default();
+            match (name.as_str(), arguments.as_slice()) {
+                ("Cow" | "Map", _) => {}
+                ("HashMap" | "BTreeMap", [key, value, ..]) => {
+                    let message = format!(
+                        "`{}` cannot be the key of a map: write `String`, or an enum without fields that has `#[data]` above it",
+                        shown(key)
+                    );
+                    inside.push(assert_known(key, quote!(::weir_plugin_sdk::schema::Key<#key>), &[], &message, checks));
+                    inside.push(schema_known(value, checks));
+                }
+                ("HashSet", [value, ..]) => inside.push(schema_known(value, checks)),
+                (_, arguments) => inside.extend(arguments.iter().map(|argument| schema_known(argument, checks))),
+            }
+        }
+        _ => {}
+    }
+    let message = format!(
+        "`{}` has no schema: write `#[data]` above a struct or an enum of your own, or take a type of the table in docs/tools-from-code.md",
+        shown(of)
+    );
+    assert_known(of, quote!(::weir_plugin_sdk::schema::Parameter<#of>), &inside, &message, checks)
+}
+
+fn output_known(of: &Type, checks: &mut TokenStream) -> TokenStream {
+    let mut inside = Vec::new();
+    if let Type::Path(path) = of
+        && let Some((name, arguments)) = inner(path)
+    {
+        match (name.to_string().as_str(), arguments.as_slice()) {
+            ("Result", [value, rest @ ..]) => {
+                inside.push(output_known(value, checks));
+                if let [error, ..] = rest {
+                    let message = format!(
+                        "a tool cannot fail with `{}`: return `Result<_, ToolError>`, or write `impl From<{}> for ToolError`",
+                        shown(error),
+                        shown(error)
+                    );
+                    let probe = quote!(::weir_plugin_sdk::tools::Failing<#error>);
+                    inside.push(assert_known(error, probe, &[], &message, checks));
+                }
+            }
+            ("Answer", arguments) => inside.extend(arguments.iter().map(|argument| output_known(argument, checks))),
+            (_, arguments) if !arguments.is_empty() => return schema_known(of, checks),
+            _ => {}
+        }
+    }
+    let message = format!(
+        "a tool cannot return `{}`, which has no schema: write `#[data]` above a struct or an enum of your own, or return a type of the table in docs/tools-from-code.md",
+        shown(of)
+    );
+    assert_known(of, quote!(::weir_plugin_sdk::tools::Returned<#of>), &inside, &message, checks)
+}
+
+/// One check. It stays silent where something inside is unknown, which is told already.
+fn assert_known(
+    at: &Type,
+    probe: TokenStream,
+    inside: &[TokenStream],
+    message: &str,
+    checks: &mut TokenStream,
+) -> TokenStream {
+    let known = quote!(<#probe>::KNOWN);
+    let silent = (!inside.is_empty()).then(|| quote!(|| !(#(#inside)&&*)));
+    let span = at.span();
+    checks.extend(quote_spanned! {span=>
+        const _: () = {
+            #[allow(unused_imports)]
+            use ::weir_plugin_sdk::schema::Unknown as _;
+            ::core::assert!(#known #silent, #message);
+        };
+    });
+    quote!((#known #(&& #inside)*))
 }

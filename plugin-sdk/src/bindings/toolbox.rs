@@ -2,7 +2,7 @@
 //!
 //! What a plugin imports stays that of 0.1.0, which is the same: an adapter is the same bytes with or without this.
 
-#[allow(unsafe_code, unreachable_pub, clippy::all)]
+#[allow(missing_docs, unsafe_code, unreachable_pub, clippy::all)]
 mod generated {
     wit_bindgen::generate!({
         world: "toolbox",

@@ -28,22 +28,24 @@ pub enum Kind {
     Map,
     /// Anything else: no constraint of `#[arg(…)]` can bound it.
     Any,
+    /// Of a type without a schema, which is an error of its own: everything passes, so that it stays the only one.
+    Unknown,
 }
 
 impl Kind {
     /// True where `min_len` and `max_len` have a meaning.
     pub const fn has_length(self) -> bool {
-        matches!(self, Self::Text | Self::List | Self::Map)
+        matches!(self, Self::Text | Self::List | Self::Map | Self::Unknown)
     }
 
     /// True where `gt`, `lt`, `ge` and `le` have a meaning.
     pub const fn has_order(self) -> bool {
-        matches!(self, Self::Integer { .. } | Self::Number)
+        matches!(self, Self::Integer { .. } | Self::Number | Self::Unknown)
     }
 
     /// True where `pattern` and `format` have a meaning.
     pub const fn is_text(self) -> bool {
-        matches!(self, Self::Text)
+        matches!(self, Self::Text | Self::Unknown)
     }
 
     /// True where a bound may have a fraction.
@@ -61,26 +63,26 @@ impl Kind {
 
     /// True where a text literal can be the default.
     pub const fn takes_text(self) -> bool {
-        matches!(self, Self::Text | Self::FixedText | Self::Choice | Self::Any)
+        matches!(self, Self::Text | Self::FixedText | Self::Choice | Self::Any | Self::Unknown)
     }
 
     /// True where a whole number can be the default.
     pub const fn takes_integer(self) -> bool {
-        matches!(self, Self::Integer { .. } | Self::Number | Self::Any)
+        matches!(self, Self::Integer { .. } | Self::Number | Self::Any | Self::Unknown)
     }
 
     /// True where a number with a fraction can be the default.
     pub const fn takes_number(self) -> bool {
-        matches!(self, Self::Number | Self::Any)
+        matches!(self, Self::Number | Self::Any | Self::Unknown)
     }
 
     /// True where `true` and `false` can be the default.
     pub const fn takes_boolean(self) -> bool {
-        matches!(self, Self::Boolean | Self::Any)
+        matches!(self, Self::Boolean | Self::Any | Self::Unknown)
     }
 
     /// True where a list literal can be the default.
     pub const fn takes_list(self) -> bool {
-        matches!(self, Self::List | Self::FixedList | Self::Any)
+        matches!(self, Self::List | Self::FixedList | Self::Any | Self::Unknown)
     }
 }

@@ -25,7 +25,13 @@ pub struct Parameter<T> {
 }
 
 impl<T: ToolSchema> Parameter<T> {
-    /// Everything of a type.
+    /// True: the type has a schema.
+    pub const KNOWN: bool = true;
+
+    /// Everything of the type.
+    pub const OF: Self = Self::of();
+
+    /// Everything of the type, where it names the parameters of an item around it.
     pub const fn of() -> Self {
         Self {
             kind: T::KIND,
@@ -38,6 +44,40 @@ impl<T: ToolSchema> Parameter<T> {
             write_present: T::write_present,
         }
     }
+}
+
+/// Stands in for [`Parameter`]'s own constants where the type has no schema: the code of the macros asserts `KNOWN`, and
+/// says in words what is missing. A bound would say it in the names of traits.
+pub trait Unknown: Sized {
+    /// False: the type has no schema.
+    const KNOWN: bool = false;
+    /// Something to name, so that there is one error and not many.
+    const OF: Self;
+}
+
+impl<T> Unknown for Parameter<T> {
+    const OF: Self = Self {
+        kind: Kind::Unknown,
+        read: |_| Err(Mismatch::new("has no schema")),
+        absent: || None,
+        print: |_, _| {},
+        is_absent: |_| false,
+        optional: true,
+        write: |_| {},
+        write_present: |_| {},
+    };
+}
+
+/// Whether a type can be the key of a map.
+pub struct Key<T>(std::marker::PhantomData<T>);
+
+impl<T: super::MapKey> Key<T> {
+    /// True: it can.
+    pub const KNOWN: bool = true;
+}
+
+impl<T> Unknown for Key<T> {
+    const OF: Self = Self(std::marker::PhantomData);
 }
 
 impl<T> Parameter<T> {

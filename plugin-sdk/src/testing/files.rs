@@ -28,10 +28,12 @@ pub fn put(root: &str, path: &str, content: impl Into<Vec<u8>>) {
     });
 }
 
+/// Takes a file away, as somebody else would.
 pub fn remove(root: &str, path: &str) {
     ROOTS.with_borrow_mut(|roots| roots.files.remove(&(root.to_owned(), path.to_owned())));
 }
 
+/// What a file holds now.
 pub fn content(root: &str, path: &str) -> Option<Vec<u8>> {
     ROOTS.with_borrow(|roots| roots.files.get(&(root.to_owned(), path.to_owned())).map(|(_, content)| content.clone()))
 }
@@ -46,10 +48,12 @@ pub fn before_replace(act: impl FnMut() + 'static) {
     ROOTS.with_borrow_mut(|roots| roots.before_replace = Some(Box::new(act)));
 }
 
+/// Answers [`crate::files::stat`].
 pub fn stat(root: &str, path: &str) -> Result<Info> {
     with_file(root, path, |version, content| Info { version: version.to_string(), size: content.len() as u64 })
 }
 
+/// Answers [`crate::files::read`].
 pub fn read(root: &str, path: &str, offset: u64, length: u32) -> Result<Vec<u8>> {
     ROOTS.with_borrow_mut(|roots| roots.reads += 1);
     with_file(root, path, |_, content| {
@@ -59,6 +63,7 @@ pub fn read(root: &str, path: &str, offset: u64, length: u32) -> Result<Vec<u8>>
     })
 }
 
+/// Answers [`crate::files::replace`].
 pub fn replace(root: &str, path: &str, if_version: Option<&str>, content: &[u8]) -> Result<String> {
     // Taken out while it runs, so that it may write files itself.
     if let Some(mut act) = ROOTS.with_borrow_mut(|roots| roots.before_replace.take()) {
@@ -75,6 +80,7 @@ pub fn replace(root: &str, path: &str, if_version: Option<&str>, content: &[u8])
     Ok(stat(root, path)?.version)
 }
 
+/// Answers [`crate::files::list`].
 pub fn list(root: &str, prefix: &str, _cursor: Option<&str>) -> Result<Listing> {
     let paths = ROOTS.with_borrow(|roots| {
         let of_root = roots.files.keys().filter(|(of, path)| of == root && path.starts_with(prefix));

@@ -28,6 +28,7 @@ pub fn sent() -> Vec<Request> {
     SENT.with_borrow(Clone::clone)
 }
 
+/// Answers [`crate::http::send`].
 pub fn send(request: &Request) -> Result<Response> {
     SENT.with_borrow_mut(|sent| sent.push(request.clone()));
     ANSWER.with_borrow_mut(|answer| match answer {
@@ -36,6 +37,7 @@ pub fn send(request: &Request) -> Result<Response> {
     })
 }
 
+/// Answers [`crate::http::send_many`].
 pub fn send_many(requests: &[Request]) -> Vec<Result<Response>> {
     requests.iter().map(send).collect()
 }

@@ -7,6 +7,7 @@ thread_local! {
     static CANCELLED: Cell<bool> = const { Cell::new(false) };
 }
 
+/// All reports so far: done, total, message.
 pub fn reports() -> Vec<(f64, Option<f64>, String)> {
     REPORTS.with_borrow(Clone::clone)
 }
@@ -16,14 +17,17 @@ pub fn cancel() {
     CANCELLED.set(true);
 }
 
+/// Takes a report of [`crate::progress::report`].
 pub fn report(done: f64, total: Option<f64>, message: &str) {
     REPORTS.with_borrow_mut(|reports| reports.push((done, total, message.to_owned())));
 }
 
+/// Answers [`crate::progress::cancelled`].
 pub fn cancelled() -> bool {
     CANCELLED.get()
 }
 
+/// Forgets the reports; the caller is back.
 pub fn reset() {
     REPORTS.with_borrow_mut(Vec::clear);
     CANCELLED.set(false);

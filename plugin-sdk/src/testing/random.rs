@@ -6,6 +6,7 @@ const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
 thread_local! { static STATE: Cell<u64> = const { Cell::new(SEED) }; }
 
+/// Answers [`crate::random::bytes`].
 pub fn bytes(length: u32) -> Vec<u8> {
     (0..length)
         .map(|_| {

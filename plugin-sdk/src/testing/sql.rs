@@ -8,7 +8,9 @@ use crate::sql::{Rows, Statement};
 /// What a test's database does with a statement. A query reads `rows`, an execute `changed`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
+    /// What a query finds.
     pub rows: Rows,
+    /// How many rows an execute changes.
     pub changed: u64,
 }
 
@@ -44,6 +46,7 @@ pub fn statements() -> Vec<Statement> {
     STATEMENTS.with_borrow(Clone::clone)
 }
 
+/// Answers [`crate::sql::dialect`].
 pub fn dialect(connection: &str) -> Result<String> {
     DATABASE.with_borrow(|database| match database {
         Some(database) => Ok(database.dialect.clone()),
@@ -51,14 +54,17 @@ pub fn dialect(connection: &str) -> Result<String> {
     })
 }
 
+/// Answers [`crate::sql::query`].
 pub fn query(statement: &Statement) -> Result<Rows> {
     run(statement).map(|answer| answer.rows)
 }
 
+/// Answers [`crate::sql::query_many`].
 pub fn query_many(statements: &[Statement]) -> Vec<Result<Rows>> {
     statements.iter().map(query).collect()
 }
 
+/// Answers [`crate::sql::execute`].
 pub fn execute(statement: &Statement) -> Result<u64> {
     run(statement).map(|answer| answer.changed)
 }

@@ -7,11 +7,6 @@ use crate::error::{Error, Result};
 use crate::schema::{Fields, Property, Writer, fits, write_object, write_text};
 
 /// A function that `#[tool]` stands above. The attribute implements it for an empty enum of the function's name.
-#[diagnostic::on_unimplemented(
-    message = "this function is no tool",
-    label = "a function without `#[tool]`",
-    note = "write `#[tool]` above the function"
-)]
 pub trait Tool {
     /// What the tool says of itself.
     const DEFINITION: Definition;

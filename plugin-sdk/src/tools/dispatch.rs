@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use serde_json::Value;
 
-use super::{Context, Definition};
+use super::{Context, Definition, Tool};
 use crate::error::{Error, Result};
 use crate::plugin::Plugin;
 use crate::schema::Fields;
@@ -54,12 +54,36 @@ pub struct Entry {
     call: fn(Fields, &Context) -> Result<Reply>,
 }
 
-impl Entry {
-    /// The entry of a tool.
-    pub const fn of<T: super::Tool>() -> Self {
-        Self { definition: &const { T::DEFINITION }, call: T::call }
-    }
+/// A function in `export!`.
+pub struct Function<T>(std::marker::PhantomData<T>);
+
+impl<T: Tool> Function<T> {
+    /// True: it is a tool.
+    pub const KNOWN: bool = true;
+
+    /// Its entry.
+    pub const ENTRY: Entry = Entry { definition: &T::DEFINITION, call: T::call };
 }
+
+/// Stands in for [`Function`]'s own constants where the function is no tool.
+pub trait NoTool {
+    /// False: it is no tool.
+    const KNOWN: bool = false;
+    /// Something to name.
+    const ENTRY: Entry = Entry { definition: &NONE, call: |_, _| Err(Error::internal("This function is no tool.")) };
+}
+
+impl<T> NoTool for Function<T> {}
+
+const NONE: Definition = Definition {
+    name: "",
+    title: None,
+    description: None,
+    annotations: &[],
+    requests: &[],
+    parameters: &[],
+    output: None,
+};
 
 thread_local! { static SETTINGS: RefCell<String> = RefCell::default(); }
 

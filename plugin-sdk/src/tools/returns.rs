@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 
 use super::{Answer, Reply, ToolFailure};
 use crate::error::{Error, Result};
-use crate::schema::{ToolSchema, Writer};
+use crate::schema::{ToolSchema, Unknown, Writer};
 
 /// What a tool may return: nothing, a value with a schema, an `Option` of one, an [`Answer`], or a `Result` of these.
 #[diagnostic::on_unimplemented(
@@ -96,10 +96,27 @@ pub struct Returned<T> {
 }
 
 impl<T: ToolOutput> Returned<T> {
-    /// Everything of a return type.
-    pub const fn of() -> Self {
-        Self { output: T::OUTPUT, reply: T::reply }
-    }
+    /// True: a tool may return the type.
+    pub const KNOWN: bool = true;
+
+    /// Everything of the type.
+    pub const OF: Self = Self { output: T::OUTPUT, reply: T::reply };
+}
+
+impl<T> Unknown for Returned<T> {
+    const OF: Self = Self { output: None, reply: |_| Err(Error::internal("The return type has no schema.")) };
+}
+
+/// Whether a tool may fail with a type.
+pub struct Failing<E>(std::marker::PhantomData<E>);
+
+impl<E: ToolFailure> Failing<E> {
+    /// True: it may.
+    pub const KNOWN: bool = true;
+}
+
+impl<E> Unknown for Failing<E> {
+    const OF: Self = Self(std::marker::PhantomData);
 }
 
 /// Runs an `async fn` where it stands. The imports of a plugin answer before they return, so nothing can wake it later:

@@ -33,6 +33,7 @@ impl Datetime {
         Self::at_offset(civil, offset)
     }
 
+    /// A calendar's day and a clock's time in `zone`.
     pub fn from_civil(year: i16, month: i8, day: i8, hour: i8, minute: i8, second: i8, zone: &Zone) -> Option<Self> {
         let civil = civil::DateTime::new(year, month, day, hour, minute, second, 0).ok()?;
         Self::at_offset(civil, zone.offset_at(civil))
@@ -93,6 +94,7 @@ impl Zone {
         shape.timezone.as_deref().map_or_else(|| Ok(Self::utc()), Self::parse)
     }
 
+    /// UTC.
     pub fn utc() -> Self {
         Self(TimeZone::UTC)
     }

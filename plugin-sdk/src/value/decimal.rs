@@ -22,10 +22,12 @@ impl<'a> Decimal<'a> {
         canonical(text).map(|text| Self(Cow::Owned(text)))
     }
 
+    /// The digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
+    /// The decimal with a text of its own.
     pub fn into_owned(self) -> Decimal<'static> {
         Decimal(Cow::Owned(self.0.into_owned()))
     }

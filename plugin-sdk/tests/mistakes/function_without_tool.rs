@@ -1,0 +1,5 @@
+fn deploy(service: String) {}
+
+weir_plugin_sdk::export!(tools: deploy);
+
+fn main() {}

@@ -1,0 +1,12 @@
+#![allow(dead_code, unused_variables)]
+
+use weir_plugin_sdk::tool;
+
+struct Service;
+
+#[tool]
+fn deploy(service: Service) {}
+
+weir_plugin_sdk::export!(tools: deploy);
+
+fn main() {}
