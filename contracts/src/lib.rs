@@ -5,7 +5,8 @@
 //! bindings the gateway follows. A published one is kept as its [`artifact`], and [`diff`] says what the next one
 //! breaks; both travel in a [`lock`] file. [`impact`] says which calls of the
 //! past it would have refused. [`validate`] is the gate in front of a source, [`output`] the one behind it.
-//! [`drift`] says what a source that changed means for them. [`lint`] judges what a model reads.
+//! [`drift`] says what a source that changed means for them. [`lint`] judges what a model reads. [`offer`] reads the
+//! lists of other servers.
 
 pub mod artifact;
 pub mod compile;
@@ -19,6 +20,7 @@ pub mod json;
 pub mod lint;
 pub mod lock;
 pub mod name;
+pub mod offer;
 pub mod output;
 pub mod problem;
 mod secret;

@@ -1,0 +1,284 @@
+//! What somebody else's MCP server offers: raw list results are read strictly and composed into one document.
+//!
+//! The document is meant for programs that make something of a server: command lines, endpoints, forms. Its shape is
+//! the same for every kind of item. What the server wrote is kept as it was written, digit for digit and in its order;
+//! only the white space around it is ours.
+
+mod item;
+mod members;
+mod pattern;
+mod schema;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+pub use self::item::{Annotated, Detail, Item, Kind, Schema, Ui};
+use self::members::Members;
+pub use self::schema::{Bounds, check as check_schema};
+use crate::Problem;
+
+/// Items of one document, of all kinds together.
+pub const ITEMS_MAX: usize = 10_000;
+/// Levels of anything that is kept as it was written. Readers elsewhere end at 64, and one item that is deeper would
+/// make the whole document unreadable for them.
+const DEPTH_MAX: usize = 48;
+
+/// The raw items of a server's lists, in the order in which it listed them, with what it said of itself.
+#[derive(Default)]
+pub struct Lists {
+    pub info: Option<Box<RawValue>>,
+    /// An object, as the server stated it; `None` where nobody knows, and the lists that are there say it.
+    pub capabilities: Option<Box<RawValue>>,
+    pub instructions: Option<String>,
+    pub tools: Option<Vec<Box<RawValue>>>,
+    pub resources: Option<Vec<Box<RawValue>>>,
+    pub templates: Option<Vec<Box<RawValue>>>,
+    pub prompts: Option<Vec<Box<RawValue>>>,
+}
+
+/// One server in one document.
+#[derive(Debug, Serialize)]
+pub struct Document {
+    pub server: Server,
+    pub items: Vec<Item>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Server {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub info: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+}
+
+/// The document, and what was left out of it. A schema that is refused is not among the problems: its item carries the
+/// error.
+#[derive(Debug)]
+pub struct Composed {
+    pub document: Document,
+    pub problems: Vec<Problem>,
+}
+
+impl Lists {
+    /// Reads `{tools?, resources?, resourceTemplates?, prompts?, server?}`. A member of the wrong type counts as absent
+    /// and is a problem; the error is for a text that cannot be read at all.
+    pub fn read(file: &str, text: &str) -> Result<(Self, Vec<Problem>), Problem> {
+        let members = Members::read(text).map_err(|message| {
+            Problem::new(file, "", message).hint("give an object such as {\"tools\": […], \"server\": {\"info\": {…}}}")
+        })?;
+        let mut problems = Vec::new();
+        let mut lists = Self::default();
+        let mut list = |name: &str| {
+            let list = members.raw(name)?;
+            let read = array(list).or_else(|| Members::read(list.get()).ok()?.raw(name).and_then(array));
+            if read.is_none() {
+                problems.push(Problem::new(file, format!("/{name}"), format!("`{name}` is not a list")));
+            }
+            read
+        };
+        lists.tools = list("tools");
+        lists.resources = list("resources");
+        lists.templates = list("resourceTemplates").or_else(|| list("templates"));
+        lists.prompts = list("prompts");
+        if let Some(server) = members.raw("server") {
+            match Members::read(server.get()) {
+                Ok(server) => lists.server(&server),
+                Err(message) => problems.push(Problem::new(file, "/server", message)),
+            }
+        }
+        Ok((lists, problems))
+    }
+
+    /// `{info, capabilities, instructions}`, or the result of `initialize` or `server/discover` as it was.
+    fn server(&mut self, server: &Members<'_>) {
+        let told = server.object("_meta").and_then(|meta| Members::read(meta.get()).ok());
+        let told = told.as_ref().and_then(|meta| meta.object("io.modelcontextprotocol/serverInfo"));
+        let info = server.object("info").or_else(|| server.object("serverInfo")).or(told);
+        self.info = info.map(ToOwned::to_owned);
+        self.capabilities = server.object("capabilities").map(ToOwned::to_owned);
+        self.instructions = server.text("instructions");
+    }
+
+    /// Reads the result of `initialize` or `server/discover`; false where it is no object.
+    pub fn server_result(&mut self, result: &RawValue) -> bool {
+        Members::read(result.get()).map(|members| self.server(&members)).is_ok()
+    }
+
+    /// What the server says it can list.
+    pub fn advertises(&self, capability: &str) -> bool {
+        let Some(stated) = &self.capabilities else { return true };
+        let Ok(members) = Members::read(stated.get()) else { return false };
+        members.raw(capability).is_some_and(|value| !matches!(value.get(), "null" | "false"))
+    }
+}
+
+/// Makes one document of a server's lists: tools, resources, resource templates, prompts. Pure: equal lists give equal
+/// documents. `file` names the lists in problems.
+pub fn compose(file: &str, lists: &Lists) -> Composed {
+    let mut problems = Vec::new();
+    let mut items = Vec::new();
+    let kinds = [
+        (Kind::Tool, "tools", "tools", &lists.tools),
+        (Kind::Resource, "resources", "resources", &lists.resources),
+        (Kind::ResourceTemplate, "resources", "resourceTemplates", &lists.templates),
+        (Kind::Prompt, "prompts", "prompts", &lists.prompts),
+    ];
+    for (kind, capability, list, raws) in kinds {
+        let raws = raws.as_deref().unwrap_or_default();
+        if !raws.is_empty() && !lists.advertises(capability) {
+            let message = format!("`{list}` is left out, since the server does not advertise `{capability}`");
+            problems.push(Problem::new(file, format!("/{list}"), message));
+            continue;
+        }
+        for (index, raw) in raws.iter().enumerate() {
+            let place = format!("/{list}/{index}");
+            if items.len() == ITEMS_MAX {
+                let message = format!("the items from here on are left out: a document holds at most {ITEMS_MAX}");
+                problems.push(Problem::new(file, place, message));
+                break;
+            }
+            match Members::read(raw.get()) {
+                Ok(members) => {
+                    let repeated =
+                        members.repeated().map(|name| format!("`{name}` is given twice; the last one counts"));
+                    problems.extend(repeated.map(|message| Problem::new(file, place.as_str(), message)));
+                    let mut note = |message: String| problems.push(Problem::new(file, place.as_str(), message));
+                    items.push(item::item(kind, &members, &mut note));
+                }
+                Err(message) => {
+                    problems.push(Problem::new(file, place, format!("the item is left out: {message}")));
+                }
+            }
+        }
+    }
+    let server = Server {
+        info: kept(lists.info.as_deref(), "info", &mut |message| problems.push(Problem::new(file, "/server", message))),
+        capabilities: Some(lists.capabilities.clone().unwrap_or_else(|| given(lists))),
+        instructions: lists.instructions.clone(),
+    };
+    Composed { document: Document { server, items }, problems }
+}
+
+impl Document {
+    /// Indented by two spaces, with a newline at its end.
+    pub fn pretty(&self) -> String {
+        lay_out(&self.text(), true) + "\n"
+    }
+
+    /// On one line, without white space.
+    pub fn compact(&self) -> String {
+        lay_out(&self.text(), false)
+    }
+
+    fn text(&self) -> String {
+        serde_json::to_string(self).expect("a document has a JSON form")
+    }
+}
+
+/// What the lists that are there say of the capabilities.
+fn given(lists: &Lists) -> Box<RawValue> {
+    let capabilities = [
+        ("tools", lists.tools.is_some()),
+        ("resources", lists.resources.is_some() || lists.templates.is_some()),
+        ("prompts", lists.prompts.is_some()),
+    ];
+    let members: Vec<String> =
+        capabilities.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| format!("\"{name}\":{{}}")).collect();
+    RawValue::from_string(format!("{{{}}}", members.join(","))).expect("an object")
+}
+
+fn array(raw: &RawValue) -> Option<Vec<Box<RawValue>>> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+/// The value as it was written, unless it nests too deeply for its readers.
+fn kept(raw: Option<&RawValue>, name: &str, note: &mut dyn FnMut(String)) -> Option<Box<RawValue>> {
+    let raw = raw?;
+    if depth(raw.get()) > DEPTH_MAX {
+        note(format!("`{name}` is left out: it nests deeper than {DEPTH_MAX} levels"));
+        return None;
+    }
+    Some(raw.to_owned())
+}
+
+/// Levels of a JSON text; a plain value has none.
+fn depth(json: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for token in Tokens(json) {
+        match token {
+            "{" | "[" => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            "}" | "]" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// The same tokens with other white space.
+fn lay_out(json: &str, indented: bool) -> String {
+    let mut laid = String::with_capacity(json.len() * 2);
+    let mut depth = 0;
+    let mut tokens = Tokens(json).peekable();
+    let line = |laid: &mut String, depth: usize| {
+        if indented {
+            laid.push('\n');
+            laid.extend(std::iter::repeat_n("  ", depth));
+        }
+    };
+    while let Some(token) = tokens.next() {
+        match token {
+            "{" | "[" => {
+                laid.push_str(token);
+                depth += 1;
+                if !matches!(tokens.peek(), Some(&("}" | "]"))) {
+                    line(&mut laid, depth);
+                }
+            }
+            "}" | "]" => {
+                depth -= 1;
+                if !laid.ends_with(['{', '[']) {
+                    line(&mut laid, depth);
+                }
+                laid.push_str(token);
+            }
+            "," => {
+                laid.push(',');
+                line(&mut laid, depth);
+            }
+            ":" => laid.push_str(if indented { ": " } else { ":" }),
+            token => laid.push_str(token),
+        }
+    }
+    laid
+}
+
+/// The tokens of a valid JSON text.
+struct Tokens<'t>(&'t str);
+
+impl<'t> Iterator for Tokens<'t> {
+    type Item = &'t str;
+
+    fn next(&mut self) -> Option<&'t str> {
+        let rest = self.0.trim_start_matches([' ', '\t', '\r', '\n']);
+        let bytes = rest.as_bytes();
+        let length = match bytes.first()? {
+            b'{' | b'}' | b'[' | b']' | b',' | b':' => 1,
+            b'"' => {
+                let mut at = 1;
+                while at < bytes.len() && bytes[at] != b'"' {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+                (at + 1).min(bytes.len())
+            }
+            _ => rest.find(['{', '}', '[', ']', ',', ':', ' ', '\t', '\r', '\n', '"']).unwrap_or(rest.len()),
+        };
+        let (token, rest) = rest.split_at(length);
+        self.0 = rest;
+        Some(token)
+    }
+}

@@ -1,0 +1,140 @@
+//! Whether a schema that a stranger wrote may be used: bounded, closed in itself, and a schema at all.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{depth, pattern};
+use crate::json::{self, Fault, push_pointer};
+
+/// How large a foreign schema may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub bytes_max: usize,
+    pub depth_max: usize,
+    /// Characters of one `pattern`.
+    pub pattern_max: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { bytes_max: 100 * 1024, depth_max: 32, pattern_max: 1000 }
+    }
+}
+
+/// Why the schema is refused, in one sentence that names the place.
+pub fn check(text: &str, bounds: &Bounds) -> Result<(), String> {
+    if text.len() > bounds.bytes_max {
+        return Err(format!("the schema has {} bytes, and at most {} are accepted", text.len(), bounds.bytes_max));
+    }
+    if depth(text) > bounds.depth_max {
+        return Err(format!("the schema nests deeper than {} levels", bounds.depth_max));
+    }
+    let value = read(text)?;
+    let mut ids = BTreeSet::new();
+    visit(&value, &mut String::new(), &mut |schema, _| {
+        ids.extend(schema.get("$id").and_then(Value::as_str).map(|id| id.trim_end_matches('#').to_owned()));
+        Ok(())
+    })?;
+    visit(&value, &mut String::new(), &mut |schema, place| judge(schema, place, &ids, bounds))?;
+    compile(&value)
+}
+
+/// Numbers beyond what every reader holds are common in bounds (`maximum: 18446744073709551615`) and do no harm there.
+fn read(text: &str) -> Result<Value, String> {
+    let (value, faults) = json::read_all(text);
+    match (value, faults.iter().find(|fault| fault.fault != Fault::NumberOutOfRange)) {
+        (_, Some(fault)) if fault.path.is_empty() => Err(fault.message.clone()),
+        (_, Some(fault)) => Err(format!("{} at {}", fault.message, fault.path)),
+        (Some(value), None) => Ok(value),
+        (None, None) => Err("a number is too large".to_owned()),
+    }
+}
+
+fn judge(schema: &Value, place: &str, ids: &BTreeSet<String>, bounds: &Bounds) -> Result<(), String> {
+    for keyword in ["$ref", "$dynamicRef", "$recursiveRef"] {
+        let Some(target) = schema.get(keyword).and_then(Value::as_str) else { continue };
+        let document = target.split('#').next().unwrap_or_default();
+        if !document.is_empty() && !ids.contains(document) {
+            let shown: String = target.chars().take(100).collect();
+            return Err(format!(
+                "`{keyword}` at {place}/{keyword} names another document ({shown}), which is never fetched"
+            ));
+        }
+    }
+    let patterns = schema.get("patternProperties").and_then(Value::as_object).into_iter().flatten();
+    let patterns = patterns.map(|(pattern, _)| pattern.as_str());
+    for found in schema.get("pattern").and_then(Value::as_str).into_iter().chain(patterns) {
+        let shown: String = found.chars().take(60).collect();
+        pattern::check(found, bounds.pattern_max).map_err(|why| {
+            let place = if place.is_empty() { "the root" } else { place };
+            format!("the pattern `{shown}` at {place} {why}")
+        })?;
+    }
+    Ok(())
+}
+
+/// Calls `judge` for the schema and every schema inside, not for values that only look like one.
+fn visit(
+    schema: &Value,
+    place: &mut String,
+    judge: &mut dyn FnMut(&Value, &str) -> Result<(), String>,
+) -> Result<(), String> {
+    const MAPS: [&str; 6] =
+        ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
+    const SINGLE_OR_LIST: [&str; 15] = [
+        "items",
+        "prefixItems",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "additionalProperties",
+        "additionalItems",
+        "not",
+        "if",
+        "then",
+        "else",
+        "contains",
+        "propertyNames",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    ];
+    let Value::Object(members) = schema else { return Ok(()) };
+    judge(schema, place)?;
+    for (keyword, value) in members {
+        let length = place.len();
+        push_pointer(place, keyword);
+        if MAPS.contains(&keyword.as_str()) {
+            for (name, value) in value.as_object().into_iter().flatten() {
+                let length = place.len();
+                push_pointer(place, name);
+                visit(value, place, judge)?;
+                place.truncate(length);
+            }
+        } else if SINGLE_OR_LIST.contains(&keyword.as_str()) || keyword == "contentSchema" {
+            if let Value::Array(values) = value {
+                for (index, value) in values.iter().enumerate() {
+                    let length = place.len();
+                    push_pointer(place, &index.to_string());
+                    visit(value, place, judge)?;
+                    place.truncate(length);
+                }
+            } else {
+                visit(value, place, judge)?;
+            }
+        }
+        place.truncate(length);
+    }
+    Ok(())
+}
+
+/// In its own dialect, 2020-12 where it names none. Patterns may look around, as those of JavaScript do.
+fn compile(schema: &Value) -> Result<(), String> {
+    let patterns = jsonschema::PatternOptions::fancy_regex().size_limit(1 << 20).dfa_size_limit(1 << 20);
+    let options = jsonschema::options().with_pattern_options(patterns).offline();
+    options.build(schema).map(drop).map_err(|error| {
+        let place = error.instance_path().to_string();
+        let message: String = error.masked().to_string().chars().take(300).collect();
+        if place.is_empty() { message } else { format!("{message} at {place}") }
+    })
+}

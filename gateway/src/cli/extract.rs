@@ -1,0 +1,212 @@
+//! `weir extract`: what any MCP server offers, as one document.
+
+use std::{collections::BTreeMap, ffi::OsString, process::ExitCode, time::Duration};
+
+use clap::{Args, ValueEnum};
+use weir_contracts::{
+    Problem,
+    offer::{self, Lists},
+};
+use weir_upstream::{Ask, Bounds, Command, Era, Failure, Kind, Session, Settings, Target, Transport, Url};
+
+use super::{Done, block_on, compose, hosts};
+
+/// Tools, resources, resource templates and prompts of an MCP server, as one JSON document
+#[derive(Args)]
+#[command(
+    arg_required_else_help = true,
+    override_usage = "weir extract [OPTIONS] -- COMMAND…\n       weir extract [OPTIONS] URL\n       weir extract [OPTIONS] NAME --from CLIENT|FILE"
+)]
+pub(super) struct Extract {
+    /// The server's URL, or, with --from, its name in a client's configuration
+    #[arg(required_unless_present = "command", conflicts_with = "command")]
+    server: Option<String>,
+    /// The command that starts the server
+    #[arg(last = true)]
+    command: Vec<OsString>,
+    /// A client whose configuration names the server, or a configuration file
+    #[arg(long, value_name = "CLIENT|FILE", requires = "server")]
+    from: Option<String>,
+    /// A header for a URL, such as 'Authorization: Bearer ${env:TOKEN}'
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
+    /// A variable for a command, of our environment or with a value; it gets PATH, HOME, LANG and TMPDIR by itself
+    #[arg(long = "env", value_name = "NAME[=VALUE]")]
+    environment: Vec<String>,
+    /// What the server may ask of a client: some list more tools then
+    #[arg(long = "as", value_name = "CAPABILITY", value_delimiter = ',')]
+    ask: Vec<Capability>,
+    /// Speak this era, instead of the newest that the server knows
+    #[arg(long, value_enum)]
+    era: Option<EraChoice>,
+    /// Use this transport for a URL, instead of the one it answers to
+    #[arg(long, value_enum)]
+    transport: Option<TransportChoice>,
+    /// Seconds for the start, and for each answer
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+    /// Bytes that all lists together may have
+    #[arg(long, default_value_t = 16 << 20, value_name = "BYTES")]
+    list_max_bytes: usize,
+    /// On one line
+    #[arg(long)]
+    compact: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Capability {
+    Elicitation,
+    Sampling,
+    Roots,
+    /// MCP Apps
+    Ui,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum EraChoice {
+    Legacy,
+    Modern,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum TransportChoice {
+    Http,
+    Sse,
+}
+
+impl Extract {
+    pub(super) fn run(self) -> Done {
+        let target = self.target().map_err(anyhow::Error::new)?;
+        let lists = block_on(lists(target, self.settings()))?.map_err(anyhow::Error::new)?;
+        let (lists, notes) = lists;
+        let mut composed = offer::compose("the server", &lists);
+        composed.problems.splice(0..0, notes.into_iter().map(|note| Problem::new("the server", "", note)));
+        compose::print(&composed, self.compact);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn target(&self) -> Result<Target, Failure> {
+        let mut target = match (&self.server, &self.from) {
+            (Some(name), Some(from)) => hosts::server(from, name)?,
+            (Some(url), None) => url_target(url)?,
+            (None, _) => {
+                let (program, arguments) = self.command.split_first().expect("clap asks for a command");
+                Target::Command(Command {
+                    program: program.clone(),
+                    arguments: arguments.to_vec(),
+                    ..Command::default()
+                })
+            }
+        };
+        match &mut target {
+            Target::Command(command) => {
+                refuse_if(!self.headers.is_empty(), "`--header` is for a URL; a command takes `--env`")?;
+                refuse_if(self.transport.is_some(), "`--transport` is for a URL; a command is spoken to over stdio")?;
+                command.environment.extend(self.environment()?);
+                command.guard = super::child::words();
+            }
+            Target::Url(url) => {
+                refuse_if(!self.environment.is_empty(), "`--env` is for a command; a URL takes `--header`")?;
+                url.headers.extend(self.headers()?);
+                url.transport = match self.transport {
+                    None => url.transport,
+                    Some(TransportChoice::Http) => Transport::Http,
+                    Some(TransportChoice::Sse) => Transport::Sse,
+                };
+            }
+        }
+        Ok(target)
+    }
+
+    fn headers(&self) -> Result<Vec<(String, String)>, Failure> {
+        let header = |text: &String| {
+            let (name, value) = text.split_once(':').ok_or_else(|| {
+                wrong("a header as `NAME: VALUE`", "there is no colon").step("write it as `--header 'NAME: VALUE'`")
+            })?;
+            Ok((name.trim().to_owned(), hosts::expanded(value.trim())?))
+        };
+        self.headers.iter().map(header).collect()
+    }
+
+    fn environment(&self) -> Result<BTreeMap<OsString, OsString>, Failure> {
+        let variable = |text: &String| match text.split_once('=') {
+            Some((name, value)) => Ok((name.into(), value.into())),
+            None => match std::env::var_os(text) {
+                Some(value) => Ok((text.into(), value)),
+                None => Err(wrong(format!("the variable `{text}` in the environment"), "it is not set")
+                    .step(format!("set it, or write `--env {text}=VALUE`"))),
+            },
+        };
+        self.environment.iter().map(variable).collect()
+    }
+
+    fn settings(&self) -> Settings {
+        let seconds = Duration::from_secs(self.timeout);
+        let ask = |capability: &Capability| match capability {
+            Capability::Elicitation => Ask::Elicitation,
+            Capability::Sampling => Ask::Sampling,
+            Capability::Roots => Ask::Roots,
+            Capability::Ui => Ask::Ui,
+        };
+        Settings {
+            era: match self.era {
+                None => Era::Either,
+                Some(EraChoice::Legacy) => Era::Legacy,
+                Some(EraChoice::Modern) => Era::Modern,
+            },
+            ask: self.ask.iter().map(ask).collect(),
+            start: seconds,
+            request: seconds,
+            bounds: Bounds {
+                list_max_bytes: self.list_max_bytes,
+                message_max_bytes: self.list_max_bytes,
+                items_max: offer::ITEMS_MAX,
+                ..Bounds::default()
+            },
+            ..Settings::default()
+        }
+    }
+}
+
+/// What the server lists, and what is to be said of how it does.
+async fn lists(target: Target, settings: Settings) -> Result<(Lists, Vec<String>), Failure> {
+    let session = Session::open(&target, settings).await?;
+    let listed = session.lists().await;
+    let (about, skipped) = (session.about(), session.skipped());
+    session.close().await;
+    let listed = listed?;
+    let mut notes = listed.notes;
+    if skipped.0 > 0 {
+        notes.push(format!("{} lines or messages were no MCP messages and were skipped", skipped.0));
+    }
+    if skipped.1 > 0 {
+        notes.push(format!("{} answers were for requests that were not sent, and were skipped", skipped.1));
+    }
+    let mut lists = Lists {
+        tools: listed.tools,
+        resources: listed.resources,
+        templates: listed.templates,
+        prompts: listed.prompts,
+        ..Lists::default()
+    };
+    lists.server_result(&about);
+    Ok((lists, notes))
+}
+
+fn url_target(url: &str) -> Result<Target, Failure> {
+    if !url.starts_with("http://") && !url.starts_with("https://") {
+        return Err(wrong("a URL, a name with --from, or a command after `--`", format!("`{url}` is none of them"))
+            .step("give the URL with http:// or https:// at its beginning")
+            .step(format!("or name the client that knows it: `weir extract {url} --from cursor`"))
+            .step(format!("or start it: `weir extract -- {url}`")));
+    }
+    Ok(Target::Url(Url { url: url.to_owned(), headers: Vec::new(), transport: Transport::Either }))
+}
+
+fn refuse_if(is_wrong: bool, cause: &str) -> Result<(), Failure> {
+    if is_wrong { Err(wrong("options that fit the server", cause)) } else { Ok(()) }
+}
+
+fn wrong(expected: impl Into<String>, cause: impl Into<String>) -> Failure {
+    Failure::new(Kind::Start, expected, cause)
+}

@@ -1,0 +1,172 @@
+//! The MCP clients people have: where their configurations lie, and how they write a server down.
+
+mod edit;
+mod read;
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use serde_json::{Map, Value, json};
+use weir_upstream::{Failure, Kind, Target};
+
+pub(super) use self::edit::{put, remove};
+pub(super) use self::read::expanded;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Host {
+    ClaudeCode,
+    ClaudeDesktop,
+    Cursor,
+    #[value(name = "vscode")]
+    VsCode,
+    Codex,
+    Cline,
+    Gemini,
+    Windsurf,
+    Zed,
+}
+
+/// How a server is reached, for a client to write down.
+pub(super) enum Entry {
+    Command { program: String, arguments: Vec<String> },
+    Url { url: String, headers: Vec<(String, String)> },
+}
+
+impl Host {
+    pub(super) fn name(self) -> String {
+        self.to_possible_value().expect("every host has a name").get_name().to_owned()
+    }
+
+    /// The file of the working folder's project, for those that have one.
+    pub(super) fn project_file(self) -> Option<PathBuf> {
+        Some(PathBuf::from(match self {
+            Self::ClaudeCode => ".mcp.json",
+            Self::Cursor => ".cursor/mcp.json",
+            Self::VsCode => ".vscode/mcp.json",
+            Self::Codex => ".codex/config.toml",
+            Self::Gemini => ".gemini/settings.json",
+            Self::Zed => ".zed/settings.json",
+            Self::ClaudeDesktop | Self::Cline | Self::Windsurf => return None,
+        }))
+    }
+
+    /// The file of the user.
+    pub(super) fn user_file(self) -> Result<PathBuf, Failure> {
+        let home = home()?;
+        let applications = match cfg!(target_os = "macos") {
+            true => home.join("Library/Application Support"),
+            false => set("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")),
+        };
+        Ok(match self {
+            Self::ClaudeCode => home.join(".claude.json"),
+            Self::ClaudeDesktop => applications.join("Claude/claude_desktop_config.json"),
+            Self::Cursor => home.join(".cursor/mcp.json"),
+            Self::VsCode => applications.join("Code/User/mcp.json"),
+            Self::Codex => set("CODEX_HOME").unwrap_or_else(|| home.join(".codex")).join("config.toml"),
+            Self::Cline => {
+                applications.join("Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json")
+            }
+            Self::Gemini => home.join(".gemini/settings.json"),
+            Self::Windsurf => home.join(".codeium/windsurf/mcp_config.json"),
+            Self::Zed => set("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("zed/settings.json"),
+        })
+    }
+
+    /// The member that holds the servers by name.
+    pub(super) fn member(self) -> &'static str {
+        match self {
+            Self::VsCode => "servers",
+            Self::Codex => "mcp_servers",
+            Self::Zed => "context_servers",
+            _ => "mcpServers",
+        }
+    }
+
+    /// The server in this client's own words; `None` where it cannot be told of a URL.
+    pub(super) fn entry(self, entry: &Entry) -> Option<Value> {
+        let (url, headers) = match entry {
+            Entry::Command { program, arguments } => {
+                let mut written = json!({ "command": program, "args": arguments });
+                if matches!(self, Self::ClaudeCode | Self::VsCode) {
+                    written = json!({ "type": "stdio", "command": program, "args": arguments });
+                }
+                return Some(written);
+            }
+            Entry::Url { url, headers } => (url, headers),
+        };
+        let mut written = match self {
+            Self::ClaudeDesktop => return None,
+            Self::ClaudeCode | Self::VsCode => json!({ "type": "http", "url": url }),
+            Self::Cline => json!({ "type": "streamableHttp", "url": url }),
+            Self::Gemini => json!({ "httpUrl": url }),
+            Self::Windsurf => json!({ "serverUrl": url }),
+            Self::Cursor | Self::Codex | Self::Zed => json!({ "url": url }),
+        };
+        if !headers.is_empty() {
+            let headers: Map<String, Value> =
+                headers.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+            written[if self == Self::Codex { "http_headers" } else { "headers" }] = headers.into();
+        }
+        Some(written)
+    }
+}
+
+/// The server `name` of a client's configuration, or of a configuration file.
+pub(super) fn server(from: &str, name: &str) -> Result<Target, Failure> {
+    let files = match Host::from_str(from, true) {
+        Ok(host) => host.project_file().into_iter().chain([host.user_file()?]).collect(),
+        Err(_) => vec![PathBuf::from(from)],
+    };
+    let mut known = Vec::new();
+    let mut read = Vec::new();
+    for file in &files {
+        let Some(text) = text(file)? else { continue };
+        read.push(file.display().to_string());
+        let servers = read::servers(file, &text)?;
+        if let Some(server) = servers.get(name) {
+            let folder = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+            return read::target(server, folder.parent().unwrap_or(Path::new("/")))
+                .map_err(|failure| failure.step(format!("the entry is `{name}` in {}", file.display())));
+        }
+        known.extend(servers.keys().cloned());
+    }
+    let expected = format!("the server `{name}` in the configuration of `{from}`");
+    if read.is_empty() {
+        let looked: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        let clients: Vec<String> = Host::value_variants().iter().map(|host| host.name()).collect();
+        return Err(Failure::new(Kind::Start, expected, format!("there is no {}", looked.join(" and no ")))
+            .step(format!("name a client ({}) or a configuration file", clients.join(", "))));
+    }
+    known.sort_unstable();
+    let there = match known.as_slice() {
+        [] => "it names no server".to_owned(),
+        known => format!("it names {}", known.join(", ")),
+    };
+    Err(Failure::new(Kind::Start, expected, format!("{there} (read: {})", read.join(", ")))
+        .step("use one of these names"))
+}
+
+/// The text of a configuration; `None` where there is no such file.
+pub(super) fn text(file: &Path) -> Result<Option<String>, Failure> {
+    const MAX_BYTES: u64 = 16 << 20;
+    let unreadable = |cause: String| Failure::new(Kind::Start, format!("{} to be readable", file.display()), cause);
+    match std::fs::metadata(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(error.to_string())),
+        Ok(about) if about.len() > MAX_BYTES => return Err(unreadable(format!("it has more than {MAX_BYTES} bytes"))),
+        Ok(_) => {}
+    }
+    std::fs::read_to_string(file).map(Some).map_err(|error| unreadable(error.to_string()))
+}
+
+pub(super) fn is_toml(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "toml")
+}
+
+fn home() -> Result<PathBuf, Failure> {
+    set("HOME").ok_or_else(|| Failure::new(Kind::Start, "a home folder", "HOME is not set").step("set HOME"))
+}
+
+fn set(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}

@@ -1,0 +1,221 @@
+//! Servers as clients' configurations name them: JSON with comments, or TOML.
+
+use std::{collections::BTreeMap, path::Path};
+
+use serde_json::{Map, Value};
+use weir_upstream::{Command, Failure, Kind, Target, Transport, Url};
+
+use super::is_toml;
+
+/// Where a configuration may hold its servers.
+const MEMBERS: [&str; 4] = ["mcpServers", "servers", "mcp_servers", "context_servers"];
+
+/// The servers of one file by name. The project's own ones of Claude Code count as well.
+pub(super) fn servers(file: &Path, text: &str) -> Result<BTreeMap<String, Value>, Failure> {
+    let broken = |cause: String| {
+        Failure::new(Kind::Start, format!("{} to be a configuration", file.display()), cause)
+            .step("let the client itself read it, and mend what it complains of")
+    };
+    let config: Value = match is_toml(file) {
+        true => toml::from_str(text).map_err(|error| broken(error.message().to_owned()))?,
+        false => jsonc_parser::parse_to_serde_value::<Value>(text, &Default::default())
+            .map_err(|error| broken(error.to_string()))?,
+    };
+    let folder = std::env::current_dir().unwrap_or_default();
+    let project = &config["projects"][folder.to_string_lossy().as_ref()];
+    let mut servers = BTreeMap::new();
+    for place in [&config, &config["mcp"], project] {
+        for member in MEMBERS {
+            for (name, server) in place[member].as_object().into_iter().flatten() {
+                servers.insert(name.clone(), server.clone());
+            }
+        }
+    }
+    Ok(servers)
+}
+
+/// How one of them is reached; `folder` is that of its file.
+pub(super) fn target(server: &Value, folder: &Path) -> Result<Target, Failure> {
+    let text = |name: &str| server[name].as_str().map(|text| expand(text, folder)).transpose();
+    // What is written in another file would be missing without a word.
+    if server.get("envFile").is_some() {
+        return Err(Failure::new(
+            Kind::Start,
+            "an entry that says everything itself",
+            "its variables are in `envFile`",
+        )
+        .step("give them with `--env NAME=VALUE`, and the command after `--`"));
+    }
+    for member in ["httpUrl", "serverUrl", "url"] {
+        if let Some(url) = text(member)? {
+            let mut headers = texts(&server["headers"], folder)?;
+            headers.extend(texts(&server["http_headers"], folder)?);
+            // Codex keeps secrets out of its file by naming variables.
+            for (name, variable) in texts(&server["env_http_headers"], folder)? {
+                headers.insert(name, variable_of(&variable)?);
+            }
+            if let Some(variable) = server["bearer_token_env_var"].as_str() {
+                headers.insert("Authorization".to_owned(), format!("Bearer {}", variable_of(variable)?));
+            }
+            let transport = if server["type"] == "sse" || server["transport"] == "sse" {
+                Transport::Sse
+            } else {
+                Transport::Either
+            };
+            return Ok(Target::Url(Url { url, headers: headers.into_iter().collect(), transport }));
+        }
+    }
+    // Zed wrote the command as an object of its own.
+    let (command, place) = match &server["command"] {
+        Value::Object(_) => (server["command"]["path"].as_str(), &server["command"]),
+        command => (command.as_str(), server),
+    };
+    let Some(command) = command else {
+        return Err(Failure::new(Kind::Start, "an entry with a `command` or a `url`", "it has neither")
+            .step("give the command after `--`, or the URL"));
+    };
+    let arguments = place["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let arguments: Result<Vec<_>, _> = arguments.map(|word| expand(word, folder).map(Into::into)).collect();
+    let mut environment = texts(&place["env"], folder)?;
+    for variable in server["env_vars"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        environment.insert(variable.to_owned(), variable_of(variable)?);
+    }
+    Ok(Target::Command(Command {
+        program: expand(command, folder)?.into(),
+        arguments: arguments?,
+        environment: environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        folder: text("cwd")?.map(|cwd| folder.join(cwd)),
+        ..Command::default()
+    }))
+}
+
+/// With `${env:NAME}`, `${NAME}` and `${NAME:-otherwise}` replaced, as clients do.
+pub(crate) fn expanded(text: &str) -> Result<String, Failure> {
+    expand(text, &std::env::current_dir().unwrap_or_default())
+}
+
+fn texts(members: &Value, folder: &Path) -> Result<BTreeMap<String, String>, Failure> {
+    let members = members.as_object().map(Map::iter).into_iter().flatten();
+    let texts = members.filter_map(|(name, value)| match value {
+        Value::String(text) => Some((name, text.clone())),
+        Value::Number(_) | Value::Bool(_) => Some((name, value.to_string())),
+        _ => None,
+    });
+    texts.map(|(name, text)| Ok((name.clone(), expand(&text, folder)?))).collect()
+}
+
+fn expand(text: &str, folder: &Path) -> Result<String, Failure> {
+    let mut expanded = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        expanded.push_str(&rest[..at]);
+        let Some(end) = rest[at..].find('}') else { break };
+        let name = &rest[at + 2..at + end];
+        rest = &rest[at + end + 1..];
+        let (name, otherwise) = match name.split_once(":-") {
+            Some((name, otherwise)) => (name, Some(otherwise)),
+            None => (name, None),
+        };
+        let name = name.strip_prefix("env:").unwrap_or(name);
+        match (name, otherwise) {
+            ("workspaceFolder", _) => expanded.push_str(&std::env::current_dir().unwrap_or_default().to_string_lossy()),
+            ("fileDirname", _) => expanded.push_str(&folder.to_string_lossy()),
+            ("userHome" | "HOME", _) => expanded.push_str(&variable_of("HOME")?),
+            (input, _) if input.starts_with("input:") => {
+                let asked = input.trim_start_matches("input:");
+                return Err(Failure::new(
+                    Kind::Start,
+                    "an entry that says everything itself",
+                    format!("its client asks its user for `{asked}`"),
+                )
+                .step(
+                    "give the value with `--env NAME=VALUE` or `--header 'NAME: VALUE'`, and the command or URL itself",
+                ));
+            }
+            (name, Some(otherwise)) => {
+                expanded.push_str(
+                    &std::env::var(name).ok().filter(|value| !value.is_empty()).unwrap_or(otherwise.to_owned()),
+                );
+            }
+            (name, None) => expanded.push_str(&variable_of(name)?),
+        }
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+fn variable_of(name: &str) -> Result<String, Failure> {
+    std::env::var(name).map_err(|_| {
+        Failure::new(Kind::Start, format!("the variable `{name}` in the environment"), "it is not set, or is no text")
+            .step(format!("set `{name}`"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn command(server: &Value) -> Command {
+        match target(server, Path::new("/project")).expect("a command") {
+            Target::Command(command) => command,
+            Target::Url(_) => panic!("{server} is a command"),
+        }
+    }
+
+    fn url(server: &Value) -> Url {
+        match target(server, Path::new("/project")).expect("a URL") {
+            Target::Url(url) => url,
+            Target::Command(_) => panic!("{server} is a URL"),
+        }
+    }
+
+    #[test]
+    fn servers_are_found_wherever_clients_keep_them() {
+        let entry = json!({ "command": "s" });
+        let cases = [
+            ("a.json", "{\"mcpServers\": {\"s\": {\"command\": \"s\"}}}"),
+            ("a.json", "{// VS Code\n \"servers\": {\"s\": {\"command\": \"s\"},},}"),
+            ("a.json", "{\"mcp\": {\"servers\": {\"s\": {\"command\": \"s\"}}}}"),
+            ("a.json", "{\"context_servers\": /* Zed */ {\"s\": {\"command\": \"s\"}}}"),
+            ("a.toml", "[mcp_servers.s]\ncommand = \"s\"\n"),
+        ];
+        for (file, text) in cases {
+            let found = servers(Path::new(file), text).expect(text);
+            assert_eq!(found, BTreeMap::from([("s".to_owned(), entry.clone())]), "{text}");
+        }
+        assert!(servers(Path::new("a.json"), "{\"mcpServers\": ").is_err());
+        assert!(servers(Path::new("a.toml"), "= 1").is_err());
+    }
+
+    #[test]
+    fn entries_are_read_in_every_dialect() {
+        let zed = command(&json!({ "command": { "path": "z", "args": ["-a"], "env": { "K": 1 } } }));
+        assert_eq!((zed.program, zed.arguments), ("z".into(), vec!["-a".into()]));
+        assert_eq!(zed.environment, BTreeMap::from([("K".into(), "1".into())]));
+        let home = std::env::var("HOME").expect("HOME is set");
+        let code = command(
+            &json!({ "type": "stdio", "command": "${userHome}/s", "args": ["${NO_SUCH_NAME:-x}"], "cwd": "sub" }),
+        );
+        assert_eq!(code.program, format!("{home}/s").as_str());
+        assert_eq!((code.arguments, code.folder), (vec!["x".into()], Some("/project/sub".into())));
+        let codex =
+            url(&json!({ "url": "https://a/mcp", "http_headers": { "X": "1" }, "bearer_token_env_var": "HOME" }));
+        assert_eq!(
+            codex.headers,
+            [("Authorization".to_owned(), format!("Bearer {home}")), ("X".to_owned(), "1".to_owned())]
+        );
+        assert_eq!(url(&json!({ "serverUrl": "https://a/sse", "type": "sse" })).transport, Transport::Sse);
+        assert_eq!(url(&json!({ "httpUrl": "https://g/mcp", "url": "https://old" })).url, "https://g/mcp");
+        for refused in [
+            json!({}),
+            json!({ "command": "s", "envFile": ".env" }),
+            json!({ "command": "s", "env": { "K": "${input:key}" } }),
+            json!({ "url": "https://a", "headers": { "K": "${env:NO_SUCH_NAME}" } }),
+        ] {
+            let failure = target(&refused, Path::new("/")).expect_err("refused");
+            assert!(!failure.steps.is_empty(), "{failure}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Why a server could not be used: what was expected of it, what happened instead, and what to do.
+
+use std::fmt;
+
+use serde_json::value::RawValue;
+
+/// One failure, as it is shown: the precondition, the cause, the steps.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub kind: Kind,
+    /// What was expected, as the rest of a sentence that begins with `Expected`.
+    pub expected: String,
+    pub cause: String,
+    /// What a child wrote to stderr last, by lines.
+    pub stderr: Vec<String>,
+    pub steps: Vec<String>,
+    /// False where the server cannot have read anything of the request, so that it may be sent again.
+    pub is_handed_over: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The process could not be started.
+    Start,
+    /// The address could not be reached, or what answers there is not what was expected.
+    Unreachable,
+    /// The server wants credentials, or others.
+    Access,
+    /// The address knows no such request: not this transport, or not this era.
+    NotHere,
+    /// The session is over; a new one may be opened.
+    SessionOver,
+    /// The connection or the process ended.
+    Closed,
+    Timeout,
+    TooLarge,
+    /// Something that is not MCP, or not a version of it that is spoken here.
+    Protocol,
+    Cancelled,
+}
+
+/// A JSON-RPC error of the server.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    pub code: i64,
+    pub message: String,
+    pub data: Option<Box<RawValue>>,
+}
+
+#[derive(Clone, Debug)]
+pub enum RequestError {
+    Refused(Refusal),
+    Failed(Failure),
+}
+
+impl Failure {
+    pub fn new(kind: Kind, expected: impl Into<String>, cause: impl Into<String>) -> Self {
+        let (expected, cause) = (expected.into(), cause.into());
+        Self { kind, expected, cause, stderr: Vec::new(), steps: Vec::new(), is_handed_over: true }
+    }
+
+    pub fn step(mut self, step: impl Into<String>) -> Self {
+        self.steps.push(step.into());
+        self
+    }
+
+    /// With the last lines of what a child wrote to stderr.
+    pub(crate) fn stderr(mut self, text: &str) -> Self {
+        const LINES_MAX: usize = 5;
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let last = &lines[lines.len().saturating_sub(LINES_MAX)..];
+        self.stderr = last.iter().map(|line| one_line(line, 300)).collect();
+        self
+    }
+
+    pub fn before_sending(self) -> Self {
+        Self { is_handed_over: false, ..self }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Expected {}.\nCause: {}.", self.expected, self.cause)?;
+        if !self.stderr.is_empty() {
+            write!(out, "\nIts last words on stderr:")?;
+        }
+        for line in &self.stderr {
+            write!(out, "\n    {line}")?;
+        }
+        if !self.steps.is_empty() {
+            write!(out, "\nSteps:")?;
+        }
+        for (index, step) in self.steps.iter().enumerate() {
+            write!(out, "\n  {}. {step}", index + 1)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl RequestError {
+    /// As a failure of `method`, for those to whom a refusal is one.
+    pub fn into_failure(self, method: &str) -> Failure {
+        match self {
+            Self::Failed(failure) => failure,
+            Self::Refused(refusal) => {
+                let message = one_line(&refusal.message, 300);
+                let cause = format!("it refused with the error {}: {message}", refusal.code);
+                Failure::new(Kind::Protocol, format!("the server to answer `{method}`"), cause)
+                    .step("look at the server's own log, and at what it needs to be configured")
+            }
+        }
+    }
+}
+
+impl From<Failure> for RequestError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// A stranger's text for a terminal or a log: one line, bounded, without control characters.
+pub(crate) fn one_line(text: &str, chars_max: usize) -> String {
+    let mut line: String = text
+        .chars()
+        .take(chars_max)
+        .map(|c| {
+            if c.is_control()
+                || matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+            {
+                ' '
+            } else {
+                c
+            }
+        })
+        .collect();
+    if text.chars().nth(chars_max).is_some() {
+        line.push('…');
+    }
+    line.trim().to_owned()
+}

@@ -1,0 +1,224 @@
+//! What comes from a server: answers find those who wait for them, the server's own requests are answered.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use serde_json::value::RawValue;
+use tokio::sync::{oneshot, watch};
+
+use crate::{
+    error::{Failure, Kind, Refusal, RequestError, one_line},
+    message::{Incoming, Progress, ProgressParams},
+    settings::Ask,
+};
+
+/// Lines of a child's stdout that are no messages; one that prints more has mistaken its stdout for a log.
+const RUBBISH_MAX: u64 = 10_000;
+
+pub(crate) type Answer = Result<Box<RawValue>, RequestError>;
+pub(crate) type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
+
+pub(crate) struct Inbox {
+    waiting: Mutex<Waiting>,
+    ask: Vec<Ask>,
+    /// How often a list changed.
+    changes: watch::Sender<u64>,
+    pub(crate) rubbish: AtomicU64,
+    /// Answers that nobody waits for.
+    pub(crate) strays: AtomicU64,
+}
+
+#[derive(Default)]
+struct Waiting {
+    by_id: HashMap<u64, Awaited>,
+    /// Why nothing comes any more.
+    over: Option<Failure>,
+}
+
+struct Awaited {
+    answer: oneshot::Sender<Answer>,
+    progress: Option<OnProgress>,
+}
+
+/// Forgets the request when nobody waits for its answer any more.
+pub(crate) struct Wait {
+    inbox: Arc<Inbox>,
+    id: u64,
+    pub(crate) answer: oneshot::Receiver<Answer>,
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        self.inbox.waiting().by_id.remove(&self.id);
+    }
+}
+
+impl Inbox {
+    pub(crate) fn new(ask: &[Ask]) -> Arc<Self> {
+        Arc::new(Self {
+            waiting: Mutex::default(),
+            ask: ask.to_vec(),
+            changes: watch::Sender::new(0),
+            rubbish: AtomicU64::new(0),
+            strays: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn expect(self: &Arc<Self>, id: u64, progress: Option<OnProgress>) -> Result<Wait, Failure> {
+        let (sender, answer) = oneshot::channel();
+        let mut waiting = self.waiting();
+        if let Some(over) = &waiting.over {
+            return Err(over.clone().before_sending());
+        }
+        waiting.by_id.insert(id, Awaited { answer: sender, progress });
+        drop(waiting);
+        Ok(Wait { inbox: self.clone(), id, answer })
+    }
+
+    pub(crate) fn is_awaited(&self, id: u64) -> bool {
+        self.waiting().by_id.contains_key(&id)
+    }
+
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Takes one message, or several where the server batches. What is to be sent back comes out.
+    pub(crate) fn receive(&self, text: &str) -> Vec<String> {
+        let text = text.trim();
+        if text.starts_with('[') {
+            let Ok(batch) = serde_json::from_str::<Vec<&RawValue>>(text) else {
+                self.note_rubbish(text);
+                return Vec::new();
+            };
+            return batch.iter().filter_map(|message| self.receive_one(message.get())).collect();
+        }
+        self.receive_one(text).into_iter().collect()
+    }
+
+    /// The request ends without an answer.
+    pub(crate) fn fail(&self, id: u64, error: RequestError) {
+        if let Some(awaited) = self.waiting().by_id.remove(&id) {
+            let _ = awaited.answer.send(Err(error)); // nobody may wait any more
+        }
+    }
+
+    /// Nothing will come any more; the first reason stays.
+    pub(crate) fn close(&self, failure: Failure) {
+        let mut waiting = self.waiting();
+        let failure = waiting.over.get_or_insert(failure).clone();
+        for (_, awaited) in waiting.by_id.drain() {
+            let _ = awaited.answer.send(Err(failure.clone().into()));
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.waiting().over.is_some()
+    }
+
+    fn receive_one(&self, text: &str) -> Option<String> {
+        let Ok(message) = serde_json::from_str::<Incoming<'_>>(text) else {
+            self.note_rubbish(text);
+            return None;
+        };
+        match (message.id, message.method.as_deref()) {
+            (Some(id), Some(method)) => return Some(self.answer_to(id, method)),
+            (None, Some(method)) => self.notified(method, message.params),
+            (Some(id), None) => {
+                let answer = match (message.result, message.error) {
+                    (Some(result), None) => Ok(result.to_owned()),
+                    (_, Some(error)) => Err(RequestError::Refused(Refusal {
+                        code: error.code,
+                        message: error.message.into_owned(),
+                        data: error.data.map(ToOwned::to_owned),
+                    })),
+                    (None, None) => Err(RequestError::Failed(Failure::new(
+                        Kind::Protocol,
+                        "an answer with a result or an error",
+                        "the server sent one that has neither",
+                    ))),
+                };
+                self.answered(id, answer);
+            }
+            (None, None) => self.note_rubbish(text),
+        }
+        None
+    }
+
+    fn answered(&self, id: &RawValue, answer: Answer) {
+        let awaited = id.get().parse().ok().and_then(|id: u64| self.waiting().by_id.remove(&id));
+        match awaited {
+            Some(awaited) => {
+                let _ = awaited.answer.send(answer); // nobody may wait any more
+            }
+            None => {
+                if self.strays.fetch_add(1, Ordering::Relaxed) == 0 {
+                    tracing::warn!("a server answers requests that it was not sent; these answers are skipped");
+                }
+            }
+        }
+    }
+
+    fn notified(&self, method: &str, params: Option<&RawValue>) {
+        match method {
+            "notifications/progress" => {
+                let params = params.and_then(|params| serde_json::from_str::<ProgressParams>(params.get()).ok());
+                let Some(params) = params else { return };
+                let awaited =
+                    self.waiting().by_id.get(&params.progress_token).and_then(|awaited| awaited.progress.clone());
+                if let Some(progress) = awaited {
+                    progress(params.progress);
+                }
+            }
+            "notifications/tools/list_changed"
+            | "notifications/resources/list_changed"
+            | "notifications/prompts/list_changed" => self.changes.send_modify(|changes| *changes += 1),
+            _ => {}
+        }
+    }
+
+    /// Nobody stands behind this client who could be asked, so that what it must answer is the polite no.
+    fn answer_to(&self, id: &RawValue, method: &str) -> String {
+        let id = if id.get().len() <= 256 { id.get() } else { "null" };
+        let result = match method {
+            "ping" => "{}",
+            "roots/list" if self.ask.contains(&Ask::Roots) => r#"{"roots":[]}"#,
+            "elicitation/create" if self.ask.contains(&Ask::Elicitation) => r#"{"action":"decline"}"#,
+            "sampling/createMessage" if self.ask.contains(&Ask::Sampling) => {
+                let error = r#"{"code":-1,"message":"the request was declined"}"#;
+                return format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
+            }
+            _ => {
+                let error = r#"{"code":-32601,"message":"the client does not offer this method"}"#;
+                return format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
+            }
+        };
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+    }
+
+    fn note_rubbish(&self, text: &str) {
+        let before = self.rubbish.fetch_add(1, Ordering::Relaxed);
+        if before == 0 {
+            tracing::warn!(
+                began = one_line(text, 80),
+                "a server sends something that is no MCP message; it is skipped"
+            );
+        }
+        if before >= RUBBISH_MAX {
+            let cause = format!("it sent more than {RUBBISH_MAX} messages that are none");
+            self.close(
+                Failure::new(Kind::Protocol, "the server to send MCP messages and nothing else", cause)
+                    .step("let the server write its log to stderr"),
+            );
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,76 @@
+//! The ways to a server. Each sends messages, and gives everything that comes back to the inbox.
+
+pub(crate) mod child;
+pub(crate) mod event_stream;
+pub(crate) mod http;
+pub(crate) mod sse;
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    error::Failure,
+    inbox::Inbox,
+    message::Outgoing,
+    settings::{Settings, Target, Transport},
+};
+
+pub(crate) enum Link {
+    Child(child::ChildLink),
+    Http(Arc<http::HttpLink>),
+    Sse(sse::SseLink),
+}
+
+impl Link {
+    pub(crate) async fn open(
+        target: &Target,
+        transport: Transport,
+        settings: &Settings,
+        inbox: &Arc<Inbox>,
+    ) -> Result<Self, Failure> {
+        let message_max = settings.bounds.message_max_bytes;
+        match target {
+            Target::Command(command) => child::ChildLink::start(command, message_max, inbox.clone()).map(Self::Child),
+            Target::Url(url) if transport == Transport::Sse => {
+                sse::SseLink::open(url, message_max, settings.start, inbox.clone()).await.map(Self::Sse)
+            }
+            Target::Url(url) => http::HttpLink::new(url, message_max, inbox.clone()).map(Self::Http),
+        }
+    }
+
+    /// Ready once the message is handed over, or waits to be: an answer comes to the inbox, and so does a failure.
+    pub(crate) async fn send(&self, message: Outgoing) -> Result<(), Failure> {
+        match self {
+            Self::Child(child) => child.send(message.text).await,
+            Self::Http(http) => http.send(message).await,
+            Self::Sse(sse) => sse.send(&message.text).await,
+        }
+    }
+
+    /// Stops listening for the answer to a request. Where that is how a request is cancelled, it is.
+    pub(crate) fn hang_up(&self, id: u64) {
+        if let Self::Http(http) = self {
+            http.hang_up(id);
+        }
+    }
+
+    /// Listens for what the server says unasked, where that takes a request of its own.
+    pub(crate) fn listen(&self, version: &'static str) {
+        if let Self::Http(http) = self {
+            http.listen(version);
+        }
+    }
+
+    /// What the server wrote to stderr last.
+    pub(crate) fn stderr(&self) -> String {
+        if let Self::Child(child) = self { child.stderr() } else { String::new() }
+    }
+
+    /// Ends it, and waits until it is ended: a child gets its stdin closed, then TERM, then KILL.
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Child(child) => child.close().await,
+            Self::Http(http) => drop(tokio::time::timeout(Duration::from_secs(2), http.close()).await),
+            Self::Sse(sse) => sse.close(),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! A server as our child: one line a message, in a process group of its own, and always waited for.
+
+use std::{
+    collections::VecDeque,
+    ffi::{OsStr, OsString},
+    path::Path,
+    process::{ExitStatus, Stdio},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    process::{Child, ChildStdin},
+    sync::{mpsc, watch},
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    error::{Failure, Kind},
+    guard::GRACE,
+    inbox::Inbox,
+    settings::Command,
+};
+
+/// What a child gets of our environment.
+const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
+const STDERR_MAX_BYTES: usize = 64 * 1024;
+/// Messages that wait for a child that does not read.
+const QUEUE_MAX: usize = 64;
+
+pub(crate) struct ChildLink {
+    lines: mpsc::Sender<String>,
+    stop: CancellationToken,
+    ended: watch::Receiver<bool>,
+    stderr: Arc<Stderr>,
+}
+
+impl ChildLink {
+    pub(crate) fn start(command: &Command, message_max: usize, inbox: Arc<Inbox>) -> Result<Self, Failure> {
+        let name = Path::new(&command.program).file_name().unwrap_or(&command.program).to_string_lossy().into_owned();
+        if !is_there(command) {
+            return Err(not_started(&name, "there is no such program")
+                .step(format!("install `{name}`, or give the path of its program"))
+                .step("look at PATH: a server sees PATH, HOME, LANG, TMPDIR and what it is given, nothing else"));
+        }
+        let mut words: Vec<&OsString> = command.guard.iter().collect();
+        words.push(&command.program);
+        words.extend(&command.arguments);
+        let mut process = tokio::process::Command::new(words[0]);
+        process.args(&words[1..]).env_clear().process_group(0).kill_on_drop(true);
+        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        process.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        process.envs(&command.environment);
+        if let Some(folder) = &command.folder {
+            process.current_dir(folder);
+        }
+        let mut child = process.spawn().map_err(|error| not_started(&name, &error.to_string()))?;
+        let stdin = child.stdin.take().expect("stdin is piped");
+        let stdout = child.stdout.take().expect("stdout is piped");
+        let stderr = Arc::new(Stderr::new(command));
+        tokio::spawn(stderr.clone().read(child.stderr.take().expect("stderr is piped")));
+        let (lines, queue) = mpsc::channel(QUEUE_MAX);
+        let stop = CancellationToken::new();
+        tokio::spawn(write(stdin, queue, stop.clone()));
+        let reader = read(stdout, message_max, inbox.clone(), lines.downgrade(), stop.clone());
+        let (end, ended) = watch::channel(false);
+        let life = Life { child, name, stop: stop.clone(), stderr: stderr.clone(), inbox };
+        tokio::spawn(async move {
+            life.run(reader).await;
+            let _ = end.send(true); // nobody may ask
+        });
+        Ok(Self { lines, stop, ended, stderr })
+    }
+
+    pub(crate) async fn send(&self, line: String) -> Result<(), Failure> {
+        // The writer is gone where the child is, and the inbox knows why.
+        let _ = self.lines.send(line).await;
+        Ok(())
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        self.stderr.text()
+    }
+
+    pub(crate) async fn close(&self) {
+        self.stop.cancel();
+        let _ = self.ended.clone().wait_for(|ended| *ended).await;
+    }
+}
+
+impl Drop for ChildLink {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// A child from its start to its end.
+struct Life {
+    child: Child,
+    name: String,
+    stop: CancellationToken,
+    stderr: Arc<Stderr>,
+    inbox: Arc<Inbox>,
+}
+
+impl Life {
+    async fn run(mut self, reader: impl Future<Output = ()> + Send + 'static) {
+        // Killed with us where the runtime ends before the child does.
+        let mut group = Group(self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
+        let mut reader = tokio::spawn(reader);
+        let status = tokio::select! {
+            status = self.child.wait() => {
+                // What it wrote last is read before it is said to be gone.
+                let _ = timeout(GRACE / 4, &mut reader).await;
+                status.ok()
+            }
+            () = self.stop.cancelled() => self.end(&group).await,
+            _ = &mut reader => {
+                let cause = format!("`{}` closed its output", self.name);
+                self.inbox.close(ended(cause, &self.stderr));
+                self.stop.cancel();
+                self.end(&group).await
+            }
+        };
+        self.stop.cancel();
+        group.kill();
+        reader.abort();
+        let how = status.map_or_else(|| "ended".to_owned(), |status| how_it_ended(status));
+        self.inbox.close(ended(format!("`{}` {how}", self.name), &self.stderr));
+    }
+
+    /// Its stdin is closed by the writer, which heard of it as well.
+    async fn end(&mut self, group: &Group) -> Option<ExitStatus> {
+        for signal in [Signal::TERM, Signal::KILL] {
+            if let Ok(status) = timeout(GRACE, self.child.wait()).await {
+                return status.ok();
+            }
+            group.signal(signal);
+        }
+        self.child.wait().await.ok()
+    }
+}
+
+/// The child's process group: the child, its guard, and what they started.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn signal(&self, signal: Signal) {
+        if let Some(id) = self.0 {
+            let _ = kill_process_group(id, signal); // it may be gone already
+        }
+    }
+
+    fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        self.0 = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<String>, stop: CancellationToken) {
+    let write = async {
+        while let Some(line) = queue.recv().await {
+            let mut bytes = line.into_bytes();
+            bytes.push(b'\n');
+            if stdin.write_all(&bytes).await.is_err() || stdin.flush().await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::select! { () = write => {}, () = stop.cancelled() => {} }
+}
+
+/// Lines until the end, none longer than allowed.
+async fn read(
+    stdout: impl AsyncRead + Unpin,
+    message_max: usize,
+    inbox: Arc<Inbox>,
+    lines: mpsc::WeakSender<String>,
+    stop: CancellationToken,
+) {
+    let mut stdout = BufReader::with_capacity(64 * 1024, stdout);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut bounded = (&mut stdout).take(message_max as u64 + 1);
+        match bounded.read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) if line.len() > message_max => {
+                inbox.close(too_large(message_max));
+                return stop.cancel();
+            }
+            Ok(_) => {}
+        }
+        if line.capacity() > 1 << 20 && line.len() < 1 << 16 {
+            line.shrink_to(1 << 16);
+        }
+        let text = String::from_utf8_lossy(&line);
+        if text.trim().is_empty() {
+            continue;
+        }
+        for reply in inbox.receive(&text) {
+            // A child that asks and does not read the answers must not keep us from reading.
+            let _ = lines.upgrade().map(|lines| lines.try_send(reply));
+        }
+        if inbox.is_closed() {
+            return stop.cancel();
+        }
+    }
+}
+
+pub(super) fn too_large(message_max: usize) -> Failure {
+    let cause = format!("it sent one of more than {message_max} bytes");
+    Failure::new(Kind::TooLarge, "every message of the server to be within its bound", cause)
+        .step("ask the server for less, or raise the bound")
+}
+
+fn not_started(name: &str, cause: &str) -> Failure {
+    Failure::new(Kind::Start, format!("`{name}` to start as an MCP server"), cause).before_sending()
+}
+
+fn ended(cause: String, stderr: &Stderr) -> Failure {
+    Failure::new(Kind::Closed, "the server to keep running while it is used", cause)
+        .stderr(&stderr.text())
+        .step("run the command in a terminal: it should wait for input, and print nothing")
+        .step("give it what it misses: arguments, or variables of its environment")
+}
+
+fn how_it_ended(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt as _;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with exit code {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+/// The program is looked for where the child would be started, so that its absence is said in words.
+fn is_there(command: &Command) -> bool {
+    let program = Path::new(&command.program);
+    if program.components().count() > 1 {
+        let folder = command.folder.as_deref().unwrap_or(Path::new("."));
+        return program.is_file() || folder.join(program).is_file();
+    }
+    let path = command.environment.get(OsStr::new("PATH")).cloned().or_else(|| std::env::var_os("PATH"));
+    std::env::split_paths(&path.unwrap_or_default()).any(|folder| folder.join(program).is_file())
+}
+
+/// The end of what a child wrote to stderr, without the secrets that it was given.
+struct Stderr {
+    bytes: Mutex<VecDeque<u8>>,
+    secrets: Vec<String>,
+}
+
+impl Stderr {
+    fn new(command: &Command) -> Self {
+        const SECRET_MIN: usize = 8;
+        let values = command.environment.values().filter_map(|value| value.to_str());
+        let secrets = values.filter(|value| value.len() >= SECRET_MIN).map(ToOwned::to_owned).collect();
+        Self { bytes: Mutex::default(), secrets }
+    }
+
+    async fn read(self: Arc<Self>, mut stderr: impl AsyncRead + Unpin) {
+        let mut chunk = [0; 4096];
+        while let Ok(length @ 1..) = stderr.read(&mut chunk).await {
+            let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+            bytes.extend(&chunk[..length]);
+            let over = bytes.len().saturating_sub(STDERR_MAX_BYTES);
+            bytes.drain(..over);
+        }
+    }
+
+    fn text(&self) -> String {
+        let bytes: Vec<u8> = self.bytes.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        self.secrets.iter().fold(text, |text, secret| text.replace(secret, "***"))
+    }
+}

@@ -1,0 +1,108 @@
+//! Server-sent events, each within a bound. (The crates for this keep what a stream sends until it ends an event.)
+
+/// One event; `data` is joined by newlines.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) name: Option<String>,
+    pub(crate) data: String,
+    pub(crate) id: Option<String>,
+    pub(crate) retry_ms: Option<u64>,
+}
+
+/// Bytes of a stream that make no whole event yet.
+pub(crate) struct Events {
+    line: Vec<u8>,
+    event: Event,
+    has_data: bool,
+    after_return: bool,
+    event_max: usize,
+}
+
+/// An event is longer than allowed.
+#[derive(Debug)]
+pub(crate) struct TooLong;
+
+impl Events {
+    pub(crate) fn new(event_max: usize) -> Self {
+        Self { line: Vec::new(), event: Event::default(), has_data: false, after_return: false, event_max }
+    }
+
+    /// The events that `bytes` completes.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
+        let mut whole = Vec::new();
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if std::mem::take(&mut self.after_return) && rest[0] == b'\n' {
+                rest = &rest[1..];
+                continue;
+            }
+            let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let (part, after) = rest.split_at(end.unwrap_or(rest.len()));
+            if self.line.len() + self.event.data.len() + part.len() > self.event_max {
+                return Err(TooLong);
+            }
+            self.line.extend_from_slice(part);
+            let Some(ended_by) = after.first() else { break };
+            self.after_return = *ended_by == b'\r';
+            rest = &after[1..];
+            let line = std::mem::take(&mut self.line);
+            whole.extend(self.line(&String::from_utf8_lossy(&line)));
+        }
+        Ok(whole)
+    }
+
+    fn line(&mut self, line: &str) -> Option<Event> {
+        if line.is_empty() {
+            let event = std::mem::take(&mut self.event);
+            let is_event = std::mem::take(&mut self.has_data) || event.id.is_some() || event.retry_ms.is_some();
+            return is_event.then_some(event);
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "event" => self.event.name = Some(value.to_owned()),
+            "data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.event.data.push('\n');
+                }
+                self.event.data.push_str(value);
+            }
+            "id" if !value.contains('\0') && value.len() <= 1024 => self.event.id = Some(value.to_owned()),
+            "retry" => self.event.retry_ms = value.parse().ok(),
+            _ => {} // a comment, or a field of later days
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_read_however_they_are_cut() {
+        let stream =
+            ": hello\r\n\r\nevent: message\r\nid: 7\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\nretry: 20\n\ndata:é\n\n";
+        for size in 1..stream.len() {
+            let mut events = Events::new(1000);
+            let found: Vec<Event> =
+                stream.as_bytes().chunks(size).flat_map(|chunk| events.feed(chunk).expect("short")).collect();
+            let first = Event {
+                name: Some("message".to_owned()),
+                data: "{\"a\":\n1}".to_owned(),
+                id: Some("7".to_owned()),
+                retry_ms: None,
+            };
+            assert_eq!(found.len(), 3, "{size}: {found:?}");
+            assert_eq!(found[0], first);
+            assert_eq!((found[1].retry_ms, found[2].data.as_str()), (Some(20), "é"));
+        }
+    }
+
+    #[test]
+    fn an_event_without_an_end_is_refused() {
+        let mut events = Events::new(1000);
+        let endless = (0..100).map(|_| events.feed(b"data: 0123456789\n")).find(Result::is_err);
+        assert!(endless.is_some());
+    }
+}

@@ -1,0 +1,134 @@
+//! All lists of a server, each followed to its end or its bound.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+use serde_json::value::RawValue;
+use tokio::time::timeout;
+
+use crate::{
+    error::{Failure, Kind, RequestError},
+    message,
+    session::{Request, Session},
+};
+
+/// How often lists that change while they are read are read again.
+const READ_AGAIN_MAX: usize = 5;
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// The raw items of every list that the server advertises.
+#[derive(Debug, Default)]
+pub struct Listed {
+    pub tools: Option<Vec<Box<RawValue>>>,
+    pub resources: Option<Vec<Box<RawValue>>>,
+    pub templates: Option<Vec<Box<RawValue>>>,
+    pub prompts: Option<Vec<Box<RawValue>>>,
+    /// What was not as it should be, though it could be read.
+    pub notes: Vec<String>,
+}
+
+/// What all lists together may still take.
+struct Left {
+    bytes: usize,
+    items: usize,
+}
+
+impl Session {
+    /// Lists what the server advertises, once it has been quiet: some servers list other tools a moment after a client
+    /// said what may be asked of it.
+    pub async fn lists(&self) -> Result<Listed, Failure> {
+        let mut changes = self.core.changes();
+        for _ in 0..READ_AGAIN_MAX {
+            if !self.is_modern() && self.about().contains("\"listChanged\"") {
+                let quiet = self.core.settings().quiet;
+                let settle = async { while let Ok(Ok(())) = timeout(quiet, changes.changed()).await {} };
+                let _ = timeout(quiet.max(Duration::from_millis(1)) * 20, settle).await;
+            }
+            changes.mark_unchanged();
+            let listed = self.read_lists().await?;
+            if !changes.has_changed().unwrap_or(false) {
+                return Ok(listed);
+            }
+        }
+        let cause = format!("they changed each of the {READ_AGAIN_MAX} times they were read");
+        Err(Failure::new(Kind::Protocol, "the server's lists to settle", cause))
+    }
+
+    async fn read_lists(&self) -> Result<Listed, Failure> {
+        let bounds = self.core.settings().bounds;
+        let mut left = Left { bytes: bounds.list_max_bytes, items: bounds.items_max };
+        let mut listed = Listed::default();
+        if self.advertises("tools") {
+            listed.tools = self.list("tools/list", "tools", &mut left, &mut listed.notes).await?;
+        }
+        if self.advertises("resources") {
+            listed.resources = self.list("resources/list", "resources", &mut left, &mut listed.notes).await?;
+            let templates = self.list("resources/templates/list", "resourceTemplates", &mut left, &mut Vec::new());
+            listed.templates = templates.await?;
+        }
+        if self.advertises("prompts") {
+            listed.prompts = self.list("prompts/list", "prompts", &mut left, &mut listed.notes).await?;
+        }
+        Ok(listed)
+    }
+
+    /// `None` where the server does not know the method.
+    async fn list(
+        &self,
+        method: &'static str,
+        member: &str,
+        left: &mut Left,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<Vec<Box<RawValue>>>, Failure> {
+        let bounds = self.core.settings().bounds;
+        let expected = || format!("the server to list its {member}");
+        let mut items = Vec::new();
+        let mut cursors = HashSet::new();
+        let mut cursor: Option<String> = None;
+        for _ in 0..bounds.pages_max {
+            let cursor_text = cursor.as_deref().map(message::text);
+            let mut params: Vec<(&str, &str)> = cursor_text.iter().map(|cursor| ("cursor", cursor.as_str())).collect();
+            let meta = self.is_modern().then(|| self.core.meta(self.version(), None, None));
+            params.extend(meta.iter().map(|meta| ("_meta", meta.as_str())));
+            let page = match self.request(Request::new(method, message::object(&params), self.version())).await {
+                Ok(page) => page,
+                Err(RequestError::Refused(refusal)) if refusal.code == METHOD_NOT_FOUND && items.is_empty() => {
+                    notes.push(format!("the server advertises {member} and does not know `{method}`"));
+                    return Ok(None);
+                }
+                Err(error) => return Err(error.into_failure(method)),
+            };
+            let too_large =
+                |cause: String| Failure::new(Kind::TooLarge, expected(), cause).step("list less, or raise the bound");
+            left.bytes = left
+                .bytes
+                .checked_sub(page.get().len())
+                .ok_or_else(|| too_large(format!("its lists have more than {} bytes", bounds.list_max_bytes)))?;
+            let (found, next) = read_page(&page, member).ok_or_else(|| {
+                Failure::new(Kind::Protocol, expected(), format!("its answer to `{method}` has no list `{member}`"))
+            })?;
+            left.items = left
+                .items
+                .checked_sub(found.len())
+                .ok_or_else(|| too_large(format!("its lists have more than {} items", bounds.items_max)))?;
+            items.extend(found);
+            let Some(next) = next else { return Ok(Some(items)) };
+            if !cursors.insert(next.clone()) {
+                let cause = "it gave a cursor a second time, so that its pages never end";
+                return Err(Failure::new(Kind::Protocol, expected(), cause).step("tell the server's author"));
+            }
+            cursor = Some(next);
+        }
+        Err(Failure::new(Kind::TooLarge, expected(), format!("it has more than {} pages", bounds.pages_max)))
+    }
+}
+
+/// The items, and the cursor of the next page. An empty cursor ends the list, as it does for every client.
+fn read_page(page: &RawValue, member: &str) -> Option<(Vec<Box<RawValue>>, Option<String>)> {
+    let members: HashMap<String, &RawValue> = serde_json::from_str(page.get()).ok()?;
+    let items = serde_json::from_str(members.get(member)?.get()).ok()?;
+    let next: Option<String> = members.get("nextCursor").and_then(|next| serde_json::from_str(next.get()).ok());
+    Some((items, next.filter(|next| !next.is_empty())))
+}

@@ -1,0 +1,108 @@
+//! JSON-RPC as it is sent and received here. Ids are ours: numbers from 1.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::settings::Ask;
+
+pub(crate) const MODERN: &str = "2026-07-28";
+pub(crate) const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// A message for the server, and what transports must know of it.
+pub(crate) struct Outgoing {
+    pub(crate) text: String,
+    /// `None` for what has no answer.
+    pub(crate) id: Option<u64>,
+    pub(crate) method: &'static str,
+    /// Of a tool, a prompt or a resource.
+    pub(crate) name: Option<String>,
+    /// The revision that both agreed on, or that is asked for in the modern era.
+    pub(crate) version: Option<&'static str>,
+}
+
+impl Outgoing {
+    pub(crate) fn is_modern(&self) -> bool {
+        self.version == Some(MODERN)
+    }
+}
+
+/// Any message of a server. A member that is given twice makes it none.
+#[derive(Deserialize)]
+pub(crate) struct Incoming<'m> {
+    #[serde(borrow, default)]
+    pub(crate) id: Option<&'m RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) method: Option<Cow<'m, str>>,
+    #[serde(borrow, default)]
+    pub(crate) params: Option<&'m RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) result: Option<&'m RawValue>,
+    #[serde(borrow, default)]
+    pub(crate) error: Option<IncomingError<'m>>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct IncomingError<'m> {
+    #[serde(default)]
+    pub(crate) code: i64,
+    #[serde(borrow, default)]
+    pub(crate) message: Cow<'m, str>,
+    #[serde(borrow, default)]
+    pub(crate) data: Option<&'m RawValue>,
+}
+
+/// How far a call is, as the server says.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Progress {
+    pub progress: f64,
+    #[serde(default)]
+    pub total: Option<f64>,
+    #[serde(default)]
+    pub message: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ProgressParams {
+    pub(crate) progress_token: u64,
+    #[serde(flatten)]
+    pub(crate) progress: Progress,
+}
+
+/// A JSON object of members that are JSON already.
+pub(crate) fn object(members: &[(&str, &str)]) -> String {
+    let mut text = String::from("{");
+    for (name, value) in members {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push('"');
+        text.push_str(name);
+        text.push_str("\":");
+        text.push_str(value);
+    }
+    text.push('}');
+    text
+}
+
+pub(crate) fn text(value: &str) -> String {
+    serde_json::to_string(value).expect("a text has a JSON form")
+}
+
+pub(crate) fn request(id: u64, method: &str, params: &str) -> String {
+    object(&[("jsonrpc", "\"2.0\""), ("id", &id.to_string()), ("method", &text(method)), ("params", params)])
+}
+
+pub(crate) fn notification(method: &str, params: &str) -> String {
+    object(&[("jsonrpc", "\"2.0\""), ("method", &text(method)), ("params", params)])
+}
+
+pub(crate) fn capabilities(ask: &[Ask]) -> String {
+    format!("{{{}}}", ask.iter().map(|ask| ask.capability()).collect::<Vec<_>>().join(","))
+}
+
+pub(crate) fn client_info() -> String {
+    object(&[("name", "\"weir\""), ("version", &text(env!("CARGO_PKG_VERSION")))])
+}

@@ -1,0 +1,362 @@
+//! A session with one server: requests and their answers, calls with progress and cancellation.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::value::RawValue;
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    error::{Failure, Kind, RequestError},
+    handshake::{Agreed, agree},
+    inbox::Inbox,
+    link::Link,
+    message::{self, MODERN, Outgoing, Progress},
+    settings::{Ask, Era, Settings, Target, Transport},
+};
+
+/// How long the true outcome of a call is waited for after it was cancelled.
+const CANCEL_GRACE: Duration = Duration::from_secs(2);
+
+pub struct Session {
+    pub(crate) core: Core,
+    agreed: RwLock<Arc<Agreed>>,
+    /// Held while a session that is over is opened anew.
+    renewing: tokio::sync::Mutex<()>,
+}
+
+/// One call of a tool.
+pub struct Call<'c> {
+    pub name: &'c str,
+    /// An object, as it is to be sent.
+    pub arguments: Option<&'c RawValue>,
+    pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
+    pub cancel: &'c CancellationToken,
+    pub timeout: Duration,
+    /// The W3C trace context of the caller.
+    pub traceparent: Option<&'c str>,
+}
+
+/// What requests are sent with, before and after an era is agreed on.
+pub(crate) struct Core {
+    link: Link,
+    inbox: Arc<Inbox>,
+    settings: Settings,
+    next_id: AtomicU64,
+}
+
+pub(crate) struct Request {
+    method: &'static str,
+    params: String,
+    version: &'static str,
+    name: Option<String>,
+}
+
+impl Request {
+    pub(crate) fn new(method: &'static str, params: String, version: &'static str) -> Self {
+        Self { method, params, version, name: None }
+    }
+}
+
+impl Session {
+    /// Starts or reaches the server and agrees with it on an era.
+    pub async fn open(target: &Target, settings: Settings) -> Result<Self, Failure> {
+        let deadline = Instant::now() + settings.start;
+        let mut transport = match target {
+            Target::Url(url) => url.transport,
+            Target::Command(_) => Transport::Either,
+        };
+        let mut era = if transport == Transport::Sse { Era::Legacy } else { settings.era };
+        // At most: as asked for; and another way to ask, where the first one cannot have been understood.
+        let mut retried = false;
+        loop {
+            let opened = Self::attempt(target, transport, era, &settings, deadline).await;
+            let failure = match opened {
+                Ok(session) => return Ok(session),
+                Err(failure) => failure,
+            };
+            match (target, failure.kind) {
+                (Target::Url(_), Kind::NotHere) if transport == Transport::Either && era != Era::Modern => {
+                    (transport, era) = (Transport::Sse, Era::Legacy);
+                    let before = failure;
+                    return Self::attempt(target, transport, era, &settings, deadline)
+                        .await
+                        .map_err(|failure| if failure.kind == Kind::NotHere { before } else { failure });
+                }
+                // It fell over the question for its era: some servers end at what they do not know.
+                (Target::Command(_), Kind::Closed) if era == Era::Either && !retried => {
+                    (era, retried) = (Era::Legacy, true);
+                }
+                _ => return Err(failure),
+            }
+        }
+    }
+
+    async fn attempt(
+        target: &Target,
+        transport: Transport,
+        era: Era,
+        settings: &Settings,
+        deadline: Instant,
+    ) -> Result<Self, Failure> {
+        let inbox = Inbox::new(&settings.ask);
+        let link = Link::open(target, transport, settings, &inbox).await?;
+        let core = Core { link, inbox, settings: settings.clone(), next_id: AtomicU64::new(1) };
+        let probe = matches!(target, Target::Command(_)).then_some(settings.probe);
+        let agreed = timeout_at(deadline, agree(&core, era, probe)).await.unwrap_or_else(|_| {
+            let cause = format!("it answered nothing within {} s", settings.start.as_secs_f64());
+            Err(Failure::new(Kind::Timeout, "the server to start and answer", cause)
+                .stderr(&core.link.stderr())
+                .step("run the command in a terminal: it should wait for input, and print nothing")
+                .step("give it more time where it has to be downloaded first, such as `--timeout 180`"))
+        });
+        match agreed {
+            Ok(agreed) => {
+                Ok(Self { core, agreed: RwLock::new(Arc::new(agreed)), renewing: tokio::sync::Mutex::default() })
+            }
+            Err(failure) => {
+                core.link.close().await;
+                Err(failure)
+            }
+        }
+    }
+
+    /// Ends the session and waits until nothing is left of it: no child, and no child's child.
+    pub async fn close(self) {
+        self.core.link.close().await;
+    }
+
+    /// The result of `server/discover` or `initialize`, as the server wrote it.
+    pub fn about(&self) -> Arc<str> {
+        self.agreed().about.get().into()
+    }
+
+    pub fn version(&self) -> &'static str {
+        self.agreed().version
+    }
+
+    pub fn is_modern(&self) -> bool {
+        self.agreed().is_modern()
+    }
+
+    /// True once nothing can be asked any more: the child ended, or its stream did.
+    pub fn is_closed(&self) -> bool {
+        self.core.inbox.is_closed()
+    }
+
+    /// How often the server said that a list changed.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.core.inbox.changes()
+    }
+
+    /// What a child wrote to stderr last.
+    pub fn stderr(&self) -> String {
+        self.core.link.stderr()
+    }
+
+    /// Messages that were none, and answers that nobody had asked for.
+    pub fn skipped(&self) -> (u64, u64) {
+        (self.core.inbox.rubbish.load(Ordering::Relaxed), self.core.inbox.strays.load(Ordering::Relaxed))
+    }
+
+    pub fn advertises(&self, capability: &str) -> bool {
+        let members = |text: &str| serde_json::from_str::<HashMap<String, Box<RawValue>>>(text).ok();
+        let agreed = self.agreed();
+        let capabilities = members(agreed.about.get()).and_then(|mut about| about.remove("capabilities"));
+        let stated = capabilities.and_then(|stated| members(stated.get())?.remove(capability));
+        stated.is_some_and(|stated| !matches!(stated.get(), "null" | "false"))
+    }
+
+    /// Calls a tool and returns the raw result. It is sent once: only where the session was over before, or nothing of
+    /// it can have arrived, it is sent again.
+    pub async fn call(&self, call: Call<'_>) -> Result<Box<RawValue>, RequestError> {
+        let deadline = Instant::now() + call.timeout;
+        let result = self.call_once(&call, deadline).await;
+        match result {
+            Err(RequestError::Failed(failure)) if failure.kind == Kind::SessionOver => {
+                self.renew().await?;
+                self.call_once(&call, deadline).await
+            }
+            result => result,
+        }
+    }
+
+    async fn call_once(&self, call: &Call<'_>, deadline: Instant) -> Result<Box<RawValue>, RequestError> {
+        let agreed = self.agreed();
+        let id = self.core.id();
+        let token = call.progress.is_some().then_some(id);
+        let meta = match agreed.is_modern() || token.is_some() || call.traceparent.is_some() {
+            true => Some(self.core.meta(agreed.version, token, call.traceparent)),
+            false => None,
+        };
+        let name = message::text(call.name);
+        let mut params = vec![("name", name.as_str())];
+        params.extend(call.arguments.map(|arguments| ("arguments", arguments.get())));
+        params.extend(meta.iter().map(|meta| ("_meta", meta.as_str())));
+        let request = Request {
+            method: "tools/call",
+            params: message::object(&params),
+            version: agreed.version,
+            name: Some(call.name.to_owned()),
+        };
+        let mut wait = self.core.inbox.expect(id, call.progress.clone())?;
+        let answer = async {
+            self.core.send(id, request).await?;
+            (&mut wait.answer).await.unwrap_or_else(|_| Err(given_up().into()))
+        };
+        let ended = tokio::select! {
+            answer = timeout_at(deadline, answer) => match answer {
+                Ok(answer) => return answer,
+                Err(_) => timed_out("tools/call", call.timeout),
+            },
+            () = call.cancel.cancelled() => {
+                Failure::new(Kind::Cancelled, "the call to run to its end", "its caller cancelled it")
+            }
+        };
+        self.cancel(id, &agreed).await;
+        // What was under way may be done all the same, and then its true outcome is worth a moment.
+        if !agreed.is_modern() || !matches!(self.core.link, Link::Http(_)) {
+            if let Ok(Ok(answer)) = timeout(CANCEL_GRACE, &mut wait.answer).await {
+                return answer;
+            }
+        }
+        Err(ended.into())
+    }
+
+    async fn cancel(&self, id: u64, agreed: &Agreed) {
+        if agreed.is_modern() && matches!(self.core.link, Link::Http(_)) {
+            return self.core.link.hang_up(id);
+        }
+        let params = message::object(&[("requestId", &id.to_string()), ("reason", "\"cancelled by the caller\"")]);
+        let tell = self.core.notify("notifications/cancelled", params, agreed.version);
+        let _ = timeout(CANCEL_GRACE, tell).await; // it ends for us either way
+    }
+
+    /// Any other request. A session that is over is opened anew, once.
+    pub(crate) async fn request(&self, request: Request) -> Result<Box<RawValue>, RequestError> {
+        let again = Request {
+            method: request.method,
+            params: request.params.clone(),
+            version: request.version,
+            name: request.name.clone(),
+        };
+        match self.core.request(request).await {
+            Err(RequestError::Failed(failure)) if failure.kind == Kind::SessionOver => {
+                self.renew().await?;
+                self.core.request(again).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn renew(&self) -> Result<(), Failure> {
+        let before = self.agreed();
+        let _renewing = self.renewing.lock().await;
+        // Another request may have done it while this one waited.
+        if Arc::ptr_eq(&before, &self.agreed()) {
+            let start = self.core.settings.start;
+            let agreed = timeout(start, agree(&self.core, Era::Legacy, None)).await;
+            let agreed = agreed.unwrap_or_else(|_| Err(timed_out("initialize", start)))?;
+            *self.agreed.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(agreed);
+        }
+        Ok(())
+    }
+
+    fn agreed(&self) -> Arc<Agreed> {
+        self.agreed.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Core {
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn ask(&self) -> &[Ask] {
+        &self.settings.ask
+    }
+
+    pub(crate) fn link(&self) -> &Link {
+        &self.link
+    }
+
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.inbox.changes()
+    }
+
+    /// `_meta` of a request.
+    pub(crate) fn meta(&self, version: &str, progress: Option<u64>, traceparent: Option<&str>) -> String {
+        let (version_text, capabilities) = (message::text(version), message::capabilities(&self.settings.ask));
+        let client = message::client_info();
+        let progress = progress.map(|token| token.to_string());
+        let traceparent = traceparent.map(message::text);
+        let mut members: Vec<(&str, &str)> = Vec::new();
+        if version == MODERN {
+            members.push(("io.modelcontextprotocol/protocolVersion", &version_text));
+            members.push(("io.modelcontextprotocol/clientCapabilities", &capabilities));
+            members.push(("io.modelcontextprotocol/clientInfo", &client));
+        }
+        members.extend(progress.as_deref().map(|token| ("progressToken", token)));
+        members.extend(traceparent.as_deref().map(|parent| ("traceparent", parent)));
+        message::object(&members)
+    }
+
+    pub(crate) async fn request(&self, request: Request) -> Result<Box<RawValue>, RequestError> {
+        let (method, limit) = (request.method, self.settings.request);
+        // The handshake has a limit of its own, around all of it.
+        let limit = if matches!(method, "server/discover" | "initialize") { self.settings.start } else { limit };
+        let id = self.id();
+        let mut wait = self.inbox.expect(id, None)?;
+        let answer = async {
+            self.send(id, request).await?;
+            (&mut wait.answer).await.unwrap_or_else(|_| Err(given_up().into()))
+        };
+        match timeout(limit, answer).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                self.link.hang_up(id);
+                Err(timed_out(method, limit).into())
+            }
+        }
+    }
+
+    pub(crate) async fn notify(
+        &self,
+        method: &'static str,
+        params: String,
+        version: &'static str,
+    ) -> Result<(), Failure> {
+        let text = message::notification(method, &params);
+        self.link.send(Outgoing { text, id: None, method, name: None, version: Some(version) }).await
+    }
+
+    async fn send(&self, id: u64, request: Request) -> Result<(), Failure> {
+        let Request { method, params, version, name } = request;
+        let text = message::request(id, method, &params);
+        self.link.send(Outgoing { text, id: Some(id), method, name, version: Some(version) }).await
+    }
+
+    fn id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+fn timed_out(method: &str, limit: Duration) -> Failure {
+    let cause = format!("it did not within {} s", limit.as_secs_f64());
+    Failure::new(Kind::Timeout, format!("the server to answer `{method}`"), cause)
+        .step("look at what the server waits for; raise the limit where it needs longer, such as `--timeout 180`")
+}
+
+fn given_up() -> Failure {
+    Failure::new(Kind::Closed, "the server to answer what it was asked", "the connection was given up")
+}

@@ -1,0 +1,121 @@
+//! What a session is opened to, and its bounds.
+
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
+
+/// Where the server is.
+#[derive(Clone, Debug)]
+pub enum Target {
+    Command(Command),
+    Url(Url),
+}
+
+/// A server that is started as a child and spoken to over its stdin and stdout.
+#[derive(Clone, Debug, Default)]
+pub struct Command {
+    pub program: OsString,
+    pub arguments: Vec<OsString>,
+    /// Beside `PATH`, `HOME`, `LANG` and `TMPDIR`; nothing else of our environment reaches the child.
+    pub environment: BTreeMap<OsString, OsString>,
+    pub folder: Option<PathBuf>,
+    /// The words that start [`guard`](crate::guard()), before which the command is put. Without it a child outlives us
+    /// when we are killed, unless it watches its stdin.
+    pub guard: Vec<OsString>,
+}
+
+#[derive(Clone)]
+pub struct Url {
+    pub url: String,
+    /// Sent with every request, and never shown.
+    pub headers: Vec<(String, String)>,
+    pub transport: Transport,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// Streamable HTTP, and HTTP+SSE where the address does not know that.
+    #[default]
+    Either,
+    Http,
+    /// HTTP+SSE, of the revision 2024-11-05.
+    Sse,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Era {
+    /// The modern one where the server speaks it.
+    #[default]
+    Either,
+    Legacy,
+    Modern,
+}
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub era: Era,
+    /// What the server may ask of a client; it may list other tools where it may ask.
+    pub ask: Vec<Ask>,
+    /// From the start of the process, or of the first connection, until both have agreed on an era.
+    pub start: Duration,
+    pub request: Duration,
+    /// How long a child may keep silent to the question for its era before the other question is asked too.
+    pub probe: Duration,
+    /// How long no `list_changed` may have come before the lists are taken for settled.
+    pub quiet: Duration,
+    pub bounds: Bounds,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    Elicitation,
+    Sampling,
+    Roots,
+    /// MCP Apps.
+    Ui,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// One message of the server: a line of its stdout, a body, an event.
+    pub message_max_bytes: usize,
+    /// All lists together.
+    pub list_max_bytes: usize,
+    pub items_max: usize,
+    pub pages_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            era: Era::Either,
+            ask: Vec::new(),
+            start: Duration::from_secs(60),
+            request: Duration::from_secs(30),
+            probe: Duration::from_secs(5),
+            quiet: Duration::from_millis(500),
+            bounds: Bounds::default(),
+        }
+    }
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { message_max_bytes: 8 << 20, list_max_bytes: 4 << 20, items_max: 2000, pages_max: 1000 }
+    }
+}
+
+impl std::fmt::Debug for Url {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Url").field("transport", &self.transport).finish_non_exhaustive()
+    }
+}
+
+impl Ask {
+    pub(crate) fn capability(self) -> &'static str {
+        match self {
+            Self::Elicitation => r#""elicitation":{}"#,
+            Self::Sampling => r#""sampling":{}"#,
+            Self::Roots => r#""roots":{}"#,
+            Self::Ui => r#""extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}"#,
+        }
+    }
+}

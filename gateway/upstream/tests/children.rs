@@ -1,0 +1,193 @@
+//! A session with a child process: calls, progress, cancellation, and what reaches the child.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json, value::RawValue};
+use tokio_util::sync::CancellationToken;
+use weir_upstream::{Ask, Call, Command, Era, Failure, Kind, Progress, RequestError, Session, Settings, Target};
+
+fn command(words: &[&str]) -> Command {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/upstreams/hostile.py");
+    let words = words.iter().map(Into::into);
+    Command {
+        program: "python3".into(),
+        arguments: [script.into_os_string()].into_iter().chain(words).collect(),
+        ..Command::default()
+    }
+}
+
+async fn open(words: &[&str], settings: Settings) -> Result<Session, Failure> {
+    Session::open(&Target::Command(command(words)), settings).await
+}
+
+fn call<'c>(name: &'c str, arguments: Option<&'c RawValue>, cancel: &'c CancellationToken) -> Call<'c> {
+    Call { name, arguments, progress: None, cancel, timeout: Duration::from_secs(20), traceparent: None }
+}
+
+fn text(result: &RawValue) -> Value {
+    let result: Value = serde_json::from_str(result.get()).expect("a result");
+    serde_json::from_str(result["content"][0]["text"].as_str().expect("a text")).expect("JSON in it")
+}
+
+#[tokio::test]
+async fn a_call_reaches_the_server_as_it_was_written() {
+    for (behaviour, is_modern) in [("good", true), ("legacy", false)] {
+        let session = open(&[behaviour], Settings::default()).await.expect("a session");
+        assert_eq!(session.is_modern(), is_modern);
+        let cancel = CancellationToken::new();
+        let arguments: &RawValue = serde_json::from_str(r#"{"b":1.0,"a":12345678901234567}"#).expect("JSON");
+        let mut request = call("echo", Some(arguments), &cancel);
+        request.traceparent = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+        let params = text(&session.call(request).await.expect("an answer"));
+        assert_eq!(params["name"], "echo");
+        assert_eq!(params["arguments"], json!({ "b": 1.0, "a": 12_345_678_901_234_567_i64 }));
+        assert_eq!(params["_meta"]["traceparent"], "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+        assert_eq!(params["_meta"]["io.modelcontextprotocol/protocolVersion"].is_string(), is_modern, "{params}");
+        session.close().await;
+    }
+}
+
+#[tokio::test]
+async fn progress_comes_while_the_call_runs() {
+    let session = open(&["good"], Settings::default()).await.expect("a session");
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let (kept, cancel) = (heard.clone(), CancellationToken::new());
+    let mut request = call("progress", None, &cancel);
+    request.progress = Some(Arc::new(move |progress| kept.lock().expect("whole").push(progress)));
+    session.call(request).await.expect("an answer");
+    let step = |n: u8| Progress { progress: n.into(), total: Some(3.0), message: Some(format!("step {n}")) };
+    assert_eq!(*heard.lock().expect("whole"), [step(1), step(2), step(3)]);
+    session.close().await;
+}
+
+/// The server is told, and what it did all the same is the answer.
+#[tokio::test]
+async fn a_cancelled_call_ends_and_its_true_outcome_counts() {
+    for (words, is_done) in [(&["good"][..], false), (&["good", "done"], true)] {
+        let session = open(words, Settings::default()).await.expect("a session");
+        let cancel = CancellationToken::new();
+        let soon = cancel.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            soon.cancel();
+        });
+        let started = Instant::now();
+        match session.call(call("wait", None, &cancel)).await {
+            Ok(result) => assert!(is_done && result.get().contains("it was done before"), "{result}"),
+            Err(RequestError::Failed(failure)) => assert!(!is_done && failure.kind == Kind::Cancelled, "{failure}"),
+            Err(RequestError::Refused(refusal)) => panic!("{refusal:?}"),
+        }
+        assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+        // The session goes on.
+        session.call(call("echo", None, &CancellationToken::new())).await.expect("an answer");
+        session.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_and_a_death_are_told_apart() {
+    let session = open(&["good"], Settings::default()).await.expect("a session");
+    let cancel = CancellationToken::new();
+    match session.call(call("refuse", None, &cancel)).await {
+        Err(RequestError::Refused(refusal)) => {
+            assert_eq!((refusal.code, refusal.message.as_str()), (-32602, "no such argument"))
+        }
+        other => panic!("{other:?}"),
+    }
+    match session.call(call("die", None, &cancel)).await {
+        Err(RequestError::Failed(failure)) => {
+            assert_eq!(failure.kind, Kind::Closed);
+            assert!(failure.is_handed_over && failure.cause.contains("exit code 3"), "{failure}");
+        }
+        other => panic!("{other:?}"),
+    }
+    match session.call(call("echo", None, &cancel)).await {
+        Err(RequestError::Failed(failure)) => assert!(!failure.is_handed_over, "nothing can have arrived: {failure}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(session.is_closed());
+    session.close().await;
+}
+
+#[tokio::test]
+async fn many_calls_run_at_once_and_each_gets_its_answer() {
+    let session = open(&["good"], Settings::default()).await.expect("a session");
+    let session = Arc::new(session);
+    let calls = (0..200).map(|n| {
+        let session = session.clone();
+        tokio::spawn(async move {
+            let arguments = serde_json::value::to_raw_value(&json!({ "n": n })).expect("JSON");
+            let result =
+                session.call(call("echo", Some(&arguments), &CancellationToken::new())).await.expect("an answer");
+            assert_eq!(text(&result)["arguments"]["n"], n);
+        })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        call.await.expect("a call");
+    }
+}
+
+/// Nothing of ours but four variables, and what the operator gives.
+#[tokio::test]
+async fn a_child_sees_its_own_environment_alone() {
+    let mut command = command(&["good"]);
+    command.environment.insert("GIVEN".into(), "yes".into());
+    let session = Session::open(&Target::Command(command), Settings::default()).await.expect("a session");
+    let environment =
+        text(&session.call(call("environment", None, &CancellationToken::new())).await.expect("an answer"));
+    assert_eq!(environment["GIVEN"], "yes");
+    let allowed = ["PATH", "HOME", "LANG", "TMPDIR", "GIVEN", "LC_CTYPE", "__CF_USER_TEXT_ENCODING"];
+    for name in environment.as_object().expect("an object").keys() {
+        assert!(allowed.contains(&name.as_str()), "the child sees {name}");
+    }
+    session.close().await;
+}
+
+#[tokio::test]
+async fn an_era_is_taken_where_it_is_asked_for() {
+    let legacy = Settings { era: Era::Legacy, ask: vec![Ask::Roots], ..Settings::default() };
+    let session = open(&["good"], legacy).await.expect("a session");
+    assert_eq!(session.version(), "2025-06-18");
+    assert_eq!(session.lists().await.expect("lists").tools.map(|tools| tools.len()), Some(1));
+    session.close().await;
+    let modern = Settings { era: Era::Modern, ..Settings::default() };
+    let failure = open(&["legacy"], modern).await.err().expect("no modern server");
+    assert_eq!(failure.kind, Kind::Protocol);
+}
+
+/// The child is gone when `close` returns, and soon after the session is only dropped.
+#[tokio::test]
+async fn no_child_outlives_its_session() {
+    for is_closed in [true, false] {
+        let session = open(&["good"], Settings::default()).await.expect("a session");
+        let environment = session.call(call("echo", None, &CancellationToken::new())).await;
+        assert!(environment.is_ok());
+        let ours = || {
+            let me = format!("{}", std::process::id());
+            let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+            processes
+                .filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok())
+                .filter(|stat| {
+                    stat.contains("(python3)")
+                        && stat.rsplit(") ").next().is_some_and(|rest| rest.split(' ').nth(1) == Some(me.as_str()))
+                })
+                .count()
+        };
+        let before = ours();
+        assert!(before >= 1);
+        if is_closed {
+            session.close().await
+        } else {
+            drop(session)
+        }
+        let started = Instant::now();
+        while ours() >= before {
+            assert!(started.elapsed() < Duration::from_secs(5), "the child is left");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}

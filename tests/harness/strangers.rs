@@ -1,0 +1,73 @@
+//! Real MCP servers that nobody here wrote, pinned by lock files, and one of ours that behaves badly on request.
+
+use std::path::{Path, PathBuf};
+
+use crate::{foreign, place};
+
+/// The words that start one of them; `scratch` is a folder of the test's own, at the same place in each run.
+pub struct Stranger {
+    pub name: &'static str,
+    start: fn(&Path) -> Vec<String>,
+}
+
+impl Stranger {
+    pub fn command(&self, scratch: &Path) -> Vec<String> {
+        (self.start)(scratch)
+    }
+}
+
+pub const STRANGERS: [Stranger; 10] = [
+    Stranger {
+        name: "everything",
+        start: |_| node("@modelcontextprotocol/server-everything/dist/index.js", &["stdio"]),
+    },
+    Stranger {
+        name: "filesystem",
+        start: |scratch| node("@modelcontextprotocol/server-filesystem/dist/index.js", &[&text(scratch)]),
+    },
+    Stranger { name: "memory", start: |_| node("@modelcontextprotocol/server-memory/dist/index.js", &[]) },
+    Stranger {
+        name: "sequential-thinking",
+        start: |_| node("@modelcontextprotocol/server-sequential-thinking/dist/index.js", &[]),
+    },
+    Stranger { name: "github", start: |_| node("@modelcontextprotocol/server-github/dist/index.js", &[]) },
+    Stranger { name: "playwright", start: |_| node("@playwright/mcp/cli.js", &["--headless"]) },
+    Stranger { name: "time", start: |_| python("python-servers", "mcp_server_time", &["--local-timezone", "UTC"]) },
+    Stranger { name: "git", start: |_| python("python-servers", "mcp_server_git", &[]) },
+    Stranger { name: "fetch", start: |_| python("python-servers", "mcp_server_fetch", &[]) },
+    Stranger {
+        name: "sqlite",
+        start: |scratch| {
+            let server =
+                "import sys, asyncio; from mcp_server_sqlite import server; asyncio.run(server.main(sys.argv[1]))";
+            let interpreter = text(foreign::python("python-servers-mcp1").get_program().as_ref());
+            vec![interpreter, "-c".to_owned(), server.to_owned(), text(&scratch.join("test.db"))]
+        },
+    },
+];
+
+/// The server of `tests/upstreams/hostile.py` with its behaviour.
+pub fn hostile(words: &[&str]) -> Vec<String> {
+    let script = place::repository().join("tests/upstreams/hostile.py");
+    let interpreter = text(foreign::python("python-servers").get_program().as_ref());
+    let words = words.iter().map(|word| (*word).to_owned());
+    [interpreter, text(&script)].into_iter().chain(words).collect()
+}
+
+/// The words that start a Node server of `tests/clients/servers`.
+pub fn node(script: &str, words: &[&str]) -> Vec<String> {
+    let script =
+        place::present(place::cache().join("clients/servers/node_modules").join(script), foreign::INSTALLED_BY);
+    let node = text(foreign::node().get_program().as_ref());
+    [node, text(&script)].into_iter().chain(words.iter().map(|word| (*word).to_owned())).collect()
+}
+
+fn python(environment: &str, module: &str, words: &[&str]) -> Vec<String> {
+    let interpreter = text(foreign::python(environment).get_program().as_ref());
+    let words = ["-m", module].iter().chain(words).map(|word| (*word).to_owned());
+    [interpreter].into_iter().chain(words).collect()
+}
+
+fn text(path: &Path) -> String {
+    PathBuf::from(path).into_os_string().into_string().expect("paths of tests are UTF-8")
+}

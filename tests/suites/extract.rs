@@ -1,0 +1,379 @@
+//! `weir extract`, `compose` and `connect`: real servers of other people, ours, and one that behaves badly.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use weir_tests::{
+    Modern, place,
+    strangers::{self, STRANGERS},
+};
+
+use crate::sample;
+
+/// A command with nothing of this test's environment but what any program has.
+fn weir(words: &[&str]) -> Command {
+    let mut command = Command::new(place::binary("weir"));
+    command.args(words);
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn run(mut command: Command) -> (i32, String, String) {
+    let output = command.stdin(Stdio::null()).output().expect("weir starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text");
+    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+}
+
+/// What `weir extract OPTIONS -- SERVER` prints.
+fn extract(options: &[&str], server: &[String]) -> (i32, String, String) {
+    let mut command = weir(&["extract"]);
+    command.args(options).arg("--").args(server);
+    run(command)
+}
+
+fn document(options: &[&str], server: &[String]) -> String {
+    let (code, out, err) = extract(options, server);
+    assert_eq!(code, 0, "{server:?}: {err}");
+    out
+}
+
+fn names(document: &str) -> Vec<String> {
+    let document: Value = serde_json::from_str(document).expect("a document");
+    let items = document["items"].as_array().expect("a document has items").iter();
+    items.map(|item| item["name"].as_str().expect("an item has a name").to_owned()).collect()
+}
+
+#[test]
+fn servers_of_other_people_are_extracted_twice_to_equal_bytes() {
+    let scratch = Path::new("/tmp/weir-extract");
+    fs::create_dir_all(scratch).expect("a folder at the same place in each run");
+    let mut differ = Vec::new();
+    for stranger in &STRANGERS {
+        let command = stranger.command(scratch);
+        let first = document(&[], &command);
+        assert_eq!(document(&[], &command), first, "{} is extracted twice to other bytes", stranger.name);
+        let golden = place::repository().join(format!("tests/fixtures/extracted/{}.json", stranger.name));
+        if std::env::var_os("WEIR_BLESS").is_some() {
+            fs::create_dir_all(golden.parent().expect("a folder")).expect("a folder of goldens");
+            fs::write(&golden, &first).expect("a golden is written");
+        } else if fs::read_to_string(&golden).ok().as_deref() != Some(first.as_str()) {
+            differ.push(stranger.name);
+        }
+    }
+    assert!(differ.is_empty(), "not as in tests/fixtures/extracted: {differ:?}; WEIR_BLESS=1 accepts what is there");
+}
+
+/// Counted apart from the goldens, so that no blessing hides a list that is missing.
+#[test]
+fn nothing_that_other_people_list_is_missing() {
+    let counts: BTreeMap<&str, [usize; 4]> = BTreeMap::from([
+        ("everything", [13, 7, 2, 4]),
+        ("filesystem", [14, 0, 0, 0]),
+        ("memory", [9, 1, 0, 0]),
+        ("sequential-thinking", [1, 0, 0, 0]),
+        ("github", [26, 0, 0, 0]),
+        ("playwright", [25, 0, 0, 0]),
+        ("time", [2, 0, 0, 0]),
+        ("git", [12, 0, 0, 0]),
+        ("fetch", [1, 0, 0, 1]),
+        ("sqlite", [6, 1, 0, 1]),
+    ]);
+    for stranger in &STRANGERS {
+        let golden = place::repository().join(format!("tests/fixtures/extracted/{}.json", stranger.name));
+        let document: Value = serde_json::from_slice(&fs::read(golden).expect("a golden")).expect("a document");
+        let items = document["items"].as_array().expect("items");
+        let count = |kind: &str| items.iter().filter(|item| item["type"] == kind).count();
+        let found = ["tool", "resource", "resource-template", "prompt"].map(count);
+        assert_eq!(found, counts[stranger.name], "{}", stranger.name);
+        for item in items {
+            for side in ["input", "output"] {
+                assert_eq!(item["detail"][side]["error"], Value::Null, "{}: {item}", stranger.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_server_lists_more_to_a_client_that_may_be_asked() {
+    let command = strangers::node("@modelcontextprotocol/server-everything/dist/index.js", &["stdio"]);
+    let tools = |options: &[&str]| names(&document(options, &command)).len();
+    assert_eq!(tools(&["--as", "elicitation,sampling,roots"]), tools(&[]) + 4);
+}
+
+/// A server of other people behind a URL; killed when dropped.
+struct Served(Child, String);
+
+impl Served {
+    fn everything(transport: &str, path: &str) -> Self {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("its number");
+        let words = strangers::node("@modelcontextprotocol/server-everything/dist/index.js", &[transport]);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).env("PORT", free.port().to_string());
+        let child =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("node starts");
+        let served = Self(child, format!("http://{free}/{path}"));
+        let started = Instant::now();
+        while std::net::TcpStream::connect(free).is_err() {
+            assert!(started.elapsed() < Duration::from_secs(60), "server-everything does not listen");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        served
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn every_transport_gives_the_same_document() {
+    let command = strangers::node("@modelcontextprotocol/server-everything/dist/index.js", &["stdio"]);
+    let over_stdio = document(&[], &command);
+    for (transport, path) in [("streamableHttp", "mcp"), ("sse", "sse")] {
+        let served = Served::everything(transport, path);
+        let (code, out, err) = run(weir(&["extract", &served.1]));
+        assert_eq!(code, 0, "{transport}: {err}");
+        assert_eq!(names(&out), names(&over_stdio), "{transport}");
+        assert_eq!(items(&out), items(&over_stdio), "{transport}");
+    }
+}
+
+fn items(document: &str) -> Value {
+    serde_json::from_str::<Value>(document).expect("a document")["items"].take()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_own_gateway_extracted_equals_its_own_lists() {
+    let house = sample::house().config("[http]\npage_size = 1");
+    let gateway = house.serve();
+    let (code, over_http, err) = run(weir(&["extract", &gateway.url()]));
+    assert_eq!(code, 0, "{err}");
+    let legacy = run(weir(&["extract", "--era", "legacy", &gateway.url()])).1;
+    assert_eq!(items(&legacy), items(&over_http), "both eras list the same");
+    let over_stdio = document(&[], &house.stdio_command());
+    assert_eq!(items(&over_stdio), items(&over_http));
+
+    let (listed, pages) = Modern::new(gateway.url()).list().await;
+    assert_eq!(pages, 3);
+    let extracted = items(&over_http);
+    assert_eq!(extracted.as_array().map(Vec::len), Some(listed.len()));
+    for (item, tool) in extracted.as_array().expect("items").iter().zip(&listed) {
+        assert_eq!((&item["name"], &item["description"]), (&tool["name"], &tool["description"]));
+        assert_eq!(item["detail"]["input"], json!({ "json": tool["inputSchema"] }), "byte for byte, and no error");
+        assert_eq!(item["detail"]["output"], json!({ "json": tool["outputSchema"] }));
+    }
+    let server: Value = serde_json::from_str(&over_http).expect("a document");
+    assert_eq!(server["server"]["info"]["name"], "weir");
+    assert!(server["server"]["capabilities"]["tools"].is_object(), "{server}");
+}
+
+#[test]
+fn a_server_that_behaves_badly_is_told_from_its_own_words_and_in_time() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["dead"], "ended with exit code 2.\nIts last words on stderr:\n    the key"),
+        (&["silent"], "it did not within 3 s"),
+        (&["flood"], "it did not within 3 s"),
+        (&["rubbish"], "more than 10000 messages that are none"),
+        (&["cursor-loop"], "a cursor a second time"),
+        (&["endless"], "more than 1000 pages"),
+        (&["many"], "more than 10000 items"),
+        (&["huge"], "more than 16777216 bytes"),
+        (&["liar"], "has no list `tools`"),
+        (&["slow", "30"], "it did not within 3 s"),
+        (&["wrong-ids", "only"], "it did not within 3 s"),
+    ];
+    for (words, expected) in cases {
+        let started = Instant::now();
+        let (code, out, err) = extract(&["--timeout", "3"], &strangers::hostile(words));
+        assert_eq!((code, out.as_str()), (1, ""), "{words:?}: {err}");
+        assert!(err.contains(expected), "{words:?} does not say {expected:?}: {err}");
+        for part in ["Expected ", "\nCause: "] {
+            assert!(err.contains(part), "{words:?} misses {part:?}: {err}");
+        }
+        assert!(started.elapsed() < Duration::from_secs(20), "{words:?} took {:?}", started.elapsed());
+    }
+}
+
+#[test]
+fn a_server_with_odd_manners_is_extracted_all_the_same() {
+    let cases: &[(&[&str], &[&str], &str)] = &[
+        (&["good"], &["good"], ""),
+        (&["legacy"], &["good"], ""),
+        (&["mute"], &["good"], ""),
+        (&["frail"], &["good"], ""),
+        (&["asks"], &["good"], ""),
+        (&["banner"], &["good"], "were no MCP messages and were skipped"),
+        (&["wrong-ids"], &["good"], "answers were for requests that were not sent"),
+        (&["pager"], &["page_0_0", "page_0_1", "page_1_0", "page_1_1", "page_2_0", "page_2_1"], ""),
+        (&["changes"], &["early", "late"], ""),
+        (&["all"], &["good", "r", "p"], ""),
+        (&["liar-lists"], &[], "advertises tools and does not know `tools/list`"),
+        (&["bad-schema"], &["bad", "good"], ""),
+    ];
+    for (words, expected, note) in cases {
+        let (code, out, err) = extract(&["--timeout", "30"], &strangers::hostile(words));
+        assert_eq!(code, 0, "{words:?}: {err}");
+        assert_eq!(names(&out), *expected, "{words:?}");
+        assert!(err.contains(note) && (!note.is_empty() || err.is_empty()), "{words:?}: {err}");
+    }
+}
+
+#[test]
+fn a_secret_that_a_child_is_given_is_in_no_error() {
+    let (code, _, err) = extract(&["--env", "SECRET_KEY=hunter2hunter2"], &strangers::hostile(&["dead"]));
+    assert_eq!(code, 1);
+    assert!(err.contains("the key *** is not accepted"), "{err}");
+}
+
+/// Neither the end of its stdin nor TERM ends this server or its child.
+#[test]
+fn nothing_is_left_of_a_server_however_we_end() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    for way in ["ended", "killed"] {
+        let file = folder.join(way);
+        let mut command = weir(&["extract", "--"]);
+        command.args(strangers::hostile(&["stubborn", &file.display().to_string()]));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("weir starts");
+        let started = Instant::now();
+        let ids = loop {
+            match fs::read_to_string(&file) {
+                Ok(ids) if ids.contains(' ') => break ids,
+                _ => std::thread::sleep(Duration::from_millis(10)),
+            }
+            assert!(started.elapsed() < Duration::from_secs(60), "the server does not start");
+        };
+        if way == "killed" {
+            child.kill().expect("kill -9");
+        }
+        let _ = child.wait();
+        let ended = Instant::now();
+        while ids.split(' ').any(|id| Path::new("/proc").join(id).exists()) {
+            assert!(ended.elapsed() < Duration::from_secs(5), "{way}: {ids} are left after 5 s");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn lists_are_composed_without_a_connection() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = folder.path();
+    let lists = folder.join("lists.json");
+    fs::write(&lists, json!({ "tools": [{ "name": "t", "inputSchema": { "type": 1 } }, 7] }).to_string())
+        .expect("a file");
+    let (code, out, err) = run(weir(&["compose", &lists.display().to_string()]));
+    assert_eq!((code, names(&out)), (0, vec!["t".to_owned()]));
+    assert!(items(&out)[0]["detail"]["input"]["error"].is_string(), "{out}");
+    assert!(err.contains("/tools/1: the item is left out"), "{err}");
+    fs::write(&lists, "[]").expect("a file");
+    let (code, _, err) = run(weir(&["compose", &lists.display().to_string()]));
+    assert!(code == 1 && err.contains("hint: give an object"), "{err}");
+}
+
+#[test]
+fn what_is_asked_for_wrongly_is_said_with_its_cause_and_steps() {
+    let cases: &[(&[&str], &str)] = &[
+        (&["extract", "nothing"], "weir extract -- nothing"),
+        (&["extract", "http://127.0.0.1:1/mcp"], "nothing answers there"),
+        (&["extract", "http://user:hunter2@127.0.0.1/"], "--header 'Authorization: …'"),
+        (&["extract", "--", "no-such-program-anywhere"], "install `no-such-program-anywhere`"),
+        (&["extract", "time", "--from", "/no/such/file.json"], "name a client (claude-code, claude-desktop"),
+        (&["extract", "--env", "NO_SUCH_VARIABLE", "--", "true"], "set it, or write"),
+        (&["extract", "--", "true"], "`true` ended with exit code 0"),
+    ];
+    for (words, expected) in cases {
+        let (code, _, err) = run(weir(words));
+        assert_eq!(code, 1, "{words:?}");
+        assert!(err.contains(expected) && err.contains("\nCause: ") && err.contains("\nSteps:"), "{words:?}: {err}");
+        assert!(!err.contains("hunter2"), "{err}");
+    }
+}
+
+#[test]
+fn servers_are_found_in_the_configurations_of_clients() {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let home = home.path();
+    let words = strangers::hostile(&["good"]);
+    let entry = json!({ "command": words[0], "args": words[1..] });
+    let write = |name: &str, text: String| {
+        let file = home.join(name);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        fs::write(file, text).expect("a configuration");
+    };
+    write(".cursor/mcp.json", json!({ "mcpServers": { "bad": entry } }).to_string());
+    write(".config/zed/settings.json", format!("// mine\n{{ \"context_servers\": {{ \"bad\": {entry}, }} }}"));
+    write(".codex/config.toml", format!("[mcp_servers.bad]\ncommand = {:?}\nargs = {:?}\n", words[0], &words[1..]));
+    for client in ["cursor", "zed", "codex"] {
+        let mut command = weir(&["extract", "bad", "--from", client]);
+        command.env("HOME", home).env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME").current_dir(home);
+        let (code, out, err) = run(command);
+        assert_eq!((code, names_or_none(&out)), (0, vec!["good".to_owned()]), "{client}: {err}");
+    }
+    let mut command = weir(&["extract", "worse", "--from", "cursor"]);
+    command.env("HOME", home).current_dir("/");
+    let (code, _, err) = run(command);
+    assert!(code == 1 && err.contains("it names bad"), "{err}");
+}
+
+fn names_or_none(document: &str) -> Vec<String> {
+    if document.is_empty() { Vec::new() } else { names(document) }
+}
+
+#[test]
+fn a_client_is_connected_and_taken_back() {
+    let house = sample::house();
+    let config = house.stdio_command()[3].clone();
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let home = home.path();
+    let connect = |words: &[&str]| {
+        let mut command = weir(&[&["connect"], words].concat());
+        if !words.contains(&"--undo") && !words.contains(&"--url") {
+            command.args(["--config", &config]);
+        }
+        command.env("HOME", home).env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME");
+        run(command)
+    };
+    for client in ["claude-code", "claude-desktop", "cursor", "vscode", "codex", "cline", "gemini", "windsurf", "zed"] {
+        let (code, out, err) = connect(&[client]);
+        assert_eq!(code, 0, "{client}: {err}");
+        let file = out.split(" names ").next().expect("the file is named").to_owned();
+        // What was written is what a client starts.
+        let mut extract = weir(&["extract", "weir", "--from", client]);
+        extract.env("HOME", home).env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME").current_dir(home);
+        let (code, document, err) = run(extract);
+        assert_eq!((code, names_or_none(&document).len()), (0, 3), "{client}: {err}");
+        // Another's change stays when ours is taken back.
+        assert_eq!(connect(&[client, "--undo"]).0, 0, "{client}");
+        assert!(!fs::read_to_string(&file).expect("the file").contains("stdio"), "{client}");
+        assert!(connect(&[client, "--undo"]).1.contains("does not name"), "{client}");
+    }
+    let settings = home.join(".gemini/settings.json");
+    let mine = "{\n  // my own\n  \"theme\": \"dark\"\n}\n";
+    fs::write(&settings, mine).expect("settings");
+    let (code, _, err) =
+        connect(&["gemini", "--url", "http://127.0.0.1:8484/mcp", "--header", "Authorization: Bearer k"]);
+    assert_eq!(code, 0, "{err}");
+    let written = fs::read_to_string(&settings).expect("settings");
+    assert!(
+        written.contains("// my own") && written.contains("\"httpUrl\": \"http://127.0.0.1:8484/mcp\""),
+        "{written}"
+    );
+    assert_eq!(fs::read_to_string(home.join(".gemini/settings.json.weir-backup")).expect("a backup"), mine);
+    assert_eq!(connect(&["gemini", "--undo"]).0, 0);
+    assert_eq!(fs::read_to_string(&settings).expect("settings"), mine, "byte for byte");
+    let (code, _, err) = connect(&["claude-desktop", "--url", "http://127.0.0.1:8484/mcp"]);
+    assert!(code == 1 && err.contains("Connectors"), "{err}");
+}

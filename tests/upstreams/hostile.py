@@ -1,0 +1,167 @@
+"""An MCP server over stdio that behaves as its first argument says. It needs nothing but Python.
+
+Both eras unless said otherwise: `legacy` refuses what it does not know, `mute` does not answer it, `frail` ends at it.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+BEHAVIOUR = sys.argv[1] if len(sys.argv) > 1 else "good"
+MODERN = "2026-07-28"
+LEGACY_ONLY = BEHAVIOUR in ("legacy", "mute", "frail", "changes", "asks")
+
+
+def write(message):
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def answer(request, result):
+    if BEHAVIOUR == "wrong-ids" and request["method"] == "tools/list":
+        for wrong in (999, "1", None, -1, [request["id"]], {}):
+            write({"jsonrpc": "2.0", "id": wrong, "result": {"tools": [{"name": "wrong"}]}})
+        if len(sys.argv) > 2:
+            return
+    write({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
+
+def refuse(request, code=-32601, message="Method not found"):
+    write({"jsonrpc": "2.0", "id": request["id"], "error": {"code": code, "message": message}})
+
+
+def tool(name):
+    return {"name": name, "description": f"The tool {name}.", "inputSchema": {"type": "object"}}
+
+
+def tools(params):
+    cursor = params.get("cursor")
+    if BEHAVIOUR == "pager":
+        page = int(cursor or 0)
+        result = {"tools": [tool(f"page_{page}_{i}") for i in range(2)]}
+        return result if page == 2 else {**result, "nextCursor": str(page + 1)}
+    if BEHAVIOUR == "cursor-loop":
+        return {"tools": [tool("again")], "nextCursor": "same"}
+    if BEHAVIOUR == "endless":
+        return {"tools": [], "nextCursor": str(int(cursor or 0) + 1)}
+    if BEHAVIOUR == "many":
+        return {"tools": [tool(f"t{i}") for i in range(20000)]}
+    if BEHAVIOUR == "liar":
+        return {"tools": "all of them"}
+    if BEHAVIOUR == "bad-schema":
+        return {"tools": [{**tool("bad"), "inputSchema": {"type": 7}}, tool("good")]}
+    if BEHAVIOUR == "changes":
+        return {"tools": [tool("early")] + ([tool("late")] if state["settled"] else [])}
+    return {"tools": [tool("good")]}
+
+
+def run(request):
+    """Calls of a tool: what it is named is what it does."""
+    name = request["params"]["name"]
+    token = request["params"].get("_meta", {}).get("progressToken")
+    if name == "progress":
+        for step in (1, 2, 3):
+            write({"jsonrpc": "2.0", "method": "notifications/progress",
+                   "params": {"progressToken": token, "progress": step, "total": 3, "message": f"step {step}"}})
+    if name == "environment":
+        return answer(request, {"content": [{"type": "text", "text": json.dumps(dict(os.environ))}]})
+    if name == "wait":
+        for line in sys.stdin:
+            message = json.loads(line)
+            if message.get("method") == "notifications/cancelled":
+                if message["params"]["requestId"] == request["id"] and len(sys.argv) > 2:
+                    return answer(request, {"content": [{"type": "text", "text": "it was done before"}]})
+                return None
+    if name == "refuse":
+        return refuse(request, -32602, "no such argument")
+    if name == "die":
+        sys.exit(3)
+    return answer(request, {"content": [{"type": "text", "text": json.dumps(request["params"])}]})
+
+
+state = {"settled": False}
+
+
+def serve(request):
+    method = request.get("method")
+    if "id" not in request:
+        if method == "notifications/initialized" and BEHAVIOUR == "changes":
+            for _ in range(5):
+                time.sleep(0.1)
+                write({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+            state["settled"] = True
+        if method == "notifications/initialized" and BEHAVIOUR == "asks":
+            write({"jsonrpc": "2.0", "id": "q", "method": "ping"})
+            write({"jsonrpc": "2.0", "id": 7, "method": "roots/list"})
+            write({"jsonrpc": "2.0", "id": 8, "method": "elicitation/create", "params": {}})
+        return
+    if method is None:
+        sys.stderr.write(json.dumps(request) + "\n")
+        sys.stderr.flush()
+        return
+    about = {"capabilities": {"tools": {"listChanged": True}}, "instructions": "Be careful."}
+    if BEHAVIOUR in ("all", "liar-lists"):
+        about["capabilities"] = {"tools": {}, "resources": {}, "prompts": {}}
+    info = {"name": "hostile", "version": "1.0"}
+    if method == "server/discover" and not LEGACY_ONLY:
+        return answer(request, {"resultType": "complete", "supportedVersions": [MODERN], **about,
+                                "_meta": {"io.modelcontextprotocol/serverInfo": info}})
+    if method == "server/discover" and BEHAVIOUR == "mute":
+        return None
+    if method == "server/discover" and BEHAVIOUR == "frail":
+        sys.exit(1)
+    if method == "initialize":
+        return answer(request, {"protocolVersion": "2025-06-18", "serverInfo": info, **about})
+    if method == "tools/list":
+        if BEHAVIOUR == "slow":
+            time.sleep(float(sys.argv[2]))
+        if BEHAVIOUR == "silent":
+            return None
+        if BEHAVIOUR == "huge":
+            sys.stdout.write('{"jsonrpc":"2.0","id":%d,"result":{"tools":["' % request["id"])
+            for _ in range(50):
+                sys.stdout.write("x" * (1 << 20))
+            sys.stdout.write('"]}}\n')
+            sys.stdout.flush()
+            return None
+        if BEHAVIOUR == "flood":
+            while True:
+                write({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 1000}})
+        if BEHAVIOUR == "rubbish":
+            while True:
+                print("this is my log", flush=True)
+        if BEHAVIOUR == "liar-lists":
+            return refuse(request)
+        return answer(request, tools(request.get("params") or {}))
+    if method == "resources/list" and BEHAVIOUR == "all":
+        return answer(request, {"resources": [{"name": "r", "uri": "hostile://r"}]})
+    if method == "prompts/list" and BEHAVIOUR == "all":
+        return answer(request, {"prompts": [{"name": "p", "arguments": [{"name": "a", "required": True}]}]})
+    if method == "tools/call":
+        return run(request)
+    return refuse(request)
+
+
+def main():
+    if BEHAVIOUR == "dead":
+        sys.stderr.write("the key " + os.environ.get("SECRET_KEY", "none") + " is not accepted\n")
+        sys.exit(2)
+    if BEHAVIOUR == "stubborn":
+        # Neither the end of its stdin nor TERM ends it, and it has a child that hears of neither.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        child = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"])
+        with open(sys.argv[2], "w") as file:
+            file.write(f"{os.getpid()} {child.pid}")
+    if BEHAVIOUR == "banner":
+        print("Welcome to the server!\n\n{not json\n[1,2\n{\"a\":1}\n\x1b[31mred", flush=True)
+    for line in sys.stdin:
+        if line.strip():
+            serve(json.loads(line))
+    if BEHAVIOUR == "stubborn":
+        time.sleep(600)
+
+
+main()
