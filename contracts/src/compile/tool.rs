@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{
     contract::{
-        self, Annotations, Binding, BoundField, Collection, CollectionTarget, Destination, Form, Input, Limits, Tool, Verb,
+        self, Annotations, Binding, BoundField, Collection, CollectionTarget, Destination, Form, Input, Limits, Tool,
+        Verb,
     },
     form::{self, Source},
     name, secret,
