@@ -81,8 +81,10 @@ pub struct TextFormat {
 /// One way to read all texts of a column.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
+    /// What the texts would be.
     #[serde(rename = "type")]
     pub kind: Type,
+    /// How they are written.
     #[serde(default)]
     pub format: TextFormat,
 }

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    hash::BuildHasher as _,
     sync::{
         Arc, Mutex, OnceLock, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
