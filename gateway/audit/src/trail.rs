@@ -396,7 +396,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let trail = open(folder.path());
         trail.sync().expect("synced");
-        let put = || trail.shared.writer().put(br#""kind":"admin""#).expect("written");
+        let body = line::body(&std::collections::BTreeMap::from([("kind", "admin")])).expect("short");
+        let put = || trail.shared.writer().put(&body).expect("written");
         (0..3).for_each(|_| put());
         let fail = || {
             let mut writer = trail.shared.writer();
