@@ -296,7 +296,8 @@ fn unsafe_code_stays_in_its_places() {
 #[test]
 fn every_module_says_what_it_is_for() {
     let mut problems = Vec::new();
-    for file in rust_files() {
+    // A mistake is a case for the compiler, whose messages name its lines.
+    for file in rust_files().into_iter().filter(|file| !file.starts_with("plugin-sdk/tests/mistakes")) {
         let text = read(&file);
         let first = text.lines().next().unwrap_or_default();
         if !first.starts_with("//! ") || first.len() < 8 {
