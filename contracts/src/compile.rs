@@ -25,6 +25,7 @@ use crate::{
 };
 
 pub(crate) use result::schema as output_schema;
+pub(crate) use result::{ERROR_MEMBERS, error_members};
 pub use result::{error_arm, result_arm};
 
 /// The dialect of every input schema, said in each as in the seed.
@@ -81,6 +82,7 @@ fn compile_what(
         description: source.description.clone(),
         instructions: source.instructions.clone(),
         version: Version::FIRST,
+        definitions: None,
         collections: collections.collect(),
         tools,
     };

@@ -23,6 +23,10 @@ pub struct Contract {
     pub instructions: Option<String>,
     /// [`Version::FIRST`] from the compiler; the gate assigns the next one.
     pub version: Version,
+    /// sha256, hex, of what the plugin that makes the tools said they are. A build of it that says anything else does not
+    /// answer for this version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definitions: Option<String>,
     pub collections: Vec<Collection>,
     pub tools: Vec<Arc<Tool>>,
 }
@@ -36,8 +40,10 @@ pub struct Format(u32);
 impl Format {
     /// Of artifacts without a number.
     pub const FIRST: Self = Self(1);
+    /// With tools that a plugin or another server makes.
+    pub const OFFERS: Self = Self(2);
     /// The last one that this program reads.
-    pub const NEWEST: Self = Self::FIRST;
+    pub const NEWEST: Self = Self::OFFERS;
 
     fn is_first(&self) -> bool {
         *self == Self::FIRST
@@ -352,6 +358,17 @@ impl std::fmt::Display for Version {
 }
 
 impl Contract {
+    /// The plugin that makes its tools, where one does.
+    pub fn plugin(&self) -> Option<&str> {
+        self.tools.iter().find_map(|tool| match &tool.target {
+            Target::Offer(offer) => match &offer.maker {
+                Maker::Plugin(plugin) => Some(plugin.as_str()),
+                Maker::Upstream(_) => None,
+            },
+            _ => None,
+        })
+    }
+
     pub fn collection(&self, name: &str) -> Option<&Collection> {
         self.collections.iter().find(|collection| collection.name == name)
     }

@@ -9,6 +9,7 @@
 //! lists of other servers.
 
 pub mod artifact;
+pub mod code;
 pub mod compile;
 pub mod contract;
 pub mod diff;

@@ -4,6 +4,7 @@
 //! No tree is built: a value is checked while it is read and written out again in its one form. What passes conforms
 //! to the published output schema by construction, which a property test compares with `jsonschema`.
 
+mod result;
 mod value;
 
 use std::{
@@ -17,6 +18,7 @@ use crate::{
     json::push_pointer,
     shape::{Field, Shape},
 };
+pub use result::ResultChecker;
 use value::{Type, ValueSeed};
 
 /// Checks and projects the records of one tool. Built once per snapshot.

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Members an error may have (design §4); none of them is typed in the root.
-const ERROR_MEMBERS: &[&str] =
+pub(crate) const ERROR_MEMBERS: &[&str] =
     &["code", "call_id", "message", "field", "reason", "errors", "retry_after_ms", "outcome"];
 
 /// The schema of every result of a tool, errors included.
@@ -48,12 +48,17 @@ pub(crate) fn schema(verb: Verb, fields: &[Field], columns: &[String]) -> Value 
 
 /// The result arm of an output schema alone: what a success is checked against.
 pub fn result_arm(output_schema: &Value) -> Value {
-    let empty = Map::new();
-    let members = |schema: &Value| schema["properties"].as_object().unwrap_or(&empty).clone();
-    let arm = &output_schema["anyOf"][0];
-    let mut properties = members(output_schema);
-    properties.extend(members(arm));
-    json!({ "type": "object", "properties": properties, "required": arm["required"] })
+    let Value::Object(members) = output_schema else { return output_schema.clone() };
+    let mut alone = members.clone();
+    let arm = alone.shift_remove("anyOf").and_then(|mut arms| Some(arms.get_mut(0)?.take()));
+    let Some(Value::Object(mut arm)) = arm else { return Value::Object(alone) };
+    if let (Some(Value::Object(properties)), Some(Value::Object(more))) =
+        (alone.get_mut("properties"), arm.shift_remove("properties"))
+    {
+        properties.extend(more);
+    }
+    alone.extend(arm);
+    Value::Object(alone)
 }
 
 /// The error arm alone, the same for all tools: what an error is checked against.
@@ -76,7 +81,7 @@ pub(super) fn status(verb: Verb) -> &'static str {
 }
 
 /// One frozen text.
-fn error_members() -> Value {
+pub(crate) fn error_members() -> Value {
     json!({
         "properties": { "code": { "type": "string" }, "call_id": { "type": "string" } },
         "required": ["code", "call_id"],

@@ -28,6 +28,11 @@ pub(super) fn contracts(old: &Contract, new: &Contract, report: &mut Report) {
             report.note(ToolRule::ContractTextChanged, None, format!("/{key}"), (json!(was), json!(is)), reason);
         }
     }
+    if old.definitions != new.definitions {
+        let reason = "the plugin defines its tools in another text".to_owned();
+        let digests = (json!(old.definitions), json!(new.definitions));
+        report.note(ToolRule::DefinitionsChanged, None, "/definitions", digests, reason);
+    }
     for (index, now) in new.collections.iter().enumerate() {
         if let Some(was) = old.collection(&now.name) {
             collections(was, now, None, &format!("/collections/{index}"), report);

@@ -175,6 +175,7 @@ tool_rules! {
     PublishedNarrowed "published-narrowed" Compatible "fewer columns may leave the source; what tools answer is compared by itself";
     ShapeRecorded "shape-recorded" Identical "the recorded shape; what callers see of it is compared by itself";
     ContractRenamed "contract-renamed" Breaking "the contract's name, which is also its endpoint";
+    DefinitionsChanged "definitions-changed" Cosmetic "what a plugin says of its tools, in words or members that no client sees";
     ContractTextChanged "contract-text-changed" Cosmetic "title, description or instructions of the contract";
 }
 

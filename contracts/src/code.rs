@@ -1,0 +1,329 @@
+//! The contract of a plugin, from what its code says its tools are.
+//!
+//! An SDK only declares; everything is judged here, once for every language. Definitions are a JSON array of MCP Tool
+//! objects. What an author may have meant otherwise is refused with its place, so that nothing is published that clients
+//! read differently: unknown members, schemas that refer elsewhere, defaults that do not fit.
+
+mod output;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    Contract, Problem, Tool, Version,
+    contract::{Annotations, Format, Limits, Maker, OfferTarget, Target},
+    json::{self, push_pointer},
+    name,
+    offer::{Bounds, check_schema},
+    output::ResultChecker,
+    secret,
+    validate::ArgumentValidator,
+};
+
+/// Tools of one plugin.
+const TOOLS_MAX: usize = 512;
+const TITLE_MAX: usize = 200;
+const DESCRIPTION_MAX: usize = 16 << 10;
+/// Those that are published, and those that a plugin may have for others than this gateway.
+const MEMBERS: [&str; 10] = [
+    "name",
+    "title",
+    "description",
+    "inputSchema",
+    "outputSchema",
+    "annotations",
+    "cli",
+    "icons",
+    "execution",
+    "_meta",
+];
+const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
+
+/// Whose tools they are, and what an operator says about them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plugin<'p> {
+    pub name: &'p str,
+    /// The name of its contract.
+    pub contract: &'p str,
+    /// Put in front of every tool's name.
+    pub prefix: &'p str,
+    /// The tools that are published, as the plugin names them; `None`: all.
+    pub only: Option<&'p [String]>,
+    pub rate: Option<(u32, u32)>,
+    pub timeout_ms: Option<u64>,
+    /// Arguments that the audit may keep in clear.
+    pub clear: &'p [String],
+}
+
+/// Compiles definitions; problems name the plugin as their file. Same input, same bytes; all problems at once.
+pub fn compile(plugin: &Plugin<'_>, definitions: &str) -> Result<Contract, Vec<Problem>> {
+    let mut reader = Reader { plugin, problems: Vec::new() };
+    if let Err(message) = name::check_contract(plugin.contract) {
+        reader.refuse::<()>("", message);
+    }
+    let tools = reader.list(definitions).unwrap_or_default();
+    reader.clear(&tools);
+    if !reader.problems.is_empty() {
+        return Err(reader.problems);
+    }
+    Ok(Contract {
+        format: Format::OFFERS,
+        name: plugin.contract.to_owned(),
+        title: None,
+        description: None,
+        instructions: None,
+        version: Version::FIRST,
+        definitions: Some(Sha256::digest(definitions).iter().map(|byte| format!("{byte:02x}")).collect()),
+        collections: Vec::new(),
+        tools: tools.into_iter().map(Arc::new).collect(),
+    })
+}
+
+struct Reader<'p> {
+    plugin: &'p Plugin<'p>,
+    problems: Vec<Problem>,
+}
+
+impl Reader<'_> {
+    fn list(&mut self, definitions: &str) -> Option<Vec<Tool>> {
+        let list = match json::read(definitions) {
+            Ok(Value::Array(list)) => list,
+            Ok(_) => return self.refuse("", "the definitions are a JSON array of tools"),
+            Err(error) => return self.refuse(&error.path, error.message),
+        };
+        if list.is_empty() || list.len() > TOOLS_MAX {
+            return self.refuse("", format!("{} tools are defined; a plugin has 1 to {TOOLS_MAX}", list.len()));
+        }
+        let offered: Vec<&str> = list.iter().filter_map(|tool| tool.get("name")?.as_str()).collect();
+        let only = self.plugin.only;
+        for name in only.unwrap_or_default() {
+            if !offered.contains(&name.as_str()) {
+                self.unknown_selection(name, &offered);
+            }
+        }
+        let mut names = BTreeSet::new();
+        let mut tools = Vec::new();
+        for (index, tool) in list.iter().enumerate() {
+            let place = format!("/{index}");
+            if let Some(name) = tool.get("name").and_then(Value::as_str)
+                && !names.insert(name)
+            {
+                self.refuse::<()>(
+                    &format!("{place}/name"),
+                    format!("the tool {} is defined twice", name::quoted(name)),
+                );
+            }
+            if let Some((offered, tool)) = self.tool(&place, tool)
+                && only.is_none_or(|only| only.contains(&offered))
+            {
+                tools.push(tool);
+            }
+        }
+        Some(tools)
+    }
+
+    /// With its name as the plugin knows it.
+    fn tool(&mut self, place: &str, tool: &Value) -> Option<(String, Tool)> {
+        let Value::Object(members) = tool else { return self.refuse(place, "a tool is an object") };
+        self.only_members(place, members, &MEMBERS);
+        let offered = match members.get("name") {
+            Some(Value::String(name)) => name.clone(),
+            _ => return self.refuse(&format!("{place}/name"), "a tool has a name"),
+        };
+        let name = format!("{}{offered}", self.plugin.prefix);
+        if let Err(message) = name::check_tool(&name) {
+            self.refuse::<()>(&format!("{place}/name"), message);
+        }
+        let hints_place = format!("{place}/annotations");
+        let (annotations, second_title) = self.annotations(&hints_place, members.get("annotations"));
+        let title = self.text(place, members, "title", TITLE_MAX).or(second_title);
+        let description = self.text(place, members, "description", DESCRIPTION_MAX).unwrap_or_default();
+        if members.get("cli").is_some_and(|cli| !cli.is_object()) {
+            self.refuse::<()>(&format!("{place}/cli"), "`cli` is an object");
+        }
+        let input_schema = self.input(&format!("{place}/inputSchema"), members.get("inputSchema"));
+        let output = self.output(&format!("{place}/outputSchema"), members.get("outputSchema"));
+        let (output_schema, wrapped) = output.map_or((None, false), |(schema, wrapped)| (Some(schema), wrapped));
+        let input_schema = input_schema?;
+        let maker = Maker::Plugin(self.plugin.name.to_owned());
+        let target = OfferTarget { maker, name: offered.clone(), set: Map::new(), wrapped };
+        let clear = self.plugin.clear.iter().filter(|field| input_schema["properties"].get(field.as_str()).is_some());
+        let tool = Tool {
+            name,
+            title,
+            description,
+            audit_clear: clear.cloned().collect(),
+            input_schema,
+            output_schema,
+            annotations,
+            target: Target::Offer(Arc::new(target)),
+            limits: Limits { rate: self.plugin.rate, timeout_ms: self.plugin.timeout_ms },
+        };
+        Some((offered, tool))
+    }
+
+    /// The root lists its properties and nothing more: what no tool takes must not be sent in vain.
+    fn input(&mut self, place: &str, schema: Option<&Value>) -> Option<Value> {
+        let Some(schema) = schema else { return self.refuse(place, "a tool has an input schema") };
+        let Value::Object(members) = self.schema(place, schema)? else {
+            return self.refuse(place, "an input schema is an object");
+        };
+        if members.get("type") != Some(&json!("object")) {
+            return self
+                .refuse(place, "the root of an input schema has `\"type\": \"object\"`, since arguments have names");
+        }
+        for keyword in ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "then", "else"] {
+            if members.contains_key(keyword) {
+                let message =
+                    format!("`{keyword}` stands at the root of an input schema, where many clients refuse it");
+                let problem = Problem::new(self.plugin.name, format!("{place}/{keyword}"), message);
+                self.problems.push(problem.hint("put the alternatives into a property"));
+            }
+        }
+        let mut closed = members.clone();
+        let says_what_else = ["additionalProperties", "unevaluatedProperties", "patternProperties"];
+        if !says_what_else.iter().any(|keyword| closed.contains_key(*keyword)) {
+            closed.insert("additionalProperties".to_owned(), json!(false));
+        }
+        for (property, schema) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let mut at = format!("{place}/properties");
+            push_pointer(&mut at, property);
+            if let Err(message) = name::check_field(property) {
+                self.refuse::<()>(&at, message);
+            }
+            if let Some(default) = schema.get("default")
+                && !fits(default, property, &members)
+            {
+                self.refuse::<()>(&format!("{at}/default"), "the default does not fit the schema of its own argument");
+            }
+        }
+        let closed = Value::Object(closed);
+        match ArgumentValidator::new(&closed) {
+            Ok(_) => Some(closed),
+            Err(message) => self.refuse(place, message),
+        }
+    }
+
+    fn output(&mut self, place: &str, schema: Option<&Value>) -> Option<(Value, bool)> {
+        let schema = self.schema(place, schema?)?;
+        let published = output::published(&schema);
+        match ResultChecker::new(&published.0) {
+            Ok(_) => Some(published),
+            Err(message) => self.refuse(place, message),
+        }
+    }
+
+    /// Bounded, and closed in itself.
+    fn schema(&mut self, place: &str, schema: &Value) -> Option<Value> {
+        match check_schema(&schema.to_string(), &Bounds::default()) {
+            Ok(()) => Some(schema.clone()),
+            Err(message) => self.refuse(place, message),
+        }
+    }
+
+    /// With what the protocol takes where a hint is absent. Reading destroys nothing and may be repeated.
+    fn annotations(&mut self, place: &str, stated: Option<&Value>) -> (Annotations, Option<String>) {
+        let empty = Map::new();
+        let stated = match stated {
+            None => &empty,
+            Some(Value::Object(stated)) => stated,
+            Some(_) => self.refuse(place, "annotations are an object").unwrap_or(&empty),
+        };
+        let known: Vec<&str> = HINTS.into_iter().chain(["title"]).collect();
+        self.only_members(place, stated, &known);
+        for hint in HINTS {
+            if stated.get(hint).is_some_and(|value| !value.is_boolean()) {
+                self.refuse::<()>(&format!("{place}/{hint}"), format!("`{hint}` is true or false"));
+            }
+        }
+        let hint = |name: &str| stated.get(name).and_then(Value::as_bool);
+        let read_only = hint("readOnlyHint").unwrap_or(false);
+        if read_only && hint("destructiveHint") == Some(true) {
+            self.refuse::<()>(place, "a tool that only reads destroys nothing: `readOnlyHint` or `destructiveHint`");
+        }
+        let annotations = Annotations::of(
+            read_only,
+            !read_only && hint("destructiveHint").unwrap_or(true),
+            read_only || hint("idempotentHint").unwrap_or(false),
+            hint("openWorldHint").unwrap_or(true),
+        );
+        (annotations, self.text(place, stated, "title", TITLE_MAX))
+    }
+
+    fn text(&mut self, place: &str, members: &Map<String, Value>, name: &str, max: usize) -> Option<String> {
+        match members.get(name)? {
+            Value::String(text) if text.chars().count() <= max => Some(text.clone()),
+            Value::String(_) => {
+                self.refuse(&format!("{place}/{name}"), format!("`{name}` has more than {max} characters"))
+            }
+            _ => self.refuse(&format!("{place}/{name}"), format!("`{name}` is a text")),
+        }
+    }
+
+    fn only_members(&mut self, place: &str, members: &Map<String, Value>, known: &[&str]) {
+        for member in members.keys().filter(|member| !known.contains(&member.as_str())) {
+            let mut at = place.to_owned();
+            push_pointer(&mut at, member);
+            let problem =
+                Problem::new(self.plugin.name, at, format!("there is no member {} here", name::quoted(member)));
+            self.problems.push(match name::nearest(member, known.iter().copied()) {
+                Some(meant) => problem.hint(format!("`{meant}` is one")),
+                None => problem,
+            });
+        }
+    }
+
+    /// What is to be recorded in clear is an argument of some tool, and no secret by its name.
+    fn clear(&mut self, tools: &[Tool]) {
+        let properties = |tool: &'_ Tool| tool.input_schema["properties"].as_object().cloned().unwrap_or_default();
+        let known: BTreeSet<String> = tools.iter().flat_map(properties).map(|(name, _)| name).collect();
+        for field in self.plugin.clear {
+            if secret::is_named_like_one(field) {
+                let message = format!(
+                    "the argument {} is named like a secret, which is never kept in clear",
+                    name::quoted(field)
+                );
+                self.refuse::<()>("", message);
+            } else if !known.contains(field) && !tools.is_empty() {
+                let message = format!("no tool has the argument {}, which is to be kept in clear", name::quoted(field));
+                let problem = Problem::new(self.plugin.name, "", message);
+                self.problems.push(match name::nearest(field, known.iter().map(String::as_str)) {
+                    Some(meant) => problem.hint(format!("one has `{meant}`")),
+                    None => problem,
+                });
+            }
+        }
+    }
+
+    fn unknown_selection(&mut self, name: &str, offered: &[&str]) {
+        let message = format!("the plugin defines no tool {}", name::quoted(name));
+        let problem = Problem::new(self.plugin.name, "", message);
+        self.problems.push(match name::nearest(name, offered.iter().copied()) {
+            Some(meant) => problem.hint(format!("it defines `{meant}`")),
+            None => problem.hint("see `weir plugin schema` for those it defines"),
+        });
+    }
+
+    /// Nothing more is made of what is refused.
+    fn refuse<T>(&mut self, place: &str, message: impl Into<String>) -> Option<T> {
+        self.problems.push(Problem::new(self.plugin.name, place, message));
+        None
+    }
+}
+
+/// An advertised default must not be refused; null stands for "absent".
+fn fits(default: &Value, property: &str, root: &Map<String, Value>) -> bool {
+    if default.is_null() {
+        return true;
+    }
+    let of_root = root.iter().filter(|(keyword, _)| ["$defs", "definitions", "properties"].contains(&keyword.as_str()));
+    let alone: Map<String, Value> = of_root.map(|(keyword, value)| (keyword.clone(), value.clone())).collect();
+    let argument = json!({ property: default });
+    match ArgumentValidator::new(&Value::Object(alone)) {
+        Ok(validator) => validator.validate(&argument.to_string()).is_ok(),
+        // What is wrong with the schema is told where it is compiled as a whole.
+        Err(_) => true,
+    }
+}
