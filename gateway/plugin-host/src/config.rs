@@ -39,6 +39,15 @@ pub struct PluginConfig {
     pub sha256: Option<String>,
     /// What its tools are told; of adapters each collection has its own.
     pub settings: serde_json::Map<String, serde_json::Value>,
+    /// The contract that its tools are published as; by default one of its own name.
+    pub contract: Option<String>,
+    /// Put in front of the name of every tool.
+    pub prefix: Option<String>,
+    /// Those of its tools that are published, as it names them; by default all.
+    pub tools: Option<Vec<String>>,
+    /// Of each of its tools, as a contract writes them.
+    pub limits: ToolLimits,
+    pub audit: ToolAudit,
     /// It is being worked on: another build of it goes live at once, even where it may write.
     pub dev: bool,
     pub isolation: Option<Isolation>,
@@ -47,6 +56,21 @@ pub struct PluginConfig {
     pub in_flight_max: Option<usize>,
     pub host_calls_max: Option<u32>,
     pub result_max_bytes: Option<usize>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolLimits {
+    /// `10/s`, `60/min`, per agent.
+    pub rate: Option<String>,
+    pub timeout_ms: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolAudit {
+    /// Arguments that are recorded in clear; of all others a digest is.
+    pub clear: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

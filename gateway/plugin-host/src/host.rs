@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use weir_connections::Connections;
 
 use crate::{
-    AdapterFailure, CallContext, Change, CollectionRef, GuestError, HostConfig, Invocation, Isolation, Page,
-    PluginConfig, Query, ToolAnswer, ToolGate, ToolRef, WriteFailure,
+    AdapterFailure, CallContext, Change, CollectionRef, Definitions, GuestError, HostConfig, Invocation, Isolation,
+    Page, PluginConfig, Query, ToolAnswer, ToolGate, ToolRef, WriteFailure,
     call::{self, Ask, Told},
     engine::Engines,
     guest::{Call, Purpose, Writes},
@@ -139,6 +139,13 @@ impl Host {
     /// Whether a build is loaded that defines the plugin's tools so.
     pub fn has_build(&self, plugin: &str, definitions: &str) -> bool {
         self.served.by_name.load().get(plugin).is_some_and(|plugin| plugin.defining(definitions).is_some())
+    }
+
+    /// What the newest build of each plugin with tools says they are, by the plugin's name.
+    pub fn defined(&self) -> Vec<(String, Arc<Definitions>)> {
+        let by_name = self.served.by_name.load();
+        let defined = by_name.iter().map(|(name, plugin)| (name, plugin.generation.load().definitions.clone()));
+        defined.filter_map(|(name, definitions)| Some((name.clone(), definitions?))).collect()
     }
 
     /// Loads every file of the folder once, and what is built in for the rest; used at start. Sources are not asked.

@@ -25,7 +25,7 @@ mod pool;
 pub use adapter::{
     AdapterFailure, CallContext, Change, CollectionRef, Condition, GuestError, Page, Progress, Query, WriteFailure,
 };
-pub use config::{BuiltIn, Grant, HostConfig, Isolation, PluginConfig};
+pub use config::{BuiltIn, Grant, HostConfig, Isolation, PluginConfig, ToolAudit, ToolLimits};
 pub use engine::INSTANCES_MAX;
 pub use host::{Ends, Host, InUse, LoadReport, PluginStatus, Recent};
 pub use native::NativeAdapter;

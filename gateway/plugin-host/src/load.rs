@@ -396,6 +396,10 @@ impl Loader {
         self.displace(&plugin);
         self.files.entry(name.to_owned()).or_default().plugin = Some(Arc::clone(&plugin));
         self.publish();
+        // At a start nothing is served yet.
+        if occasion == Occasion::Running {
+            self.say_loaded();
+        }
         Ok(Some((plugin, notes)))
     }
 

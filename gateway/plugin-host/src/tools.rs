@@ -12,8 +12,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{CallContext, bindings::v0_1::weir::plugin::answers};
 
-/// What a plugin may ask the gateway to keep for it between a question and its answer: it travels through the caller.
-const STATE_MAX_BYTES: usize = 32 << 10;
+/// What a plugin may ask to be kept for it between a question and its answer: it travels through the caller.
+const STATE_MAX_BYTES: usize = 8 << 10;
 
 /// One tool of one contract version. Cheap to clone; prepared once per snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,9 @@ pub struct Definitions {
 pub trait ToolGate: Send + Sync {
     /// May this build serve? Asked before it goes live; the build that serves goes on meanwhile, and after a no.
     fn admit<'a>(&'a self, plugin: &'a str, build: &'a str, definitions: &'a Definitions) -> Admitting<'a>;
+
+    /// Builds were swapped: what waited for one can be served.
+    fn loaded(&self) {}
 
     /// The plugins that published contracts call, and the digest of the definitions each was promised with.
     fn promised(&self) -> Vec<(String, Arc<str>)>;

@@ -127,7 +127,8 @@ const statement = (words, parameters) => ({
 
 const wait = (milliseconds) => {
   const until = Number(clock.nowMs()) + milliseconds;
-  while (Number(clock.nowMs()) < until);
+  // Calls of the host are bounded: the clock is looked at now and then.
+  while (Number(clock.nowMs()) < until) for (let round = 0; round < 20_000; round += 1);
 };
 
 let settings = {};
@@ -164,7 +165,7 @@ const TOOLS = {
     return complete(rows.map((row) => row.name));
   },
   remove({ environment }, _context, resumed) {
-    if (resumed === undefined) {
+    if (resumed === null) {
       const params = {
         mode: "form",
         message: `Remove ${environment}?`,
@@ -215,6 +216,6 @@ export const tools = {
   }),
   call: guard(({ tool, arguments: given, context, resumed }) => {
     const run = TOOLS[tool] ?? fail("unsupported", "There is no such tool.");
-    return run(JSON.parse(given), context, resumed === undefined ? undefined : JSON.parse(resumed));
+    return run(JSON.parse(given), context, JSON.parse(resumed ?? "null"));
   }),
 };

@@ -123,7 +123,15 @@ impl Loader {
             }
         };
         self.publish();
+        self.say_loaded();
         plugin
+    }
+
+    /// At once, and not at the gateway's next look: of the builds before this one only the last is still loaded.
+    pub(super) fn say_loaded(&self) {
+        if let Some(gate) = self.served.tool_gate.load_full() {
+            gate.loaded();
+        }
     }
 
     async fn load_kept(&self, name: &str, definitions: &str) -> Result<Generation, String> {

@@ -31,6 +31,18 @@ async fn python() {
     check("tiny-python", Crash::IsCaught).await;
 }
 
+/// Components that were built when 0.1.0 was the newest interface, kept as they were: no later one may refuse them.
+#[tokio::test]
+async fn what_was_built_for_0_1_0_loads_and_answers_unchanged() {
+    for name in ["tiny-c", "tiny-rust", "tiny-js"] {
+        let kept = format!("{}/../../tests/guests/0.1.0/{name}.wasm", env!("CARGO_MANIFEST_DIR"));
+        let guest = Guest::load_from(name, &std::fs::read(&kept).expect("it is kept in the repository")).await;
+        guest.progress_arrives().await;
+        guest.errors_keep_their_parts().await;
+        assert_eq!(guest.act("query").await.expect("a row"), r#"[{"name":"one"}]"#);
+    }
+}
+
 #[derive(PartialEq)]
 enum Crash {
     Traps,
@@ -65,13 +77,16 @@ struct Guest {
 impl Guest {
     /// With a database that it may read.
     async fn load(name: &str) -> Self {
+        Self::load_from(name, &guest(name)).await
+    }
+
+    async fn load_from(name: &str, guest_file: &[u8]) -> Self {
         let granted = BTreeMap::from([(name.to_owned(), config(&[("db", Grant::Read)]))]);
         let bench = Workbench::empty(granted, BTreeMap::new());
         let database = bench.folder.path().join("data.sqlite");
         let made = rusqlite::Connection::open(&database).and_then(|tables| tables.execute_batch("CREATE TABLE t (a)"));
         made.expect("a database");
-        let guest_file = guest(name);
-        bench.put(&format!("{name}.wasm"), &guest_file);
+        bench.put(&format!("{name}.wasm"), guest_file);
         let settings = r#"{"greeting": "hello"}"#;
         let collection = |shape: String| CollectionRef {
             key: Arc::from("tiny 1.0.0 tiny"),
