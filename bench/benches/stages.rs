@@ -107,6 +107,7 @@ fn call_request(cancel: &CancellationToken) -> CallRequest<'_> {
         transport: "http",
         protocol: "2026-07-28",
         timeout: None,
+        asking: Default::default(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! The call path: one tool call, top to bottom. Knows no HTTP, no JSON-RPC and no WebAssembly.
 
 mod arguments;
+mod asking;
+mod code;
 mod dispatch;
 pub mod error;
 mod limits;
@@ -14,6 +16,7 @@ use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 use weir_plugin_host::Progress;
 
+pub use self::asking::{Asking, Resumed};
 pub use self::error::CallError;
 use self::record::CallRecord;
 pub use self::result::{Content, InputRequired, ToolResult};
@@ -38,6 +41,8 @@ pub struct CallRequest<'a> {
     pub protocol: &'static str,
     /// A shorter deadline than the tool's own.
     pub timeout: Option<Duration>,
+    /// What the caller can be asked while the call is under way, and what it answers.
+    pub asking: Asking<'a>,
 }
 
 /// What a call came to.
@@ -45,6 +50,8 @@ pub struct CallRequest<'a> {
 pub enum CallOutcome {
     /// Unknown or hidden: the caller cannot tell. A protocol error (−32602), not a result.
     UnknownTool,
+    /// What the caller answers belongs to no question of this call, or comes too late (−32602).
+    BadState,
     Complete(ToolResult),
     /// The tool asks its caller something before it goes on (2026-07-28).
     InputRequired(InputRequired),
@@ -58,7 +65,7 @@ pub async fn call_tool(gateway: &Gateway, caller: &Caller, request: CallRequest<
 
 /// Whether these arguments would reach the adapter of this tool: nothing is asked and nothing recorded.
 pub fn check(gateway: &Gateway, caller: &Caller, tool: &CatalogueTool, arguments: &str) -> ToolResult {
-    match arguments::bind(gateway.cursors(), caller, tool, Some(arguments), false) {
+    match arguments::bind(gateway.cursors(), caller, tool, Some(arguments), None, false) {
         Ok(_) => ToolResult::new("The arguments are valid.".to_owned(), r#"{"valid":true}"#.to_owned(), false),
         Err(error) => error.into_result("none"),
     }
@@ -69,19 +76,20 @@ async fn stages(
     caller: &Caller,
     request: &CallRequest<'_>,
     record: &mut CallRecord,
-) -> Result<ToolResult, CallError> {
+) -> Result<CallOutcome, CallError> {
     limits::admit(gateway.buckets(), caller, record.opened())?;
     let snapshot = gateway.snapshot();
     let tool = lookup::visible(&snapshot.catalogue, caller, request, record)?; // hidden and unknown cannot differ
     let slot = limits::acquire(gateway.in_flight(), gateway.buckets(), caller, tool, record.opened())?;
     let keep_profile = gateway.config().contracts.impact_days > 0;
-    let input = arguments::bind(gateway.cursors(), caller, tool, request.arguments, keep_profile)?;
+    let input =
+        arguments::bind(gateway.cursors(), caller, tool, request.arguments, request.asking.resumed, keep_profile)?;
     if let Some(profile) = &input.profile {
         gateway.past().note(tool, &caller.agent, profile);
     }
     record.intent(&input)?; // a write is recorded before it runs
     let answer = dispatch::run(gateway, slot, caller, tool, &input, request, record).await;
-    match answer.and_then(|answer| output::shape(gateway.cursors(), &input, answer)) {
+    match answer.and_then(|answer| output::shape(gateway.cursors(), caller, tool, &input, request, answer)) {
         Err(error) => Err(Box::pin(output::explain(gateway, tool, error)).await), // the source may have changed
         shaped => shaped,
     }

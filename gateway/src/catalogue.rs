@@ -1,5 +1,6 @@
 //! All published tools: name → tool, and the prepared bytes of every listing.
 
+mod code;
 mod listing;
 mod target;
 mod tool;
@@ -10,6 +11,7 @@ use std::{
 };
 
 use ahash::RandomState;
+pub use code::CodeTool;
 pub use listing::{BadCursor, ListShape, Listing, Page, ServerInfo};
 use target::Sources;
 pub use target::{BoundCollection, Target};

@@ -4,6 +4,7 @@
 //! the live version as it is. A contract whose source cannot be described yet waits and is tried again; one that was
 //! published before starts from the state, without touching the source.
 
+pub mod code;
 mod drift;
 mod files;
 pub mod gate;
@@ -39,6 +40,8 @@ pub struct Registry {
     recorded: Recorded,
     gate: Gate,
     files: Mutex<Files>,
+    /// One at a time: the watch, the admin API and a swap of a plugin's build all publish.
+    publishing: std::sync::Mutex<()>,
     /// What the folder holds and is not served, as of the last look.
     unserved: std::sync::Mutex<Vec<UnservedFile>>,
     drifted: std::sync::Mutex<BTreeMap<(String, String), Arc<Drift>>>,
@@ -110,6 +113,7 @@ impl Registry {
             recorded,
             gate,
             files: Mutex::default(),
+            publishing: Default::default(),
             unserved: Default::default(),
             drifted: Default::default(),
         }
@@ -133,6 +137,7 @@ impl Registry {
         let config = Arc::clone(&self.gateway.config());
         if read_under.replace(config.clone()).is_some_and(|before| !Arc::ptr_eq(&before, &config)) {
             files.retain(|_, file| file.problems.is_empty());
+            self.submit_all_code(&mut report).await;
         }
         let folder = &config.folders.contracts;
         let refused = |error: GateError| Problem::new(&folder.display().to_string(), "", error.to_string());
@@ -355,7 +360,9 @@ impl Registry {
 
     /// Swaps in what is live now, where that is not what is served already.
     pub fn publish(&self) {
-        let contracts: Vec<Arc<Contract>> = self.gate.live().values().map(|live| live.contract.clone()).collect();
+        let _publishing = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
+        let live = self.gate.live();
+        let contracts: Vec<Arc<Contract>> = live.values().map(|live| self.servable(&live.contract)).collect();
         let served = &self.gateway.snapshot().contracts;
         let same = served.len() == contracts.len() && served.iter().zip(&contracts).all(|(a, b)| Arc::ptr_eq(a, b));
         if !same {

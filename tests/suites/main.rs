@@ -6,6 +6,7 @@ mod bound;
 mod built_in;
 mod calls;
 mod clients;
+mod code;
 mod conformance;
 mod frameworks;
 mod gate;

@@ -83,11 +83,12 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
             transport: "admin",
             protocol: "none",
             timeout: None,
+            asking: call::Asking::default(),
         };
         match call::call_tool(&admin.gateway, &caller, request).await {
             CallOutcome::Complete(result) => result,
             CallOutcome::InputRequired(_) => return Err(Refusal::invalid(ASKS)),
-            CallOutcome::UnknownTool => return Err(Refusal::not_found("tool")),
+            CallOutcome::UnknownTool | CallOutcome::BadState => return Err(Refusal::not_found("tool")),
         }
     };
     Ok(Json(Tried {

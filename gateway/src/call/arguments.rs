@@ -10,11 +10,11 @@ use weir_contracts::{
     impact::Profile,
     validate::InvalidArguments,
 };
-use weir_plugin_host::{Change, Condition, Query};
+use weir_plugin_host::{Change, Condition, Invocation, Query};
 
-use super::CallError;
+use super::{CallError, asking::Resumed, code};
 use crate::{
-    catalogue::{BoundCollection, CatalogueTool, Target},
+    catalogue::{BoundCollection, CatalogueTool, CodeTool, Target},
     codes::Code,
     cursor::{Bound, Cursors},
     identity::Caller,
@@ -34,12 +34,18 @@ pub(super) struct Input<'t> {
 pub(super) enum Ask<'t> {
     Read(&'t BoundCollection, Arc<Query>),
     Write(&'t BoundCollection, Arc<Change>),
+    /// A plugin's tool.
+    Code(&'t CodeTool, Arc<Invocation>),
 }
 
 impl Ask<'_> {
     /// True where the target may be changed.
     pub(super) fn writes(&self) -> bool {
-        matches!(self, Self::Write(..))
+        match self {
+            Self::Read(..) => false,
+            Self::Write(..) => true,
+            Self::Code(code, _) => !code.source.read_only,
+        }
     }
 }
 
@@ -48,6 +54,7 @@ pub(super) fn bind<'t>(
     caller: &Caller,
     tool: &'t CatalogueTool,
     arguments: Option<&str>,
+    resumed: Option<Resumed<'_>>,
     keep_profile: bool,
 ) -> Result<Input<'t>, CallError> {
     let Some(validator) = tool.arguments() else {
@@ -59,6 +66,10 @@ pub(super) fn bind<'t>(
     let clear = tool.tool.audit_clear.iter().filter_map(in_clear).collect();
     let input = match &tool.target {
         Target::Collection(bound) => collection(cursors, caller, tool, bound, arguments)?,
+        Target::Code(code) => {
+            let invocation = code::invocation(cursors, caller, tool, code, arguments, resumed)?;
+            Input::of(Ask::Code(code, invocation.into()))
+        }
         Target::Offer(_) => return Err(CallError::new(Code::Unavailable, "The maker of this tool is not there.")),
     };
     Ok(Input { clear, profile, ..input })

@@ -2,17 +2,18 @@
 
 use std::{sync::Arc, time::Instant};
 
-use weir_plugin_host::{CallContext, Change, CollectionRef, Host, Page};
+use weir_plugin_host::{CallContext, Change, CollectionRef, Host, Invocation, Page, ToolAnswer, ToolRef};
 
 use super::{
     CallError, CallRequest,
     arguments::{Ask, Input},
+    code,
     error::WriteOutcome,
     limits::Slot,
     record::CallRecord,
 };
 use crate::{
-    catalogue::{BoundCollection, CatalogueTool},
+    catalogue::{BoundCollection, CatalogueTool, CodeTool},
     codes::Code,
     gateway::Gateway,
     identity::Caller,
@@ -22,6 +23,7 @@ use crate::{
 pub(super) enum Answer<'t> {
     Page(&'t BoundCollection, Page),
     Record(&'t BoundCollection, String),
+    Tool(&'t CodeTool, ToolAnswer),
 }
 
 pub(super) async fn run<'t>(
@@ -54,6 +56,16 @@ pub(super) async fn run<'t>(
             let task = write(gateway.host().clone(), slot, context, bound.source.clone(), change.clone());
             Ok(Answer::Record(bound, record.wait_for_write(task).await?))
         }
+        Ask::Code(code, invocation) if code.source.read_only => {
+            let answer = gateway.host().call_tool(&context, &code.source, invocation).await;
+            drop(slot);
+            record.answered();
+            Ok(Answer::Tool(code, answer.map_err(|failure| code::failed(failure, false))?))
+        }
+        Ask::Code(code, invocation) => {
+            let task = call(gateway.host().clone(), slot, context, code.source.clone(), invocation.clone());
+            Ok(Answer::Tool(code, record.wait_for_write(task).await?))
+        }
     }
 }
 
@@ -75,4 +87,16 @@ async fn write(
             _ => error.outcome(outcome),
         }
     })
+}
+
+async fn call(
+    host: Arc<Host>,
+    slot: Slot,
+    context: CallContext,
+    tool: ToolRef,
+    invocation: Arc<Invocation>,
+) -> Result<ToolAnswer, CallError> {
+    let answer = host.call_tool(&context, &tool, &invocation).await;
+    drop(slot);
+    answer.map_err(|failure| code::failed(failure, true))
 }

@@ -30,6 +30,8 @@ pub struct CallError {
     pub log: Option<String>,
     /// The tool is unknown or hidden: a protocol error, not a result.
     pub unknown_tool: bool,
+    /// What the caller answers belongs to no question of this call: a protocol error too.
+    pub bad_state: bool,
 }
 
 impl CallError {
@@ -44,11 +46,16 @@ impl CallError {
             outcome: None,
             log: None,
             unknown_tool: false,
+            bad_state: false,
         }
     }
 
     pub fn unknown_tool() -> Self {
         Self { unknown_tool: true, ..Self::new(Code::InvalidArguments, "Unknown tool.") }
+    }
+
+    pub fn bad_state() -> Self {
+        Self { bad_state: true, ..Self::new(Code::InvalidArguments, "The answer belongs to no question of this call.") }
     }
 
     pub fn invalid(invalid: InvalidArguments) -> Self {

@@ -3,18 +3,29 @@
 use serde_json::{Map, Value};
 use weir_contracts::{Verb, contract::TextMode, output::OutputMismatch};
 
-use super::{CallError, ToolResult, arguments::Input, dispatch::Answer, error::WriteOutcome};
+use super::{
+    CallError, CallOutcome, CallRequest, ToolResult, arguments::Input, code, dispatch::Answer, error::WriteOutcome,
+};
 use crate::{
     catalogue::{BoundCollection, CatalogueTool},
     codes::Code,
     cursor::Cursors,
     gateway::Gateway,
+    identity::Caller,
 };
 
 const SOURCE_CHANGED: &str = "The source no longer has the columns, or their types, that this tool was published with.";
 
-pub(super) fn shape(cursors: &Cursors, input: &Input<'_>, answer: Answer<'_>) -> Result<ToolResult, CallError> {
-    match answer {
+pub(super) fn shape(
+    cursors: &Cursors,
+    caller: &Caller,
+    tool: &CatalogueTool,
+    input: &Input<'_>,
+    request: &CallRequest<'_>,
+    answer: Answer<'_>,
+) -> Result<CallOutcome, CallError> {
+    let result = match answer {
+        Answer::Tool(code, answer) => return code::shape(cursors, caller, tool, code, input, request, answer),
         Answer::Page(bound, page) if bound.published.verb == Verb::Lookup => lookup(bound, &page.records),
         Answer::Page(bound, page) => {
             let next =
@@ -30,7 +41,8 @@ pub(super) fn shape(cursors: &Cursors, input: &Input<'_>, answer: Answer<'_>) ->
             list(bound, input, &page.records, next)
         }
         Answer::Record(bound, record) => written(bound, &record),
-    }
+    };
+    result.map(CallOutcome::Complete)
 }
 
 fn lookup(bound: &BoundCollection, records: &str) -> Result<ToolResult, CallError> {

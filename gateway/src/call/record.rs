@@ -13,7 +13,7 @@ use std::{
 use serde_json::{Map, Value};
 use weir_audit::{About, Call, Entry, Event, Intent, Outcome, Receipt};
 
-use super::{CallError, CallOutcome, CallRequest, ToolResult, arguments::Input, error::WriteOutcome};
+use super::{CallError, CallOutcome, CallRequest, InputRequired, ToolResult, arguments::Input, error::WriteOutcome};
 use crate::{
     catalogue::CatalogueTool,
     codes::Code,
@@ -170,7 +170,7 @@ impl CallRecord {
         result
     }
 
-    pub(super) async fn close(mut self, outcome: Result<ToolResult, CallError>) -> CallOutcome {
+    pub(super) async fn close(mut self, outcome: Result<CallOutcome, CallError>) -> CallOutcome {
         self.closed = true;
         let end = self.line.end(outcome.as_ref().err());
         self.line.audit.wait_for_others(end.closed).await;
@@ -178,12 +178,19 @@ impl CallRecord {
         let call_id = &self.line.call_id;
         match (outcome, recorded) {
             (Err(error), Ok(_)) if error.unknown_tool => CallOutcome::UnknownTool,
-            (outcome, Ok(receipt)) => {
-                let result = outcome.unwrap_or_else(|error| error.into_result(call_id));
+            (Err(error), Ok(_)) if error.bad_state => CallOutcome::BadState,
+            (Err(error), Ok(receipt)) => {
+                CallOutcome::Complete(ToolResult { receipt, stages, ..error.into_result(call_id) })
+            }
+            (Ok(CallOutcome::Complete(result)), Ok(receipt)) => {
                 CallOutcome::Complete(ToolResult { receipt, stages, ..result })
             }
+            (Ok(CallOutcome::InputRequired(asked)), Ok(receipt)) => {
+                CallOutcome::InputRequired(InputRequired { receipt, ..asked })
+            }
+            (Ok(outcome), Ok(_)) => outcome,
             // It has been done and cannot be undone: the truth, with a mark.
-            (Ok(result), Err(_)) if lock(&self.line.known).wrote => {
+            (Ok(CallOutcome::Complete(result)), Err(_)) if lock(&self.line.known).wrote => {
                 CallOutcome::Complete(ToolResult { unrecorded: true, ..result })
             }
             (Err(error), Err(_)) if error.outcome == Some(WriteOutcome::Unknown) => {

@@ -4,14 +4,19 @@ use std::{collections::HashMap, sync::Arc};
 
 use sha2::{Digest, Sha256};
 use weir_contracts::{
-    Contract, Shape,
-    contract::{self, CollectionTarget, OfferTarget},
+    Contract, Shape, Tool,
+    contract::{self, CollectionTarget, Maker, OfferTarget},
     output::RecordChecker,
 };
 use weir_plugin_host::CollectionRef;
 
+use super::CodeTool;
+
 pub enum Target {
     Collection(BoundCollection),
+    /// A plugin's tool.
+    Code(CodeTool),
+    /// Another server's tool.
     Offer(Arc<OfferTarget>),
 }
 
@@ -29,10 +34,13 @@ pub struct BoundCollection {
 
 impl Target {
     /// `None` for a bare form, which no contract publishes.
-    pub(super) fn prepare(contract: &Contract, target: &contract::Target, sources: &Sources) -> Option<Self> {
-        match target {
+    pub(super) fn prepare(contract: &Contract, tool: &Tool, sources: &Sources) -> Option<Self> {
+        match &tool.target {
             contract::Target::Form => None,
-            contract::Target::Offer(offer) => Some(Self::Offer(offer.clone())),
+            contract::Target::Offer(offer) => match &offer.maker {
+                Maker::Plugin(plugin) => CodeTool::prepare(contract, tool, offer, plugin).map(Self::Code),
+                Maker::Upstream(_) => Some(Self::Offer(offer.clone())),
+            },
             contract::Target::Collection(published) => {
                 BoundCollection::prepare(contract, published, sources).map(Self::Collection)
             }
@@ -42,7 +50,7 @@ impl Target {
     pub fn collection(&self) -> Option<&BoundCollection> {
         match self {
             Self::Collection(bound) => Some(bound),
-            Self::Offer(_) => None,
+            Self::Code(_) | Self::Offer(_) => None,
         }
     }
 }

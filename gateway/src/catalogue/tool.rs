@@ -41,14 +41,19 @@ impl CatalogueTool {
             return Some(same.clone());
         }
         let (name, contract_name): (Arc<str>, Arc<str>) = (tool.name.as_str().into(), contract.name.as_str().into());
-        let adapter = source.map(|source| source.adapter.clone());
+        let target = Target::prepare(contract, tool, sources)?;
+        let answers = match &target {
+            Target::Collection(bound) => Some(bound.source.adapter.clone()),
+            Target::Code(code) => Some(code.source.plugin.clone()),
+            Target::Offer(_) => None,
+        };
         Some(Arc::new(Self {
-            meter: ToolMeter::new(name.clone(), contract_name.clone(), contract.version, adapter),
+            meter: ToolMeter::new(name.clone(), contract_name.clone(), contract.version, answers),
             name,
             contract: contract_name,
             version: contract.version,
             tool: Arc::clone(tool),
-            target: Target::prepare(contract, &tool.target, sources)?,
+            target,
             arguments: OnceLock::new(),
             profiler: OnceLock::new(),
             digest,
@@ -109,6 +114,7 @@ fn digest(contract: &Contract, tool: &Tool, source: Option<&CollectionRef>) -> [
     Sha256::new()
         .chain_update(format!("{}@{} {name:?} {title:?} {description:?}", contract.name, contract.version))
         .chain_update(format!("{annotations:?} {target:?} {limits:?} {audit_clear:?} {:?}", source.map(|at| &at.key)))
+        .chain_update(format!("{:?}", contract.definitions))
         .chain_update(input_schema.to_string())
         .chain_update(output_schema.as_ref().map(Value::to_string).unwrap_or_default())
         .finalize()

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Done, Failure, Settings, block_on, draft, flags, start};
 use crate::{
-    call::{CallOutcome, CallRequest, Content, ToolResult, call_tool},
+    call::{Asking, CallOutcome, CallRequest, Content, ToolResult, call_tool},
     identity::{Credential, Refused},
 };
 
@@ -101,6 +101,7 @@ impl Call {
             transport: "cli",
             protocol: "none",
             timeout: None,
+            asking: Asking::default(),
         };
         match call_tool(&started.gateway, &caller, request).await {
             CallOutcome::Complete(result) => Ok(Some(result)),
@@ -108,7 +109,7 @@ impl Call {
                 Err(anyhow::anyhow!("`{name}` asks its caller before it goes on, which `weir call` cannot answer")
                     .into())
             }
-            CallOutcome::UnknownTool => Err(unknown(name, &[]).into()),
+            CallOutcome::UnknownTool | CallOutcome::BadState => Err(unknown(name, &[]).into()),
         }
     }
 }

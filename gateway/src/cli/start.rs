@@ -21,7 +21,7 @@ use crate::{
     cursor::Cursors,
     gateway::Gateway,
     identity::Identities,
-    registry::{self, Registry},
+    registry::{self, Registry, code::CodeGate},
     reload::{self, Reload},
     telemetry::{self, Audit, Metrics},
 };
@@ -129,10 +129,13 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
     let in_use =
         move |adapter: &str| weak.upgrade().map_or_else(Vec::new, |gateway| registry::in_use(&gateway, adapter));
     host.set_in_use(Arc::new(in_use));
+    let registry = Arc::new(Registry::new(gateway.clone(), state.clone()));
+    if process.is_some() {
+        host.set_tool_gate(Arc::new(CodeGate::new(&registry)));
+    }
     for report in host.load_all().await {
         gateway.note_plugin(&report);
     }
-    let registry = Arc::new(Registry::new(gateway.clone(), state.clone()));
     let [waiting, drifting, refusing] = std::array::from_fn(|_| Arc::downgrade(&registry));
     gateway.metrics().watch_registry(
         move || waiting.upgrade().map(|registry| registry.gate().waiting_by_class()).unwrap_or_default(),

@@ -7,7 +7,7 @@ use weir_plugin_host::Progress;
 
 use super::{Place, Request, list};
 use crate::{
-    call::{CallOutcome, CallRequest, Content, InputRequired, ToolResult, call_tool},
+    call::{Asking, CallOutcome, CallRequest, Content, InputRequired, Resumed, ToolResult, call_tool},
     catalogue::Listing,
     wire::{Id, ResultWriter, RpcError, Version, error_answer, raw, string_room, write_string},
 };
@@ -16,6 +16,7 @@ use crate::{
 const RECEIPT: &str = "dev.weir/receipt";
 /// Set when a completed write could not be recorded.
 const AUDIT: &str = "dev.weir/audit";
+const BAD_STATE: &str = "`params.requestState` belongs to no question of this call, or the answer comes too late";
 
 /// A call that has been read and not started.
 #[derive(Clone, Debug)]
@@ -28,6 +29,12 @@ pub struct Call<'a> {
     arguments: Option<Cow<'a, str>>,
     version: Version,
     trace: Option<Cow<'a, str>>,
+    /// JSON: what a modern caller says it can answer while a call is under way.
+    capabilities: Option<Cow<'a, str>>,
+    /// JSON: its answers.
+    responses: Option<Cow<'a, str>>,
+    /// What it was given with the question.
+    state: Option<Cow<'a, str>>,
 }
 
 impl<'a> Call<'a> {
@@ -41,7 +48,22 @@ impl<'a> Call<'a> {
             }
             arguments => arguments.map(|arguments| Cow::Borrowed(arguments.get())),
         };
+        let (responses, state) = (request.params.input_responses, request.params.request_state);
+        if responses.is_some_and(|responses| !raw::is_object(responses)) {
+            return Err(RpcError::invalid_params("`params.inputResponses` must be an object"));
+        }
+        let state = match (state, responses) {
+            (Some(state), _) => Some(raw::string(state).ok_or_else(|| {
+                RpcError::invalid_params("`params.requestState` must be the string that came with the question")
+            })?),
+            (None, Some(_)) => return Err(RpcError::invalid_params(BAD_STATE)),
+            (None, None) => None,
+        };
+        let capabilities = request.params.meta.client_capabilities.filter(|_| request.version.is_modern());
         Ok(Self {
+            capabilities: capabilities.map(|stated| stated.get().into()),
+            responses: responses.map(|responses| responses.get().into()),
+            state,
             id: request.id,
             progress_token: request.progress_token.map(Cow::Borrowed),
             tool,
@@ -58,6 +80,8 @@ impl<'a> Call<'a> {
         cancel: &CancellationToken,
         progress: Option<Arc<dyn Progress>>,
     ) -> Option<Vec<u8>> {
+        let responses = self.responses.as_deref();
+        let resumed = self.state.as_deref().map(|state| Resumed { responses, state });
         let request = CallRequest {
             endpoint: place.endpoint.as_deref(),
             tool: &self.tool,
@@ -68,6 +92,7 @@ impl<'a> Call<'a> {
             transport: place.transport,
             protocol: self.version.as_str(),
             timeout: None,
+            asking: Asking { capabilities: self.capabilities.as_deref(), resumed },
         };
         let outcome = call_tool(&place.gateway, &place.caller, request).await;
         if cancel.is_cancelled() {
@@ -75,6 +100,7 @@ impl<'a> Call<'a> {
         }
         Some(match outcome {
             CallOutcome::UnknownTool => error_answer(Some(&self.id), &RpcError::unknown_tool(&self.tool)),
+            CallOutcome::BadState => error_answer(Some(&self.id), &RpcError::invalid_params(BAD_STATE)),
             CallOutcome::Complete(result) => self.answer(place, &result),
             CallOutcome::InputRequired(ask) => self.ask(place, &ask),
         })
@@ -135,6 +161,9 @@ impl<'a> Call<'a> {
             arguments: self.arguments.map(owned),
             version: self.version,
             trace: self.trace.map(owned),
+            capabilities: self.capabilities.map(owned),
+            responses: self.responses.map(owned),
+            state: self.state.map(owned),
         }
     }
 
@@ -184,7 +213,17 @@ mod tests {
     fn call(version: Version) -> Call<'static> {
         let id = serde_json::value::RawValue::from_string("7".to_owned()).expect("JSON");
         let id = Id::read(&id).expect("an id").into_owned();
-        Call { id, progress_token: None, tool: "t".into(), arguments: None, version, trace: None }
+        Call {
+            id,
+            progress_token: None,
+            tool: "t".into(),
+            arguments: None,
+            version,
+            trace: None,
+            capabilities: None,
+            responses: None,
+            state: None,
+        }
     }
 
     fn result(answer: &[u8]) -> Value {

@@ -34,6 +34,10 @@ pub struct Params<'a> {
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub protocol_version: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
+    pub input_responses: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "raw::present")]
+    pub request_state: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "raw::present")]
     pub notifications: Option<&'a RawValue>,
 }
 

@@ -22,6 +22,7 @@ async fn call(gateway: &Gateway, tool: &str, arguments: &str) {
         transport: "http",
         protocol: "2026-07-28",
         timeout: None,
+        asking: Default::default(),
     };
     call_tool(gateway, &Caller::local(), request).await;
 }

@@ -1,0 +1,129 @@
+//! A tool that asks its caller before it goes on: what may be asked, and the sealed state that travels through the caller.
+
+use serde_json::{Map, Value, json};
+
+use super::{CallError, CallRequest, InputRequired};
+use crate::{
+    catalogue::{CatalogueTool, CodeTool},
+    codes::Code,
+    cursor::{Bound, Cursors},
+    identity::{Caller, now_ms},
+};
+
+/// How long a caller may take to answer.
+const ANSWER_WITHIN_MS: i64 = 60 * 60 * 1_000;
+const REQUESTS_MAX: usize = 16;
+
+/// What a caller can be asked, and what it answers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asking<'a> {
+    /// JSON: what the caller says it can answer. `None`: it cannot be asked.
+    pub capabilities: Option<&'a str>,
+    pub resumed: Option<Resumed<'a>>,
+}
+
+/// The caller's answer to what a tool asked it.
+#[derive(Clone, Copy, Debug)]
+pub struct Resumed<'a> {
+    /// JSON.
+    pub responses: Option<&'a str>,
+    /// As it was given to the caller.
+    pub state: &'a str,
+}
+
+/// The question belongs to one call: of one agent, with these arguments, by this build's definitions.
+pub(super) fn bound(caller: &Caller, tool: &CatalogueTool, code: &CodeTool, arguments: &str) -> Bound {
+    let call = format!("asking\n{}\n{}\n{arguments}", caller.tenant, code.source.definitions);
+    Bound::new(&tool.name, tool.version.major, &caller.agent, &call)
+}
+
+/// `{state, responses}` as the plugin reads it.
+pub(super) fn open(cursors: &Cursors, bound: &Bound, resumed: Resumed<'_>) -> Result<String, CallError> {
+    let open = cursors.open_sealed(bound, resumed.state).ok_or_else(CallError::bad_state)?;
+    let (until, state) = open.split_once('\n').ok_or_else(CallError::bad_state)?;
+    if until.parse().is_ok_and(|until: i64| now_ms() > until) {
+        return Err(CallError::bad_state());
+    }
+    let state: Value = serde_json::from_str(state).map_err(|_| CallError::bad_state())?;
+    let responses = weir_contracts::json::read(resumed.responses.unwrap_or("{}"));
+    match responses {
+        Ok(responses @ Value::Object(_)) => Ok(json!({ "state": state, "responses": responses }).to_string()),
+        _ => Err(CallError::bad_state()),
+    }
+}
+
+/// What is sent to the caller, who must be able to answer all of it.
+pub(super) fn ask(
+    cursors: &Cursors,
+    bound: &Bound,
+    request: &CallRequest<'_>,
+    requests: &str,
+    state: Option<&str>,
+) -> Result<InputRequired, CallError> {
+    let wrong = |what: String| CallError::new(Code::PluginFailed, "The tool asks for something it may not.").log(what);
+    let asked = match weir_contracts::json::read(requests) {
+        Ok(Value::Object(asked)) if (1..=REQUESTS_MAX).contains(&asked.len()) => asked,
+        Ok(_) => return Err(wrong(format!("its requests are an object of 1 to {REQUESTS_MAX}"))),
+        Err(error) => return Err(wrong(format!("its requests: {error}"))),
+    };
+    let capabilities = request.asking.capabilities.and_then(|stated| serde_json::from_str(stated).ok());
+    for (key, asked) in &asked {
+        let method = asked.get("method").and_then(Value::as_str).unwrap_or_default();
+        let needed = needs(method, asked.get("params"))
+            .ok_or_else(|| wrong(format!("`{key}` has no method that may be asked")))?;
+        if !capabilities.as_ref().is_some_and(|stated| can(stated, needed)) {
+            let message =
+                format!("The tool asks its caller before it goes on ({method}), and this client cannot be asked.");
+            let error = CallError::new(Code::ToolError, message);
+            return Err(CallError { reason: Some("client_cannot_be_asked".to_owned()), ..error });
+        }
+    }
+    let payload = format!("{}\n{}", now_ms() + ANSWER_WITHIN_MS, json!(state));
+    let sealed = cursors.seal(bound, &payload);
+    let sealed = sealed.ok_or_else(|| CallError::new(Code::Internal, "The gateway failed.").log("no randomness"))?;
+    Ok(InputRequired { requests: Some(Value::Object(asked).to_string()), state: Some(sealed), receipt: None })
+}
+
+/// The capability, and the mode of it, that a client needs for a question.
+fn needs(method: &str, params: Option<&Value>) -> Option<(&'static str, Option<&'static str>)> {
+    let mode = params.and_then(|params| params.get("mode")).and_then(Value::as_str);
+    match (method, mode) {
+        ("elicitation/create", None | Some("form")) => Some(("elicitation", Some("form"))),
+        ("elicitation/create", Some("url")) => Some(("elicitation", Some("url"))),
+        ("sampling/createMessage", _) => Some(("sampling", None)),
+        ("roots/list", _) => Some(("roots", None)),
+        _ => None,
+    }
+}
+
+/// `elicitation: {}` is the form alone, as before there were modes.
+fn can(stated: &Map<String, Value>, (capability, mode): (&str, Option<&str>)) -> bool {
+    match (stated.get(capability), mode) {
+        (Some(Value::Object(modes)), Some("form")) => modes.is_empty() || modes.contains_key("form"),
+        (Some(Value::Object(modes)), Some(mode)) => modes.contains_key(mode),
+        (Some(Value::Object(_)), None) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_asked_only_what_it_says_it_can_answer() {
+        let url = json!({ "mode": "url" });
+        for (stated, method, params, may) in [
+            (r#"{"elicitation":{}}"#, "elicitation/create", None, true),
+            (r#"{"elicitation":{}}"#, "elicitation/create", Some(&url), false),
+            (r#"{"elicitation":{"url":{}}}"#, "elicitation/create", Some(&url), true),
+            (r#"{"elicitation":{"url":{}}}"#, "elicitation/create", None, false),
+            (r#"{"sampling":{}}"#, "sampling/createMessage", None, true),
+            (r#"{}"#, "roots/list", None, false),
+        ] {
+            let stated: Map<String, Value> = serde_json::from_str(stated).expect("an object");
+            assert_eq!(can(&stated, needs(method, params).expect("known")), may, "{stated:?} {method}");
+        }
+        assert_eq!(needs("tools/call", None), None);
+    }
+}

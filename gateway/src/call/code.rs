@@ -1,0 +1,174 @@
+//! A plugin's tool: what it is called with, and what becomes of its answer.
+
+use serde_json::{Map, Value};
+use weir_contracts::json;
+use weir_plugin_host::{AdapterFailure, GuestError, Invocation, ToolAnswer, WriteFailure};
+
+use super::{
+    CallError, CallOutcome, CallRequest, Content, ToolResult,
+    arguments::{Ask, Input},
+    asking::{self, Resumed},
+    error::WriteOutcome,
+};
+use crate::{
+    catalogue::{CatalogueTool, CodeTool},
+    codes::Code,
+    cursor::Cursors,
+    identity::Caller,
+};
+
+/// Content blocks of one answer.
+const BLOCKS_MAX: usize = 1_000;
+const BLOCKS: [&str; 5] = ["text", "image", "audio", "resource_link", "resource"];
+/// Of a tool's own reason for a refusal.
+const REASON_MAX: usize = 64;
+
+/// With the defaults put in, and what the caller answers to an earlier question.
+pub(super) fn invocation(
+    cursors: &Cursors,
+    caller: &Caller,
+    tool: &CatalogueTool,
+    code: &CodeTool,
+    mut arguments: Map<String, Value>,
+    resumed: Option<Resumed<'_>>,
+) -> Result<Invocation, CallError> {
+    for (name, default) in &code.defaults {
+        if !arguments.contains_key(name) {
+            arguments.insert(name.clone(), default.clone());
+        }
+    }
+    let arguments = Value::Object(arguments).to_string();
+    let bound = asking::bound(caller, tool, code, &arguments);
+    let resumed = resumed.map(|resumed| asking::open(cursors, &bound, resumed)).transpose()?;
+    Ok(Invocation { agent: caller.agent.clone(), arguments, resumed })
+}
+
+/// Whether the plugin was asked to change something, and how far that came, is known to its host alone.
+pub(super) fn failed(failure: WriteFailure, writes: bool) -> CallError {
+    let error = match failure.failure {
+        AdapterFailure::Guest(error) => refused(error),
+        failure => CallError::from(failure),
+    };
+    match error.code {
+        _ if !writes => error,
+        _ if failure.handed_over => error.outcome(WriteOutcome::Unknown),
+        Code::Timeout | Code::Cancelled | Code::PluginFailed | Code::Internal => error.outcome(WriteOutcome::None),
+        // The tool has said no in its own words.
+        _ => error,
+    }
+}
+
+/// A code of our own means what it always does; any other is the tool's reason.
+fn refused(error: GuestError) -> CallError {
+    let reason: String = error.code.chars().filter(|c| c.is_ascii_alphanumeric() || "_-.".contains(*c)).collect();
+    let error = CallError::from(error);
+    if error.code != Code::UpstreamError || reason == Code::UpstreamError.label() || reason.is_empty() {
+        return error;
+    }
+    CallError { code: Code::ToolError, reason: Some(reason.chars().take(REASON_MAX).collect()), ..error }
+}
+
+pub(super) fn shape(
+    cursors: &Cursors,
+    caller: &Caller,
+    tool: &CatalogueTool,
+    code: &CodeTool,
+    input: &Input<'_>,
+    request: &CallRequest<'_>,
+    answer: ToolAnswer,
+) -> Result<CallOutcome, CallError> {
+    match answer {
+        ToolAnswer::Complete { value, content } => {
+            let result = complete(code, value.as_deref(), content.as_deref());
+            // A tool that has written cannot undo it, and the agent must know.
+            let result = result.map_err(|error| match tool.tool.writes() {
+                true => error.outcome(WriteOutcome::Unknown),
+                false => error,
+            });
+            result.map(CallOutcome::Complete)
+        }
+        ToolAnswer::InputRequired { requests, state } => {
+            let Ask::Code(_, invocation) = &input.ask else {
+                return Err(CallError::new(Code::Internal, "The gateway failed."));
+            };
+            let bound = asking::bound(caller, tool, code, &invocation.arguments);
+            let asked = asking::ask(cursors, &bound, request, &requests, state.as_deref());
+            asked.map(CallOutcome::InputRequired)
+        }
+    }
+}
+
+fn complete(code: &CodeTool, value: Option<&str>, content: Option<&str>) -> Result<ToolResult, CallError> {
+    let value = value.map(|value| json::read(value).map_err(|error| mismatch(format!("{error} at {}", error.path))));
+    let value = value.transpose()?;
+    let said = match &value {
+        // The text of a string is the string.
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(value) => Some(value.to_string()),
+        None => None,
+    };
+    let structured = match (value, code.promises_output()) {
+        (None, true) => return Err(mismatch("the tool answered no value".to_owned())),
+        (_, false) => None,
+        (Some(value), true) => {
+            let value = if code.published.wrapped { serde_json::json!({ "result": value }) } else { value };
+            Some(checked(code, &value)?)
+        }
+    };
+    let content = match (content, said) {
+        (Some(content), _) => Content::Blocks(blocks(content)?),
+        (None, Some(said)) if code.published.wrapped || structured.is_none() => Content::Text(said),
+        (None, _) => match &structured {
+            Some(structured) => Content::Text(structured.clone()),
+            None => Content::Blocks("[]".to_owned()),
+        },
+    };
+    Ok(ToolResult::of(content, structured, false))
+}
+
+/// As the published schema says, in its one form.
+fn checked(code: &CodeTool, structured: &Value) -> Result<String, CallError> {
+    let Some(output) = code.output() else {
+        return Err(CallError::new(Code::Internal, "The answer of this tool cannot be checked."));
+    };
+    output.check(structured).map_err(|found| mismatch(format!("{} at {}", found.reason, found.path)))?;
+    Ok(structured.to_string())
+}
+
+/// Blocks of the kinds that the protocol has, on one line.
+fn blocks(content: &str) -> Result<String, CallError> {
+    let read = json::read(content).map_err(|error| mismatch(format!("content: {error}")))?;
+    let Value::Array(blocks) = read else { return Err(mismatch("content is no list of blocks".to_owned())) };
+    if blocks.len() > BLOCKS_MAX {
+        return Err(mismatch(format!("{} content blocks; at most {BLOCKS_MAX}", blocks.len())));
+    }
+    for (index, block) in blocks.iter().enumerate() {
+        if let Err(what) = check_block(block) {
+            return Err(mismatch(format!("content block {index}: {what}")));
+        }
+    }
+    Ok(Value::Array(blocks).to_string())
+}
+
+fn check_block(block: &Value) -> Result<(), String> {
+    let text = |name: &str| match block.get(name) {
+        Some(Value::String(_)) => Ok(()),
+        _ => Err(format!("it has no `{name}`")),
+    };
+    match block.get("type").and_then(Value::as_str) {
+        Some("text") => text("text"),
+        Some("image" | "audio") => text("data").and(text("mimeType")),
+        Some("resource_link") => text("uri").and(text("name")),
+        Some("resource") => match block.get("resource").map(|resource| (resource, resource.get("uri"))) {
+            Some((resource, Some(Value::String(_)))) if resource.get("text").or(resource.get("blob")).is_some() => {
+                Ok(())
+            }
+            _ => Err("its `resource` has no `uri`, or neither `text` nor `blob`".to_owned()),
+        },
+        _ => Err(format!("its `type` is none of {}", BLOCKS.join(", "))),
+    }
+}
+
+fn mismatch(what: String) -> CallError {
+    CallError::new(Code::OutputMismatch, "The tool answered something else than it declares.").log(what)
+}

@@ -1,0 +1,59 @@
+//! A tool that a plugin makes, prepared for its calls.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Map, Value};
+use weir_contracts::{Contract, Tool, compile::result_arm, contract::OfferTarget, output::ResultChecker};
+use weir_plugin_host::ToolRef;
+
+pub struct CodeTool {
+    pub published: Arc<OfferTarget>,
+    /// Where calls go.
+    pub source: ToolRef,
+    /// Put in where an argument is absent.
+    pub defaults: Map<String, Value>,
+    output_schema: Option<Value>,
+    output: OnceLock<Option<ResultChecker>>,
+}
+
+impl CodeTool {
+    pub(super) fn prepare(
+        contract: &Contract,
+        tool: &Tool,
+        published: &Arc<OfferTarget>,
+        plugin: &str,
+    ) -> Option<Self> {
+        let properties = tool.input_schema.get("properties").and_then(Value::as_object);
+        let stated = properties.into_iter().flatten().filter_map(|(name, schema)| Some((name, schema.get("default")?)));
+        // A null default says that an argument may be absent.
+        let defaults = stated.filter(|(_, default)| !default.is_null());
+        Some(Self {
+            source: ToolRef {
+                plugin: plugin.into(),
+                tool: published.name.as_str().into(),
+                definitions: contract.definitions.as_deref()?.into(),
+                contract: format!("{}@{}", contract.name, contract.version).into(),
+                read_only: !tool.writes(),
+            },
+            published: published.clone(),
+            defaults: defaults.map(|(name, default)| (name.clone(), default.clone())).collect(),
+            output_schema: tool.output_schema.as_ref().map(result_arm),
+            output: OnceLock::new(),
+        })
+    }
+
+    /// Whether it publishes what its answers are.
+    pub fn promises_output(&self) -> bool {
+        self.output_schema.is_some()
+    }
+
+    /// What every success is held against. Compiled on first use, as the arguments' schema is.
+    pub fn output(&self) -> Option<&ResultChecker> {
+        let schema = self.output_schema.as_ref()?;
+        let compiled = self.output.get_or_init(|| {
+            let compiled = ResultChecker::new(schema);
+            compiled.inspect_err(|error| tracing::error!(tool = &*self.source.tool, "its output schema: {error}")).ok()
+        });
+        compiled.as_ref()
+    }
+}

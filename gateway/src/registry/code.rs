@@ -1,0 +1,145 @@
+//! Contracts that come from code. What a plugin says its tools are is compiled and judged by the gate like every other
+//! submission, and only a build whose definitions are published serves.
+
+use std::sync::{Arc, Weak};
+
+use weir_contracts::{Contract, Problem, code, form};
+use weir_plugin_host::{Admitted, Admitting, Definitions, PluginConfig, ToolGate};
+
+use super::{
+    Registry,
+    gate::{GateError, Origin, Submission, Verdict},
+};
+
+/// The registry as the host of plugins asks it.
+pub struct CodeGate(Weak<Registry>);
+
+impl CodeGate {
+    pub fn new(registry: &Arc<Registry>) -> Self {
+        Self(Arc::downgrade(registry))
+    }
+}
+
+impl ToolGate for CodeGate {
+    fn admit<'a>(&'a self, plugin: &'a str, _build: &'a str, definitions: &'a Definitions) -> Admitting<'a> {
+        Box::pin(async move {
+            match self.0.upgrade() {
+                Some(registry) => registry.admit(plugin, definitions).await,
+                None => Admitted::Refused("the gateway is ending".to_owned()),
+            }
+        })
+    }
+
+    fn loaded(&self) {
+        if let Some(registry) = self.0.upgrade() {
+            registry.publish();
+        }
+    }
+
+    fn promised(&self) -> Vec<(String, Arc<str>)> {
+        let live = self.0.upgrade().map(|registry| registry.gate.live()).unwrap_or_default();
+        let promised =
+            |contract: &Contract| Some((contract.plugin()?.to_owned(), contract.definitions.as_deref()?.into()));
+        live.values().filter_map(|live| promised(&live.contract)).collect()
+    }
+}
+
+/// What became of definitions.
+enum Submitted {
+    /// No tool of the plugin is published.
+    Nothing,
+    Judged(Verdict),
+    /// Someone went back from the version that these definitions became.
+    RolledBack,
+}
+
+impl Registry {
+    async fn admit(&self, plugin: &str, definitions: &Definitions) -> Admitted {
+        match self.submit_code(plugin, definitions).await {
+            Ok(Submitted::Nothing | Submitted::Judged(Verdict::Published { .. } | Verdict::Unchanged { .. })) => Admitted::Yes,
+            Ok(Submitted::Judged(Verdict::Held(held))) => {
+                Admitted::Held(format!("held: it defines other tools than are published: {}", held.line()))
+            }
+            Ok(Submitted::RolledBack) => Admitted::Held(
+                "held: someone went back from what it defines. Publish that version again with `weir contracts rollback`, \
+                 or put another build there"
+                    .to_owned(),
+            ),
+            Err(GateError::Refused(problems)) => {
+                let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                Admitted::Refused(format!("its tools cannot be published: {}", problems.join("; ")))
+            }
+            Err(error) => Admitted::Refused(format!("its tools cannot be published: {error}")),
+        }
+    }
+
+    /// Other settings may publish other tools of the builds that serve.
+    pub(super) async fn submit_all_code(&self, report: &mut super::Report) {
+        for (plugin, definitions) in self.gateway.host().defined() {
+            match self.submit_code(&plugin, &definitions).await {
+                Ok(Submitted::Judged(Verdict::Held(held))) => report.held.push(held),
+                Ok(_) => {}
+                Err(GateError::Refused(problems)) => report.problems.extend(problems),
+                Err(error) => report.problems.push(Problem::new(&plugin, "", error.to_string())),
+            }
+        }
+    }
+
+    async fn submit_code(&self, plugin: &str, definitions: &Definitions) -> Result<Submitted, GateError> {
+        let config = self.gateway.config().plugins.get(plugin).cloned().unwrap_or_default();
+        if config.tools.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(Submitted::Nothing);
+        }
+        let contract = compiled(plugin, &config, definitions).map_err(GateError::Refused)?;
+        self.gate.refresh().await?;
+        let live = self.gate.live().get(&contract.name).cloned();
+        let is_live = live.is_some_and(|live| live.contract.definitions == contract.definitions);
+        if !is_live && self.is_rolled_back(&contract.name, &definitions.text).await? {
+            return Ok(Submitted::RolledBack);
+        }
+        let by = format!("plugin:{plugin}");
+        let submission = Submission {
+            contract,
+            source: &definitions.text,
+            origin: Origin::Code,
+            owner: None,
+            by: &by,
+            hold: false,
+            on: None,
+        };
+        self.gate.submit(submission).await.map(Submitted::Judged)
+    }
+
+    /// The contract as it can be served: a version whose build is not there yet waits behind the one that is served.
+    pub(super) fn servable(&self, contract: &Arc<Contract>) -> Arc<Contract> {
+        let (Some(plugin), Some(definitions)) = (contract.plugin(), &contract.definitions) else {
+            return contract.clone();
+        };
+        if self.gateway.host().has_build(plugin, definitions) {
+            return contract.clone();
+        }
+        let snapshot = self.gateway.snapshot();
+        let served = snapshot.contracts.iter().find(|served| served.name == contract.name);
+        served.unwrap_or(contract).clone()
+    }
+}
+
+fn compiled(plugin: &str, config: &PluginConfig, definitions: &Definitions) -> Result<Contract, Vec<Problem>> {
+    let rate = match &config.limits.rate {
+        None => None,
+        Some(text) => Some(form::rate(text).ok_or_else(|| {
+            let problem = Problem::new(plugin, "", format!("`[plugins.{plugin}.limits] rate` is not a rate: {text:?}"));
+            vec![problem.hint("write it as 10/s, 60/min, 1000/hour or 5000/day")]
+        })?),
+    };
+    let plugin = code::Plugin {
+        name: plugin,
+        contract: config.contract.as_deref().unwrap_or(plugin),
+        prefix: config.prefix.as_deref().unwrap_or_default(),
+        only: config.tools.as_deref(),
+        rate,
+        timeout_ms: config.limits.timeout_ms,
+        clear: &config.audit.clear,
+    };
+    code::compile(&plugin, &definitions.text)
+}
