@@ -21,7 +21,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("weir-audit", &[]),
     ("weir-plugin-host", &["weir-connections", "weir-contracts"]),
     ("weir-state", &[]),
-    ("weir", &["weir-audit", "weir-connections", "weir-contracts", "weir-plugin-host", "weir-state"]),
+    ("weir-upstream", &["weir-connections"]),
+    ("weir", &["weir-audit", "weir-connections", "weir-contracts", "weir-plugin-host", "weir-state", "weir-upstream"]),
     ("weir-binary", &["weir"]),
     ("weir-plugin-sdk", &["weir-plugin-sdk-macros"]),
     ("weir-plugin-sdk-macros", &[]),
@@ -49,8 +50,8 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("rusqlite", &["weir-connections", "weir-tests", "weir-samples", "weir-bench"]),
     ("sqlx", &["weir-state"]),
     ("postgres-protocol", &["weir-connections"]),
-    ("reqwest", &["weir-connections", "weir", "weir-tests", "weir-features"]),
-    ("tokio", &["weir-connections", "weir-plugin-host", "weir", "weir-tests", "weir-bench"]),
+    ("reqwest", &["weir-connections", "weir-upstream", "weir", "weir-tests", "weir-features"]),
+    ("tokio", &["weir-connections", "weir-plugin-host", "weir-upstream", "weir", "weir-tests", "weir-bench"]),
     ("wit-bindgen", &["weir-plugin-sdk", "weir-guest-probe"]),
     ("jsonschema", &["weir-contracts", "weir-tests"]),
 ];
@@ -67,6 +68,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("gateway/src/snapshot", &["axum"]),
     ("gateway/plugin-host/src", &["axum", "rusqlite", "sqlx", "reqwest"]),
     ("gateway/audit/src", &["axum", "tokio", "weir_contracts", "weir_connections", "weir_plugin_host"]),
+    ("gateway/upstream/src", &["axum", "wasmtime", "weir_plugin_host", "weir_contracts"]),
     ("gateway/connections/src", &["axum", "wasmtime", "weir_plugin_host", "weir_contracts"]),
     ("contracts/src", &["tokio", "std::fs", "std::net", "std::process", "std::thread", "std::env"]),
 ];

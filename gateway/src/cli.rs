@@ -5,13 +5,18 @@ mod admin;
 mod audit;
 mod backup;
 mod call;
+mod child;
 mod clients;
 mod collections;
 mod compile;
+mod compose;
+mod connect;
 mod contracts;
 mod diff;
 mod draft;
+mod extract;
 mod flags;
+mod hosts;
 mod keys;
 mod lint;
 mod lock;
@@ -61,6 +66,12 @@ enum Command {
     Diff(diff::Compare),
     /// Say what a model may misread in the words of a contract or of any server's tools
     Lint(lint::Lint),
+    /// Print what any MCP server offers: tools, resources and prompts in one document
+    Extract(extract::Extract),
+    /// Print the same document from raw list results, without a connection
+    Compose(compose::Compose),
+    /// Write Weir into the configuration of an MCP client
+    Connect(connect::Connect),
     /// Write the published version of contract files beside them, for a gateway that starts without state
     Lock(lock::Lock),
     /// Contracts of a running gateway: submit, publish, roll back, retire
@@ -75,6 +86,9 @@ enum Command {
     Audit(audit::Audit),
     /// Copy the state folder while gateways run: contract versions, keys, the audit trail
     Backup(backup::Backup),
+    /// Run a server's command, and end it with the gateway
+    #[command(hide = true)]
+    Child(child::Child),
 }
 
 /// Where the configuration comes from; flags and environment win over the file.
@@ -124,6 +138,10 @@ pub fn main(built_in: BuiltIn) -> ExitCode {
         Command::Lock(command) => command.run(),
         Command::Audit(command) => command.run(),
         Command::Backup(command) => command.run(),
+        Command::Extract(command) => command.run(),
+        Command::Compose(command) => command.run(),
+        Command::Connect(command) => command.run(),
+        Command::Child(command) => command.run(),
     };
     telemetry::end();
     done.unwrap_or_else(|failure| {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::place;
 
-const INSTALLED_BY: &str = "cargo xtask test";
+pub(crate) const INSTALLED_BY: &str = "cargo xtask test";
 
 /// `node`, which sees the packages of `tests/clients/node`.
 pub fn node() -> Command {

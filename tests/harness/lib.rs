@@ -11,6 +11,7 @@ pub mod postgres;
 pub mod prometheus;
 pub mod schema;
 pub mod stdio;
+pub mod strangers;
 pub mod upstream;
 pub mod web;
 

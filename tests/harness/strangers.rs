@@ -64,8 +64,8 @@ pub fn node(script: &str, words: &[&str]) -> Vec<String> {
 
 fn python(environment: &str, module: &str, words: &[&str]) -> Vec<String> {
     let interpreter = text(foreign::python(environment).get_program().as_ref());
-    let words = ["-m", module].iter().chain(words).map(|word| (*word).to_owned());
-    [interpreter].into_iter().chain(words).collect()
+    let words = words.iter().map(|word| (*word).to_owned());
+    [interpreter, "-m".to_owned(), module.to_owned()].into_iter().chain(words).collect()
 }
 
 fn text(path: &Path) -> String {

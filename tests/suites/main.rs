@@ -8,6 +8,7 @@ mod calls;
 mod clients;
 mod code;
 mod conformance;
+mod extract;
 mod frameworks;
 mod gate;
 mod identical;

@@ -1,4 +1,4 @@
-//! What the tests call Weir with: Python and Node clients, pinned, installed into the cache.
+//! What the tests call Weir with, and what Weir calls: Python and Node clients and servers, pinned, in the cache.
 //!
 //! Node itself comes from a Python package, so that every machine runs the same one and Debian's hundreds of
 //! node packages stay away.
@@ -17,15 +17,17 @@ use crate::{
 };
 
 /// The folders under `clients/` in the cache; the harness of the tests looks there.
-const PYTHON_ENVIRONMENTS: [&str; 6] = [
+const PYTHON_ENVIRONMENTS: [&str; 8] = [
     "python-current",
     "python-mcp1",
     "python-schemathesis",
+    "python-servers",
+    "python-servers-mcp1",
     "python-services",
     "python-frameworks-mcp1",
     "python-frameworks-mcp2",
 ];
-const NODE_FOLDERS: [&str; 2] = ["node", "node-frameworks"];
+const NODE_FOLDERS: [&str; 3] = ["node", "node-frameworks", "servers"];
 /// Agent frameworks that bring hundreds of megabytes along: only where they are asked for.
 const MORE_PYTHON_ENVIRONMENTS: [&str; 2] = ["python-frameworks-more-mcp1", "python-frameworks-more-mcp2"];
 const MORE_NODE_FOLDER: &str = "node-frameworks-more";

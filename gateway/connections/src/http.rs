@@ -58,6 +58,22 @@ pub fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
+/// A client that follows no redirect, since credentials go with its requests, and that looks for no proxy in the
+/// environment: what goes out, and where to, is what the operator wrote. `ca` is in PEM.
+pub fn client(ca: Option<&str>) -> Result<Client, String> {
+    install_tls();
+    let mut client = Client::builder()
+        .redirect(Policy::none())
+        .connect_timeout(CONNECT_MAX)
+        .pool_idle_timeout(Duration::from_secs(30))
+        .tcp_nodelay(true)
+        .no_proxy();
+    if let Some(pem) = ca {
+        client = client.tls_certs_only(authorities(pem)?);
+    }
+    client.build().map_err(|error| format!("the HTTP client cannot be built: {error}"))
+}
+
 impl Limits {
     pub fn new(timeout_ms: Option<u64>, response_max_bytes: Option<u64>) -> Self {
         Self {
@@ -77,18 +93,7 @@ impl HttpConnection {
     ) -> Result<Self, String> {
         let base = target::base(base_url)?;
         let headers = headers::of_connection(headers)?;
-        install_tls();
-        let mut client = Client::builder()
-            .redirect(Policy::none())
-            .connect_timeout(CONNECT_MAX)
-            .pool_idle_timeout(Duration::from_secs(30))
-            .tcp_nodelay(true)
-            // What goes out, and where to, is what the operator wrote; not what happens to be in the environment.
-            .no_proxy();
-        if let Some(pem) = ca {
-            client = client.tls_certs_only(authorities(pem)?);
-        }
-        let client = client.build().map_err(|error| format!("the HTTP client cannot be built: {error}"))?;
+        let client = client(ca)?;
         Ok(Self { client, base, headers, writable, limits })
     }
 

@@ -15,6 +15,9 @@ use tokio::{process::Child, sync::oneshot, time::timeout};
 /// How long a child has for each of: its stdin is closed, TERM.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
+/// Likewise, when nobody waits for it any more.
+const ALONE: Duration = Duration::from_secs(1);
+
 /// Runs the command to its end; the exit code is the command's.
 pub fn guard(command: &[OsString]) -> ExitCode {
     let Some((program, arguments)) = command.split_first() else { return ExitCode::from(64) };
@@ -40,13 +43,13 @@ async fn watch(program: &OsString, arguments: &[OsString]) -> io::Result<i32> {
         }
         _ = gone => {
             // With us went the other end of its stdin, which tells it already.
-            if timeout(GRACE, child.wait()).await.is_err() {
+            if timeout(ALONE, child.wait()).await.is_err() {
                 tell(&child);
             }
         }
         _ = ended.recv() => tell(&child),
     }
-    let _ = timeout(GRACE, child.wait()).await; // in vain or not, the group ends now
+    let _ = timeout(ALONE, child.wait()).await; // in vain or not, the group ends now
     let _ = kill_current_process_group(Signal::KILL);
     Ok(137)
 }
@@ -67,7 +70,10 @@ fn when_we_are_gone() -> oneshot::Receiver<()> {
             let mut descriptors = [PollFd::new(&stdout, PollFlags::empty())];
             match poll(&mut descriptors, None) {
                 Err(rustix::io::Errno::INTR) => continue,
-                _ => break drop(gone.send(())),
+                _ => {
+                    let _ = gone.send(()); // the command may have ended meanwhile
+                    return;
+                }
             }
         }
     });

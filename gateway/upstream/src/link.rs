@@ -74,3 +74,11 @@ impl Link {
         }
     }
 }
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if let Self::Http(http) = self {
+            http.abandon();
+        }
+    }
+}

@@ -41,7 +41,7 @@ impl Session {
     pub async fn lists(&self) -> Result<Listed, Failure> {
         let mut changes = self.core.changes();
         for _ in 0..READ_AGAIN_MAX {
-            if !self.is_modern() && self.about().contains("\"listChanged\"") {
+            if !self.is_modern() && self.about().get().contains("\"listChanged\"") {
                 let quiet = self.core.settings().quiet;
                 let settle = async { while let Ok(Ok(())) = timeout(quiet, changes.changed()).await {} };
                 let _ = timeout(quiet.max(Duration::from_millis(1)) * 20, settle).await;
@@ -65,8 +65,10 @@ impl Session {
         }
         if self.advertises("resources") {
             listed.resources = self.list("resources/list", "resources", &mut left, &mut listed.notes).await?;
-            let templates = self.list("resources/templates/list", "resourceTemplates", &mut left, &mut Vec::new());
-            listed.templates = templates.await?;
+            // A server without templates need not know how to list them.
+            let mut unsaid = Vec::new();
+            listed.templates =
+                self.list("resources/templates/list", "resourceTemplates", &mut left, &mut unsaid).await?;
         }
         if self.advertises("prompts") {
             listed.prompts = self.list("prompts/list", "prompts", &mut left, &mut listed.notes).await?;

@@ -137,8 +137,8 @@ impl Session {
     }
 
     /// The result of `server/discover` or `initialize`, as the server wrote it.
-    pub fn about(&self) -> Arc<str> {
-        self.agreed().about.get().into()
+    pub fn about(&self) -> Box<RawValue> {
+        self.agreed().about.clone()
     }
 
     pub fn version(&self) -> &'static str {

@@ -112,7 +112,7 @@ impl std::fmt::Debug for Url {
 impl Ask {
     pub(crate) fn capability(self) -> &'static str {
         match self {
-            Self::Elicitation => r#""elicitation":{}"#,
+            Self::Elicitation => r#""elicitation":{"form":{},"url":{}}"#,
             Self::Sampling => r#""sampling":{}"#,
             Self::Roots => r#""roots":{}"#,
             Self::Ui => r#""extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}"#,

@@ -117,11 +117,14 @@ impl Life {
                 status.ok()
             }
             () = self.stop.cancelled() => self.end(&group).await,
-            _ = &mut reader => {
-                let cause = format!("`{}` closed its output", self.name);
-                self.inbox.close(ended(cause, &self.stderr));
-                self.stop.cancel();
-                self.end(&group).await
+            // One that ended a moment ago is asked how it ended; one that runs on without an output is of no use.
+            _ = &mut reader => match timeout(GRACE / 4, self.child.wait()).await {
+                Ok(status) => status.ok(),
+                Err(_) => {
+                    self.inbox.close(ended(format!("`{}` closed its output", self.name), &self.stderr));
+                    self.stop.cancel();
+                    self.end(&group).await
+                }
             }
         };
         self.stop.cancel();

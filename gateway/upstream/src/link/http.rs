@@ -99,12 +99,17 @@ impl HttpLink {
         }
     }
 
-    /// Ends the session at the server, where there is one.
-    pub(crate) async fn close(&self) {
+    /// Ends everything that listens. What listens holds the link itself, which would never end otherwise.
+    pub(crate) fn abandon(&self) {
         if let Some(listener) = lock(&self.listener).take() {
             listener.abort();
         }
         lock(&self.streams).drain().for_each(|(_, stream)| stream.abort());
+    }
+
+    /// Ends the session at the server too, where there is one.
+    pub(crate) async fn close(&self) {
+        self.abandon();
         let session = lock(&self.session).take();
         if let Some(session) = session {
             let request = self.client.delete(self.url.clone()).headers(self.headers.clone()).header(SESSION, session);
@@ -239,7 +244,7 @@ impl HttpLink {
                 let failure = Failure::new(Kind::SessionOver, "the session to be known", "the server ended it");
                 return failure.before_sending().into();
             }
-            300..400 => {
+            300..=399 => {
                 return Failure::new(Kind::Unreachable, expected, format!("it answers {status}, to look elsewhere"))
                     .step("give the address it redirects to; redirects are not followed with credentials")
                     .into();
@@ -277,15 +282,6 @@ impl HttpLink {
             Some(session) => request.header(SESSION, session),
             None => request,
         }
-    }
-}
-
-impl Drop for HttpLink {
-    fn drop(&mut self) {
-        if let Some(listener) = lock(&self.listener).take() {
-            listener.abort();
-        }
-        lock(&self.streams).drain().for_each(|(_, stream)| stream.abort());
     }
 }
 
