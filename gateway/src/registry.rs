@@ -20,6 +20,7 @@ use std::{
 };
 
 use tokio::sync::Mutex;
+use weir_connections::Code;
 use weir_contracts::{Contract, Problem, Shape, Version, compile, form, lint, lock::Lock};
 use weir_plugin_host::{AdapterFailure, CollectionRef};
 use weir_state::State;
@@ -513,9 +514,9 @@ async fn ask(gateway: &Gateway, file: &str, collection: Asked<'_>) -> Result<Sha
             Ok(text) => text,
             Err(AdapterFailure::Guest(error)) => {
                 let why = format!("the collection `{}` cannot be described: {}", collection.name, error.message);
-                return Err(match error.code.as_str() {
-                    "unavailable" | "timeout" | "overloaded" | "rate_limited" => Describe::Later(why),
-                    "denied" => Describe::Refused(Problem::new(file, place, why).hint(format!(
+                return Err(match Code::of_word(&error.code) {
+                    code if code.is_for_later() => Describe::Later(why),
+                    Code::Forbidden => Describe::Refused(Problem::new(file, place, why).hint(format!(
                         "grant the connection under [plugins.{}.grants] in weir.toml",
                         collection.adapter
                     ))),

@@ -1,11 +1,11 @@
-//! Why a connection failed, in the words the plugin interface uses.
+//! Why a connection failed.
 
-/// `code` is one of: denied, unavailable, timeout, cancelled, conflict, not_found, invalid, too_large,
-/// source_changed, upstream_error.
+use crate::Code;
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{code}: {message}")]
+#[error("{}: {message}", code.word())]
 pub struct ConnectionError {
-    pub code: &'static str,
+    pub code: Code,
     /// One sentence that may be shown to the caller; never SQL, a host name or a secret.
     pub message: String,
     pub field: Option<String>,
@@ -15,7 +15,7 @@ pub struct ConnectionError {
 }
 
 impl ConnectionError {
-    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), field: None, retry_after_ms: None, details: None }
     }
 

@@ -17,7 +17,7 @@ use std::{
 
 use cap_std::{ambient_authority, fs::Dir};
 
-use crate::ConnectionError;
+use crate::{Code, ConnectionError};
 use path::RootedPath;
 use version::Versions;
 
@@ -72,7 +72,7 @@ impl FileRoot {
     pub async fn read(&self, path: &str, offset: u64, length: u32) -> Result<Vec<u8>, ConnectionError> {
         let path = RootedPath::parse(path)?;
         if length > READ_MAX_BYTES {
-            return Err(ConnectionError::new("too_large", "at most 1 MiB can be read at once").field("length"));
+            return Err(ConnectionError::new(Code::TooLarge, "at most 1 MiB can be read at once").field("length"));
         }
         self.blocking(move |inner| {
             use std::os::unix::fs::FileExt;
@@ -102,7 +102,7 @@ impl FileRoot {
         content: Vec<u8>,
     ) -> Result<String, ConnectionError> {
         if !self.inner.writable {
-            return Err(ConnectionError::new("denied", "the files of this connection are read-only"));
+            return Err(ConnectionError::new(Code::Forbidden, "the files of this connection are read-only"));
         }
         let path = RootedPath::parse(path)?;
         let if_version = if_version.map(str::to_owned);
@@ -127,7 +127,7 @@ impl FileRoot {
         let inner = self.inner.clone();
         match tokio::task::spawn_blocking(move || work(&inner)).await {
             Ok(result) => result,
-            Err(error) => Err(ConnectionError::new("upstream_error", "the file access failed").details(error)),
+            Err(error) => Err(ConnectionError::new(Code::UpstreamError, "the file access failed").details(error)),
         }
     }
 }
@@ -136,7 +136,7 @@ impl Inner {
     /// Opened anew each time (a microsecond), so that a root that appears or is exchanged is simply found.
     fn open_root(&self) -> Result<Dir, ConnectionError> {
         Dir::open_ambient_dir(&self.root, ambient_authority())
-            .map_err(|error| ConnectionError::new("unavailable", "the folder cannot be opened").details(error))
+            .map_err(|error| ConnectionError::new(Code::Unavailable, "the folder cannot be opened").details(error))
     }
 }
 
@@ -144,7 +144,7 @@ impl Inner {
 fn open_file(root: &Dir, path: &RootedPath) -> Result<cap_std::fs::File, ConnectionError> {
     let metadata = root.metadata(path.as_path()).map_err(failed)?;
     if !metadata.is_file() {
-        return Err(ConnectionError::new("invalid", "the path does not name a file").field("path"));
+        return Err(ConnectionError::new(Code::InvalidArguments, "the path does not name a file").field("path"));
     }
     root.open(path.as_path()).map_err(failed)
 }
@@ -152,12 +152,12 @@ fn open_file(root: &Dir, path: &RootedPath) -> Result<cap_std::fs::File, Connect
 /// The system's word for a failure, in ours. The message never holds a path of the machine.
 fn failed(error: io::Error) -> ConnectionError {
     let (code, message) = match error.kind() {
-        ErrorKind::NotFound => ("not_found", "there is no such file"),
-        ErrorKind::PermissionDenied => ("denied", "the file may not be reached"),
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => ("unavailable", "the disk is full"),
-        ErrorKind::ReadOnlyFilesystem => ("denied", "the disk is read-only"),
-        ErrorKind::NotADirectory | ErrorKind::IsADirectory => ("not_found", "there is no such file"),
-        _ => ("upstream_error", "the file cannot be used"),
+        ErrorKind::NotFound => (Code::NotFound, "there is no such file"),
+        ErrorKind::PermissionDenied => (Code::Forbidden, "the file may not be reached"),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => (Code::Unavailable, "the disk is full"),
+        ErrorKind::ReadOnlyFilesystem => (Code::Forbidden, "the disk is read-only"),
+        ErrorKind::NotADirectory | ErrorKind::IsADirectory => (Code::NotFound, "there is no such file"),
+        _ => (Code::UpstreamError, "the file cannot be used"),
     };
     ConnectionError::new(code, message).details(error)
 }

@@ -15,7 +15,7 @@ use reqwest::{
     redirect::Policy,
 };
 
-use crate::ConnectionError;
+use crate::{Code, ConnectionError};
 
 const RESPONSE_MAX_BYTES: u64 = 8 * 1024 * 1024;
 const REQUEST_MAX_BYTES: usize = 8 * 1024 * 1024;
@@ -109,10 +109,10 @@ impl HttpConnection {
         let method = method(&request.method)?;
         let reads = method == Method::GET || method == Method::HEAD;
         if !reads && !self.writable {
-            return Err(ConnectionError::new("denied", "the web service connection is read-only"));
+            return Err(ConnectionError::new(Code::Forbidden, "the web service connection is read-only"));
         }
         if request.body.as_ref().is_some_and(|body| body.len() > REQUEST_MAX_BYTES) {
-            return Err(ConnectionError::new("too_large", "the request's body is larger than 8 MiB"));
+            return Err(ConnectionError::new(Code::TooLarge, "the request's body is larger than 8 MiB"));
         }
         let url = target::url(&self.base, &request.path, &request.query)?;
         let headers = headers::of_request(&request.headers, &self.headers)?;
@@ -134,7 +134,7 @@ impl HttpConnection {
         }
         tokio::spawn(within)
             .await
-            .unwrap_or_else(|error| Err(ConnectionError::new("upstream_error", "the request failed").details(error)))
+            .unwrap_or_else(|error| Err(ConnectionError::new(Code::UpstreamError, "the request failed").details(error)))
     }
 }
 
@@ -183,10 +183,11 @@ fn method(name: &str) -> Result<Method, ConnectionError> {
         "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" => {
             Ok(Method::from_bytes(name.as_bytes()).expect("a method"))
         }
-        _ => {
-            Err(ConnectionError::new("invalid", "the method must be GET, HEAD, POST, PUT, PATCH or DELETE")
-                .field("method"))
-        }
+        _ => Err(ConnectionError::new(
+            Code::InvalidArguments,
+            "the method must be GET, HEAD, POST, PUT, PATCH or DELETE",
+        )
+        .field("method")),
     }
 }
 
@@ -205,9 +206,12 @@ fn redirect(response: &reqwest::Response) -> Option<&str> {
 /// Reads the body as it comes, never more than allowed.
 async fn answer(mut response: reqwest::Response, max_bytes: u64) -> Result<Response, ConnectionError> {
     if response.headers().get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
-        return Err(ConnectionError::new("upstream_error", "the web service answers in a coding it was not asked for"));
+        return Err(ConnectionError::new(
+            Code::UpstreamError,
+            "the web service answers in a coding it was not asked for",
+        ));
     }
-    let too_large = || ConnectionError::new("too_large", format!("the answer is larger than {max_bytes} bytes"));
+    let too_large = || ConnectionError::new(Code::TooLarge, format!("the answer is larger than {max_bytes} bytes"));
     if response.content_length().is_some_and(|length| length > max_bytes) {
         return Err(too_large());
     }
@@ -227,16 +231,16 @@ fn failed(error: reqwest::Error) -> ConnectionError {
     let error = error.without_url();
     let described = if distrusted(&error) {
         let message = "the web service shows a certificate that is not accepted";
-        return ConnectionError::new("unavailable", message)
+        return ConnectionError::new(Code::Unavailable, message)
             .details(format!("{}; `ca` of the connection names the authorities that are accepted", causes(&error)));
     } else if error.is_connect() {
-        ConnectionError::new("unavailable", "the web service cannot be reached")
+        ConnectionError::new(Code::Unavailable, "the web service cannot be reached")
     } else if error.is_timeout() {
         timed_out()
     } else if error.is_body() || error.is_decode() {
-        ConnectionError::new("upstream_error", "the web service's answer breaks off")
+        ConnectionError::new(Code::UpstreamError, "the web service's answer breaks off")
     } else {
-        ConnectionError::new("upstream_error", "the web service does not answer as HTTP")
+        ConnectionError::new(Code::UpstreamError, "the web service does not answer as HTTP")
     };
     described.details(causes(&error))
 }
@@ -262,9 +266,9 @@ fn chain(error: &reqwest::Error) -> impl Iterator<Item = &(dyn StdError + 'stati
 }
 
 fn timed_out() -> ConnectionError {
-    ConnectionError::new("timeout", "the web service did not answer in time")
+    ConnectionError::new(Code::Timeout, "the web service did not answer in time")
 }
 
 fn redirected(message: &str) -> ConnectionError {
-    ConnectionError::new("upstream_error", message)
+    ConnectionError::new(Code::UpstreamError, message)
 }

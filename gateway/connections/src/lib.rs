@@ -2,6 +2,7 @@
 //!
 //! Pools, credentials and caps live here. Nothing in this crate knows plugins, HTTP servers or contracts.
 
+pub mod code;
 pub mod config;
 pub mod error;
 pub mod files;
@@ -10,6 +11,7 @@ pub mod sql;
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
+pub use code::Code;
 pub use config::ConnectionConfig;
 pub use error::ConnectionError;
 

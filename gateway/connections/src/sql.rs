@@ -16,7 +16,7 @@ use std::{
     time::Instant,
 };
 
-use crate::ConnectionError;
+use crate::{Code, ConnectionError};
 
 /// The most bytes of records one statement answers.
 pub const RECORDS_MAX_BYTES: usize = 8 * 1024 * 1024;
@@ -132,7 +132,7 @@ impl SqlConnection {
 
     async fn run(&self, statement: Statement<'_>, access: Access) -> Result<Outcome, ConnectionError> {
         if access == Access::Write && !self.writable {
-            return Err(ConnectionError::new("denied", "the database connection is read-only"));
+            return Err(ConnectionError::new(Code::Forbidden, "the database connection is read-only"));
         }
         let prepared = Prepared::new(statement)?;
         match &self.kind {
@@ -145,11 +145,12 @@ impl SqlConnection {
 impl Prepared {
     fn new(statement: Statement<'_>) -> Result<Self, ConnectionError> {
         if statement.text.len() > TEXT_MAX_BYTES {
-            return Err(ConnectionError::new("too_large", "the statement is too long"));
+            return Err(ConnectionError::new(Code::TooLarge, "the statement is too long"));
         }
         let options = match statement.options {
-            Some(options) => serde_json::from_str(options)
-                .map_err(|error| ConnectionError::new("invalid", "the statement's options are wrong").details(error))?,
+            Some(options) => serde_json::from_str(options).map_err(|error| {
+                ConnectionError::new(Code::InvalidArguments, "the statement's options are wrong").details(error)
+            })?,
             None => Options::default(),
         };
         Ok(Self {
@@ -167,10 +168,10 @@ impl Options {
     fn check(&self, changed: u64) -> Result<(), ConnectionError> {
         match self.expect_rows {
             Some(expected) if changed == 0 && expected > 0 => {
-                Err(ConnectionError::new("not_found", "there is no such record"))
+                Err(ConnectionError::new(Code::NotFound, "there is no such record"))
             }
             Some(expected) if changed != expected => {
-                Err(ConnectionError::new("conflict", "the key fits more than one record, so nothing was changed"))
+                Err(ConnectionError::new(Code::Conflict, "the key fits more than one record, so nothing was changed"))
             }
             _ => Ok(()),
         }

@@ -39,16 +39,16 @@ async fn no_path_leaves_the_root() {
         ("absent.csv", "not_found"),
         ("sub/a.csv/b", "not_found"),
     ] {
-        assert_eq!(files.stat(path).await.expect_err(path).code, code, "{path:?}");
-        assert_eq!(files.read(path, 0, 10).await.expect_err(path).code, code, "{path:?}");
+        assert_eq!(files.stat(path).await.expect_err(path).code.word(), code, "{path:?}");
+        assert_eq!(files.read(path, 0, 10).await.expect_err(path).code.word(), code, "{path:?}");
     }
     for path in ["out.csv", "up/secret.csv"] {
         let error = files.read(path, 0, 10).await.expect_err(path);
-        assert!(matches!(error.code, "denied" | "upstream_error"), "{path}: {error:?}");
+        assert!(matches!(error.code.word(), "denied" | "upstream_error"), "{path}: {error:?}");
         files.replace(path, None, b"overwritten".to_vec()).await.expect_err(path);
     }
     assert_eq!(std::fs::read_to_string(folder.path().join("secret.csv")).expect("there"), "s");
-    assert_eq!(files.read("sub/a.csv", 0, 1024 * 1024 + 1).await.expect_err("too long").code, "too_large");
+    assert_eq!(files.read("sub/a.csv", 0, 1024 * 1024 + 1).await.expect_err("too long").code.word(), "too_large");
     assert_eq!(files.list("", None).await.expect("listed").paths, ["link.csv", "sub/a.csv"]);
     assert_eq!(files.list("sub/", None).await.expect("listed").paths, ["sub/a.csv"]);
     assert_eq!(files.list("su", None).await.expect("listed").paths, ["sub/a.csv"]);
@@ -69,7 +69,7 @@ async fn versions_follow_the_content() {
     std::thread::sleep(std::time::Duration::from_millis(120));
     assert_eq!(files.stat("a.csv").await.expect("there"), before);
     assert_eq!(files.stat("a.csv").await.expect("there, from memory"), before);
-    assert_eq!(files.replace("a.csv", None, vec![]).await.expect_err("read-only").code, "denied");
+    assert_eq!(files.replace("a.csv", None, vec![]).await.expect_err("read-only").code.word(), "denied");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -94,7 +94,7 @@ async fn writers_lose_nothing_and_leave_nothing() {
                     content.extend_from_slice(format!("{writer}-{row}\n").as_bytes());
                     match files.replace("rows.csv", Some(&version), content).await {
                         Ok(after) => break assert_ne!(after, version),
-                        Err(error) => assert_eq!(error.code, "conflict"),
+                        Err(error) => assert_eq!(error.code.word(), "conflict"),
                     }
                 }
             }
@@ -113,16 +113,19 @@ async fn writers_lose_nothing_and_leave_nothing() {
     let files = open(folder.path(), true);
     let version = files.replace("new.csv", None, b"x".to_vec()).await.expect("a new file");
     assert_eq!(files.stat("new.csv").await.expect("there").version, version);
-    assert_eq!(files.replace("gone.csv", Some(&version), b"x".to_vec()).await.expect_err("absent").code, "conflict");
+    assert_eq!(
+        files.replace("gone.csv", Some(&version), b"x".to_vec()).await.expect_err("absent").code.word(),
+        "conflict"
+    );
 }
 
 #[tokio::test]
 async fn a_root_that_is_missing_is_found_once_it_is_there() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = open(&folder.path().join("later"), false);
-    assert_eq!(files.stat("a.csv").await.expect_err("no root").code, "unavailable");
+    assert_eq!(files.stat("a.csv").await.expect_err("no root").code.word(), "unavailable");
     std::fs::create_dir(folder.path().join("later")).expect("made");
-    assert_eq!(files.stat("a.csv").await.expect_err("no file").code, "not_found");
+    assert_eq!(files.stat("a.csv").await.expect_err("no file").code.word(), "not_found");
 }
 
 #[test]

@@ -60,11 +60,14 @@ async fn values(sql: &SqlConnection) {
     assert_eq!((rows.records.as_str(), rows.truncated), (r#"[{"n":1},{"n":2}]"#, true));
     assert_eq!(query(sql, "SELECT id FROM t WHERE false", "[]", 2).await.expect("none").records, "[]");
     let error = query(sql, "SELECT now() AS at", "[]", 9).await.expect_err("to be cast");
-    assert_eq!((error.code, error.field.as_deref()), ("upstream_error", Some("at")));
-    assert_eq!(query(sql, "SELECT repeat('x', 9000000) AS a", "[]", 9).await.expect_err("large").code, "too_large");
+    assert_eq!((error.code.word(), error.field.as_deref()), ("upstream_error", Some("at")));
+    assert_eq!(
+        query(sql, "SELECT repeat('x', 9000000) AS a", "[]", 9).await.expect_err("large").code.word(),
+        "too_large"
+    );
     let bare = "SELECT FROM generate_series(1, 3000000)";
-    assert_eq!(query(sql, bare, "[]", u32::MAX).await.expect_err("of no columns").code, "too_large");
-    assert_eq!(query(sql, "SELECT $1::text AS a", r#"["a\u0000b"]"#, 9).await.expect_err("NUL").code, "invalid");
+    assert_eq!(query(sql, bare, "[]", u32::MAX).await.expect_err("of no columns").code.word(), "too_large");
+    assert_eq!(query(sql, "SELECT $1::text AS a", r#"["a\u0000b"]"#, 9).await.expect_err("NUL").code.word(), "invalid");
     let described = Statement {
         options: Some(r#"{"describe":true}"#),
         ..statement("SELECT id, v, ARRAY[1] AS a, 'ok'::mood AS m FROM t", "[]", 0)
@@ -106,12 +109,12 @@ async fn rules(sql: &SqlConnection) {
         "SELECT set_config('transaction_read_only', 'off', false)",
     ] {
         let error = query(sql, text, "[]", 9).await.expect_err(text);
-        assert!(matches!(error.code, "denied" | "source_changed" | "upstream_error"), "{text}: {error:?}");
+        assert!(matches!(error.code.word(), "denied" | "source_changed" | "upstream_error"), "{text}: {error:?}");
         let message = error.message.to_lowercase();
         assert!(!message.contains("select") && !message.contains("weir"), "{text}: {error:?}");
     }
     for text in ["SELECT 1; SELECT 2", "SELECT 1; DELETE FROM t"] {
-        assert_eq!(query(sql, text, "[]", 9).await.expect_err(text).code, "upstream_error", "{text}");
+        assert_eq!(query(sql, text, "[]", 9).await.expect_err(text).code.word(), "upstream_error", "{text}");
     }
     assert_eq!(query(sql, "SELECT count(*) AS n FROM t", "[]", 9).await.expect("whole").records, r#"[{"n":2}]"#);
 }
@@ -134,11 +137,11 @@ async fn writes(sql: &SqlConnection) {
         ("SELECT 1", "denied", None),
     ] {
         let error = sql.execute(statement(text, "[]", 1)).await.expect_err(text);
-        assert_eq!((error.code, error.field.as_deref()), (code, field), "{text}: {error:?}");
+        assert_eq!((error.code.word(), error.field.as_deref()), (code, field), "{text}: {error:?}");
     }
     let one = |text| Statement { options: Some(r#"{"expect_rows":1,"write":true}"#), ..statement(text, "[]", 9) };
-    assert_eq!(sql.execute(one("UPDATE t SET g = 2 WHERE g = 1")).await.expect_err("two").code, "conflict");
-    assert_eq!(sql.execute(one("UPDATE t SET g = 2 WHERE g = 7")).await.expect_err("none").code, "not_found");
+    assert_eq!(sql.execute(one("UPDATE t SET g = 2 WHERE g = 1")).await.expect_err("two").code.word(), "conflict");
+    assert_eq!(sql.execute(one("UPDATE t SET g = 2 WHERE g = 7")).await.expect_err("none").code.word(), "not_found");
     assert_eq!(sql.execute(one("UPDATE t SET g = 3 WHERE id = 2")).await.expect("one"), 1);
     let rows = query(sql, "SELECT id, g FROM t ORDER BY id", "[]", 9).await.expect("rows");
     assert_eq!(rows.records, r#"[{"id":1,"g":1},{"id":2,"g":3},{"id":3,"g":null}]"#);
@@ -150,7 +153,7 @@ async fn interrupts(sql: &SqlConnection) {
         deadline: begin + Duration::from_millis(150),
         ..statement("SELECT pg_sleep(60)::text AS s", "[]", 1)
     };
-    assert_eq!(sql.query(soon).await.expect_err("too slow").code, "timeout");
+    assert_eq!(sql.query(soon).await.expect_err("too slow").code.word(), "timeout");
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
     // More lost readers than connections, each of which would hold one for a minute.
     for _ in 0..25 {
@@ -206,7 +209,7 @@ async fn nothing_survives(server: &Server) {
 
 async fn read_only(server: &Server) {
     let sql = open(&server.url(), false);
-    assert_eq!(sql.execute(statement("DELETE FROM t", "[]", 0)).await.expect_err("read-only").code, "denied");
+    assert_eq!(sql.execute(statement("DELETE FROM t", "[]", 0)).await.expect_err("read-only").code.word(), "denied");
 }
 
 async fn alterations(server: &Server, sql: &SqlConnection) {
@@ -221,7 +224,7 @@ async fn recovery(server: &Server, sql: &SqlConnection) {
     read().await.expect("up");
     server.stop();
     let begin = Instant::now();
-    assert_eq!(read().await.expect_err("down").code, "unavailable");
+    assert_eq!(read().await.expect_err("down").code.word(), "unavailable");
     assert!(begin.elapsed() < Duration::from_secs(20));
     server.start();
     assert_eq!(read().await.expect("up again").records, r#"[{"a":1}]"#);
@@ -233,7 +236,7 @@ async fn a_server_that_never_was_is_unavailable_and_not_named() {
         let sql = open(url, false);
         let begin = Instant::now();
         let error = query(&sql, "SELECT 1 AS a", "[]", 1).await.expect_err(url);
-        assert_eq!(error.code, "unavailable");
+        assert_eq!(error.code.word(), "unavailable");
         assert!(begin.elapsed() < Duration::from_secs(20));
         assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
         assert!(!error.message.contains("127.0.0.1") && !error.message.contains("host"), "{error:?}");
@@ -287,13 +290,13 @@ async fn one_request(proxy: &Proxy, sql: &SqlConnection) {
 
 async fn failed_begin(proxy: &Proxy, sql: &SqlConnection) {
     let put = || query(sql, "SELECT put() AS p", "[]", 1);
-    assert_eq!(put().await.expect_err("READ ONLY").code, "denied");
+    assert_eq!(put().await.expect_err("READ ONLY").code.word(), "denied");
     proxy.spoil(Spoil::Begin);
     let error = put().await.expect_err("no BEGIN");
-    assert_eq!(error.code, "upstream_error", "{error:?}");
+    assert_eq!(error.code.word(), "upstream_error", "{error:?}");
     assert!(error.details.expect("details").contains("BEGAN"));
     let error = sql.execute(statement("INSERT INTO t VALUES (3, 'c')", "[]", 0)).await.expect_err("no BEGIN");
-    assert_eq!(error.code, "upstream_error", "{error:?}");
+    assert_eq!(error.code.word(), "upstream_error", "{error:?}");
     proxy.spoil(Spoil::Nothing);
     let rows = query(sql, "SELECT count(*) AS n FROM t", "[]", 1).await.expect("read");
     assert_eq!(rows.records, r#"[{"n":1}]"#);
@@ -302,7 +305,7 @@ async fn failed_begin(proxy: &Proxy, sql: &SqlConnection) {
 /// A function may take the session's statements away, and not its BEGIN: what it puts in their place only reads.
 async fn exchanged_statements(sql: &SqlConnection) {
     assert_eq!(query(sql, "SELECT exchange() AS e", "[]", 1).await.expect("called").records, r#"[{"e":1}]"#);
-    assert_eq!(query(sql, "SELECT put() AS p", "[]", 1).await.expect_err("READ ONLY").code, "denied");
+    assert_eq!(query(sql, "SELECT put() AS p", "[]", 1).await.expect_err("READ ONLY").code.word(), "denied");
     assert_eq!(query(sql, "SELECT count(*) AS n FROM t", "[]", 1).await.expect("anew").records, r#"[{"n":1}]"#);
 }
 
@@ -315,9 +318,9 @@ async fn cut(sql: &SqlConnection) {
     let many = "SELECT generate_series(1, 1000000000) AS n";
     assert!(query(sql, many, "[]", 2).await.expect("cut").truncated);
     let large = "SELECT repeat('x', 1000000) AS a FROM generate_series(1, 1000000)";
-    assert_eq!(query(sql, large, "[]", 1000).await.expect_err("8 MiB").code, "too_large");
+    assert_eq!(query(sql, large, "[]", 1000).await.expect_err("8 MiB").code.word(), "too_large");
     let huge = "SELECT repeat('x', 20000000) AS a";
-    assert_eq!(query(sql, huge, "[]", 1).await.expect_err("one row").code, "too_large");
+    assert_eq!(query(sql, huge, "[]", 1).await.expect_err("one row").code.word(), "too_large");
     let running = "SELECT count(*) AS n FROM pg_stat_activity WHERE query LIKE '%generate_series%' AND state = 'active'
         AND pid <> pg_backend_pid()";
     assert_eq!(query(sql, running, "[]", 1).await.expect("free").records, r#"[{"n":0}]"#);
@@ -342,12 +345,12 @@ async fn late(sql: &SqlConnection) {
     let mut counted = false;
     for _ in 0..10 {
         let error = sql.query(soon("SELECT pg_sleep(60)::text AS s")).await.expect_err("late");
-        assert_eq!(error.code, "timeout");
+        assert_eq!(error.code.word(), "timeout");
         counted |= error.details.is_some_and(|details| details.contains("57014"));
     }
     assert!(counted, "the server has no statement_timeout");
     let error = sql.execute(soon("INSERT INTO t SELECT 9, 'late' FROM pg_sleep(60)")).await.expect_err("late");
-    assert_eq!(error.code, "timeout");
+    assert_eq!(error.code.word(), "timeout");
     assert_eq!(query(sql, "SELECT id FROM t WHERE id = 9", "[]", 1).await.expect("read").records, "[]");
 }
 
@@ -374,7 +377,7 @@ async fn unknown_commit(proxy: &Proxy, sql: &SqlConnection) {
         let text = format!("INSERT INTO t VALUES ({id}, 'unknown')");
         let soon = Statement { deadline: Instant::now() + Duration::from_secs(2), ..statement(&text, "[]", 0) };
         let error = sql.execute(soon).await.expect_err("unknown");
-        assert_eq!(error.code, "unavailable", "{error:?}");
+        assert_eq!(error.code.word(), "unavailable", "{error:?}");
         assert!(error.message.contains("unknown"), "{error:?}");
         let made = format!("SELECT count(*) AS n FROM t WHERE id = {id}");
         let begin = Instant::now();
@@ -419,7 +422,7 @@ async fn tls_and_passwords_are_as_the_url_says() {
         match (query(&alone(&url, false), text, "[]", 1).await, expected) {
             (Ok(rows), Ok(tls)) => assert_eq!(rows.records, format!(r#"[{{"tls":{tls},"name":"weir"}}]"#), "{url}"),
             (Err(error), Err(code)) => {
-                assert_eq!(error.code, code, "{url}: {error:?}");
+                assert_eq!(error.code.word(), code, "{url}: {error:?}");
                 let said = format!("{error:?}");
                 assert!(!error.message.contains("127.0.0.1") && !error.message.contains("host"), "{said}");
                 assert!(!said.contains("wörd") && !said.contains("hunter2"), "{said}");
@@ -446,7 +449,10 @@ async fn tls_and_passwords_are_as_the_url_says() {
     let folder = server.folder().display();
     for mode in ["require", "verify-ca", "verify-full"] {
         let url = format!("postgresql://weir@localhost:{port}/postgres?host={folder}&sslmode={mode}");
-        assert_eq!(query(&alone(&url, false), "SELECT 1 AS a", "[]", 1).await.expect_err(mode).code, "unavailable");
+        assert_eq!(
+            query(&alone(&url, false), "SELECT 1 AS a", "[]", 1).await.expect_err(mode).code.word(),
+            "unavailable"
+        );
     }
 }
 

@@ -44,12 +44,12 @@ async fn values_come_out_as_they_are() {
     .expect("rows");
     assert_eq!(rows.records, r#"[{"l":"2024-07-06T05:08:09.000000000Z","d":0}]"#);
     let bad = query(&sql, "SELECT CAST(x'ff' AS TEXT) AS broken", "[]", 9).await.expect_err("not UTF-8");
-    assert_eq!((bad.code, bad.field.as_deref()), ("upstream_error", Some("broken")));
+    assert_eq!((bad.code.word(), bad.field.as_deref()), ("upstream_error", Some("broken")));
     let twice = query(&sql, "SELECT 1 AS a, 2 AS a", "[]", 9).await.expect_err("ambiguous");
-    assert_eq!((twice.code, twice.field.as_deref()), ("invalid", Some("a")));
+    assert_eq!((twice.code.word(), twice.field.as_deref()), ("invalid", Some("a")));
     let large =
         query(&sql, "SELECT hex(zeroblob(4000000)) AS a UNION ALL SELECT hex(zeroblob(4000000))", "[]", 9).await;
-    assert_eq!(large.expect_err("too large").code, "too_large");
+    assert_eq!(large.expect_err("too large").code.word(), "too_large");
     let described =
         Statement { options: Some(r#"{"describe":true}"#), ..statement("SELECT i, r+1 AS more FROM t", "[]", 0) };
     assert_eq!(
@@ -88,7 +88,7 @@ async fn searches_in_texts_are_exact_and_quick() {
     assert_eq!(trimmed, r#"[{"n":0}]"#);
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
     let grown = query(&sql, "SELECT replace(v, 'a', v) AS v FROM t", "[]", 9).await;
-    assert_eq!(grown.expect_err("a terabyte").code, "too_large");
+    assert_eq!(grown.expect_err("a terabyte").code.word(), "too_large");
 }
 
 /// Each of these reached past the database, or changed it, through some server that only looked at the first word.
@@ -129,15 +129,19 @@ async fn a_connection_reaches_its_database_only() {
     ];
     for text in &statements {
         let error = query(&reader, text, "[]", 9).await.expect_err(text);
-        assert!(matches!(error.code, "denied" | "upstream_error"), "{text}: {error:?}");
+        assert!(matches!(error.code.word(), "denied" | "upstream_error"), "{text}: {error:?}");
         let error = writer.execute(statement(text, "[]", 9)).await.expect_err(text);
-        assert!(matches!(error.code, "denied" | "upstream_error"), "{text}: {error:?}");
+        assert!(matches!(error.code.word(), "denied" | "upstream_error"), "{text}: {error:?}");
     }
     for text in ["INSERT INTO t VALUES (2,'b')", "UPDATE t SET v = 'b'", "DELETE FROM t", "DELETE FROM t RETURNING id"]
     {
-        assert_eq!(query(&reader, text, "[]", 9).await.expect_err(text).code, "denied", "{text}");
-        assert_eq!(query(&writer, text, "[]", 9).await.expect_err(text).code, "denied", "a read on a writer: {text}");
-        assert_eq!(reader.execute(statement(text, "[]", 9)).await.expect_err(text).code, "denied", "{text}");
+        assert_eq!(query(&reader, text, "[]", 9).await.expect_err(text).code.word(), "denied", "{text}");
+        assert_eq!(
+            query(&writer, text, "[]", 9).await.expect_err(text).code.word(),
+            "denied",
+            "a read on a writer: {text}"
+        );
+        assert_eq!(reader.execute(statement(text, "[]", 9)).await.expect_err(text).code.word(), "denied", "{text}");
     }
     assert_eq!(query(&reader, "SELECT count(*) AS n FROM t", "[]", 9).await.expect("fine").records, r#"[{"n":1}]"#);
     assert_eq!(
@@ -174,12 +178,12 @@ async fn writes_are_whole_or_nothing() {
         ("DELETE FROM gone", "source_changed", None),
     ] {
         let error = sql.execute(statement(text, "[]", 1)).await.expect_err(text);
-        assert_eq!((error.code, error.field.as_deref()), (code, field), "{text}: {error:?}");
+        assert_eq!((error.code.word(), error.field.as_deref()), (code, field), "{text}: {error:?}");
         assert!(!error.message.contains("INSERT") && !error.message.contains("t."), "{error:?}");
     }
     let one = |text| Statement { options: Some(r#"{"expect_rows":1}"#), ..statement(text, "[]", 9) };
-    assert_eq!(sql.execute(one("UPDATE t SET g = 2 WHERE g = 1")).await.expect_err("two").code, "conflict");
-    assert_eq!(sql.execute(one("UPDATE t SET g = 2 WHERE g = 7")).await.expect_err("none").code, "not_found");
+    assert_eq!(sql.execute(one("UPDATE t SET g = 2 WHERE g = 1")).await.expect_err("two").code.word(), "conflict");
+    assert_eq!(sql.execute(one("UPDATE t SET g = 2 WHERE g = 7")).await.expect_err("none").code.word(), "not_found");
     assert_eq!(sql.execute(one("UPDATE t SET g = 3 WHERE id = 2")).await.expect("one"), 1);
     let rows = query(&sql, "SELECT id, g FROM t ORDER BY id", "[]", 9).await.expect("rows");
     assert_eq!(rows.records, r#"[{"id":1,"g":1},{"id":2,"g":3},{"id":3,"g":null}]"#);
@@ -191,7 +195,7 @@ async fn deadlines_and_lost_callers_interrupt_reads() {
     let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) AS m FROM n";
     let begin = Instant::now();
     let soon = Statement { deadline: begin + Duration::from_millis(100), ..statement(endless, "[]", 1) };
-    assert_eq!(sql.query(soon).await.expect_err("too slow").code, "timeout");
+    assert_eq!(sql.query(soon).await.expect_err("too slow").code.word(), "timeout");
     assert!(begin.elapsed() < Duration::from_secs(20));
     // More lost callers than connections: unless they were interrupted, the last query would wait for them.
     for _ in 0..20 {
@@ -247,7 +251,7 @@ async fn a_missing_database_is_found_once_it_is_there_and_a_new_one_noticed() {
     let path = folder.path().join("data.db");
     let sql = open(&path, true);
     let read = || query(&sql, "SELECT a FROM t", "[]", 9);
-    assert_eq!(read().await.expect_err("absent").code, "unavailable");
+    assert_eq!(read().await.expect_err("absent").code.word(), "unavailable");
     assert!(!path.exists());
     create(&path, "CREATE TABLE t (a); INSERT INTO t VALUES (1)");
     assert_eq!(read().await.expect("there").records, r#"[{"a":1}]"#);
@@ -255,5 +259,5 @@ async fn a_missing_database_is_found_once_it_is_there_and_a_new_one_noticed() {
     std::fs::rename(folder.path().join("new.db"), &path).expect("renamed");
     assert_eq!(read().await.expect("the new one").records, r#"[{"a":2}]"#);
     std::fs::write(&path, "this is not a database, only a longer text than a header").expect("written");
-    assert_eq!(read().await.expect_err("garbage").code, "upstream_error");
+    assert_eq!(read().await.expect_err("garbage").code.word(), "upstream_error");
 }

@@ -390,7 +390,7 @@ fn check_size(ask: &Ask) -> Result<(), AdapterFailure> {
 
 fn wrote_while_reading() -> GuestError {
     GuestError {
-        code: "denied".into(),
+        code: weir_connections::Code::Forbidden.word().into(),
         message: "The tool is published as read-only and tried to change something; nothing was changed.".into(),
         field: None,
         retry_after_ms: None,

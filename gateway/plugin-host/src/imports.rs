@@ -4,7 +4,7 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 use futures::{StreamExt as _, stream};
 use wasmtime::component::{HasSelf, Linker};
-use weir_connections::{Connection, ConnectionError};
+use weir_connections::{Code, Connection, ConnectionError};
 
 use crate::{
     Grant,
@@ -77,7 +77,7 @@ impl Guest {
             return Err(denied("only a write may change a source", name));
         }
         self.profile.connections.get(name).ok_or_else(|| {
-            let mut error = error("unavailable", "The data source is not configured.");
+            let mut error = error(Code::Unavailable, "The data source is not configured.");
             error.details = Some(detail("no such connection", name));
             error
         })
@@ -116,7 +116,7 @@ impl Guest {
             match task.await {
                 Ok(answer) => answer,
                 Err(error) => {
-                    Err(ConnectionError::new("upstream_error", "The write did not come to an end.").details(error))
+                    Err(ConnectionError::new(Code::UpstreamError, "The write did not come to an end.").details(error))
                 }
             }
         }
@@ -154,27 +154,27 @@ async fn finish<T>(begun: Result<Running<T>, types::Error>) -> Result<T, types::
 
 /// The source has said no: nothing was changed.
 fn refused(error: &ConnectionError) -> bool {
-    matches!(error.code, "denied" | "invalid" | "invalid_arguments" | "conflict" | "not_found" | "too_large")
+    error.code.nothing_changed()
 }
 
-fn error(code: &str, message: &str) -> types::Error {
-    types::Error { code: code.into(), message: message.into(), field: None, retry_after_ms: None, details: None }
+fn error(code: Code, message: &str) -> types::Error {
+    types::Error { code: code.word().into(), message: message.into(), field: None, retry_after_ms: None, details: None }
 }
 
 fn denied(why: &str, connection: &str) -> types::Error {
-    let mut denied = error("denied", "The plugin may not use this connection.");
+    let mut denied = error(Code::Forbidden, "The plugin may not use this connection.");
     denied.details = Some(detail(why, connection));
     denied
 }
 
 fn wrong_kind(wanted: &str, connection: &str) -> types::Error {
-    let mut error = error("invalid", "The connection is of another kind.");
+    let mut error = error(Code::InvalidArguments, "The connection is of another kind.");
     error.details = Some(detail(wanted, connection));
     error
 }
 
 fn too_large(what: &str) -> types::Error {
-    error("too_large", what)
+    error(Code::TooLarge, what)
 }
 
 /// Details are JSON, for the log only.
@@ -186,7 +186,7 @@ fn detail(why: &str, connection: &str) -> String {
 impl From<ConnectionError> for types::Error {
     fn from(error: ConnectionError) -> Self {
         Self {
-            code: error.code.into(),
+            code: error.code.word().into(),
             message: error.message,
             field: error.field,
             retry_after_ms: error.retry_after_ms,

@@ -14,7 +14,6 @@ use super::{
 };
 use crate::{
     catalogue::{BoundCollection, CatalogueTool, CodeTool},
-    codes::Code,
     gateway::Gateway,
     identity::Caller,
 };
@@ -82,9 +81,9 @@ async fn write(
         let outcome = if failure.handed_over { WriteOutcome::Unknown } else { WriteOutcome::None };
         let error = CallError::from(failure.failure);
         // A source that answered "no" has said so: nothing was written.
-        match error.code {
-            Code::NotFound | Code::Conflict | Code::InvalidArguments | Code::WriteDisabled | Code::Forbidden => error,
-            _ => error.outcome(outcome),
+        match error.code.nothing_changed() {
+            true => error,
+            false => error.outcome(outcome),
         }
     })
 }

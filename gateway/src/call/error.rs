@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use weir_connections::code::BAD_CURSOR;
 use weir_contracts::validate::{ErrorContent, InvalidArguments};
 use weir_plugin_host::{AdapterFailure, GuestError};
 
@@ -150,24 +151,10 @@ impl From<AdapterFailure> for CallError {
 impl From<GuestError> for CallError {
     /// Guest codes are open strings; one we do not know is the source's own error.
     fn from(error: GuestError) -> Self {
-        let code = match error.code.as_str() {
-            "not_found" => Code::NotFound,
-            "ambiguous" => Code::Ambiguous,
-            "conflict" => Code::Conflict,
-            "invalid" | "invalid_arguments" => Code::InvalidArguments,
-            "bad_cursor" => return Self::invalid(InvalidArguments::bad_cursor()),
-            "rate_limited" => Code::RateLimited,
-            "overloaded" => Code::Overloaded,
-            "denied" | "forbidden" => Code::Forbidden,
-            "timeout" => Code::Timeout,
-            "cancelled" => Code::Cancelled,
-            "unavailable" => Code::Unavailable,
-            "source_changed" => Code::SourceChanged,
-            "read_only" | "write_disabled" => Code::WriteDisabled,
-            "output_mismatch" => Code::OutputMismatch,
-            "internal" | "not_configured" => Code::PluginFailed,
-            _ => Code::UpstreamError,
-        };
+        if error.code == BAD_CURSOR {
+            return Self::invalid(InvalidArguments::bad_cursor());
+        }
+        let code = Code::of_word(&error.code);
         // The guest is not trusted with the text block: one line, bounded.
         let message: String = error.message.chars().filter(|char| !char.is_control()).take(500).collect();
         Self {
@@ -192,6 +179,22 @@ mod tests {
         let result = error.into_result("c_1");
         let expected = r#"{"code":"unavailable","call_id":"c_1","message":"x","outcome":"unknown"}"#;
         assert_eq!(result.structured.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn a_plugins_documented_codes_reach_the_agent() {
+        for (word, label) in [
+            ("unsupported", "unsupported"),
+            ("too_large", "too_large"),
+            ("invalid", "invalid_arguments"),
+            ("denied", "forbidden"),
+            ("internal", "plugin_failed"),
+            ("tool_error", "upstream_error"),
+        ] {
+            let said =
+                GuestError { code: word.into(), message: "x".into(), field: None, retry_after_ms: None, details: None };
+            assert_eq!(CallError::from(said).code.label(), label, "{word}");
+        }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use weir_connections::Code;
+
 use super::Version;
 
 /// A JSON-RPC error. `status` is what HTTP says with it; stdio has no use for it.
@@ -37,7 +39,7 @@ impl RpcError {
 
     /// `data` says when to come back, as a call's result does.
     pub fn rate_limited(retry_after_ms: u32) -> Self {
-        let data = format!(r#"{{"code":"rate_limited","retry_after_ms":{retry_after_ms}}}"#);
+        let data = format!(r#"{{"code":"{}","retry_after_ms":{retry_after_ms}}}"#, Code::RateLimited.label());
         let seconds = retry_after_ms.div_ceil(1000);
         Self { data: Some(data), retry_after_s: Some(seconds), ..Self::refused(429, "you are asking too often") }
     }

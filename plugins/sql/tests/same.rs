@@ -489,7 +489,7 @@ impl Both {
                 Err(error) => Err(Error {
                     field: error.field.clone(),
                     details: error.details.clone().map(|details| format!("{details} in {}", statement.text)),
-                    ..Error::new(error.code, error.message.clone())
+                    ..Error::new(error.code.word(), error.message.clone())
                 }),
             }
         });

@@ -8,7 +8,7 @@ use super::{
     Listing, failed,
     path::{Prefix, hidden},
 };
-use crate::ConnectionError;
+use crate::{Code, ConnectionError};
 
 const PAGE_MAX: usize = 1000;
 const ENTRIES_MAX: usize = 100_000;
@@ -41,7 +41,7 @@ impl Walk<'_> {
             let entry = entry.map_err(failed)?;
             self.entries += 1;
             if self.entries > ENTRIES_MAX {
-                return Err(ConnectionError::new("too_large", "the folder holds more than 100,000 entries"));
+                return Err(ConnectionError::new(Code::TooLarge, "the folder holds more than 100,000 entries"));
             }
             // A name that is not Unicode cannot be asked for, so it is not offered.
             let Ok(name) = entry.file_name().into_string() else { continue };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::ConnectionError;
+use crate::{Code, ConnectionError};
 
 const LENGTH_MAX_BYTES: usize = 1024;
 
@@ -83,5 +83,5 @@ fn check_name(name: &str) -> Result<(), ConnectionError> {
 }
 
 fn refused(message: &str) -> ConnectionError {
-    ConnectionError::new("invalid", message).field("path")
+    ConnectionError::new(Code::InvalidArguments, message).field("path")
 }

@@ -20,7 +20,7 @@ use super::{
     path::RootedPath,
     version::{self, Versions},
 };
-use crate::ConnectionError;
+use crate::{Code, ConnectionError};
 
 const TEMPORARY: &str = ".weir-replace.tmp";
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -37,11 +37,11 @@ pub(super) fn replace(
     if let Some(expected) = if_version {
         let current = match versions.info(root, path) {
             Ok(info) => Some(info.version),
-            Err(error) if error.code == "not_found" => None,
+            Err(error) if error.code == Code::NotFound => None,
             Err(error) => return Err(error),
         };
         if current.as_deref() != Some(expected) {
-            return Err(ConnectionError::new("conflict", "the file has changed since it was read"));
+            return Err(ConnectionError::new(Code::Conflict, "the file has changed since it was read"));
         }
     }
     let written = write_beside(&folder, &name, content);
@@ -59,10 +59,10 @@ fn place(root: &Dir, path: &RootedPath) -> Result<(Dir, PathBuf), ConnectionErro
         Err(error) if error.kind() == ErrorKind::NotFound => path.as_path().to_owned(),
         Err(error) => return Err(failed(error)),
     };
-    let name = PathBuf::from(
-        real.file_name()
-            .ok_or_else(|| ConnectionError::new("invalid", "the path does not name a file").field("path"))?,
-    );
+    let name =
+        PathBuf::from(real.file_name().ok_or_else(|| {
+            ConnectionError::new(Code::InvalidArguments, "the path does not name a file").field("path")
+        })?);
     let folder = match real.parent() {
         Some(parent) if parent != Path::new("") => root.open_dir(parent),
         _ => root.try_clone(),
@@ -70,7 +70,7 @@ fn place(root: &Dir, path: &RootedPath) -> Result<(Dir, PathBuf), ConnectionErro
     let folder = folder.map_err(failed)?;
     match folder.metadata(&name) {
         Ok(metadata) if !metadata.is_file() => {
-            Err(ConnectionError::new("invalid", "the path does not name a file").field("path"))
+            Err(ConnectionError::new(Code::InvalidArguments, "the path does not name a file").field("path"))
         }
         _ => Ok((folder, name)),
     }
@@ -85,7 +85,7 @@ fn lock(folder: &Dir) -> Result<std::fs::File, ConnectionError> {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) if begin.elapsed() < LOCK_WAIT_MAX => thread::sleep(Duration::from_millis(2)),
             Err(TryLockError::WouldBlock) => {
-                return Err(ConnectionError::new("unavailable", "other writers keep the file busy"));
+                return Err(ConnectionError::new(Code::Unavailable, "other writers keep the file busy"));
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }

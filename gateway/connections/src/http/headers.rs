@@ -2,7 +2,7 @@
 
 use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue};
 
-use crate::ConnectionError;
+use crate::{Code, ConnectionError};
 
 const COUNT_MAX: usize = 50;
 
@@ -55,19 +55,18 @@ pub(super) fn of_connection(headers: &[(String, String)]) -> Result<HeaderMap, S
 /// The headers of a request: the connection's, which nothing can replace, and the guest's.
 pub(super) fn of_request(headers: &[(String, String)], own: &HeaderMap) -> Result<HeaderMap, ConnectionError> {
     if headers.len() > COUNT_MAX {
-        return Err(ConnectionError::new("invalid", "there are more than 50 headers").field("headers"));
+        return Err(ConnectionError::new(Code::InvalidArguments, "there are more than 50 headers").field("headers"));
     }
     let mut map = own.clone();
     for (name, value) in headers {
-        let refused = |why: &str| ConnectionError::new("invalid", why).field("headers");
+        let refused = |why: &str| ConnectionError::new(Code::InvalidArguments, why).field("headers");
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused("a header's name is not allowed"))?;
         let reserved = RESERVED.contains(&name.as_str())
             || RESERVED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix))
             || own.contains_key(&name);
         if reserved {
-            return Err(
-                ConnectionError::new("denied", format!("the header {name} is the connection's own")).field("headers")
-            );
+            return Err(ConnectionError::new(Code::Forbidden, format!("the header {name} is the connection's own"))
+                .field("headers"));
         }
         let value = HeaderValue::from_str(value)
             .map_err(|_| refused("a header's value holds a character that cannot be sent"))?;

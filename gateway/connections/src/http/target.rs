@@ -2,7 +2,7 @@
 
 use reqwest::Url;
 
-use crate::ConnectionError;
+use crate::{Code, ConnectionError};
 
 const PATH_MAX_BYTES: usize = 4096;
 const QUERY_MAX_PAIRS: usize = 200;
@@ -26,7 +26,9 @@ pub(super) fn base(text: &str) -> Result<Url, String> {
 pub(super) fn url(base: &Url, path: &str, query: &[(String, String)]) -> Result<Url, ConnectionError> {
     check(path)?;
     if query.len() > QUERY_MAX_PAIRS {
-        return Err(ConnectionError::new("invalid", "there are more than 200 query parameters").field("query"));
+        return Err(
+            ConnectionError::new(Code::InvalidArguments, "there are more than 200 query parameters").field("query")
+        );
     }
     let path = path.strip_prefix('/').unwrap_or(path);
     let whole = match path {
@@ -123,7 +125,7 @@ fn decode(text: &[u8]) -> (Vec<u8>, bool) {
 }
 
 fn refused(message: &str) -> ConnectionError {
-    ConnectionError::new("invalid", message).field("path")
+    ConnectionError::new(Code::InvalidArguments, message).field("path")
 }
 
 #[cfg(test)]
@@ -173,13 +175,16 @@ mod tests {
             "/é",
             "/a\tb",
         ] {
-            assert_eq!(url(&base, path, &[]).map(String::from).expect_err(path).code, "invalid", "{path}");
+            assert_eq!(url(&base, path, &[]).map(String::from).expect_err(path).code, Code::InvalidArguments, "{path}");
         }
         let query = [("q".to_owned(), "a&b=c #é\r\n".to_owned())];
         let with_query = url(&base, "/p", &query).expect("a query is encoded");
         assert_eq!(with_query.query(), Some("key=s3cret&q=a%26b%3Dc+%23%C3%A9%0D%0A"));
         // A colon must not turn a path into a URL of its own.
-        assert_eq!(url(&base, "http://evil", &[]).map(String::from).expect_err("empty segment").code, "invalid");
+        assert_eq!(
+            url(&base, "http://evil", &[]).map(String::from).expect_err("empty segment").code,
+            Code::InvalidArguments
+        );
     }
 
     /// The rest adapter judges the same list before it fills a path.

@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use crate::ConnectionError;
+use crate::{Code, ConnectionError};
 
 const COUNT_MAX: usize = 2000;
 
@@ -19,11 +19,11 @@ pub(super) enum Parameter {
 
 pub(super) fn read(json: &str) -> Result<Vec<Parameter>, ConnectionError> {
     let wrong = |error: serde_json::Error| {
-        ConnectionError::new("invalid", "the statement's parameters are not a JSON array").details(error)
+        ConnectionError::new(Code::InvalidArguments, "the statement's parameters are not a JSON array").details(error)
     };
     let raw: Vec<&RawValue> = serde_json::from_str(json).map_err(wrong)?;
     if raw.len() > COUNT_MAX {
-        return Err(ConnectionError::new("too_large", "a statement takes at most 2,000 parameters"));
+        return Err(ConnectionError::new(Code::TooLarge, "a statement takes at most 2,000 parameters"));
     }
     raw.into_iter().map(|value| parameter(value.get()).map_err(wrong)).collect()
 }

@@ -1,29 +1,32 @@
 //! What a database refuses, in the same words for every kind of database.
 
-use crate::ConnectionError;
+use crate::{Code, ConnectionError};
 
 pub(super) fn taken() -> ConnectionError {
-    ConnectionError::new("conflict", "a record with this value is there already")
+    ConnectionError::new(Code::Conflict, "a record with this value is there already")
 }
 
 pub(super) fn missing() -> ConnectionError {
-    ConnectionError::new("invalid", "a value is required")
+    ConnectionError::new(Code::InvalidArguments, "a value is required")
 }
 
 pub(super) fn unfit() -> ConnectionError {
-    ConnectionError::new("invalid", "a value does not fit its column")
+    ConnectionError::new(Code::InvalidArguments, "a value does not fit its column")
 }
 
 pub(super) fn referred() -> ConnectionError {
-    ConnectionError::new("invalid", "a record that this one refers to is missing, or others refer to this one")
+    ConnectionError::new(
+        Code::InvalidArguments,
+        "a record that this one refers to is missing, or others refer to this one",
+    )
 }
 
 pub(super) fn rule() -> ConnectionError {
-    ConnectionError::new("invalid", "a rule of the table refuses the record")
+    ConnectionError::new(Code::InvalidArguments, "a rule of the table refuses the record")
 }
 
 pub(super) fn changed() -> ConnectionError {
-    ConnectionError::new("source_changed", "the table is no longer what it was")
+    ConnectionError::new(Code::SourceChanged, "the table is no longer what it was")
 }
 
 /// The column that the database misses, where its message names one.
@@ -31,7 +34,7 @@ pub(super) fn gone(column: Option<&str>) -> ConnectionError {
     match column {
         None => changed(),
         Some(column) => {
-            ConnectionError::new("source_changed", format!("the table no longer has the column `{column}`"))
+            ConnectionError::new(Code::SourceChanged, format!("the table no longer has the column `{column}`"))
                 .field(column)
         }
     }
@@ -48,23 +51,23 @@ pub(super) fn column_name(text: &str) -> Option<&str> {
 }
 
 pub(super) fn denied() -> ConnectionError {
-    ConnectionError::new("denied", "the statement asks for more than this connection allows")
+    ConnectionError::new(Code::Forbidden, "the statement asks for more than this connection allows")
 }
 
 pub(super) fn statement() -> ConnectionError {
-    ConnectionError::new("upstream_error", "the database refused the statement")
+    ConnectionError::new(Code::UpstreamError, "the database refused the statement")
 }
 
 pub(super) fn unavailable() -> ConnectionError {
-    ConnectionError::new("unavailable", "the database cannot be reached")
+    ConnectionError::new(Code::Unavailable, "the database cannot be reached")
 }
 
 pub(super) fn timed_out() -> ConnectionError {
-    ConnectionError::new("timeout", "the database did not answer in time")
+    ConnectionError::new(Code::Timeout, "the database did not answer in time")
 }
 
 pub(super) fn cancelled() -> ConnectionError {
-    ConnectionError::new("cancelled", "the statement was interrupted")
+    ConnectionError::new(Code::Cancelled, "the statement was interrupted")
 }
 
 #[cfg(test)]

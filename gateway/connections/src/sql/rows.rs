@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{RECORDS_MAX_BYTES, Rows};
-use crate::ConnectionError;
+use crate::{Code, ConnectionError};
 
 /// Room for a usual record.
 const TEXT_FIRST_BYTES: usize = 1024;
@@ -43,7 +43,8 @@ impl Header {
         let mut sorted: Vec<_> = names.iter().collect();
         sorted.sort_unstable();
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(ConnectionError::new("invalid", "two columns of the result have the same name").field(twice[0]));
+            return Err(ConnectionError::new(Code::InvalidArguments, "two columns of the result have the same name")
+                .field(twice[0]));
         }
         let mut keys = Vec::with_capacity(names.len());
         for name in &names {
@@ -110,7 +111,7 @@ impl RowsWriter {
     fn bounded(&self) -> Result<(), ConnectionError> {
         match self.text.len() <= RECORDS_MAX_BYTES {
             true => Ok(()),
-            false => Err(ConnectionError::new("too_large", "the records are larger than 8 MiB; ask for fewer")),
+            false => Err(ConnectionError::new(Code::TooLarge, "the records are larger than 8 MiB; ask for fewer")),
         }
     }
 

@@ -29,7 +29,7 @@ use super::{
     refused,
     rows::{Cell, Header, RowsWriter},
 };
-use crate::ConnectionError;
+use crate::{Code, ConnectionError};
 use guard::Guard;
 
 const CONNECTIONS_MAX: usize = 8;
@@ -85,7 +85,7 @@ impl Sqlite {
         });
         match work.await {
             Ok(result) => result,
-            Err(error) => Err(ConnectionError::new("upstream_error", "the database access failed").details(error)),
+            Err(error) => Err(ConnectionError::new(Code::UpstreamError, "the database access failed").details(error)),
         }
     }
 
@@ -133,7 +133,7 @@ impl Inner {
 
     fn take(&self) -> Result<Opened, ConnectionError> {
         let unavailable = |error: &dyn std::fmt::Display| {
-            ConnectionError::new("unavailable", "the database cannot be opened").details(error)
+            ConnectionError::new(Code::Unavailable, "the database cannot be opened").details(error)
         };
         let file = self.file().map_err(|error| unavailable(&error))?;
         if let Some(opened) = self.idle(file) {
@@ -195,13 +195,16 @@ impl Opened {
         let mut statement = self.connection.prepare_cached(&prepared.text).map_err(failed)?;
         if access == Access::Read && !statement.readonly() {
             statement.discard();
-            return Err(ConnectionError::new("denied", "the statement would write, and this is a read"));
+            return Err(ConnectionError::new(Code::Forbidden, "the statement would write, and this is a read"));
         }
         if prepared.options.describe {
             return Ok(Outcome { rows: described(&statement)?, changed: 0 });
         }
         if statement.parameter_count() != prepared.parameters.len() {
-            return Err(ConnectionError::new("invalid", "the statement takes another number of parameters"));
+            return Err(ConnectionError::new(
+                Code::InvalidArguments,
+                "the statement takes another number of parameters",
+            ));
         }
         for (at, parameter) in prepared.parameters.iter().enumerate() {
             statement.raw_bind_parameter(at + 1, parameter).map_err(failed)?;
@@ -224,9 +227,12 @@ impl Opened {
                     ValueRef::Text(value) => match std::str::from_utf8(value) {
                         Ok(text) => writer.cell(column, Cell::Text(text))?,
                         Err(error) => {
-                            return Err(ConnectionError::new("upstream_error", "a text in the database is not UTF-8")
-                                .field(&header.names()[column])
-                                .details(error));
+                            return Err(ConnectionError::new(
+                                Code::UpstreamError,
+                                "a text in the database is not UTF-8",
+                            )
+                            .field(&header.names()[column])
+                            .details(error));
                         }
                     },
                 }

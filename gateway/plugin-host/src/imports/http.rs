@@ -54,7 +54,7 @@ impl Guest {
         // answer is too large.
         Ok(Box::pin(self.hand_over(send, |answer| match answer {
             Ok(answer) => !(400..500).contains(&answer.status),
-            Err(error) => error.code == "too_large" || !refused(error),
+            Err(error) => !refused(error),
         })))
     }
 

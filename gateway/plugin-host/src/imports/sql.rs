@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_connections::{Connection, ConnectionError, sql::SqlConnection};
+use weir_connections::{Code, Connection, ConnectionError, sql::SqlConnection};
 
 use super::{ARGUMENT_MAX_BYTES, Access, BATCH_MAX, Running, error, refused, side_by_side, too_large, wrong_kind};
 use crate::{
@@ -68,7 +68,8 @@ impl Guest {
         // A write that answers rows answers one for each row it touched: none, and nothing was changed.
         Ok(Box::pin(self.hand_over(write, |answer| match answer {
             Ok(rows) => rows.records.trim() != "[]",
-            Err(error) => !refused(error),
+            // What is too large for a database is taken back.
+            Err(error) => !refused(error) && error.code != Code::TooLarge,
         })))
     }
 
@@ -79,7 +80,7 @@ impl Guest {
         let write = async move { database.execute(borrow(&statement, deadline)).await };
         Ok(Box::pin(self.hand_over(write, |answer| match answer {
             Ok(changed) => *changed > 0,
-            Err(error) => !refused(error),
+            Err(error) => !refused(error) && error.code != Code::TooLarge,
         })))
     }
 
@@ -95,8 +96,8 @@ impl Guest {
 /// `{"write": true}`: a statement that changes rows and answers them.
 fn writes(statement: &Statement) -> Result<bool, Error> {
     let Some(options) = &statement.options else { return Ok(false) };
-    let options: serde_json::Map<String, serde_json::Value> =
-        serde_json::from_str(options).map_err(|_| error("invalid", "The options of a statement are a JSON object."))?;
+    let options: serde_json::Map<String, serde_json::Value> = serde_json::from_str(options)
+        .map_err(|_| error(Code::InvalidArguments, "The options of a statement are a JSON object."))?;
     Ok(options.get("write").and_then(serde_json::Value::as_bool).unwrap_or(false))
 }
 

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use weir_connections::Code;
 use weir_contracts::Shape;
 
 use crate::{
@@ -19,8 +20,6 @@ use crate::{
 
 /// What one describe may take; a source that is slower than that is treated as down.
 const DESCRIBE_MAX: Duration = Duration::from_secs(5);
-/// The source is at fault, not the plugin: such an answer says nothing about the new build.
-const SOURCE_CODES: [&str; 5] = ["unavailable", "timeout", "denied", "rate_limited", "overloaded"];
 
 /// All problems at once, each with its contract, collection and field.
 pub(super) async fn check(
@@ -69,7 +68,8 @@ fn compare(collection: &CollectionRef, live: &Result<String, AdapterFailure>) ->
     let key = &collection.key;
     let live = match live {
         Ok(live) => live,
-        Err(AdapterFailure::Guest(error)) if SOURCE_CODES.contains(&error.code.as_str()) => return Vec::new(),
+        // Such an answer says nothing about the new build.
+        Err(AdapterFailure::Guest(error)) if Code::of_word(&error.code).is_outside_plugin() => return Vec::new(),
         Err(AdapterFailure::Timeout | AdapterFailure::Overloaded { .. }) => return Vec::new(),
         Err(failure) => return vec![format!("`{key}` cannot be described: {failure}")],
     };

@@ -4,7 +4,7 @@ use super::{
     super::refused,
     session::{Error, Refusal},
 };
-use crate::ConnectionError;
+use crate::{Code, ConnectionError};
 
 /// What is said to the caller, and what may be done first.
 pub(super) struct Failure {
@@ -47,7 +47,7 @@ impl From<Error> for Failure {
 pub(super) fn while_connecting(error: Error) -> ConnectionError {
     match error {
         Error::Refused(refusal) if refusal.code.starts_with("28") => {
-            let said = ConnectionError::new("upstream_error", "the database refuses the connection's login");
+            let said = ConnectionError::new(Code::UpstreamError, "the database refuses the connection's login");
             said.details(details(&refusal))
         }
         Error::Refused(refusal) => refused::unavailable().details(details(&refusal)),
@@ -73,7 +73,7 @@ pub(super) fn while_committing(error: Error) -> Failure {
 }
 
 pub(super) fn unknown(reason: impl std::fmt::Display) -> Failure {
-    let said = ConnectionError::new("unavailable", "the connection broke; whether the change was made is unknown");
+    let said = ConnectionError::new(Code::Unavailable, "the connection broke; whether the change was made is unknown");
     Failure { said: said.details(reason), next: Next::Unknown }
 }
 
@@ -87,9 +87,9 @@ fn refused_by(refusal: &Refusal) -> Failure {
         "42703" => refused::gone(refusal.message.strip_prefix("column ").and_then(refused::column_name)),
         "42P01" | "3F000" | "42804" | "42846" | "42883" => refused::changed(),
         "57014" => refused::timed_out(),
-        "40001" | "40P01" => ConnectionError::new("conflict", "another change came between; try again"),
-        "55P03" => ConnectionError::new("unavailable", "the record is locked by somebody else"),
-        "54000" | "54001" => ConnectionError::new("too_large", "the statement is too large for the database"),
+        "40001" | "40P01" => ConnectionError::new(Code::Conflict, "another change came between; try again"),
+        "55P03" => ConnectionError::new(Code::Unavailable, "the record is locked by somebody else"),
+        "54000" | "54001" => ConnectionError::new(Code::TooLarge, "the statement is too large for the database"),
         code => match code.get(..2).unwrap_or_default() {
             "22" => with_field(refused::unfit(), refusal.column.as_deref()),
             "23" | "44" | "P0" => refused::rule(),

@@ -18,7 +18,7 @@ use super::{
     error, login,
     session::{CancelKey, Session},
 };
-use crate::ConnectionError;
+use crate::{Code, ConnectionError};
 
 const CONNECT_MAX: Duration = Duration::from_secs(2);
 const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -62,7 +62,7 @@ impl Pool {
         match tokio::time::timeout_at(until.into(), self.turns.clone().acquire_owned()).await {
             Ok(Ok(turn)) => Ok(held(turn)),
             _ if until == deadline => Err(refused::timed_out()),
-            _ => Err(ConnectionError::new("unavailable", "all connections to the database are busy")),
+            _ => Err(ConnectionError::new(Code::Unavailable, "all connections to the database are busy")),
         }
     }
 

@@ -28,7 +28,7 @@ use super::{
     super::{Access, RECORDS_MAX_BYTES, parameters::Parameter, refused, rows::Header},
     announced,
 };
-use crate::ConnectionError;
+use crate::{Code, ConnectionError};
 
 const STATEMENTS_MAX: usize = 100;
 /// A row that is larger cannot be answered anyway, so it is not waited for.
@@ -521,7 +521,7 @@ impl Session {
         self.pass_over(b"123");
         if announced(&self.incoming).is_some_and(|length| length > MESSAGE_MAX_BYTES) {
             self.dead = true;
-            let said = ConnectionError::new("too_large", "the records are larger than 8 MiB; ask for fewer");
+            let said = ConnectionError::new(Code::TooLarge, "the records are larger than 8 MiB; ask for fewer");
             return Err(Error::Said(said.details("one row")));
         }
         Message::parse(&mut self.incoming).map_err(|error| self.lost(error))

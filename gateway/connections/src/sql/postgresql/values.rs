@@ -7,7 +7,7 @@ use super::{
     super::rows::{Cell, RowsWriter},
     session::{Column, Row},
 };
-use crate::ConnectionError;
+use crate::{Code, ConnectionError};
 
 const BOOL: u32 = 16;
 const BYTEA: u32 = 17;
@@ -66,7 +66,7 @@ fn cell<'a>(column: &Column, bytes: &'a [u8]) -> Option<Cell<'a>> {
 }
 
 fn unreadable(column: &Column, details: &dyn std::fmt::Display) -> ConnectionError {
-    ConnectionError::new("upstream_error", "a column of the answer has a type that cannot be read")
+    ConnectionError::new(Code::UpstreamError, "a column of the answer has a type that cannot be read")
         .field(column.name.as_str())
         .details(details)
 }

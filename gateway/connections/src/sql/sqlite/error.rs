@@ -12,7 +12,7 @@ use super::{
     super::refused,
     guard::{Guard, Interrupted},
 };
-use crate::ConnectionError;
+use crate::{Code, ConnectionError};
 
 pub(super) fn from(error: Error, guard: &Guard) -> ConnectionError {
     let described = match &error {
@@ -30,8 +30,8 @@ pub(super) fn from(error: Error, guard: &Guard) -> ConnectionError {
             }
         }
         Error::SqlInputError { error, msg, .. } => plain(error.code, msg),
-        Error::MultipleStatement => ConnectionError::new("denied", "one call runs one statement"),
-        Error::NulError(_) => ConnectionError::new("invalid", "the statement holds a NUL character"),
+        Error::MultipleStatement => ConnectionError::new(Code::Forbidden, "one call runs one statement"),
+        Error::NulError(_) => ConnectionError::new(Code::InvalidArguments, "the statement holds a NUL character"),
         _ => refused::statement(),
     };
     described.details(error)
@@ -40,16 +40,16 @@ pub(super) fn from(error: Error, guard: &Guard) -> ConnectionError {
 fn plain(code: ErrorCode, text: &str) -> ConnectionError {
     match code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
-            ConnectionError::new("unavailable", "the database is busy with other writers")
+            ConnectionError::new(Code::Unavailable, "the database is busy with other writers")
         }
         ErrorCode::CannotOpen | ErrorCode::SystemIoFailure | ErrorCode::DiskFull | ErrorCode::OutOfMemory => {
             refused::unavailable()
         }
         ErrorCode::AuthorizationForStatementDenied | ErrorCode::PermissionDenied => refused::denied(),
-        ErrorCode::ReadOnly => ConnectionError::new("denied", "the database is read-only"),
-        ErrorCode::TooBig => ConnectionError::new("too_large", "a value is too large for the database connection"),
+        ErrorCode::ReadOnly => ConnectionError::new(Code::Forbidden, "the database is read-only"),
+        ErrorCode::TooBig => ConnectionError::new(Code::TooLarge, "a value is too large for the database connection"),
         ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => {
-            ConnectionError::new("upstream_error", "the database file is damaged")
+            ConnectionError::new(Code::UpstreamError, "the database file is damaged")
         }
         ErrorCode::TypeMismatch => refused::unfit(),
         ErrorCode::SchemaChanged => refused::changed(),

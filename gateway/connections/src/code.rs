@@ -1,0 +1,316 @@
+//! The one table of codes: what a call that did not succeed is called, by whom, and what follows from it.
+//!
+//! It stands here because connections are the lowest place that names a code: the plugin host, the call path and
+//! `docs/errors.md` read it too. A text becomes a [`Code`] once, where it comes in.
+
+/// The closed list. What a source says beside it is an [`Code::UpstreamError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    InvalidArguments,
+    NotFound,
+    Ambiguous,
+    Conflict,
+    TooLarge,
+    RateLimited,
+    Overloaded,
+    Forbidden,
+    Timeout,
+    Cancelled,
+    Unavailable,
+    SourceChanged,
+    Unsupported,
+    UpstreamError,
+    WriteDisabled,
+    PluginFailed,
+    OutputMismatch,
+    ToolError,
+    Internal,
+}
+
+/// Who has to do something about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    Caller,
+    Source,
+    Operator,
+    Plugin,
+    Gateway,
+}
+
+/// Whether the same call may succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    Never,
+    /// With other arguments.
+    Changed,
+    /// After a while.
+    Later,
+    /// At once, and no more than that.
+    Once,
+}
+
+pub struct Row {
+    pub code: Code,
+    /// On the wire, in logs, metrics and audit.
+    pub label: &'static str,
+    /// What plugins and connections call it, the first of which is the plugin interface's own word.
+    pub words: &'static [&'static str],
+    pub fault: Fault,
+    pub retry: Retry,
+    /// A source that answers so to a write has said no: nothing was changed.
+    pub nothing_changed: bool,
+    pub meaning: &'static str,
+    /// What an agent should do.
+    pub advice: &'static str,
+}
+
+pub const TABLE: [Row; 19] = [
+    Row {
+        code: Code::InvalidArguments,
+        label: "invalid_arguments",
+        words: &["invalid", "invalid_arguments"],
+        fault: Fault::Caller,
+        retry: Retry::Changed,
+        nothing_changed: true,
+        meaning: "The arguments do not meet the input schema, or the source refused a value.",
+        advice: "Repair the arguments from `errors` and call again.",
+    },
+    Row {
+        code: Code::NotFound,
+        label: "not_found",
+        words: &["not_found"],
+        fault: Fault::Caller,
+        retry: Retry::Changed,
+        nothing_changed: true,
+        meaning: "No record meets the conditions.",
+        advice: "Do not repeat the same call; look with other arguments.",
+    },
+    Row {
+        code: Code::Ambiguous,
+        label: "ambiguous",
+        words: &["ambiguous"],
+        fault: Fault::Caller,
+        retry: Retry::Changed,
+        nothing_changed: false,
+        meaning: "More than one record meets the conditions of a lookup.",
+        advice: "Add conditions, or use a list tool.",
+    },
+    Row {
+        code: Code::Conflict,
+        label: "conflict",
+        words: &["conflict"],
+        fault: Fault::Caller,
+        retry: Retry::Changed,
+        nothing_changed: true,
+        meaning: "The source holds a record that collides with this one, or it moved on meanwhile.",
+        advice: "Read the record, then decide.",
+    },
+    Row {
+        code: Code::TooLarge,
+        label: "too_large",
+        words: &["too_large"],
+        fault: Fault::Caller,
+        retry: Retry::Changed,
+        // A service may have written before its answer turned out too large.
+        nothing_changed: false,
+        meaning: "The request or the answer is larger than a connection or the source takes.",
+        advice: "Ask for fewer records or send less. Check `outcome` before repeating a write.",
+    },
+    Row {
+        code: Code::RateLimited,
+        label: "rate_limited",
+        words: &["rate_limited"],
+        fault: Fault::Caller,
+        retry: Retry::Later,
+        nothing_changed: false,
+        meaning: "Too many calls in the time allowed, here or at the source.",
+        advice: "Wait `retry_after_ms`, then call again.",
+    },
+    Row {
+        code: Code::Overloaded,
+        label: "overloaded",
+        words: &["overloaded"],
+        fault: Fault::Gateway,
+        retry: Retry::Later,
+        nothing_changed: false,
+        meaning: "Too many calls are running at once.",
+        advice: "Wait `retry_after_ms`, then call again.",
+    },
+    Row {
+        code: Code::Forbidden,
+        label: "forbidden",
+        words: &["denied", "forbidden"],
+        fault: Fault::Operator,
+        retry: Retry::Never,
+        nothing_changed: true,
+        meaning: "The call is not allowed: a grant or a permission is missing.",
+        advice: "Do not repeat; an operator must change the configuration.",
+    },
+    Row {
+        code: Code::Timeout,
+        label: "timeout",
+        words: &["timeout"],
+        fault: Fault::Source,
+        retry: Retry::Later,
+        nothing_changed: false,
+        meaning: "The deadline of the call passed.",
+        advice: "Ask for less, or later. Check `outcome` before repeating a write.",
+    },
+    Row {
+        code: Code::Cancelled,
+        label: "cancelled",
+        words: &["cancelled"],
+        fault: Fault::Caller,
+        retry: Retry::Never,
+        nothing_changed: false,
+        meaning: "The caller went away or asked to stop.",
+        advice: "None.",
+    },
+    Row {
+        code: Code::Unavailable,
+        label: "unavailable",
+        words: &["unavailable"],
+        fault: Fault::Source,
+        retry: Retry::Later,
+        nothing_changed: false,
+        meaning: "The source or its adapter cannot be reached now.",
+        advice: "Try again later, after `retry_after_ms` where it is given. Check `outcome` before repeating a write.",
+    },
+    Row {
+        code: Code::SourceChanged,
+        label: "source_changed",
+        words: &["source_changed"],
+        fault: Fault::Source,
+        retry: Retry::Never,
+        nothing_changed: false,
+        meaning: "The source no longer has the columns the contract was published with.",
+        advice: "Do not repeat; an operator must publish the contract anew.",
+    },
+    Row {
+        code: Code::Unsupported,
+        label: "unsupported",
+        words: &["unsupported"],
+        fault: Fault::Plugin,
+        retry: Retry::Never,
+        nothing_changed: false,
+        meaning: "The adapter cannot do what was asked, whoever asks.",
+        advice: "Do not repeat; use another tool or other arguments. Check `outcome` of a write.",
+    },
+    Row {
+        code: Code::UpstreamError,
+        label: "upstream_error",
+        words: &["upstream_error"],
+        fault: Fault::Source,
+        retry: Retry::Never,
+        nothing_changed: false,
+        meaning: "The source answered an error.",
+        advice: "Read the message; repeating rarely helps.",
+    },
+    Row {
+        code: Code::WriteDisabled,
+        label: "write_disabled",
+        words: &["read_only", "write_disabled"],
+        fault: Fault::Operator,
+        retry: Retry::Never,
+        nothing_changed: true,
+        meaning: "The collection or its connection is read-only.",
+        advice: "Do not repeat; an operator must allow writing.",
+    },
+    Row {
+        code: Code::PluginFailed,
+        label: "plugin_failed",
+        words: &["internal", "not_configured"],
+        fault: Fault::Plugin,
+        retry: Retry::Once,
+        nothing_changed: false,
+        meaning: "The adapter crashed or used up what it may use.",
+        advice: "One retry is reasonable; then report the call_id.",
+    },
+    Row {
+        code: Code::OutputMismatch,
+        label: "output_mismatch",
+        words: &["output_mismatch"],
+        fault: Fault::Source,
+        retry: Retry::Never,
+        nothing_changed: false,
+        meaning: "The source answered a value the contract does not allow; nothing of it is passed on.",
+        advice: "Do not repeat; report the call_id.",
+    },
+    Row {
+        code: Code::ToolError,
+        label: "tool_error",
+        words: &[],
+        fault: Fault::Plugin,
+        retry: Retry::Changed,
+        nothing_changed: false,
+        meaning: "The tool refused for a reason of its own, named in `reason`.",
+        advice: "Read `reason`.",
+    },
+    Row {
+        code: Code::Internal,
+        label: "internal",
+        words: &[],
+        fault: Fault::Gateway,
+        retry: Retry::Never,
+        nothing_changed: false,
+        meaning: "The gateway failed.",
+        advice: "Report the call_id.",
+    },
+];
+
+/// A cursor that is not of this tool: a plugin's word for one argument at fault, which stands in no row.
+pub const BAD_CURSOR: &str = "bad_cursor";
+
+impl Code {
+    /// What a plugin or a connection says, as a code; a word that is not in the table is the source's own error.
+    pub fn of_word(word: &str) -> Self {
+        let row = TABLE.iter().find(|row| row.words.contains(&word));
+        row.map_or(Self::UpstreamError, |row| row.code)
+    }
+
+    pub fn row(self) -> &'static Row {
+        &TABLE[self as usize]
+    }
+
+    pub fn label(self) -> &'static str {
+        self.row().label
+    }
+
+    /// The plugin interface's word for it.
+    pub fn word(self) -> &'static str {
+        self.row().words.first().copied().unwrap_or(self.row().label)
+    }
+
+    pub fn nothing_changed(self) -> bool {
+        self.row().nothing_changed
+    }
+
+    /// The same may succeed after a while.
+    pub fn is_for_later(self) -> bool {
+        self.row().retry == Retry::Later
+    }
+
+    /// The source, or who configures it, is at fault: the plugin that says so is not.
+    pub fn is_outside_plugin(self) -> bool {
+        self.row().fault == Fault::Operator || self.is_for_later()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stand_in_the_order_of_the_codes_and_no_word_stands_twice() {
+        let mut words = Vec::new();
+        for (at, row) in TABLE.iter().enumerate() {
+            assert_eq!(row.code as usize, at, "{}", row.label);
+            assert!(row.words.iter().all(|word| !words.contains(word)), "{}", row.label);
+            words.extend(row.words);
+            for word in row.words {
+                assert_eq!(Code::of_word(word), row.code, "{word}");
+            }
+        }
+        assert_eq!(Code::of_word("anything else"), Code::UpstreamError);
+    }
+}

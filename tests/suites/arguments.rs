@@ -1,0 +1,112 @@
+//! What a call's arguments may be, and what a refusal says: nulls of clients that send every argument, fields that are
+//! emptied, the text that models read.
+
+use serde_json::{Value, json};
+use weir_tests::{House, Modern};
+
+const CONTRACT: &str = r#"
+contract: desk
+collections:
+  tickets:
+    adapter: sheet
+    settings: { connection: data, path: tickets.csv }
+    key: [id]
+    write: true
+    shape: { id: integer, owner: { type: string, nullable: true }, due: { type: date, nullable: true } }
+tools:
+  - tool: list_tickets
+    description: Lists tickets by owner and day.
+    verb: list
+    collection: tickets
+    fields:
+      - { name: subject, type: text }
+      - { name: owner, type: text, nullable: true }
+  - tool: change_ticket
+    description: Changes one ticket.
+    verb: update
+    collection: tickets
+    fields:
+      - { name: id, type: number, required: true }
+      - { name: subject, type: text, min_length: 2 }
+      - { name: owner, type: text, nullable: true }
+      - { name: due, type: date, nullable: true }
+"#;
+
+const TICKETS: &str = "id,subject,owner,due\n1,Printer,Ada,2026-01-31\n2,Network,,2026-02-28\n";
+
+fn house() -> House {
+    House::new().sheets().file("contracts/desk.yaml", CONTRACT).file("data/tickets.csv", TICKETS)
+}
+
+fn record(answer: &Value) -> &Value {
+    &answer["structuredContent"]["record"]
+}
+
+/// As crewai-tools, mcp-use, LlamaIndex and AutoGen call: null for every argument that was not set.
+#[tokio::test]
+async fn clients_that_send_null_for_what_was_not_set_list_and_change_nothing_else() {
+    let house = house();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let listed = client.call("list_tickets", json!({"subject": "Printer", "limit": null, "cursor": null})).await;
+    assert_eq!(listed["structuredContent"]["records"][0]["id"], 1, "{listed}");
+    // Of a field that may be null, null is a value: the ticket that nobody owns.
+    let unowned = client.call("list_tickets", json!({"subject": null, "owner": null})).await;
+    assert_eq!(unowned["structuredContent"]["records"][0]["id"], 2, "{unowned}");
+    let sent = json!({"id": 1, "subject": "Printer jam", "owner": null, "due": null, "clear": null});
+    let changed = client.call("change_ticket", sent).await;
+    assert_eq!(record(&changed), &json!({"id": 1, "subject": "Printer jam", "owner": "Ada", "due": "2026-01-31"}));
+}
+
+#[tokio::test]
+async fn an_update_empties_what_clear_names() {
+    let house = house();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let changed = client.call("change_ticket", json!({"id": 1, "clear": ["owner", "due"]})).await;
+    assert_eq!(record(&changed), &json!({"id": 1, "subject": "Printer", "owner": null, "due": null}), "{changed}");
+    let both = client.call("change_ticket", json!({"id": 2, "owner": "Bo", "clear": ["owner"]})).await;
+    let content = &both["structuredContent"];
+    assert_eq!((&both["isError"], &content["reason"]), (&json!(true), &json!("set_and_cleared")), "{both}");
+    assert_eq!(content["errors"][0]["example"], json!([]));
+}
+
+/// Most frameworks show their model nothing but this.
+#[tokio::test]
+async fn the_text_of_a_refusal_tells_every_error() {
+    let house = house();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let refused = client.call("change_ticket", json!({"id": "1", "subject": "", "ownr": "Ada", "x": 1})).await;
+    let text = refused["content"][0]["text"].as_str().expect("a text");
+    let lines: Vec<&str> = text.lines().skip(1).collect();
+    assert_eq!(
+        lines,
+        [
+            "/id: must be of type integer. Example: 1",
+            "/subject: must have at least 2 characters. Example: \"text\"",
+            "/ownr: is not an argument of this tool. Did you mean \"owner\"?",
+            "/x: is not an argument of this tool. Leave it out.",
+        ],
+        "{text}"
+    );
+    let message = refused["structuredContent"]["message"].as_str().expect("a message");
+    assert_eq!(message, "Invalid arguments: 'id' must be of type integer (3 more).");
+}
+
+#[test]
+fn weir_validate_prints_the_text_and_takes_null_as_absent() {
+    let schema = json!({
+        "type": "object", "properties": { "a": { "type": "integer" }, "b": { "type": "string" } },
+        "required": ["a"], "additionalProperties": false
+    });
+    let house = House::new()
+        .file("schema.json", &schema.to_string())
+        .file("wrong.json", r#"{"a":"1","b":null}"#)
+        .file("right.json", r#"{"a":1,"b":null}"#);
+    let (code, out, _) = house.run(&["validate", "--text", "schema.json", "wrong.json"]);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.ends_with("\n/a: must be of type integer. Example: 1"), "{out}");
+    let (code, out, _) = house.run(&["validate", "--text", "schema.json", "right.json"]);
+    assert_eq!((code, out.as_str()), (0, "The arguments are valid."));
+}
