@@ -88,7 +88,7 @@ mod tests {
             assert_eq!(column_name(text), name, "{text}");
         }
         let error = gone(Some("born"));
-        assert_eq!((error.code, error.field.as_deref()), ("source_changed", Some("born")));
+        assert_eq!((error.code, error.field.as_deref()), (Code::SourceChanged, Some("born")));
         assert!(error.message.contains("`born`"));
         assert_eq!(gone(None), changed());
     }
