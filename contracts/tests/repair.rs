@@ -114,7 +114,6 @@ impl Tally {
     #[track_caller]
     fn check(&self) {
         let Self { wrong, repaired, left } = self;
-        println!("{repaired} of {wrong} wrong calls are repaired by the text alone");
         assert!(*wrong >= 100, "{wrong} wrong calls say too little");
         let shown = &left[..left.len().min(3)];
         assert!(repaired * 100 >= wrong * 95, "{repaired} of {wrong} are repaired:\n{}", shown.join("\n\n"));

@@ -46,7 +46,6 @@ pub struct CallRequest<'a> {
 }
 
 /// What a call came to.
-#[expect(clippy::large_enum_variant, reason = "nearly every call is complete")]
 pub enum CallOutcome {
     /// Unknown or hidden: the caller cannot tell. A protocol error (−32602), not a result.
     UnknownTool,

@@ -101,7 +101,7 @@ fn weir_validate_prints_the_text_and_takes_null_as_absent() {
         "required": ["a"], "additionalProperties": false
     });
     let house = House::new()
-        .file("schema.json", &schema.to_string())
+        .file("schema.json", schema.to_string())
         .file("wrong.json", r#"{"a":"1","b":null}"#)
         .file("right.json", r#"{"a":1,"b":null}"#);
     let (code, out, _) = house.run(&["validate", "--text", "schema.json", "wrong.json"]);

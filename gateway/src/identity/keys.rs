@@ -32,6 +32,7 @@ pub struct Key {
     /// Over all methods and tools, where the key has one of its own.
     pub rate: Option<Rate>,
     /// By tool name, where the key has any.
+    #[expect(clippy::box_collection, reason = "most keys have none, and a million of them are kept")]
     tool_rates: Option<Box<HashMap<Box<str>, Rate>>>,
     secret_hash: [u8; 32],
     created_ms: i64,

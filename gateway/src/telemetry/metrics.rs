@@ -44,6 +44,8 @@ pub type Stages = [Option<Duration>; STAGES.len()];
 
 /// A number that lives elsewhere, read when it is scraped.
 type Reading = Box<dyn Fn() -> usize + Send + Sync>;
+/// Likewise, one number for each word.
+type Counts<N> = Box<dyn Fn() -> Vec<(&'static str, N)> + Send + Sync>;
 
 /// The metrics of one gateway.
 pub struct Metrics {
@@ -64,9 +66,9 @@ pub struct Metrics {
     tools_max: usize,
     sessions: OnceLock<Reading>,
     streams: OnceLock<Reading>,
-    drafts: OnceLock<Box<dyn Fn() -> Vec<(&'static str, u32)> + Send + Sync>>,
+    drafts: OnceLock<Counts<u32>>,
     drifted: OnceLock<Reading>,
-    refused: OnceLock<Box<dyn Fn() -> Vec<(&'static str, usize)> + Send + Sync>>,
+    refused: OnceLock<Counts<usize>>,
     /// SHA-256 of what a scraper must show.
     token: ArcSwapOption<[u8; 32]>,
 }

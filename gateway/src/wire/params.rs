@@ -7,6 +7,7 @@ use super::{Id, RpcError, raw};
 
 /// `params` as a message has them.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each request, and nearly all are read")]
 pub enum GivenParams<'a> {
     /// Read in the same pass as the envelope.
     Read(Params<'a>),

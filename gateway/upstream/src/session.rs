@@ -225,10 +225,9 @@ impl Session {
         };
         self.cancel(id, &agreed).await;
         // What was under way may be done all the same, and then its true outcome is worth a moment.
-        if !agreed.is_modern() || !matches!(self.core.link, Link::Http(_)) {
-            if let Ok(Ok(answer)) = timeout(CANCEL_GRACE, &mut wait.answer).await {
-                return answer;
-            }
+        let may_answer = !agreed.is_modern() || !matches!(self.core.link, Link::Http(_));
+        if may_answer && let Ok(Ok(answer)) = timeout(CANCEL_GRACE, &mut wait.answer).await {
+            return answer;
         }
         Err(ended.into())
     }

@@ -180,7 +180,8 @@ impl Arg {
         let Some(Keyed { value: Some(expression), .. }) = &self.default else { return };
         let Some(literal) = Literal::of(expression) else { return };
         if let Some(number) = literal.number {
-            let bounds: [(&Option<Keyed<Literal>>, fn(f64, f64) -> bool); 4] = [
+            type Holds = fn(f64, f64) -> bool;
+            let bounds: [(&Option<Keyed<Literal>>, Holds); 4] = [
                 (&self.ge, |number, bound| number >= bound),
                 (&self.gt, |number, bound| number > bound),
                 (&self.le, |number, bound| number <= bound),

@@ -100,10 +100,8 @@ fn each(
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
         let result = attribute.parse_nested_meta(|meta| match meta.path.get_ident().cloned() {
             Some(key) => read(&key, &meta),
-            None => match meta.path.segments.first() {
-                // `crate = "…"`: a keyword is an identifier to syn's paths, so this is something else.
-                _ => Err(meta.error("write a key of `#[serde(…)]`")),
-            },
+            // `crate = "…"`: a keyword is an identifier to syn's paths, so this is something else.
+            None => Err(meta.error("write a key of `#[serde(…)]`")),
         });
         if let Err(error) = result {
             mistakes.push(error);

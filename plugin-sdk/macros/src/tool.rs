@@ -37,6 +37,7 @@ struct Keys {
 }
 
 /// One parameter of the function.
+#[expect(clippy::large_enum_variant, reason = "a function has few of them, and nearly all are arguments")]
 enum Parameter {
     /// `&Context`.
     Context,

@@ -14,9 +14,11 @@ pub struct Writer {
     /// The named types that are being written, by their full names.
     named: Vec<&'static str>,
     /// The types that hold themselves: full name, name in `$defs`, what writes it, and the text once it is written.
-    definitions: Vec<(&'static str, String, fn(&mut Writer), Option<String>)>,
+    definitions: Vec<Definition>,
     output: bool,
 }
+
+type Definition = (&'static str, String, fn(&mut Writer), Option<String>);
 
 impl Writer {
     /// A writer of what a caller sends.

@@ -224,6 +224,7 @@ fn variants_tagged_beside(value: Event) {}
 #[tool]
 fn variants_without_tag(value: Id) {}
 #[tool]
+#[allow(clippy::boxed_local, reason = "a box is what is tried")]
 fn holders(a: Box<u32>, b: Rc<String>, c: Arc<[bool; 2]>) {}
 #[tool]
 fn recursive(value: Tree) {}

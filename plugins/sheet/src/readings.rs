@@ -18,7 +18,7 @@ pub(crate) struct Readings {
 impl Readings {
     pub(crate) fn new() -> Self {
         let marks = [(',', '.'), (',', ' '), (',', '\''), ('.', ','), ('.', ' '), ('.', '\'')];
-        let dates = [Order::DayFirst, Order::MonthFirst, Order::YearFirst].into_iter().flat_map(|order| {
+        let dates = [Order::DayMonthYear, Order::MonthDayYear, Order::YearMonthDay].into_iter().flat_map(|order| {
             ['/', '.', '-'].into_iter().flat_map(move |mark| [false, true].map(|time| Dates::new(order, mark, time)))
         });
         Self {
@@ -66,7 +66,7 @@ impl Readings {
         let doubtful = numbers.iter().any(|numbers| is_doubtful(&numbers) && decimal_comma.is_none());
         let mut readings: Vec<Reading> = numbers.iter().map(Numbers::reading).collect();
         // The day comes before the month wherever points stand between them.
-        let is_usual = |dates: &&Dates| dates.order != Order::MonthFirst || dates.mark != '.';
+        let is_usual = |dates: &&Dates| dates.order != Order::MonthDayYear || dates.mark != '.';
         let dates: Vec<&Dates> = self.dates.iter().filter(is_usual).collect();
         // `1.2.10` may be a version.
         let doubtful = doubtful || dates.iter().any(|dates| dates.short_year);
@@ -186,9 +186,9 @@ impl Numbers {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
-    DayFirst,
-    MonthFirst,
-    YearFirst,
+    DayMonthYear,
+    MonthDayYear,
+    YearMonthDay,
 }
 
 /// Dates in this order with this mark between their parts, behind them a time of day or not.
@@ -230,11 +230,11 @@ impl Dates {
             return None;
         }
         let [year, month, day] = match self.order {
-            Order::DayFirst => [three[2], three[1], three[0]],
-            Order::MonthFirst => [three[2], three[0], three[1]],
-            Order::YearFirst => three,
+            Order::DayMonthYear => [three[2], three[1], three[0]],
+            Order::MonthDayYear => [three[2], three[0], three[1]],
+            Order::YearMonthDay => three,
         };
-        let short_year = year.len() == 2 && self.order != Order::YearFirst;
+        let short_year = year.len() == 2 && self.order != Order::YearMonthDay;
         if !(year.len() == 4 || short_year) || (self.cells > 0 && short_year != self.short_year) {
             return None;
         }
@@ -285,9 +285,9 @@ impl Dates {
         let (day, month, mark) = (part(0, 'd'), part(1, 'm'), self.mark);
         let year = if self.short_year { "%y" } else { "%Y" };
         let date = match self.order {
-            Order::DayFirst => format!("{day}{mark}{month}{mark}{year}"),
-            Order::MonthFirst => format!("{month}{mark}{day}{mark}{year}"),
-            Order::YearFirst => format!("{year}{mark}{month}{mark}{day}"),
+            Order::DayMonthYear => format!("{day}{mark}{month}{mark}{year}"),
+            Order::MonthDayYear => format!("{month}{mark}{day}{mark}{year}"),
+            Order::YearMonthDay => format!("{year}{mark}{month}{mark}{day}"),
         };
         match self.time {
             false => Reading { kind: Type::Date, format: TextFormat { date: Some(date), ..TextFormat::default() } },

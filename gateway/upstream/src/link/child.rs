@@ -130,7 +130,7 @@ impl Life {
         self.stop.cancel();
         group.kill();
         reader.abort();
-        let how = status.map_or_else(|| "ended".to_owned(), |status| how_it_ended(status));
+        let how = status.map_or_else(|| "ended".to_owned(), how_it_ended);
         self.inbox.close(ended(format!("`{}` {how}", self.name), &self.stderr));
     }
 
