@@ -5,7 +5,7 @@ use prometheus::{CounterVec, GaugeVec, Opts, TextEncoder, core::Collector as _, 
 
 use crate::{
     gateway::Gateway,
-    registry::gate::ChangeClass,
+    registry::{gate::ChangeClass, refused},
     telemetry::metrics::table::{self, Kind, Row},
 };
 
@@ -115,8 +115,10 @@ fn contracts(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     let count = |class: &str| waiting.iter().find(|(known, _)| *known == class).map_or(0, |(_, count)| *count);
     let drafts = ChangeClass::ALL.iter().map(|class| (vec![class.as_str()], f64::from(count(class.as_str()))));
     families.push(family(&table::DRAFTS, drafts.collect()));
-    let refused = metrics.refused().into_iter().map(|(kind, count)| (vec![kind], count as f64));
-    families.push(family(&table::REFUSED, refused.collect()));
+    let refused = metrics.refused();
+    let count = |kind: &str| refused.iter().find(|(known, _)| *known == kind).map_or(0, |(_, count)| *count);
+    let refused = refused::Kind::ALL.map(|kind| (vec![kind.word()], count(kind.word()) as f64));
+    families.push(family(&table::REFUSED, refused.to_vec()));
     families.push(one(&table::DRIFTED, metrics.drifted() as f64));
     families.push(one(&table::TOOLS, snapshot.catalogue.len() as f64));
     families.push(one(&table::CONTRACTS, snapshot.contracts.len() as f64));

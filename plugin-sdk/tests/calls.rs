@@ -207,7 +207,7 @@ fn what_is_read_is_printed_again() {
         assert_eq!(value(tool, json!({ parameter: argument })), json, "{tool}");
     }
     let numbers = json!({ "a": 0.1, "b": 1e21, "c": u64::MAX, "d": -3.0 });
-    assert_eq!(value("numbers", numbers), "[0.1,1e21,18446744073709551615,-3]");
+    assert_eq!(value("numbers", numbers), "[0.1,1e+21,18446744073709551615,-3]");
 }
 
 #[test]

@@ -251,7 +251,7 @@ async fn a_file_limit_is_outlived() {
     let weir = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
     let mut limited = std::process::Command::new("sh");
     // In blocks of 512 bytes: the database of the state fits, and some hundred records.
-    limited.args(["-c", "ulimit -f 400; exec \"$@\"", "sh"]).arg(weir.get_program()).args(weir.get_args());
+    limited.args(["-c", "ulimit -f 600; exec \"$@\"", "sh"]).arg(weir.get_program()).args(weir.get_args());
     limited.current_dir(house.path());
     let gateway = Gateway::start(limited);
     let client = Modern::new(gateway.url());

@@ -183,7 +183,7 @@ mod tests {
         ] {
             assert_eq!(field(column), name, "{column}");
         }
-        assert_eq!(field(&"ü ".repeat(128)).chars().count(), 50);
+        assert_eq!(field(&"ü ".repeat(128)).chars().count(), 49, "cut, with no mark at its end");
     }
 
     #[test]

@@ -53,7 +53,11 @@ pub(super) fn pack(workshop: &Workshop, release: &Release) -> Result<PathBuf, Fa
     said(Command::new("chmod").arg("755").arg(&script))?;
     let package = release.folder.join(format!("weir-gateway_{}_{architecture}.deb", release.version));
     let mut build = Command::new("dpkg-deb");
-    build.env("SOURCE_DATE_EPOCH", "315532800").args(["--root-owner-group", "--build"]).arg(&source).arg(&package);
+    build
+        .env("SOURCE_DATE_EPOCH", "315532800")
+        .args(["--root-owner-group", "-Zzstd", "-z9", "--build"])
+        .arg(&source)
+        .arg(&package);
     said(&mut build)?;
     let _ = fs::remove_dir_all(&source);
     Ok(package)
