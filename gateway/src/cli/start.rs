@@ -154,9 +154,9 @@ pub(super) async fn contracts(started: &Started, strict: bool) -> Result<(), Fai
     let refused = started.registry.refused();
     let mut problems: Vec<Problem> = refused.into_iter().flat_map(|refused| refused.problems).collect();
     problems.extend(report.problems.iter().filter(|problem| !problems.contains(problem)).cloned().collect::<Vec<_>>());
-    if !problems.is_empty()
-        && (strict || (nothing && report.waiting.is_empty() && report.held.is_empty() && !report.problems.is_empty()))
-    {
+    let empty = nothing && report.waiting.is_empty() && report.held.is_empty();
+    let because = !report.problems.is_empty() || !started.gateway.refused_connections().is_empty();
+    if !problems.is_empty() && (strict || (empty && because)) {
         return Err(Failure::Problems(problems));
     }
     for problem in &report.problems {
