@@ -22,7 +22,7 @@ use proc_macro::TokenStream;
 
 /// Makes a function a tool. See `docs/tools-from-code.md` for the types it may take and return.
 ///
-/// ```ignore
+/// ```text
 /// /// Deploy a service.
 /// #[tool(idempotent)]
 /// fn deploy(
