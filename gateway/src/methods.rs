@@ -1,7 +1,6 @@
 //! One line per MCP method.
 
 mod absent;
-mod blocks;
 mod call;
 mod changes;
 mod discover;

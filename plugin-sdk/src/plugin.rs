@@ -52,7 +52,6 @@ pub fn kind<A: Adapter>() -> Kind {
 trait Open {
     fn read(&self, query: &Query) -> Result<Page>;
     fn write(&self, change: &Change) -> Result<String>;
-    fn later(&self, work: &str) -> Result<bool>;
 }
 
 impl<A: Adapter> Open for A {
@@ -62,10 +61,6 @@ impl<A: Adapter> Open for A {
 
     fn write(&self, change: &Change) -> Result<String> {
         Adapter::write(self, change)
-    }
-
-    fn later(&self, work: &str) -> Result<bool> {
-        Adapter::later(self, work)
     }
 }
 
@@ -99,16 +94,9 @@ pub fn configure<P: Plugin>(collection: String, adapter: &str, settings: &str, s
     Ok(())
 }
 
-/// Reads from an open collection. The work of [`crate::index::later`] comes as a read too, its text among the options.
+/// Reads from an open collection.
 pub fn read(collection: &str, query: &Query) -> Result<Page> {
-    let opened = opened(collection)?;
-    match query.options.get("later").and_then(serde_json::Value::as_str) {
-        Some(work) => {
-            let more = opened.later(work)?;
-            Ok(Page { records: "[]".to_owned(), next: more.then(|| "more".to_owned()) })
-        }
-        None => opened.read(query),
-    }
+    opened(collection)?.read(query)
 }
 
 /// Changes an open collection.

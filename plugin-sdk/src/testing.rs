@@ -6,7 +6,6 @@
 pub mod clock;
 pub mod files;
 pub mod http;
-pub mod index;
 pub mod log;
 pub mod progress;
 pub mod random;
@@ -17,7 +16,6 @@ pub fn reset() {
     clock::reset();
     files::reset();
     http::reset();
-    index::reset();
     log::reset();
     progress::reset();
     random::reset();

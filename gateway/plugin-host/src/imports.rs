@@ -18,9 +18,7 @@ use crate::{
 
 mod files;
 mod http;
-mod index;
 mod local;
-mod parts;
 mod sql;
 mod wasi;
 

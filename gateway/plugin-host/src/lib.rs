@@ -18,7 +18,6 @@ mod engine;
 mod guest;
 mod imports;
 mod instance;
-mod later;
 mod load;
 mod plugin;
 mod pool;
