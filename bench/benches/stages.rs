@@ -74,6 +74,7 @@ fn host(plugins: PathBuf, plugin: BTreeMap<String, PluginConfig>) -> Host {
         plugin,
         builds: None,
         accepted: None,
+        indexes: None,
         instances_max: 16,
         parked_bytes_max: 64 << 20,
     };

@@ -1,6 +1,7 @@
 //! One line per MCP method.
 
 mod absent;
+mod blocks;
 mod call;
 mod changes;
 mod discover;

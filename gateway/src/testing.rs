@@ -28,6 +28,7 @@ pub(crate) fn gateway(change: impl FnOnce(&mut Config)) -> Arc<Gateway> {
         plugin: BTreeMap::new(),
         builds: None,
         accepted: None,
+        indexes: None,
         instances_max: 4,
         parked_bytes_max: 1 << 20,
     };

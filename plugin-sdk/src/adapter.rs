@@ -34,6 +34,11 @@ pub trait Adapter: Sized + 'static {
     fn write(&self, change: &Change) -> Result<String> {
         Err(Error::unsupported(format!("{} cannot {}.", Self::NAME, change.verb)))
     }
+
+    /// A piece of the work that [`crate::index::later`] asked for, well within the time of a call; true while more is left.
+    fn later(&self, work: &str) -> Result<bool> {
+        Err(Error::unsupported(format!("{} knows no such work: {work}.", Self::NAME)))
+    }
 }
 
 /// A lookup or a list.

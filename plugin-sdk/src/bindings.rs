@@ -1,6 +1,7 @@
 //! The component interface of this release, and the way in and out of it.
 
 pub mod calls;
+pub(crate) mod large;
 pub mod toolbox;
 
 #[allow(missing_docs, unsafe_code, unreachable_pub, clippy::all)]

@@ -1,9 +1,9 @@
 //! Files under a named root that the operator granted.
 
 #[cfg(target_arch = "wasm32")]
-use crate::bindings::calls::files as imported;
+use crate::bindings::calls::{files as imported, parts};
 #[cfg(not(target_arch = "wasm32"))]
-use crate::testing::files as imported;
+use crate::testing::files::{self as imported, parts};
 
 use crate::error::Result;
 
@@ -42,6 +42,40 @@ pub fn read(root: &str, path: &str, offset: u64, length: u32) -> Result<Vec<u8>>
 /// file is another by now. Returns the new version.
 pub fn replace(root: &str, path: &str, if_version: Option<&str>, content: &[u8]) -> Result<String> {
     imported::replace(root, path, if_version, content)
+}
+
+/// Some bytes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Where they begin.
+    pub at: u64,
+    /// How many they are.
+    pub length: u32,
+}
+
+/// Bytes that take the place of others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// Where the change is.
+    pub at: u64,
+    /// How many bytes go.
+    pub length: u64,
+    /// What takes their place.
+    pub content: Vec<u8>,
+}
+
+/// The most that one [`read_parts`] answers.
+pub const PARTS_MAX: usize = 4 << 20;
+
+/// Each part, in the order asked; shorter where the file ends. [`PARTS_MAX`] bytes together at most.
+pub fn read_parts(root: &str, path: &str, parts: &[Part]) -> Result<Vec<Vec<u8>>> {
+    parts::read(root, path, parts)
+}
+
+/// As [`replace`], with the bytes of the file itself but for the edits, which are in order and apart from each other: for
+/// files that are too large to be in memory.
+pub fn replace_parts(root: &str, path: &str, if_version: &str, edits: &[Edit]) -> Result<String> {
+    parts::replace(root, path, if_version, edits)
 }
 
 /// The files under a prefix.

@@ -4,7 +4,7 @@
 //! documentation are the schema ([`tools`], [`schema`]).
 //!
 //! An adapter is ordinary Rust: implement [`Adapter`], write `weir_plugin_sdk::export!(MyAdapter);` and build for
-//! `wasm32-unknown-unknown`. What the outside world offers comes as functions: [`sql`], [`http`], [`files`], [`log`],
+//! `wasm32-unknown-unknown`. What the outside world offers comes as functions: [`sql`], [`http`], [`files`], [`index`], [`log`],
 //! [`progress`], [`clock`], [`random`]; in a component they call the gateway, natively they call [`testing`], so an
 //! adapter has unit tests like any other crate. [`value`], [`matches`] and [`order`] are the one value table: every
 //! adapter that reads, compares and writes through them looks identical from above.
@@ -25,6 +25,7 @@ pub mod value;
 pub mod clock;
 pub mod files;
 pub mod http;
+pub mod index;
 pub mod log;
 pub mod progress;
 pub mod random;

@@ -52,6 +52,7 @@ pub fn kind<A: Adapter>() -> Kind {
 trait Open {
     fn read(&self, query: &Query) -> Result<Page>;
     fn write(&self, change: &Change) -> Result<String>;
+    fn later(&self, work: &str) -> Result<bool>;
 }
 
 impl<A: Adapter> Open for A {
@@ -61,6 +62,10 @@ impl<A: Adapter> Open for A {
 
     fn write(&self, change: &Change) -> Result<String> {
         Adapter::write(self, change)
+    }
+
+    fn later(&self, work: &str) -> Result<bool> {
+        Adapter::later(self, work)
     }
 }
 
@@ -94,9 +99,16 @@ pub fn configure<P: Plugin>(collection: String, adapter: &str, settings: &str, s
     Ok(())
 }
 
-/// Reads from an open collection.
+/// Reads from an open collection. The work of [`crate::index::later`] comes as a read too, its text among the options.
 pub fn read(collection: &str, query: &Query) -> Result<Page> {
-    opened(collection)?.read(query)
+    let opened = opened(collection)?;
+    match query.options.get("later").and_then(serde_json::Value::as_str) {
+        Some(work) => {
+            let more = opened.later(work)?;
+            Ok(Page { records: "[]".to_owned(), next: more.then(|| "more".to_owned()) })
+        }
+        None => opened.read(query),
+    }
 }
 
 /// Changes an open collection.

@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod files;
 pub mod http;
+pub mod index;
 pub mod log;
 pub mod progress;
 pub mod random;
@@ -16,6 +17,7 @@ pub fn reset() {
     clock::reset();
     files::reset();
     http::reset();
+    index::reset();
     log::reset();
     progress::reset();
     random::reset();

@@ -335,12 +335,13 @@ async fn a_crash_at_any_moment_lets_no_build_in() {
     let house = plain();
     let mut gateway = house.serve();
     let mut agreed = 0;
-    for round in 0..20 {
+    for round in 0..50 {
         put(&house, if round % 2 == 0 { "tools-js-renamed" } else { "tools-js" });
-        tokio::time::sleep(Duration::from_millis(round * 70)).await;
+        // Spread over what a swap takes, from the first look at the file to the published contract.
+        tokio::time::sleep(Duration::from_millis(round * 137 % 1_100)).await;
         if round % 3 == 2 && agree(&house) {
             agreed += 1;
-            tokio::time::sleep(Duration::from_millis(round * 20)).await;
+            tokio::time::sleep(Duration::from_millis(round * 53 % 500)).await;
         }
         gateway.kill();
         gateway = house.serve();

@@ -1,4 +1,4 @@
-//! One contract over five kinds of source: the answers must be the same bytes.
+//! One contract over five kinds of source, and a sheet read through indexes: the answers must be the same bytes.
 //!
 //! Only the adapter and its settings differ. Call ids and cursors are opaque and differ; both are replaced before
 //! comparing, everything else is compared as the text that came.
@@ -10,6 +10,7 @@ use serde_json::{Value, json, value::RawValue};
 use weir_tests::{Gateway, House, Modern, Postgres, client, upstream::JsonServer};
 
 use self::nasty::COLUMNS;
+use crate::large_sheet;
 
 /// A source and the gateway over it.
 struct Source {
@@ -24,10 +25,14 @@ struct Source {
 
 #[tokio::test]
 async fn five_sources_answer_the_same_bytes() {
-    let sources = [csv(), xlsx(), sqlite(), postgres(), rest()];
+    let sources = [csv(), indexed(), xlsx(), sqlite(), postgres(), rest()];
     same_schemas(&sources).await;
 
     let all: Vec<&Source> = sources.iter().collect();
+    for (tool, arguments) in reads() {
+        answer(&sources[1], tool, &arguments).await;
+    }
+    large_sheet::wait_for_indexes(&sources[1]._house).await;
     let mut count = 0;
     for (tool, arguments) in reads() {
         compare(&all, tool, &arguments).await;
@@ -280,6 +285,13 @@ fn csv() -> Source {
     let house = House::new().sheets();
     nasty::csv(&house.path().join("data/items.csv"));
     source("csv", house, "sheet", "{ connection: data, path: items.csv }", true)
+}
+
+/// Read through indexes however small it is.
+fn indexed() -> Source {
+    let house = House::new().sheets();
+    nasty::csv(&house.path().join("data/items.csv"));
+    source("csv by index", house, "sheet", "{ connection: data, path: items.csv, index: always }", true)
 }
 
 fn xlsx() -> Source {

@@ -14,6 +14,7 @@ mod frameworks;
 mod gate;
 mod identical;
 mod identity;
+mod large_sheet;
 mod metrics;
 mod operations;
 mod packages;

@@ -75,20 +75,18 @@ impl FileRoot {
             return Err(ConnectionError::new(Code::TooLarge, "at most 1 MiB can be read at once").field("length"));
         }
         self.blocking(move |inner| {
-            use std::os::unix::fs::FileExt;
             let file = open_file(&inner.open_root()?, &path)?.into_std();
-            let mut content = vec![0; length as usize];
-            let mut filled = 0;
-            while filled < content.len() {
-                match file.read_at(&mut content[filled..], offset.saturating_add(filled as u64)) {
-                    Ok(0) => break,
-                    Ok(count) => filled += count,
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(error) => return Err(failed(error)),
-                }
-            }
-            content.truncate(filled);
-            Ok(content)
+            read_at(&file, offset, length).map_err(failed)
+        })
+        .await
+    }
+
+    /// Several parts at once, in the order asked; shorter where the file ends.
+    pub async fn read_parts(&self, path: &str, parts: Vec<(u64, u32)>) -> Result<Vec<Vec<u8>>, ConnectionError> {
+        let path = RootedPath::parse(path)?;
+        self.blocking(move |inner| {
+            let file = open_file(&inner.open_root()?, &path)?.into_std();
+            parts.into_iter().map(|(at, length)| read_at(&file, at, length).map_err(failed)).collect()
         })
         .await
     }
@@ -108,7 +106,28 @@ impl FileRoot {
         let if_version = if_version.map(str::to_owned);
         // On a blocking thread, so it runs to its end even when nobody waits for it any more.
         self.blocking(move |inner| {
-            replace::replace(&inner.open_root()?, &inner.versions, &path, if_version.as_deref(), &content)
+            let content = replace::Content::Whole(&content);
+            replace::replace(&inner.open_root()?, &inner.versions, &path, if_version.as_deref(), content)
+        })
+        .await
+    }
+
+    /// As `replace`, with the file's own bytes but for the edits: position, length of what goes, and what takes its place;
+    /// in order and apart from each other.
+    pub async fn replace_parts(
+        &self,
+        path: &str,
+        if_version: &str,
+        edits: Vec<(u64, u64, Vec<u8>)>,
+    ) -> Result<String, ConnectionError> {
+        if !self.inner.writable {
+            return Err(ConnectionError::new(Code::Forbidden, "the files of this connection are read-only"));
+        }
+        let path = RootedPath::parse(path)?;
+        let if_version = if_version.to_owned();
+        self.blocking(move |inner| {
+            let content = replace::Content::Edited(&edits);
+            replace::replace(&inner.open_root()?, &inner.versions, &path, Some(&if_version), content)
         })
         .await
     }
@@ -147,6 +166,22 @@ fn open_file(root: &Dir, path: &RootedPath) -> Result<cap_std::fs::File, Connect
         return Err(ConnectionError::new(Code::InvalidArguments, "the path does not name a file").field("path"));
     }
     root.open(path.as_path()).map_err(failed)
+}
+
+fn read_at(file: &std::fs::File, offset: u64, length: u32) -> io::Result<Vec<u8>> {
+    use std::os::unix::fs::FileExt;
+    let mut content = vec![0; length as usize];
+    let mut filled = 0;
+    while filled < content.len() {
+        match file.read_at(&mut content[filled..], offset.saturating_add(filled as u64)) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    content.truncate(filled);
+    Ok(content)
 }
 
 /// The system's word for a failure, in ours. The message never holds a path of the machine.

@@ -7,6 +7,7 @@ pub mod config;
 pub mod error;
 pub mod files;
 pub mod http;
+pub mod index;
 pub mod sql;
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};

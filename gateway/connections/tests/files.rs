@@ -150,3 +150,49 @@ fn open(root: &Path, write: bool) -> Arc<FileRoot> {
         _ => unreachable!("it is a file root"),
     }
 }
+
+/// Parts are read and replaced as the whole is: the version is that of the content, whichever way it came about.
+#[tokio::test]
+async fn parts_are_read_and_replaced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.csv");
+    std::fs::write(&path, "0123456789").expect("written");
+    let files = open(folder.path(), true);
+    let parts = files.read_parts("a.csv", vec![(8, 5), (0, 2), (90, 1)]).await.expect("read");
+    assert_eq!(parts, [b"89".to_vec(), b"01".to_vec(), Vec::new()]);
+
+    // Once just after the file was written, and once when its times are settled.
+    for wait_ms in [0, 2_200] {
+        std::fs::write(&path, "0123456789").expect("written");
+        tokio::time::sleep(std::time::Duration::from_millis(wait_ms)).await;
+        for (edits, expected) in [
+            (vec![(10, 0, b"more".to_vec())], "0123456789more"),
+            (vec![(14, 0, b"!".to_vec()), (14, 0, b"?".to_vec())], "0123456789more!?"),
+            (vec![(0, 1, b"zero".to_vec()), (3, 2, Vec::new()), (16, 0, b".".to_vec())], "zero1256789more!?."),
+        ] {
+            let old = files.stat("a.csv").await.expect("there").version;
+            let new = files.replace_parts("a.csv", &old, edits.clone()).await.expect("replaced");
+            assert_eq!(std::fs::read_to_string(&path).expect("there"), expected);
+            assert_eq!(files.stat("a.csv").await.expect("there").version, new, "{expected}");
+            // In place of the same bytes by somebody else it has the same version.
+            std::fs::write(folder.path().join("same.csv"), expected).expect("written");
+            assert_eq!(files.stat("same.csv").await.expect("there").version, new);
+            assert_eq!(
+                files.replace_parts("a.csv", &old, edits).await.expect_err("it is another").code,
+                weir_connections::Code::Conflict
+            );
+        }
+    }
+    let version = files.stat("a.csv").await.expect("there").version;
+    for edits in [vec![(5, 1, vec![]), (4, 1, vec![])], vec![(17, 9, vec![])], vec![(u64::MAX, 1, vec![])]] {
+        assert_eq!(
+            files.replace_parts("a.csv", &version, edits).await.expect_err("no").code,
+            weir_connections::Code::InvalidArguments
+        );
+    }
+    assert_eq!(files.stat("a.csv").await.expect("there").version, version);
+    assert_eq!(
+        open(folder.path(), false).replace_parts("a.csv", &version, vec![]).await.expect_err("no").code,
+        weir_connections::Code::Forbidden
+    );
+}

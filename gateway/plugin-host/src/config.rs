@@ -24,6 +24,8 @@ pub struct HostConfig {
     pub builds: Option<PathBuf>,
     /// Where it is kept which builds of plugins that may write were let in; without it none is held.
     pub accepted: Option<PathBuf>,
+    /// Where indexes of large sources are kept; without it no plugin has any.
+    pub indexes: Option<PathBuf>,
     /// Instances in all.
     pub instances_max: usize,
     /// Bytes of parked instances in all.
@@ -56,6 +58,8 @@ pub struct PluginConfig {
     pub in_flight_max: Option<usize>,
     pub host_calls_max: Option<u32>,
     pub result_max_bytes: Option<usize>,
+    /// Room on disk for indexes of its sources; 0: none.
+    pub index_max_mb: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -114,6 +118,8 @@ pub(crate) struct Limits {
     pub(crate) host_calls_max: u32,
     pub(crate) result_max_bytes: usize,
     pub(crate) isolation: Isolation,
+    /// Bytes of all its indexes.
+    pub(crate) index_max: u64,
 }
 
 impl Limits {
@@ -131,6 +137,7 @@ impl Limits {
             host_calls_max: config.host_calls_max.unwrap_or(1_000),
             result_max_bytes: config.result_max_bytes.unwrap_or(8 << 20),
             isolation: config.isolation.unwrap_or_default(),
+            index_max: config.index_max_mb.unwrap_or(1_024).saturating_mul(1 << 20),
         }
     }
 }

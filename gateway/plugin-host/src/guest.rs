@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Instant,
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wasmtime::UpdateDeadline;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
-use weir_connections::Connections;
+use weir_connections::{Connections, index::Indexes};
 
 use crate::{CallContext, Grant, Progress, config::Limits};
 
@@ -26,6 +26,9 @@ pub(crate) use meter::Meter;
 
 use memory::MemoryLimit;
 
+/// Works that one call may ask for, and the length of each.
+const LATER_MAX: usize = 4;
+const LATER_BYTES_MAX: usize = 4_096;
 /// Of WASI's streams and clocks that an instance may have open: they are the host's memory.
 const RESOURCES_MAX: usize = 10_000;
 
@@ -42,6 +45,8 @@ pub(crate) struct Profile {
     pub(crate) host_turn: Arc<Semaphore>,
     pub(crate) log: LogBudget,
     pub(crate) connections: Arc<Connections>,
+    /// None: the plugin gets no room for indexes.
+    pub(crate) indexes: Option<Arc<Indexes>>,
 }
 
 /// The data of one store.
@@ -76,15 +81,19 @@ pub(crate) enum Purpose {
     Trial,
     Read,
     Write,
+    /// Work that an earlier call asked for, in the background.
+    Later,
 }
 
-/// The writes a call has handed to a source. Lives on when the call is dropped.
+/// What a call leaves behind: the writes it has handed to a source, and the work it asked for. Lives on when the call is
+/// dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
     under_way: AtomicU32,
     done: AtomicU32,
     /// A write was tried where nothing may be written.
     refused: AtomicBool,
+    later: Mutex<Vec<String>>,
 }
 
 impl Writes {
@@ -106,6 +115,18 @@ impl Writes {
 
     pub(crate) fn refused(&self) -> bool {
         self.refused.load(Ordering::SeqCst)
+    }
+
+    /// Keeps a few texts of moderate length; an adapter that asks for more is not heard.
+    pub(crate) fn ask_later(&self, work: String) {
+        let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        if later.len() < LATER_MAX && work.len() <= LATER_BYTES_MAX && !later.contains(&work) {
+            later.push(work);
+        }
+    }
+
+    pub(crate) fn asked_later(&self) -> Vec<String> {
+        std::mem::take(&mut *self.later.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// True once a source may have been changed.

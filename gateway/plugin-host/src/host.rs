@@ -16,6 +16,7 @@ use crate::{
     call::{self, Ask, Told},
     engine::Engines,
     guest::{Call, Purpose, Writes},
+    later::Later,
     load::Loader,
     native::Natives,
     plugin::{Counters, Generation, Plugin},
@@ -34,6 +35,7 @@ pub struct Host {
     natives: Arc<Natives>,
     pub(crate) served: Arc<Served>,
     pub(crate) loader: tokio::sync::Mutex<Loader>,
+    pub(crate) later: Later,
 }
 
 /// Which plugin serves which adapter now, and who needs it.
@@ -123,7 +125,7 @@ impl Host {
         let natives = Arc::new(Natives::installed(&config));
         let loader =
             Loader::new(config, connections, engines, Arc::clone(&pool), Arc::clone(&natives), Arc::clone(&served))?;
-        Ok(Self { engines, pool, natives, served, loader: tokio::sync::Mutex::new(loader) })
+        Ok(Self { engines, pool, natives, served, loader: tokio::sync::Mutex::new(loader), later: Later::default() })
     }
 
     /// Asked before a new build of a plugin goes live: it must still hold every collection in use.
@@ -228,7 +230,10 @@ impl Host {
         query: &Arc<Query>,
     ) -> Result<Page, AdapterFailure> {
         let ask = Ask::Read { collection: collection.clone(), query: Arc::clone(query) };
-        match self.run(context, &collection.adapter, Purpose::Read, ask, &Arc::default()).await? {
+        let left = Arc::<Writes>::default();
+        let told = self.run(context, &collection.adapter, Purpose::Read, ask, &left).await;
+        self.later.take(&left, context, collection);
+        match told? {
             Told::Page(page) => Ok(page),
             Told::Text(_) | Told::Answer(_) => Err(AdapterFailure::Failed("it answered no page".into())),
         }
@@ -244,7 +249,9 @@ impl Host {
     ) -> Result<String, WriteFailure> {
         let writes = Arc::<Writes>::default();
         let ask = Ask::Write { collection: collection.clone(), change: Arc::clone(change) };
-        let failure = match self.run(context, &collection.adapter, Purpose::Write, ask, &writes).await {
+        let told = self.run(context, &collection.adapter, Purpose::Write, ask, &writes).await;
+        self.later.take(&writes, context, collection);
+        let failure = match told {
             Ok(Told::Text(record)) => return Ok(record),
             Ok(Told::Page(_) | Told::Answer(_)) => AdapterFailure::Failed("it answered no record".into()),
             Err(failure) => failure,
@@ -301,7 +308,7 @@ impl Host {
         self.run_build(&plugin, &build, context, purpose, ask, writes).await
     }
 
-    async fn run(
+    pub(crate) async fn run(
         &self,
         context: &CallContext,
         adapter: &str,

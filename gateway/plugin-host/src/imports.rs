@@ -18,7 +18,9 @@ use crate::{
 
 mod files;
 mod http;
+mod index;
 mod local;
+mod parts;
 mod sql;
 mod wasi;
 

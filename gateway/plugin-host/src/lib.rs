@@ -18,6 +18,7 @@ mod engine;
 mod guest;
 mod imports;
 mod instance;
+mod later;
 mod load;
 mod plugin;
 mod pool;

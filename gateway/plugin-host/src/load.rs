@@ -13,7 +13,7 @@ use std::{
 
 use tokio::sync::Semaphore;
 use wasmtime::component::Linker;
-use weir_connections::Connections;
+use weir_connections::{Connections, index::Indexes};
 
 use crate::{
     HostConfig, LoadReport, PluginConfig,
@@ -67,6 +67,7 @@ pub(crate) struct Loader {
     small: Arc<Linker<Guest>>,
     large: Arc<Linker<Guest>>,
     host_turn: Arc<Semaphore>,
+    indexes: Option<Arc<Indexes>>,
     files: BTreeMap<String, File>,
     /// Definitions that no build could be loaded for, by plugin: not tried again until something changes.
     broken_promises: BTreeMap<String, Arc<str>>,
@@ -138,6 +139,7 @@ impl Loader {
         let files = BTreeMap::new();
         let accepted = Accepted::new(config.accepted.clone());
         let kept = Kept::new(config.builds.clone());
+        let indexes = config.indexes.clone().map(|folder| Arc::new(Indexes::new(folder)));
         let built_in = config.built_in.iter().map(Inside::new).collect();
         Ok(Self {
             config,
@@ -152,6 +154,7 @@ impl Loader {
             small,
             large,
             host_turn,
+            indexes,
             files,
             broken_promises: BTreeMap::new(),
             built_in,
@@ -486,6 +489,7 @@ impl Loader {
             log: LogBudget::default(),
             host_turn: Arc::clone(&self.host_turn),
             connections: Arc::clone(&self.connections),
+            indexes: self.indexes.clone().filter(|_| config.index_max_mb != Some(0)),
         })
     }
 

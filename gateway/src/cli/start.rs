@@ -106,6 +106,7 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
             plugin: config.plugins.clone(),
             builds: Some(state.join("builds")),
             accepted: Some(state.join("plugins-accepted.json")),
+            indexes: Some(state.join("indexes")),
             instances_max: config.limits.instances_max,
             parked_bytes_max: 512 << 20,
         },
@@ -233,6 +234,8 @@ pub(super) fn watch(started: &Started, files: bool) {
     tokio::spawn(registry::impact::keep(started.gateway.clone(), started.state.clone()));
     let (host, gateway) = (started.gateway.host().clone(), started.gateway.clone());
     tokio::spawn(async move { host.watch(move |report| gateway.note_plugin(&report)).await });
+    let host = started.gateway.host().clone();
+    tokio::spawn(async move { host.work_later().await });
     if files {
         let registry = started.registry.clone();
         tokio::spawn(async move { registry.watch().await });

@@ -5,7 +5,7 @@ use std::{borrow::Cow, io::Write as _, sync::Arc};
 use tokio_util::sync::CancellationToken;
 use weir_plugin_host::Progress;
 
-use super::{Place, Request, list};
+use super::{Place, Request, blocks::lowered, list};
 use crate::{
     call::{Asking, CallOutcome, CallRequest, Content, InputRequired, Resumed, ToolResult, call_tool},
     catalogue::Listing,
@@ -183,7 +183,7 @@ impl<'a> Call<'a> {
                 write_string(content, text);
                 content.extend_from_slice(b"}]");
             }
-            Content::Blocks(blocks) => content.extend_from_slice(blocks.as_bytes()),
+            Content::Blocks(blocks) => content.extend_from_slice(lowered(blocks, self.version).as_bytes()),
         }
         if let Some(structured) = result.structured.as_ref().filter(|_| self.version.is_structured()) {
             // Written by us, value by value: on stdio a line break would end the message.

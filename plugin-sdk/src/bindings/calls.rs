@@ -96,3 +96,71 @@ pub(crate) mod sql {
         Rows { records: rows.records, truncated: rows.truncated }
     }
 }
+
+pub(crate) mod parts {
+    use super::super::large::parts as imported;
+    use crate::error::Result;
+    use crate::files::{Edit, Part};
+
+    pub(crate) fn read(root: &str, path: &str, parts: &[Part]) -> Result<Vec<Vec<u8>>> {
+        let parts: Vec<_> = parts.iter().map(|part| imported::Part { at: part.at, length: part.length }).collect();
+        Ok(imported::read(root, path, &parts)?)
+    }
+
+    pub(crate) fn replace(root: &str, path: &str, if_version: &str, edits: &[Edit]) -> Result<String> {
+        let edit = |edit: &Edit| imported::Edit { at: edit.at, length: edit.length, content: edit.content.clone() };
+        let edits: Vec<_> = edits.iter().map(edit).collect();
+        Ok(imported::replace(root, path, if_version, &edits)?)
+    }
+}
+
+pub(crate) mod index {
+    use super::super::large::index as imported;
+    use crate::error::Result;
+    use crate::index::{Entry, Name, Range};
+
+    pub(crate) fn find(name: &Name) -> Option<u64> {
+        imported::find(&to_imported(name))
+    }
+
+    pub(crate) fn range(name: &Name, range: &Range) -> Result<Vec<Entry>> {
+        let range = imported::Range {
+            from: range.from.clone(),
+            to: range.to.clone(),
+            descending: range.descending,
+            after: range.after.as_ref().map(entry),
+            limit: range.limit,
+        };
+        let entries = imported::entries(&to_imported(name), &range)?;
+        Ok(entries.into_iter().map(|entry| Entry { key: entry.key, at: entry.at, length: entry.length }).collect())
+    }
+
+    pub(crate) fn later(work: &str) {
+        imported::later(work);
+    }
+
+    pub(crate) fn begin(name: &Name) -> Result<u64> {
+        Ok(imported::begin(&to_imported(name))?)
+    }
+
+    pub(crate) fn add(name: &Name, entries: &[Entry], from: u64, to: u64) -> Result<()> {
+        let entries: Vec<_> = entries.iter().map(entry).collect();
+        Ok(imported::add(&to_imported(name), &entries, from, to)?)
+    }
+
+    pub(crate) fn finish(name: &Name) -> Result<()> {
+        Ok(imported::finish(&to_imported(name))?)
+    }
+
+    pub(crate) fn extend(source: &str, old: &str, new: &str) -> Result<()> {
+        Ok(imported::extend(source, old, new)?)
+    }
+
+    fn to_imported(name: &Name) -> imported::Name {
+        imported::Name { source: name.source.clone(), version: name.version.clone(), column: name.column.clone() }
+    }
+
+    fn entry(entry: &Entry) -> imported::Entry {
+        imported::Entry { key: entry.key.clone(), at: entry.at, length: entry.length }
+    }
+}

@@ -89,6 +89,39 @@ pub fn list(root: &str, prefix: &str, _cursor: Option<&str>) -> Result<Listing> 
     Ok(Listing { paths, next: None })
 }
 
+/// Parts of the same files.
+pub(crate) mod parts {
+    use super::{Result, content, read_whole};
+    use crate::files::{Edit, PARTS_MAX, Part};
+
+    pub(crate) fn read(root: &str, path: &str, parts: &[Part]) -> Result<Vec<Vec<u8>>> {
+        assert!(parts.iter().map(|part| part.length as usize).sum::<usize>() <= PARTS_MAX, "too much at once");
+        let whole = read_whole(root, path)?;
+        let part = |part: &Part| {
+            let start = usize::try_from(part.at).unwrap_or(usize::MAX).min(whole.len());
+            whole[start..start.saturating_add(part.length as usize).min(whole.len())].to_vec()
+        };
+        Ok(parts.iter().map(part).collect())
+    }
+
+    pub(crate) fn replace(root: &str, path: &str, if_version: &str, edits: &[Edit]) -> Result<String> {
+        let old = content(root, path).unwrap_or_default();
+        let (mut new, mut at) = (Vec::new(), 0);
+        for edit in edits {
+            new.extend_from_slice(&old[at..edit.at as usize]);
+            new.extend_from_slice(&edit.content);
+            at = (edit.at + edit.length) as usize;
+        }
+        new.extend_from_slice(&old[at..]);
+        super::replace(root, path, Some(if_version), &new)
+    }
+}
+
+fn read_whole(root: &str, path: &str) -> Result<Vec<u8>> {
+    ROOTS.with_borrow_mut(|roots| roots.reads += 1);
+    with_file(root, path, |_, content| content.to_vec())
+}
+
 fn with_file<T>(root: &str, path: &str, act: impl FnOnce(u64, &[u8]) -> T) -> Result<T> {
     ROOTS.with_borrow(|roots| match roots.files.get(&(root.to_owned(), path.to_owned())) {
         Some((version, content)) => Ok(act(*version, content)),

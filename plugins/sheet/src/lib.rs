@@ -7,6 +7,7 @@
 mod cache;
 mod describe;
 mod header;
+mod indexed;
 mod infer;
 mod key;
 mod layout;
@@ -14,6 +15,7 @@ mod readings;
 mod scan;
 mod select;
 mod settings;
+mod sort_key;
 mod stream;
 mod table;
 mod workbook;
@@ -25,6 +27,7 @@ mod tests;
 use weir_plugin_sdk::serde_json::{self, json};
 use weir_plugin_sdk::{Adapter, Change, Error, Page, Query, Shape, Zone};
 
+use indexed::Source;
 use settings::Settings;
 
 /// One open file.
@@ -46,7 +49,8 @@ impl Adapter for Sheet {
                 "path": { "type": "string", "description": "The file, relative to the root: .csv, .tsv, .xlsx or .ods." },
                 "sheet": { "type": "string", "description": "Sheet of a workbook; the first one without it." },
                 "header_row": { "type": "integer", "minimum": 1, "description": "Row of the headers; the first that is not blank without it." },
-                "delimiter": { "type": "string", "description": "One character; found out from the header without it." }
+                "delimiter": { "type": "string", "description": "One character; found out from the header without it." },
+                "index": { "enum": ["auto", "always", "never"], "description": "Whether a file too large for memory is read through indexes on disk." }
             },
             "required": ["connection", "path"],
             "additionalProperties": false
@@ -67,6 +71,12 @@ impl Adapter for Sheet {
 
     fn write(&self, change: &Change) -> Result<String, Error> {
         write::write(&self.settings, &self.shape, &self.zone, change)
+    }
+
+    /// The work asked for is the index of a column.
+    fn later(&self, column: &str) -> Result<bool, Error> {
+        let info = scan::stat(&self.settings)?;
+        Source::open(&self.settings, &self.shape, &self.zone, &info)?.build(column)
     }
 }
 

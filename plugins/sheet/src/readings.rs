@@ -30,6 +30,12 @@ impl Readings {
 
     /// A cell that is not empty.
     pub(crate) fn note(&mut self, cell: &str) {
+        // A column of the value table's own dates needs no reading, and one of them among others fits none.
+        if weir_plugin_sdk::value::is_date(cell) {
+            self.numbers.clear();
+            self.dates.clear();
+            return;
+        }
         let digits = cell.strip_prefix('-').unwrap_or(cell);
         if digits.bytes().all(|byte| byte.is_ascii_digit())
             && (digits.len() == 1 || digits.starts_with(|first| first > '0'))
@@ -380,6 +386,7 @@ mod tests {
             &["Ж"],
             &["+1,5"],
             &["1,5 €"],
+            &["2026-02-01", "2026-2-3"],
         ] {
             assert!(readings(cells, None).is_empty(), "{cells:?}: {:?}", readings(cells, None));
         }

@@ -7,6 +7,7 @@ use weir_plugin_sdk::{Error, Page, Query, Shape, Zone};
 
 use crate::cache;
 use crate::header::{Columns, names};
+use crate::indexed::{self, Source};
 use crate::layout::Layout;
 use crate::select::{Collector, Select};
 use crate::settings::{Format, Settings};
@@ -25,7 +26,10 @@ pub(crate) fn read(settings: &Settings, shape: &Shape, zone: &Zone, query: &Quer
             return from_table(&select, shape, &table);
         }
         let page = match settings.format {
-            Format::Delimited(delimiter) => from_file(settings, &info, delimiter, &select, shape)?,
+            Format::Delimited(delimiter) => match from_index(settings, &info, &select, shape, zone, query)? {
+                Some(page) => page,
+                None => from_file(settings, &info, delimiter, &select, shape)?,
+            },
             Format::Workbook(_) => {
                 let table = workbook::load(settings, &info)?;
                 from_table(&select, shape, &keep(settings, &info, table))?
@@ -45,6 +49,20 @@ pub(crate) fn stat(settings: &Settings) -> Result<Info, Error> {
         // A record that is not there is `not_found`; a whole file that is not there is another matter.
         if error.is("not_found") { Error::unavailable(format!("There is no file {:?}.", settings.path)) } else { error }
     })
+}
+
+fn from_index(
+    settings: &Settings,
+    info: &Info,
+    select: &Select<'_>,
+    shape: &Shape,
+    zone: &Zone,
+    query: &Query,
+) -> Result<Option<Page>, Error> {
+    match indexed::applies(settings, info) {
+        true => Source::open(settings, shape, zone, info)?.read(select, query),
+        false => Ok(None),
+    }
 }
 
 /// A file without a header cannot be a table.
@@ -79,7 +97,7 @@ fn from_file(
 ) -> Result<Page, Error> {
     let mut pass =
         Pass { settings, select, shape, table: None, collector: None, progress: Progress::new(None), rows: 0 };
-    if info.size <= cache::BYTES_MAX as u64 {
+    if info.size <= cache::BYTES_MAX as u64 && !indexed::applies(settings, info) {
         cache::make_room(info.size as usize);
         pass.table = Some(Table::default());
     }

@@ -88,6 +88,16 @@ impl<'q> Select<'q> {
         })
     }
 
+    /// The column that a list is ordered by first, and whether downwards.
+    pub(crate) fn order_field(&self) -> Option<(usize, bool)> {
+        Some((*self.order_fields.first()?, self.order.first()?.descending))
+    }
+
+    /// That column's value in the last record of the page before.
+    pub(crate) fn cursor_value(&self) -> Option<&Value<'static>> {
+        self.cursor.as_ref()?.values.first()
+    }
+
     /// The rows of a table that may match, where an index knows.
     pub(crate) fn candidates<'t>(&self, table: &'t Table, columns: &Columns) -> Option<Vec<Row<'t>>> {
         let (field, value) = self.sought.as_ref()?;
@@ -118,6 +128,11 @@ impl Collector<'_> {
     /// True once no later row can change the page: rows are wanted as they stand, and there are enough.
     pub(crate) fn is_done(&self) -> bool {
         self.order.is_empty() && self.best.len() > self.select.limit
+    }
+
+    /// True where the page is full, and it is known that there is another.
+    pub(crate) fn has_enough(&self) -> bool {
+        self.best.len() >= self.wanted()
     }
 
     pub(crate) fn consider(&mut self, row: Row<'_>) {

@@ -12,6 +12,18 @@ pub(crate) struct Settings {
     /// Counted from 1; none: the first row that is not blank.
     pub(crate) header_row: Option<u32>,
     pub(crate) format: Format,
+    pub(crate) index: UseIndex,
+}
+
+/// Whether a file is read through indexes on disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum UseIndex {
+    /// Where it does not fit into memory.
+    #[default]
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +43,8 @@ struct Given {
     sheet: Option<String>,
     header_row: Option<u32>,
     delimiter: Option<String>,
+    #[serde(default)]
+    index: UseIndex,
 }
 
 impl Settings {
@@ -50,8 +64,11 @@ impl Settings {
         if given.header_row == Some(0) {
             return Err(Error::invalid("Rows are counted from 1.").field("header_row"));
         }
-        let Given { connection, path, sheet, header_row, .. } = given;
-        Ok(Self { connection, path, sheet, header_row, format })
+        if given.index == UseIndex::Always && matches!(format, Format::Workbook(_)) {
+            return Err(Error::invalid("A workbook has no index.").field("index"));
+        }
+        let Given { connection, path, sheet, header_row, index, .. } = given;
+        Ok(Self { connection, path, sheet, header_row, format, index })
     }
 }
 

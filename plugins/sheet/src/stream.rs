@@ -82,6 +82,33 @@ impl Parser {
         }
     }
 
+    /// From a row's beginning within the file.
+    pub(crate) fn at(layout: Layout, offset: u64) -> Result<Self, Error> {
+        let mut parser = Self::new(layout);
+        // A byte order mark counts as one only at a reader's beginning, so it has to have read something.
+        parser.feed(b"\n", &mut |_, _, _| Ok(Flow::Continue))?;
+        parser.offset = offset as usize;
+        parser.row_start = parser.offset;
+        Ok(parser)
+    }
+
+    /// The bytes of one row, and nothing else.
+    pub(crate) fn one_row(&mut self, bytes: &[u8], act: &mut TakeRow<'_>) -> Result<(), Error> {
+        self.reader.reset();
+        self.feed(b"\n", act)?;
+        self.feed(bytes, act)?;
+        self.finish(act)
+    }
+
+    /// Where the row begins that is being read.
+    pub(crate) fn row_start(&self) -> u64 {
+        self.row_start as u64
+    }
+
+    pub(crate) fn is_within_row(&self) -> bool {
+        self.text_filled > 0 || self.ends_filled > 0
+    }
+
     /// Takes a piece of the file; `act` gets each row that ended in it, with the bytes it took: line ends of the row
     /// before may stand at their front, its own at their end.
     pub(crate) fn feed(&mut self, piece: &[u8], act: &mut TakeRow<'_>) -> Result<Flow, Error> {

@@ -1,45 +1,63 @@
 //! Create, update and delete in a delimited file: the file is replaced whole, only if nobody else did meanwhile, and
-//! every byte of the rows not meant stays as it was.
+//! every byte of the rows not meant stays as it was. Of a large file only what changes passes through here.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use weir_plugin_sdk::error::Result;
 use weir_plugin_sdk::matches::Matcher;
 use weir_plugin_sdk::serde_json::{self, Map};
-use weir_plugin_sdk::{Change, Condition, Error, Field, Shape, Type, Value, Verb, Zone, files, records};
+use weir_plugin_sdk::{Change, Condition, Error, Field, Shape, Type, Value, Verb, Zone, files, index, log, records};
 
 use crate::cache;
-use crate::header::{Columns, names};
-use crate::layout::Layout;
-use crate::scan::{is_header, no_header, stat};
+use crate::header::Columns;
+use crate::indexed::{self, Source};
+use crate::scan::stat;
 use crate::select::{cell_value, members};
-use crate::settings::{Format, Settings};
+use crate::settings::{Format, Settings, UseIndex};
 use crate::stream::{Flow, Parser, read_pieces};
 use crate::table::OwnedRow;
 
 /// How often another writer may come first before a change gives up.
 const ATTEMPTS: usize = 20;
-/// The old and the new content are in memory at once.
-const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Of larger files the old and the new content are not in memory at once.
+const WHOLE_BYTES_MAX: u64 = 16 << 20;
 
 pub(crate) fn write(settings: &Settings, shape: &Shape, zone: &Zone, change: &Change) -> Result<String> {
-    let Format::Delimited(delimiter) = settings.format else {
+    if let Format::Workbook(_) = settings.format {
         let reason = shape.capabilities.read_only.as_deref().unwrap_or("Workbooks are read-only");
         return Err(Error::unsupported(format!("{reason}.")));
-    };
+    }
     let edit = Edit::new(shape, zone, change)?;
     cache::make_room(cache::BYTES_MAX);
     for _ in 0..ATTEMPTS {
         let info = stat(settings)?;
-        let content = whole(settings, info.size)?;
-        if content.len() as u64 != info.size {
+        let source = Source::open(settings, shape, zone, &info)?;
+        let is_large = info.size > WHOLE_BYTES_MAX || settings.index == UseIndex::Always;
+        let whole = if is_large { None } else { Some(whole(settings, info.size)?) };
+        if whole.as_ref().is_some_and(|whole| whole.len() as u64 != info.size) {
             continue;
         }
-        let sheet = Content::parse(settings, delimiter, &content, shape, &edit)?;
-        let (changed, record) = sheet.apply(&edit)?;
-        drop(sheet);
-        match files::replace(&settings.connection, &settings.path, Some(&info.version), &changed) {
-            Ok(_) => return Ok(record),
+        let content = Content::find(&source, whole.as_deref(), &edit)?;
+        let (changed, record) = content.apply(&edit)?;
+        let (root, path) = (&settings.connection, &settings.path);
+        let replaced = match &whole {
+            Some(old) => {
+                let end = (changed.at + changed.length) as usize;
+                let new = [&old[..changed.at as usize], &changed.content, &old[end..]].concat();
+                files::replace(root, path, Some(&info.version), &new)
+            }
+            None => files::replace_parts(root, path, &info.version, std::slice::from_ref(&changed)),
+        };
+        match replaced {
+            Ok(version) => {
+                // What was there before is there still, and the new row behind it.
+                if edit.verb == Verb::Create && indexed::applies(settings, &info) {
+                    let extended = index::extend(&Source::source(settings), &info.version, &version);
+                    extended.unwrap_or_else(|error| log::debug(&format!("The indexes are built anew: {error}")));
+                }
+                return Ok(record);
+            }
             Err(error) if error.is("conflict") => continue,
             Err(error) => return Err(error),
         }
@@ -49,10 +67,6 @@ pub(crate) fn write(settings: &Settings, shape: &Shape, zone: &Zone, change: &Ch
 }
 
 fn whole(settings: &Settings, size: u64) -> Result<Vec<u8>> {
-    if size > FILE_BYTES_MAX {
-        let mib = FILE_BYTES_MAX >> 20;
-        return Err(Error::unsupported(format!("The file is larger than {mib} MiB, too large to be changed.")));
-    }
     let mut content = Vec::with_capacity(size as usize);
     read_pieces(settings, size, |piece| {
         content.extend_from_slice(piece);
@@ -170,75 +184,110 @@ fn values(given: &Map<String, serde_json::Value>, shape: &Shape, zone: &Zone) ->
 
 /// The file as it is, and where the records meant are.
 struct Content<'c> {
-    bytes: &'c [u8],
-    layout: Layout,
+    source: &'c Source<'c>,
+    /// None where it is too large to be in memory.
+    whole: Option<&'c [u8]>,
     columns: Columns,
-    /// Rows whose key is the one meant: their bytes without a line end, and their cells.
-    found: Vec<(Range<usize>, OwnedRow)>,
+    /// Rows whose key is the one meant: their bytes, line ends around them included, and their cells.
+    found: Vec<(Range<u64>, OwnedRow)>,
     /// For an update of the key: another row has the new one.
     taken: bool,
     counter: i128,
 }
 
 impl<'c> Content<'c> {
-    fn parse(
-        settings: &Settings,
-        delimiter: Option<u8>,
-        bytes: &'c [u8],
-        shape: &Shape,
-        edit: &Edit<'_>,
-    ) -> Result<Self> {
-        let layout = Layout::find(bytes, delimiter)?;
-        let mut content = None;
-        let wanted: Vec<&Value<'_>> = edit.key.iter().map(|(_, value)| value).collect();
-        let new_key = new_key(edit);
-        let mut row = |number: u64, row: crate::table::Row<'_>, span: Range<usize>| {
-            let Some(content) = &mut content else {
-                if is_header(settings, number, row) {
-                    let columns = Columns::locate(&names(row.cells()), shape);
-                    let (found, taken, counter) = (Vec::new(), false, 0);
-                    let positions = (edit.positions(&columns)?, edit.guards(&columns)?);
-                    content = Some((positions, Self { bytes, layout, columns, found, taken, counter }));
-                }
-                return Ok(Flow::Continue);
-            };
-            let ((key_positions, guards), content) = content;
-            if row.is_blank() {
-                return Ok(Flow::Continue);
-            }
-            let value = |at: usize, position: usize| cell_value(row.cell(position), &shape.fields[at], edit.zone);
-            let is = |wanted: &[&Value<'_>]| {
-                let mut pairs = key_positions.iter().zip(wanted);
-                !wanted.is_empty()
-                    && pairs.all(|((at, position), wanted)| {
-                        value(*at, *position).compare(wanted) == Some(std::cmp::Ordering::Equal)
-                    })
-            };
-            if is(&wanted) {
-                // To the caller, a record that does not meet the conditions is not there.
-                if !guards.iter().all(|(at, position, guard)| guard.matches(&value(*at, *position))) {
-                    return Ok(Flow::Continue);
-                }
-                content.found.push((trimmed(bytes, span), row.to_owned()));
-            } else if new_key.as_deref().is_some_and(is) {
-                content.taken = true;
-            }
-            if let Some(at) = edit.counted
-                && let Some((_, position)) = key_positions.iter().find(|(field, _)| *field == at)
-                && let Value::Integer(number) = value(at, *position)
-            {
-                content.counter = content.counter.max(number);
-            }
-            Ok(Flow::Continue)
+    fn find(source: &'c Source<'c>, whole: Option<&'c [u8]>, edit: &Edit<'_>) -> Result<Self> {
+        let columns = Columns::locate(&source.head.names, source.shape);
+        let judge = Judge {
+            key: edit.positions(&columns)?,
+            guards: edit.guards(&columns)?,
+            wanted: edit.key.iter().map(|(_, value)| value).collect(),
+            new_key: new_key(edit),
+            edit,
         };
-        let mut parser = Parser::new(layout);
-        parser.feed(bytes, &mut row)?;
-        parser.finish(&mut row)?;
-        content.map(|(_, content)| content).ok_or_else(no_header)
+        let mut content = Self { source, whole, columns, found: Vec::new(), taken: false, counter: 0 };
+        if whole.is_none() && content.find_by_index(&judge)? {
+            return Ok(content);
+        }
+        content.find_in_all(&judge)?;
+        Ok(content)
     }
 
-    /// The new content, and the record it holds (for a delete: held).
-    fn apply(&self, edit: &Edit<'_>) -> Result<(Vec<u8>, String)> {
+    /// Only where an index knows all rows that matter: those with the key meant, with the new key, with the greatest key.
+    fn find_by_index(&mut self, judge: &Judge<'_>) -> Result<bool> {
+        let source = self.source;
+        let Some((first, _)) = judge.key.first() else { return Ok(false) };
+        if !source.has_index(*first) {
+            return Ok(false);
+        }
+        let keys = [Some(judge.wanted.first().copied()), judge.new_key.as_ref().map(|key| key.first().copied())];
+        for value in keys.into_iter().flatten().flatten() {
+            source.rows_equal(*first, value, |row, span| self.judge(judge, row, span))?;
+        }
+        if judge.edit.counted.is_some() {
+            source.greatest_row(*first, |row, span| self.judge(judge, row, span))?;
+        }
+        Ok(true)
+    }
+
+    fn find_in_all(&mut self, judge: &Judge<'_>) -> Result<()> {
+        let (source, whole) = (self.source, self.whole);
+        let mut parser = Parser::at(source.head.layout, source.head.body_at)?;
+        parser.rows = source.head.rows;
+        let mut row = |_: u64, row: crate::table::Row<'_>, span: Range<usize>| {
+            self.judge(judge, row, span.start as u64..span.end as u64);
+            Ok(Flow::Continue)
+        };
+        match whole {
+            Some(whole) => drop(parser.feed(&whole[source.head.body_at as usize..], &mut row)?),
+            None => source.pieces(|piece| parser.feed(piece, &mut row))?,
+        }
+        parser.finish(&mut row)
+    }
+
+    fn judge(&mut self, judge: &Judge<'_>, row: crate::table::Row<'_>, span: Range<u64>) {
+        let edit = judge.edit;
+        if row.is_blank() || self.found.iter().any(|(known, _)| *known == span) {
+            return;
+        }
+        let value = |at: usize, position: usize| cell_value(row.cell(position), &edit.shape.fields[at], edit.zone);
+        let is = |wanted: &[&Value<'_>]| {
+            let mut pairs = judge.key.iter().zip(wanted);
+            !wanted.is_empty()
+                && pairs.all(|((at, position), wanted)| {
+                    value(*at, *position).compare(wanted) == Some(std::cmp::Ordering::Equal)
+                })
+        };
+        if is(&judge.wanted) {
+            // To the caller, a record that does not meet the conditions is not there.
+            if !judge.guards.iter().all(|(at, position, guard)| guard.matches(&value(*at, *position))) {
+                return;
+            }
+            self.found.push((span, row.to_owned()));
+        } else if judge.new_key.as_deref().is_some_and(is) {
+            self.taken = true;
+        }
+        if let Some(at) = edit.counted
+            && let Some((_, position)) = judge.key.iter().find(|(field, _)| *field == at)
+            && let Value::Integer(number) = value(at, *position)
+        {
+            self.counter = self.counter.max(number);
+        }
+    }
+
+    fn size(&self) -> u64 {
+        self.source.info.size
+    }
+
+    fn bytes(&self, range: Range<u64>) -> Result<Cow<'c, [u8]>> {
+        match self.whole {
+            Some(whole) => Ok(Cow::Borrowed(&whole[range.start as usize..range.end as usize])),
+            None => Ok(Cow::Owned(self.source.bytes(range)?)),
+        }
+    }
+
+    /// The bytes that change, and the record they hold (for a delete: held).
+    fn apply(&self, edit: &Edit<'_>) -> Result<(files::Edit, String)> {
         match edit.verb {
             Verb::Create => self.create(edit),
             _ => {
@@ -247,9 +296,10 @@ impl<'c> Content<'c> {
                     [] => return Err(Error::not_found("There is no record with this key.")),
                     _ => return Err(Error::ambiguous("Several records have this key; none was changed.")),
                 };
+                let span = self.trimmed(span)?;
                 if edit.verb == Verb::Delete {
                     let record = self.record(row, edit)?;
-                    return Ok((self.without(span), record));
+                    return Ok((self.without(&span)?, record));
                 }
                 if self.taken {
                     return Err(Error::conflict("Another record has this key already."));
@@ -257,12 +307,15 @@ impl<'c> Content<'c> {
                 let mut cells: Vec<String> = row.as_row().cells().map(str::to_owned).collect();
                 self.set(&mut cells, edit)?;
                 let row = OwnedRow::from_cells(cells.iter().map(String::as_str));
-                Ok((self.with(span.clone(), &cells), self.record(&row, edit)?))
+                let mut content = Vec::with_capacity(256);
+                self.source.head.layout.write_row(cells.iter().map(String::as_str), &mut content);
+                let changed = files::Edit { at: span.start, length: span.end - span.start, content };
+                Ok((changed, self.record(&row, edit)?))
             }
         }
     }
 
-    fn create(&self, edit: &Edit<'_>) -> Result<(Vec<u8>, String)> {
+    fn create(&self, edit: &Edit<'_>) -> Result<(files::Edit, String)> {
         if !self.found.is_empty() {
             let field = edit.shape.key.first().cloned().unwrap_or_default();
             return Err(Error::conflict("There is a record with this key already.").field(field));
@@ -281,7 +334,7 @@ impl<'c> Content<'c> {
         }
         let row = OwnedRow::from_cells(cells.iter().map(String::as_str));
         let record = self.record(&row, edit)?;
-        Ok((self.appended(&cells), record))
+        Ok((self.appended(&cells)?, record))
     }
 
     fn set(&self, cells: &mut Vec<String>, edit: &Edit<'_>) -> Result<()> {
@@ -312,41 +365,44 @@ impl<'c> Content<'c> {
     }
 
     /// A line end is put before it where the file ends without one, and after it where it ends with one.
-    fn appended(&self, cells: &[String]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.bytes.len() + 256);
-        out.extend_from_slice(self.bytes);
-        let ended = self.bytes.ends_with(b"\n") || self.bytes.ends_with(b"\r");
+    fn appended(&self, cells: &[String]) -> Result<files::Edit> {
+        let layout = &self.source.head.layout;
+        let mut content = Vec::with_capacity(256);
+        let last = self.bytes(self.size().saturating_sub(1)..self.size())?;
+        let ended = matches!(&*last, b"\n" | b"\r");
         if !ended {
-            out.extend_from_slice(self.layout.line_end.bytes());
+            content.extend_from_slice(layout.line_end.bytes());
         }
-        self.layout.write_row(cells.iter().map(String::as_str), &mut out);
+        layout.write_row(cells.iter().map(String::as_str), &mut content);
         if ended {
-            out.extend_from_slice(self.layout.line_end.bytes());
+            content.extend_from_slice(layout.line_end.bytes());
         }
-        out
-    }
-
-    fn with(&self, span: Range<usize>, cells: &[String]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.bytes.len() + 256);
-        out.extend_from_slice(&self.bytes[..span.start]);
-        self.layout.write_row(cells.iter().map(String::as_str), &mut out);
-        out.extend_from_slice(&self.bytes[span.end..]);
-        out
+        Ok(files::Edit { at: self.size(), length: 0, content })
     }
 
     /// Without the row and one line end: the one behind it, or before it where it was the last of a file without.
-    fn without(&self, span: &Range<usize>) -> Vec<u8> {
+    fn without(&self, span: &Range<u64>) -> Result<files::Edit> {
         let (mut start, mut end) = (span.start, span.end);
-        match &self.bytes[end..] {
-            [b'\r', b'\n', ..] => end += 2,
+        match &*self.bytes(end..(end + 2).min(self.size()))? {
+            [b'\r', b'\n'] => end += 2,
             [b'\n' | b'\r', ..] => end += 1,
-            _ => match &self.bytes[..start] {
-                [.., b'\r', b'\n'] => start -= 2,
+            _ => match &*self.bytes(start.saturating_sub(2)..start)? {
+                [b'\r', b'\n'] => start -= 2,
                 [.., b'\n' | b'\r'] => start -= 1,
                 _ => {}
             },
         }
-        [&self.bytes[..start], &self.bytes[end..]].concat()
+        Ok(files::Edit { at: start, length: end - start, content: Vec::new() })
+    }
+
+    /// A row's bytes without the line ends around it. A cell in quotes may itself begin or end with one, but then a quote
+    /// stands outside it.
+    fn trimmed(&self, span: &Range<u64>) -> Result<Range<u64>> {
+        let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let row = self.bytes(span.clone())?;
+        let before = row.iter().take_while(|byte| is_line_end(byte)).count();
+        let after = row[before..].iter().rev().take_while(|byte| is_line_end(byte)).count();
+        Ok(span.start + before as u64..span.end - after as u64)
     }
 
     /// All recorded columns of a row.
@@ -356,6 +412,16 @@ impl<'c> Content<'c> {
             fields.map(|(at, field)| Ok((self.columns.position(at, edit.shape)?, field))).collect::<Result<_>>()?;
         Ok(records::record(members(row.as_row(), &columns, edit.zone)))
     }
+}
+
+/// What is looked for in the rows.
+struct Judge<'j> {
+    edit: &'j Edit<'j>,
+    /// Field and position of the key's columns.
+    key: Vec<(usize, usize)>,
+    guards: Vec<(usize, usize, &'j Matcher)>,
+    wanted: Vec<&'j Value<'j>>,
+    new_key: Option<Vec<&'j Value<'static>>>,
 }
 
 impl Edit<'_> {
@@ -382,14 +448,4 @@ fn new_key<'e>(edit: &'e Edit<'_>) -> Option<Vec<&'e Value<'static>>> {
         .iter()
         .any(|(at, _)| changed(*at).is_some())
         .then(|| edit.key.iter().map(|(at, old)| changed(*at).unwrap_or(old)).collect())
-}
-
-/// A row's bytes without the line ends around it. A cell in quotes may itself begin or end with one, but then a quote
-/// stands outside it.
-fn trimmed(bytes: &[u8], span: Range<usize>) -> Range<usize> {
-    let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
-    let row = &bytes[span.clone()];
-    let before = row.iter().take_while(|byte| is_line_end(byte)).count();
-    let after = row[before..].iter().rev().take_while(|byte| is_line_end(byte)).count();
-    span.start + before..span.end - after
 }

@@ -6,7 +6,7 @@
 
 use std::{
     fs::TryLockError,
-    io::{ErrorKind, Write},
+    io::{ErrorKind, Read, Seek, Write},
     os::unix::fs::{MetadataExt, fchown},
     path::{Path, PathBuf},
     thread,
@@ -18,11 +18,12 @@ use cap_std::fs::{Dir, OpenOptions};
 use super::{
     failed,
     path::RootedPath,
-    version::{self, Versions},
+    version::{self, Stamp, Versions},
 };
 use crate::{Code, ConnectionError};
 
 const TEMPORARY: &str = ".weir-replace.tmp";
+const COPY_BYTES: usize = 256 << 10;
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
 
 pub(super) fn replace(
@@ -30,7 +31,7 @@ pub(super) fn replace(
     versions: &Versions,
     path: &RootedPath,
     if_version: Option<&str>,
-    content: &[u8],
+    content: Content<'_>,
 ) -> Result<String, ConnectionError> {
     let (folder, name) = place(root, path)?;
     let _lock = lock(&folder)?;
@@ -44,13 +45,26 @@ pub(super) fn replace(
             return Err(ConnectionError::new(Code::Conflict, "the file has changed since it was read"));
         }
     }
-    let written = write_beside(&folder, &name, content);
+    let written = write_beside(&folder, &name, content, |stamp| {
+        let version = if_version?;
+        (versions.remembered(path, stamp).as_deref() == Some(version)).then_some((versions, version))
+    });
     if written.is_err() {
         let _ = folder.remove_file(TEMPORARY);
     }
-    written?;
-    Ok(version::of(content))
+    written
 }
+
+/// What the file is to hold.
+#[derive(Clone, Copy)]
+pub(super) enum Content<'c> {
+    Whole(&'c [u8]),
+    /// What it holds, but for these.
+    Edited(&'c [Edit]),
+}
+
+/// Where, how many bytes go, and what takes their place.
+type Edit = (u64, u64, Vec<u8>);
 
 /// The folder the file really lies in and its name there: a link to a file stays a link.
 fn place(root: &Dir, path: &RootedPath) -> Result<(Dir, PathBuf), ConnectionError> {
@@ -92,21 +106,101 @@ fn lock(folder: &Dir) -> Result<std::fs::File, ConnectionError> {
     }
 }
 
-fn write_beside(folder: &Dir, name: &Path, content: &[u8]) -> Result<(), ConnectionError> {
+/// The version of what was written. `known`: the version of a file with these metadata, where it is the one meant.
+fn write_beside<'v>(
+    folder: &Dir,
+    name: &Path,
+    content: Content<'_>,
+    known: impl Fn(Stamp) -> Option<(&'v Versions, &'v str)>,
+) -> Result<String, ConnectionError> {
     match folder.remove_file(TEMPORARY) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
     let mut temporary =
         folder.open_with(TEMPORARY, OpenOptions::new().write(true).create_new(true)).map_err(failed)?.into_std();
-    if let Ok(old) = folder.open(name) {
-        keep_owner(&old.into_std(), &temporary)?;
+    let old = folder.open(name);
+    if let Ok(old) = &old {
+        keep_owner(&old.try_clone().map_err(failed)?.into_std(), &temporary)?;
     }
-    temporary.write_all(content).map_err(failed)?;
+    let version = match content {
+        Content::Whole(content) => {
+            temporary.write_all(content).map_err(failed)?;
+            version::of(content)
+        }
+        Content::Edited(edits) => {
+            let old = old.map_err(failed)?;
+            match write_appended(&old, edits, &mut temporary, known)? {
+                Some(version) => version,
+                None => write_edited(&old.into_std(), edits, &mut temporary)?,
+            }
+        }
+    };
     temporary.sync_all().map_err(failed)?;
     folder.rename(TEMPORARY, folder, name).map_err(failed)?;
     // Without it a crash of the machine may bring the old name back.
-    folder.open(".").map_err(failed)?.into_std().sync_all().map_err(failed)
+    folder.open(".").map_err(failed)?.into_std().sync_all().map_err(failed)?;
+    Ok(version)
+}
+
+/// The old bytes, copied by the system, and more behind them: their digest is known and gone on with. None where it is not,
+/// or where something else is to be written.
+fn write_appended<'v>(
+    old: &cap_std::fs::File,
+    edits: &[Edit],
+    new: &mut std::fs::File,
+    known: impl Fn(Stamp) -> Option<(&'v Versions, &'v str)>,
+) -> Result<Option<String>, ConnectionError> {
+    let before = old.metadata().map_err(failed)?;
+    let (size, stamp) = (before.len(), Stamp::of(&before));
+    // Only the times of a file that was not just changed tell whether it is changed again; others are not known.
+    if edits.iter().any(|(at, length, _)| (*at, *length) != (size, 0)) {
+        return Ok(None);
+    }
+    let more: Vec<&[u8]> = edits.iter().map(|(.., content)| content.as_slice()).collect();
+    let appended = known(stamp).and_then(|(versions, version)| versions.appended(version, size, &more));
+    let Some(appended) = appended else { return Ok(None) };
+    let file = old.try_clone().map_err(failed)?.into_std();
+    let copied = std::io::copy(&mut file.take(size), new).map_err(failed)?;
+    if copied != size || Stamp::of(&old.metadata().map_err(failed)?) != stamp {
+        return Err(ConnectionError::new(Code::Conflict, "the file has changed since it was read"));
+    }
+    more.iter().try_for_each(|more| new.write_all(more)).map_err(failed)?;
+    Ok(Some(appended))
+}
+
+/// The old bytes but for the edits, read, digested and written once.
+fn write_edited(mut old: &std::fs::File, edits: &[Edit], new: &mut std::fs::File) -> Result<String, ConnectionError> {
+    let size = old.metadata().map_err(failed)?.len();
+    let mut out = version::Digesting::new(new);
+    let mut at = 0;
+    for (from, length, content) in edits {
+        let apart = *from >= at && from.checked_add(*length).is_some_and(|end| end <= size);
+        if !apart {
+            return Err(ConnectionError::new(
+                Code::InvalidArguments,
+                "the edits are not in order, or not within the file",
+            ));
+        }
+        copy(&mut old, from - at, &mut out)?;
+        out.write_all(content).map_err(failed)?;
+        old.seek_relative(i64::try_from(*length).map_err(|_| failed(ErrorKind::InvalidInput.into()))?)
+            .map_err(failed)?;
+        at = from + length;
+    }
+    copy(&mut old, size - at, &mut out)?;
+    Ok(out.version())
+}
+
+fn copy(old: &mut &std::fs::File, mut length: u64, out: &mut version::Digesting<'_>) -> Result<(), ConnectionError> {
+    let mut chunk = vec![0; COPY_BYTES.min(length as usize)];
+    while length > 0 {
+        let wanted = COPY_BYTES.min(usize::try_from(length).unwrap_or(COPY_BYTES));
+        old.read_exact(&mut chunk[..wanted]).map_err(failed)?;
+        out.write_all(&chunk[..wanted]).map_err(failed)?;
+        length -= wanted as u64;
+    }
+    Ok(())
 }
 
 /// The new file is used by whoever used the old one. Giving it away is only possible for root, and then needed.

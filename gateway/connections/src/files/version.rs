@@ -6,7 +6,7 @@
 
 use std::{
     collections::HashMap,
-    io::Read,
+    io::{self, Read},
     path::PathBuf,
     sync::Mutex,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -19,6 +19,7 @@ use super::{Info, failed, open_file, path::RootedPath};
 use crate::ConnectionError;
 
 const REMEMBERED_MAX: usize = 4096;
+const ENDS_MAX: usize = 64;
 /// How long after its last change a file's times may still miss another change.
 const SETTLED_AFTER: Duration = Duration::from_millis(50);
 /// The same on file systems that count whole seconds (FAT: two).
@@ -27,10 +28,12 @@ const SETTLED_AFTER_COARSE: Duration = Duration::from_millis(2_100);
 #[derive(Default)]
 pub(super) struct Versions {
     by_path: Mutex<HashMap<PathBuf, (Stamp, String)>>,
+    /// Where the digest of a content stood at its end, by version: what is appended is digested from there. The newest last.
+    ends: Mutex<Vec<(String, Sha256)>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+pub(super) struct Stamp {
     device: u64,
     inode: u64,
     size: u64,
@@ -47,7 +50,7 @@ impl Versions {
         self.hash(root, path)
     }
 
-    fn remembered(&self, path: &RootedPath, stamp: Stamp) -> Option<String> {
+    pub(super) fn remembered(&self, path: &RootedPath, stamp: Stamp) -> Option<String> {
         let by_path = self.by_path.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         by_path.get(path.as_path()).filter(|(known, _)| *known == stamp).map(|(_, version)| version.clone())
     }
@@ -66,12 +69,34 @@ impl Versions {
             hasher.update(&chunk[..count]);
             size += count as u64;
         }
-        let version = text(hasher, size);
+        let version = self.keep_end(hasher, size);
         let after = Stamp::of(&file.metadata().map_err(failed)?);
         if before == after && after.settled() {
             self.remember(path, after, &version);
         }
         Ok(Info { version, size })
+    }
+
+    /// The version of a content, whose digest can be gone on with from here on.
+    fn keep_end(&self, hasher: Sha256, size: u64) -> String {
+        let version = text(hasher.clone(), size);
+        let mut ends = self.ends.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        ends.retain(|(known, _)| *known != version);
+        if ends.len() == ENDS_MAX {
+            ends.remove(0);
+        }
+        ends.push((version.clone(), hasher));
+        version
+    }
+
+    /// The version of a content of this version and size with more behind it; none where its digest is not kept.
+    pub(super) fn appended(&self, version: &str, size: u64, more: &[&[u8]]) -> Option<String> {
+        let ends = self.ends.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (_, mut hasher) = ends.iter().find(|(known, _)| known == version)?.clone();
+        drop(ends);
+        more.iter().for_each(|more| hasher.update(more));
+        let more: u64 = more.iter().map(|more| more.len() as u64).sum();
+        Some(self.keep_end(hasher, size + more))
     }
 
     fn remember(&self, path: &RootedPath, stamp: Stamp, version: &str) {
@@ -80,6 +105,37 @@ impl Versions {
             by_path.clear();
         }
         by_path.insert(path.as_path().to_owned(), (stamp, version.to_owned()));
+    }
+}
+
+/// Passes bytes on to a file and digests them on the way.
+pub(super) struct Digesting<'f> {
+    file: &'f mut std::fs::File,
+    hasher: Sha256,
+    size: u64,
+}
+
+impl<'f> Digesting<'f> {
+    pub(super) fn new(file: &'f mut std::fs::File) -> Self {
+        Self { file, hasher: Sha256::new(), size: 0 }
+    }
+
+    /// The version of a file with what was written.
+    pub(super) fn version(self) -> String {
+        text(self.hasher, self.size)
+    }
+}
+
+impl io::Write for Digesting<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.hasher.update(&bytes[..count]);
+        self.size += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 
@@ -101,7 +157,7 @@ fn text(hasher: Sha256, size: u64) -> String {
 }
 
 impl Stamp {
-    fn of(metadata: &Metadata) -> Self {
+    pub(super) fn of(metadata: &Metadata) -> Self {
         let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
         Self {
             device: metadata.dev(),

@@ -77,7 +77,7 @@ impl Host for Guest {
 }
 
 impl Guest {
-    fn root(&self, name: &str, path: &str, access: Access) -> Result<Arc<FileRoot>, Error> {
+    pub(super) fn root(&self, name: &str, path: &str, access: Access) -> Result<Arc<FileRoot>, Error> {
         if path.len() > PATH_MAX_BYTES {
             return Err(too_large("A path takes at most 4096 bytes."));
         }

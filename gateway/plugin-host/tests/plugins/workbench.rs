@@ -127,6 +127,7 @@ impl Workbench {
             plugin,
             builds: Some(folder.path().join("builds")),
             accepted: None,
+            indexes: None,
             instances_max: 64,
             parked_bytes_max: 128 << 20,
         };

@@ -1,0 +1,229 @@
+//! Ordered indexes that the host keeps on disk for plugins, so that a large source is not read whole for every call.
+//!
+//! Each is a SQLite file of its own: written beside its place, sorted, synced, renamed into it, and never changed again.
+//! A crash leaves a part that the next start sweeps away, and two processes that build the same one make the same file
+//! twice. Its name is made of the source, the source's version and the column, so an outdated one is never found.
+
+mod build;
+mod store;
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use rusqlite::{Connection, OpenFlags, params};
+
+use crate::{Code, ConnectionError};
+use build::Build;
+
+/// Indexes held open, the least recently used is closed first. Each may cache [`CACHE_KB`].
+const OPEN_MAX: usize = 16;
+const CACHE_KB: i64 = 1_024;
+/// Longer keys are refused: an adapter cuts them, and looks at the records for the rest.
+pub const KEY_MAX_BYTES: usize = 256;
+pub const RANGE_MAX: u32 = 4_096;
+
+/// Where one record lies in its source, and its place in the order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Ordered bytewise.
+    pub key: Vec<u8>,
+    pub at: u64,
+    pub length: u32,
+}
+
+/// Which index is meant. Nothing in it becomes part of a path but by its digest.
+#[derive(Clone, Copy, Debug)]
+pub struct Name<'a> {
+    pub plugin: &'a str,
+    pub source: &'a str,
+    pub version: &'a str,
+    pub column: &'a str,
+}
+
+/// Entries with `from` ≤ key, and key < `to` where there is one.
+#[derive(Clone, Debug, Default)]
+pub struct Range {
+    pub from: Vec<u8>,
+    pub to: Option<Vec<u8>>,
+    /// The greatest key first; entries of one key are in the order of `at` in both directions.
+    pub descending: bool,
+    /// The last entry of the page before: its key and `at`.
+    pub after: Option<(Vec<u8>, u64)>,
+    pub limit: u32,
+}
+
+/// The indexes of one state folder.
+pub struct Indexes {
+    folder: PathBuf,
+    open: Mutex<Vec<(PathBuf, Arc<Opened>)>>,
+    building: Mutex<HashMap<PathBuf, Arc<Mutex<Build>>>>,
+}
+
+struct Opened {
+    connection: Mutex<Connection>,
+    covers: u64,
+}
+
+impl Indexes {
+    /// What a crash left half done is removed; a folder that cannot be used fails at its first use.
+    pub fn new(folder: PathBuf) -> Self {
+        store::sweep(&folder);
+        Self { folder, open: Mutex::default(), building: Mutex::default() }
+    }
+
+    /// How many bytes of the source the index covers; none while there is none.
+    pub fn find(&self, name: Name<'_>) -> Option<u64> {
+        self.opened(name).map(|opened| opened.covers)
+    }
+
+    pub fn range(&self, name: Name<'_>, range: &Range) -> Result<Vec<Entry>, ConnectionError> {
+        let opened = self.opened(name).ok_or_else(|| ConnectionError::new(Code::NotFound, "there is no such index"))?;
+        opened.range(range).map_err(failed)
+    }
+
+    /// The source has a new version that begins with all that its indexes cover: they are those of the new version now.
+    pub fn extend(&self, plugin: &str, source: &str, old: &str, new: &str) -> Result<(), ConnectionError> {
+        let name = |version| Name { plugin, source, version, column: "" };
+        let renamed = store::rename(&self.folder, name(old), name(new)).map_err(failed)?;
+        locked(&self.open).retain(|(path, _)| !renamed.contains(path));
+        Ok(())
+    }
+
+    /// Begins an index, or goes on with one that was begun: how many bytes of the source it covers so far. `bytes_max`
+    /// bounds all indexes of the plugin together; those not used for longest make room.
+    pub fn begin(&self, name: Name<'_>, bytes_max: u64) -> Result<u64, ConnectionError> {
+        let path = store::path(&self.folder, name);
+        let mut building = locked(&self.building);
+        building.retain(|_, build| build.try_lock().is_err() || !locked(build).is_abandoned());
+        if let Some(build) = building.get(&path) {
+            return Ok(locked(build).covers);
+        }
+        store::make_room(&self.folder, name.plugin, bytes_max);
+        let build = Build::begin(&path, bytes_max).map_err(failed)?;
+        building.insert(path, Arc::new(Mutex::new(build)));
+        Ok(0)
+    }
+
+    /// Adds the entries of the next bytes of the source: from `from`, which is what the index covers so far, to `to`.
+    pub fn add(&self, name: Name<'_>, entries: &[Entry], from: u64, to: u64) -> Result<(), ConnectionError> {
+        if entries.iter().any(|entry| entry.key.len() > KEY_MAX_BYTES) {
+            return Err(ConnectionError::new(Code::TooLarge, "a key takes at most 256 bytes").field("key"));
+        }
+        let path = store::path(&self.folder, name);
+        let build = locked(&self.building).get(&path).cloned();
+        let build = build.ok_or_else(|| ConnectionError::new(Code::NotFound, "there is no such index under way"))?;
+        let mut build = locked(&build);
+        if build.covers != from {
+            return Err(ConnectionError::new(Code::Conflict, "the index has been built further by another call"));
+        }
+        let added = build.add(entries, to);
+        drop(build);
+        if added.is_err() {
+            locked(&self.building).remove(&path);
+        }
+        added
+    }
+
+    /// Sorts what was added and puts the index in its place; those of other versions of the source go.
+    pub fn finish(&self, name: Name<'_>, bytes_max: u64) -> Result<(), ConnectionError> {
+        let path = store::path(&self.folder, name);
+        let build = locked(&self.building).remove(&path);
+        let build = build.ok_or_else(|| ConnectionError::new(Code::NotFound, "there is no such index under way"))?;
+        locked(&build).finish(&path).map_err(failed)?;
+        store::drop_others(&self.folder, name);
+        store::make_room(&self.folder, name.plugin, bytes_max);
+        Ok(())
+    }
+
+    fn opened(&self, name: Name<'_>) -> Option<Arc<Opened>> {
+        let path = store::path(&self.folder, name);
+        let mut open = locked(&self.open);
+        if let Some(at) = open.iter().position(|(known, _)| *known == path) {
+            let entry = open.remove(at);
+            let opened = entry.1.clone();
+            open.push(entry);
+            return Some(opened);
+        }
+        let opened = Arc::new(Opened::open(&path).ok()?);
+        store::touch(&path);
+        if open.len() == OPEN_MAX {
+            open.remove(0);
+        }
+        open.push((path, opened.clone()));
+        Some(opened)
+    }
+}
+
+impl Opened {
+    /// Nothing changes a finished index, so SQLite need not look for locks or journals.
+    fn open(path: &Path) -> rusqlite::Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let address = format!("file:{}?immutable=1", address(path));
+        let connection = Connection::open_with_flags(address, flags)?;
+        connection.pragma_update(None, "cache_size", -CACHE_KB)?;
+        let covers = connection.query_row("SELECT covers FROM meta", [], |row| row.get::<_, i64>(0))?;
+        Ok(Self { connection: Mutex::new(connection), covers: covers as u64 })
+    }
+
+    fn range(&self, range: &Range) -> rusqlite::Result<Vec<Entry>> {
+        let connection = locked(&self.connection);
+        let mut entries = Vec::new();
+        let limit = range.limit.clamp(1, RANGE_MAX) as usize;
+        let to = range.to.as_deref().unwrap_or(&END);
+        let Some((key, at)) = &range.after else {
+            let sql = if range.descending { DESCENDING } else { ASCENDING };
+            collect(&connection, sql, params![range.from, to, limit as i64], &mut entries)?;
+            return Ok(entries);
+        };
+        // What is left of the key that the page before ended in, then the keys behind it.
+        collect(&connection, SAME, params![key, *at as i64, limit as i64], &mut entries)?;
+        let left = (limit - entries.len()) as i64;
+        match range.descending {
+            _ if left == 0 => {}
+            true => collect(&connection, DESCENDING, params![range.from, key.as_slice().min(to), left], &mut entries)?,
+            false => collect(&connection, BEHIND, params![key, to, left], &mut entries)?,
+        }
+        Ok(entries)
+    }
+}
+
+/// Greater than every key.
+const END: [u8; KEY_MAX_BYTES + 1] = [0xff; KEY_MAX_BYTES + 1];
+
+const SAME: &str = "SELECT key, at, length FROM entries WHERE key = ?1 AND at > ?2 ORDER BY at LIMIT ?3";
+const BEHIND: &str = "SELECT key, at, length FROM entries WHERE key > ?1 AND key < ?2 ORDER BY key, at LIMIT ?3";
+const ASCENDING: &str = "SELECT key, at, length FROM entries WHERE key >= ?1 AND key < ?2 ORDER BY key, at LIMIT ?3";
+const DESCENDING: &str =
+    "SELECT key, at, length FROM entries WHERE key >= ?1 AND key < ?2 ORDER BY key DESC, at LIMIT ?3";
+
+fn collect(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl rusqlite::Params,
+    entries: &mut Vec<Entry>,
+) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(parameters)?;
+    while let Some(row) = rows.next()? {
+        let key = row.get_ref(0)?.as_blob()?.to_vec();
+        entries.push(Entry { key, at: row.get::<_, i64>(1)? as u64, length: row.get(2)? });
+    }
+    Ok(())
+}
+
+/// As SQLite reads a path in an address.
+fn address(path: &Path) -> String {
+    use std::os::unix::ffi::OsStrExt;
+    percent_encoding::percent_encode(path.as_os_str().as_bytes(), percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+fn failed(error: impl std::fmt::Display) -> ConnectionError {
+    ConnectionError::new(Code::Unavailable, "the index cannot be used").details(error)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,46 @@
+//! Content blocks as older clients read them: a kind that their revision does not have becomes text, since clients refuse a
+//! whole result for one block that they do not know.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+
+use crate::wire::Version;
+
+/// `blocks` is a JSON array on one line, and so is what comes back.
+pub(super) fn lowered(blocks: &str, version: Version) -> Cow<'_, str> {
+    if version >= Version::V2025_06_18 {
+        return Cow::Borrowed(blocks);
+    }
+    let Ok(Value::Array(mut read)) = serde_json::from_str(blocks) else { return Cow::Borrowed(blocks) };
+    for block in &mut read {
+        let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
+        let said = match block["type"].as_str() {
+            Some("resource_link") => format!("{}: {}", text("name"), text("uri")),
+            Some("audio") if version < Version::V2025_03_26 => {
+                format!("Audio ({}), which this client cannot play.", text("mimeType"))
+            }
+            _ => continue,
+        };
+        *block = json!({ "type": "text", "text": said });
+    }
+    Cow::Owned(Value::Array(read).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_that_a_revision_does_not_have_becomes_text() {
+        let blocks = r#"[{"type":"text","text":"a"},{"type":"audio","mimeType":"audio/wav","data":""},{"type":"resource_link","name":"dot","uri":"dot:///1"}]"#;
+        let kinds = |version| -> Vec<String> {
+            let read: Vec<Value> = serde_json::from_str(&lowered(blocks, version)).expect("an array");
+            read.iter().map(|block| block["type"].as_str().unwrap_or_default().to_owned()).collect()
+        };
+        assert_eq!(kinds(Version::V2025_11_25), ["text", "audio", "resource_link"]);
+        assert_eq!(kinds(Version::V2025_03_26), ["text", "audio", "text"]);
+        assert_eq!(kinds(Version::V2024_11_05), ["text", "text", "text"]);
+        assert!(lowered(blocks, Version::V2024_11_05).contains("dot: dot:///1"));
+    }
+}

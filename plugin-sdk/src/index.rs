@@ -1,0 +1,90 @@
+//! Ordered indexes that the gateway keeps on disk, so that a large source is not read whole for every call.
+//!
+//! They are scratch: bounded, dropped when space is short, and bound to one version of the source. An adapter that finds
+//! none reads its source as if there were no indexes, and asks for one with [`later`].
+
+#[cfg(target_arch = "wasm32")]
+use crate::bindings::calls::index as imported;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::testing::index as imported;
+
+use crate::error::Result;
+
+/// The most bytes a key has.
+pub const KEY_MAX: usize = 256;
+/// The most entries that one [`range`] answers.
+pub const RANGE_MAX: u32 = 4_096;
+
+/// Which index is meant. All three are the adapter's own words; indexes of one source go on together when it is extended.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name {
+    /// Which source it is of.
+    pub source: String,
+    /// Which version of the source.
+    pub version: String,
+    /// Which of the source's columns, and how its values are read.
+    pub column: String,
+}
+
+/// Where one record lies in its source, and its place in the order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// At most [`KEY_MAX`] bytes, ordered bytewise.
+    pub key: Vec<u8>,
+    /// Where the record begins.
+    pub at: u64,
+    /// How many bytes it takes.
+    pub length: u32,
+}
+
+/// Entries with `from` ≤ key, and key < `to` where there is one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Range {
+    /// The first key.
+    pub from: Vec<u8>,
+    /// The first key behind the range; none: there is no end.
+    pub to: Option<Vec<u8>>,
+    /// The greatest key first. Entries of one key come in the order of `at` either way.
+    pub descending: bool,
+    /// The last entry of the page before.
+    pub after: Option<Entry>,
+    /// At most [`RANGE_MAX`].
+    pub limit: u32,
+}
+
+/// How many bytes of the source the index covers; none while there is none.
+pub fn find(name: &Name) -> Option<u64> {
+    imported::find(name)
+}
+
+/// The entries of a range.
+pub fn range(name: &Name, range: &Range) -> Result<Vec<Entry>> {
+    imported::range(name, range)
+}
+
+/// Asks for work that takes longer than a call may: once this call is answered, [`crate::Adapter::later`] is called with
+/// the same text in the background, and again until it says that it is done.
+pub fn later(work: &str) {
+    imported::later(work);
+}
+
+/// Begins an index, or goes on with one that was begun: how many bytes of the source it covers so far. Only in work that
+/// was asked for with [`later`].
+pub fn begin(name: &Name) -> Result<u64> {
+    imported::begin(name)
+}
+
+/// Adds the entries of the source's bytes `from` to `to`. Answers `conflict` where another call has done these.
+pub fn add(name: &Name, entries: &[Entry], from: u64, to: u64) -> Result<()> {
+    imported::add(name, entries, from, to)
+}
+
+/// Sorts what was added: from here on the index is found.
+pub fn finish(name: &Name) -> Result<()> {
+    imported::finish(name)
+}
+
+/// The source has a new version that begins with all that the indexes of the old one cover: they become those of the new.
+pub fn extend(source: &str, old: &str, new: &str) -> Result<()> {
+    imported::extend(source, old, new)
+}

@@ -1,0 +1,496 @@
+//! A file that is too large to be kept, read through indexes of its columns: the rows that may be meant are looked up, and
+//! judged as those of a whole pass are. What an index leaves out cannot be meant, so the answer is the same.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use weir_plugin_sdk::files::{self, Info, PARTS_MAX, Part};
+use weir_plugin_sdk::index::{self, Entry, Name, RANGE_MAX, Range};
+use weir_plugin_sdk::matches::operand;
+use weir_plugin_sdk::serde_json::json;
+use weir_plugin_sdk::{Comparison, Error, Page, Query, Shape, Type, Value, Zone, clock};
+
+use crate::cache;
+use crate::header::{Columns, names};
+use crate::layout::Layout;
+use crate::scan::{is_header, no_header, stat};
+use crate::select::{Collector, Select, cell_value};
+use crate::settings::{Format, Settings, UseIndex};
+use crate::sort_key::{NULL, UNFIT, VALUE, sort_key};
+use crate::stream::{FILE_BYTES_MAX, Flow, Parser, ROW_BYTES_MAX, read_pieces};
+use crate::table::Row;
+
+/// Ways are tried in turn: the rows that meet one condition, then rows in the order asked, each further than before. A
+/// condition that few rows meet ends with the first, one that many meet with the second; what is in between takes longer.
+const MEETING: [usize; 2] = [1_024, 16_384];
+const IN_ORDER: [usize; 2] = [4_096, 65_536];
+/// Rows behind those that an index covers, which writers have put there since it was built.
+const TAIL_BYTES_MAX: u64 = 1 << 20;
+/// Rows read at once.
+const ROWS_AT_ONCE: usize = 2_048;
+/// One piece of building, in processor time of an instance.
+const PIECE_NS: u64 = 400_000_000;
+const ENTRIES_AT_ONCE: usize = 50_000;
+
+/// A delimited file at one version, and how a contract reads it.
+pub(crate) struct Source<'s> {
+    pub(crate) settings: &'s Settings,
+    pub(crate) shape: &'s Shape,
+    pub(crate) zone: &'s Zone,
+    pub(crate) info: &'s Info,
+    pub(crate) head: Rc<Head>,
+}
+
+/// Its beginning: how it is written, its header, and where its rows begin.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) layout: Layout,
+    pub(crate) names: Vec<String>,
+    pub(crate) body_at: u64,
+    /// Up to the header, blank lines not counted.
+    pub(crate) rows: u64,
+}
+
+/// Whether this file is read through indexes.
+pub(crate) fn applies(settings: &Settings, info: &Info) -> bool {
+    match settings.index {
+        UseIndex::Auto => info.size > cache::BYTES_MAX as u64 && info.size <= FILE_BYTES_MAX,
+        UseIndex::Always => info.size <= FILE_BYTES_MAX,
+        UseIndex::Never => false,
+    }
+}
+
+impl<'s> Source<'s> {
+    pub(crate) fn open(
+        settings: &'s Settings,
+        shape: &'s Shape,
+        zone: &'s Zone,
+        info: &'s Info,
+    ) -> Result<Self, Error> {
+        Ok(Self { settings, shape, zone, info, head: Head::of(settings, info)? })
+    }
+
+    /// The page, or none where no index can tell it soon: then indexes that could are asked for.
+    pub(crate) fn read(&self, select: &Select<'_>, query: &Query) -> Result<Option<Page>, Error> {
+        let columns = Columns::locate(&self.head.names, self.shape);
+        let mut narrowings = Vec::new();
+        let mut missing = Vec::new();
+        for (field, ranges) in self.narrowings(query)? {
+            match self.usable(field) {
+                Some(covers) => narrowings.push((field, ranges, covers)),
+                None => missing.push(field),
+            }
+        }
+        let order = select.order_field().map(|(field, descending)| (field, descending, self.usable(field)));
+        if let Some((field, _, None)) = order
+            && !missing.contains(&field)
+        {
+            missing.push(field);
+        }
+        for (meeting, in_order) in MEETING.into_iter().zip(IN_ORDER) {
+            for (field, ranges, covers) in &narrowings {
+                if let Some(entries) = self.entries(*field, ranges, meeting)? {
+                    let mut collector = select.over(&columns)?;
+                    self.consider(&entries, &mut collector)?;
+                    self.consider_tail(*covers, &mut collector)?;
+                    return Ok(Some(collector.finish()));
+                }
+            }
+            if let Some((field, descending, Some(covers))) = order {
+                let mut collector = select.over(&columns)?;
+                if self.walk(select, field, descending, in_order, &mut collector)? {
+                    self.consider_tail(covers, &mut collector)?;
+                    return Ok(Some(collector.finish()));
+                }
+            }
+        }
+        missing.iter().for_each(|field| index::later(&self.column(*field)));
+        Ok(None)
+    }
+
+    /// For each condition that an index can narrow: the keys that meet it are in these ranges. The narrowest first, as far
+    /// as the comparison tells.
+    fn narrowings(&self, query: &Query) -> Result<Vec<(usize, Vec<Range>)>, Error> {
+        let mut narrowings = Vec::new();
+        for condition in &query.conditions {
+            let Some(at) = self.shape.fields.iter().position(|field| field.key == condition.column) else { continue };
+            let field = &self.shape.fields[at];
+            if matches!(field.kind, Type::Json | Type::Record | Type::List) {
+                continue;
+            }
+            let exactly = |value: &Value<'_>| {
+                let from = sort_key(value);
+                Range { to: Some(behind(&from)), from, ..Range::default() }
+            };
+            let one = || operand(&condition.value, field, self.zone);
+            let values = |from: Vec<u8>, to: Vec<u8>| Range { from, to: Some(to), ..Range::default() };
+            let (rank, ranges) = match condition.comparison {
+                Comparison::Equals => match one()? {
+                    Value::Null => continue,
+                    value => (0, vec![exactly(&value)]),
+                },
+                Comparison::OneOf => {
+                    let given = condition.value.as_array().map_or(&[][..], Vec::as_slice);
+                    let given = given.iter().map(|value| operand(value, field, self.zone));
+                    let mut given = given.collect::<Result<Vec<_>, _>>()?;
+                    given.retain(|value| !value.is_null());
+                    let mut ranges: Vec<Range> = given.iter().map(exactly).collect();
+                    ranges.sort_by(|left, right| left.from.cmp(&right.from));
+                    ranges.dedup();
+                    (1, ranges)
+                }
+                Comparison::StartsWith => {
+                    let Some(text) = condition.value.as_str() else { continue };
+                    let from = sort_key(&Value::Text(text.into()));
+                    // No text has this byte.
+                    let to = [from.as_slice(), &[0xff]].concat();
+                    (2, vec![values(from, to)])
+                }
+                Comparison::AtLeast => match one()? {
+                    Value::Null => continue,
+                    value => (3, vec![values(sort_key(&value), vec![UNFIT])]),
+                },
+                Comparison::AtMost => match one()? {
+                    Value::Null => continue,
+                    value => (3, vec![values(vec![VALUE], behind(&sort_key(&value)))]),
+                },
+                Comparison::IsEmpty if condition.value == json!(true) => {
+                    (4, vec![Range { from: vec![NULL], ..Range::default() }])
+                }
+                _ => continue,
+            };
+            narrowings.push((rank, at, ranges));
+        }
+        narrowings.sort_by_key(|(rank, ..)| *rank);
+        Ok(narrowings.into_iter().map(|(_, at, ranges)| (at, ranges)).collect())
+    }
+
+    /// All entries in these ranges, in the file's order; none where there are more than `most`.
+    fn entries(&self, field: usize, ranges: &[Range], most: usize) -> Result<Option<Vec<Entry>>, Error> {
+        let name = self.name(field);
+        let mut entries: Vec<Entry> = Vec::new();
+        for range in ranges {
+            let mut range = range.clone();
+            loop {
+                range.limit = (most + 1 - entries.len()).min(RANGE_MAX as usize) as u32;
+                let page = index::range(&name, &range)?;
+                let is_last = page.len() < range.limit as usize;
+                range.after = page.last().cloned();
+                entries.extend(page);
+                if entries.len() > most {
+                    return Ok(None);
+                }
+                if is_last {
+                    break;
+                }
+            }
+        }
+        entries.sort_unstable_by_key(|entry| entry.at);
+        Ok(Some(entries))
+    }
+
+    /// Rows in the order of their first order column, until there are enough that none behind them can be on the page.
+    /// False where that takes more than `most`.
+    fn walk(
+        &self,
+        select: &Select<'_>,
+        field: usize,
+        descending: bool,
+        most: usize,
+        collector: &mut Collector<'_>,
+    ) -> Result<bool, Error> {
+        let name = self.name(field);
+        let (mut last, mut count) = (None, 0);
+        for mut range in self.segments(select, descending) {
+            range.limit = 128;
+            loop {
+                let page = index::range(&name, &range)?;
+                let is_last = page.len() < range.limit as usize;
+                range.after = page.last().cloned();
+                count += page.len();
+                let parts: Vec<&[Entry]> = page.chunk_by(|left, right| left.key == right.key).collect();
+                // The rows of one key are judged together: they may differ in the columns behind it in the order.
+                let enough = |key: &[u8], collector: &Collector<'_>, last: &Option<Vec<u8>>| {
+                    collector.has_enough() && last.as_deref() != Some(key)
+                };
+                // Usually the page is far from enough, and its rows are read at once.
+                if let Some(first) = parts.first()
+                    && enough(&first[0].key, collector, &last)
+                {
+                    return Ok(true);
+                }
+                self.consider(&page, collector)?;
+                last = page.last().map(|entry| entry.key.clone()).or(last);
+                if is_last {
+                    break;
+                }
+                if count >= most {
+                    return Ok(false);
+                }
+                range.limit = (range.limit * 2).min(ROWS_AT_ONCE as u32);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The whole order from the cursor on. Downwards, values come before what is unfit and null all the same.
+    fn segments(&self, select: &Select<'_>, descending: bool) -> Vec<Range> {
+        let cursor = select.cursor_value().map(sort_key);
+        if !descending {
+            return vec![Range { from: cursor.unwrap_or_default(), ..Range::default() }];
+        }
+        let first = cursor.as_ref().map_or(VALUE, |key| key[0]);
+        let segment = |rank: u8| {
+            let to = match &cursor {
+                Some(key) if key[0] == rank => behind(key),
+                _ => vec![rank + 1],
+            };
+            Range { from: vec![rank], to: Some(to), descending: true, ..Range::default() }
+        };
+        (first..=NULL).map(segment).collect()
+    }
+
+    /// Judges the rows of these entries, in their order.
+    fn consider(&self, entries: &[Entry], collector: &mut Collector<'_>) -> Result<(), Error> {
+        self.rows(entries, |row, _| collector.consider(row))
+    }
+
+    fn rows(&self, entries: &[Entry], mut act: impl FnMut(Row<'_>, std::ops::Range<u64>)) -> Result<(), Error> {
+        let (root, path) = (&self.settings.connection, &self.settings.path);
+        let mut parser = Parser::new(self.head.layout);
+        let mut left = entries;
+        while !left.is_empty() {
+            let mut bytes = 0;
+            let fits = left.iter().take(ROWS_AT_ONCE).take_while(|entry| {
+                bytes += entry.length as usize;
+                bytes <= PARTS_MAX
+            });
+            // A row alone is never longer than what is read at once.
+            let count = fits.count().max(1);
+            let (now, behind) = left.split_at(count);
+            left = behind;
+            let parts: Vec<Part> = now.iter().map(|entry| Part { at: entry.at, length: entry.length }).collect();
+            for (part, bytes) in parts.iter().zip(files::read_parts(root, path, &parts)?) {
+                parser.one_row(&bytes, &mut |_, row, _| {
+                    act(row, part.at..part.at + u64::from(part.length));
+                    Ok(Flow::Continue)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges the rows behind those that the index covers. They are the last of the file, so they come last.
+    fn consider_tail(&self, covers: u64, collector: &mut Collector<'_>) -> Result<(), Error> {
+        self.tail_rows(covers, |row, _| collector.consider(row))
+    }
+
+    fn tail_rows(&self, covers: u64, mut act: impl FnMut(Row<'_>, std::ops::Range<u64>)) -> Result<(), Error> {
+        if covers >= self.info.size {
+            return Ok(());
+        }
+        let length = (self.info.size - covers) as u32;
+        let part = [Part { at: covers, length }];
+        let bytes = files::read_parts(&self.settings.connection, &self.settings.path, &part)?.concat();
+        let mut parser = Parser::at(self.head.layout, covers)?;
+        let mut row = |_: u64, row: Row<'_>, span: std::ops::Range<usize>| {
+            if !row.is_blank() {
+                act(row, span.start as u64..span.end as u64);
+            }
+            Ok(Flow::Continue)
+        };
+        parser.feed(&bytes, &mut row)?;
+        parser.finish(&mut row)
+    }
+
+    /// Whether rows can be found by this column; an index that could be there is asked for.
+    pub(crate) fn has_index(&self, field: usize) -> bool {
+        let has = applies(self.settings, self.info) && self.usable(field).is_some();
+        if !has && applies(self.settings, self.info) {
+            index::later(&self.column(field));
+        }
+        has
+    }
+
+    /// All rows that may have this value, and their bytes in the file.
+    pub(crate) fn rows_equal(
+        &self,
+        field: usize,
+        value: &Value<'_>,
+        mut act: impl FnMut(Row<'_>, std::ops::Range<u64>),
+    ) -> Result<(), Error> {
+        let from = sort_key(value);
+        let range = Range { to: Some(behind(&from)), from, ..Range::default() };
+        let entries = self.entries(field, &[range], usize::MAX - 1)?.unwrap_or_default();
+        self.rows(&entries, &mut act)?;
+        self.tail_rows(self.usable(field).unwrap_or_default(), &mut act)
+    }
+
+    /// A row with the greatest value, and those behind the index.
+    pub(crate) fn greatest_row(
+        &self,
+        field: usize,
+        mut act: impl FnMut(Row<'_>, std::ops::Range<u64>),
+    ) -> Result<(), Error> {
+        let to = Some(vec![UNFIT]);
+        let range = Range { from: vec![VALUE], to, descending: true, limit: 1, ..Range::default() };
+        self.rows(&index::range(&self.name(field), &range)?, &mut act)?;
+        self.tail_rows(self.usable(field).unwrap_or_default(), &mut act)
+    }
+
+    /// The file from its first row on, a piece at a time.
+    pub(crate) fn pieces(&self, mut act: impl FnMut(&[u8]) -> Result<Flow, Error>) -> Result<(), Error> {
+        let mut left = self.head.body_at as usize;
+        read_pieces(self.settings, self.info.size, |piece| {
+            let skipped = left.min(piece.len());
+            left -= skipped;
+            act(&piece[skipped..])
+        })
+    }
+
+    pub(crate) fn bytes(&self, range: std::ops::Range<u64>) -> Result<Vec<u8>, Error> {
+        let part = [Part { at: range.start, length: (range.end - range.start) as u32 }];
+        Ok(files::read_parts(&self.settings.connection, &self.settings.path, &part)?.concat())
+    }
+
+    /// How much of the file the index of a field covers, where that is nearly all.
+    fn usable(&self, field: usize) -> Option<u64> {
+        index::find(&self.name(field)).filter(|covers| self.info.size.saturating_sub(*covers) <= TAIL_BYTES_MAX)
+    }
+
+    pub(crate) fn source(settings: &Settings) -> String {
+        let delimiter = match settings.format {
+            Format::Delimited(delimiter) => delimiter,
+            Format::Workbook(_) => None,
+        };
+        json!([settings.connection, settings.path, delimiter, settings.header_row]).to_string()
+    }
+
+    fn name(&self, field: usize) -> Name {
+        Name { source: Self::source(self.settings), version: self.info.version.clone(), column: self.column(field) }
+    }
+
+    /// A column, and how its cells are read: two contracts may read one column as two types.
+    fn column(&self, field: usize) -> String {
+        let field = &self.shape.fields[field];
+        json!([field.key, field.kind, field.nullable, field.format, self.shape.timezone]).to_string()
+    }
+
+    /// Goes on building the index of a column for a while; true while more is left.
+    pub(crate) fn build(&self, column: &str) -> Result<bool, Error> {
+        let Some(at) = (0..self.shape.fields.len()).find(|at| self.column(*at) == column) else {
+            return Err(Error::invalid("There is no such column.").field(column));
+        };
+        let name = self.name(at);
+        if index::find(&name).is_some_and(|covers| self.info.size.saturating_sub(covers) <= TAIL_BYTES_MAX) {
+            return Ok(false);
+        }
+        let field = &self.shape.fields[at];
+        let position = Columns::locate(&self.head.names, self.shape).position(at, self.shape)?;
+        let began = clock::monotonic_ns();
+        let covered = index::begin(&name)?;
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut offset = covered.max(self.head.body_at);
+        let mut parser = Parser::at(self.head.layout, offset)?;
+        let mut row = |_: u64, row: Row<'_>, span: std::ops::Range<usize>| {
+            if !row.is_blank() {
+                let key = sort_key(&cell_value(row.cell(position), field, self.zone));
+                entries.push(Entry { key, at: span.start as u64, length: span.len() as u32 });
+            }
+            Ok(Flow::Continue)
+        };
+        let mut is_over = false;
+        while !is_over && clock::monotonic_ns().saturating_sub(began) < PIECE_NS {
+            let piece = files::read(&self.settings.connection, &self.settings.path, offset, files::READ_MAX)?;
+            offset += piece.len() as u64;
+            is_over = piece.is_empty() || offset >= self.info.size;
+            parser.feed(&piece, &mut row)?;
+        }
+        if is_over {
+            // A quote that is never closed would swallow what is appended later: such a file gets no index.
+            parser.feed(b"\n", &mut row)?;
+            if parser.is_within_row() {
+                return Err(Error::invalid("The last row has a quote that is never closed."));
+            }
+        }
+        let upto = if is_over { self.info.size } else { parser.row_start() };
+        // What was read is of this version only if the file has it still.
+        if stat(self.settings)?.version != self.info.version {
+            return Ok(false);
+        }
+        let mut from = covered;
+        for (number, some) in entries.chunks(ENTRIES_AT_ONCE).enumerate() {
+            let to = entries.get((number + 1) * ENTRIES_AT_ONCE).map_or(upto, |next| next.at);
+            index::add(&name, some, from, to)?;
+            from = to;
+        }
+        if from != upto {
+            index::add(&name, &[], from, upto)?;
+        }
+        if is_over {
+            index::finish(&name)?;
+        }
+        Ok(!is_over)
+    }
+}
+
+/// The least key that is greater.
+fn behind(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
+}
+
+thread_local! { static HEADS: RefCell<Vec<(String, String, Rc<Head>)>> = const { RefCell::new(Vec::new()) }; }
+const HEADS_MAX: usize = 16;
+
+impl Head {
+    fn of(settings: &Settings, info: &Info) -> Result<Rc<Self>, Error> {
+        let source = Source::source(settings);
+        let known = HEADS.with_borrow(|heads| {
+            let mut known = heads.iter().filter(|(of, version, _)| *of == source && *version == info.version);
+            known.next().map(|(.., head)| head.clone())
+        });
+        if let Some(head) = known {
+            return Ok(head);
+        }
+        let head = Rc::new(Self::read(settings, info)?);
+        HEADS.with_borrow_mut(|heads| {
+            heads.retain(|(of, ..)| *of != source);
+            if heads.len() == HEADS_MAX {
+                heads.remove(0);
+            }
+            heads.push((source, info.version.clone(), head.clone()));
+        });
+        Ok(head)
+    }
+
+    fn read(settings: &Settings, info: &Info) -> Result<Self, Error> {
+        let Format::Delimited(delimiter) = settings.format else { return Err(no_header()) };
+        let mut parser: Option<Parser> = None;
+        let mut head = None;
+        let mut layout = None;
+        let mut row = |layout: Layout, number: u64, row: Row<'_>, span: std::ops::Range<usize>| {
+            if !is_header(settings, number, row) {
+                return Ok(Flow::Continue);
+            }
+            head = Some(Self { layout, names: names(row.cells()), body_at: span.end as u64, rows: number });
+            Ok(Flow::Stop)
+        };
+        read_pieces(settings, info.size, |piece| {
+            let layout = match layout {
+                Some(layout) => layout,
+                None => *layout.insert(Layout::find(piece, delimiter)?),
+            };
+            let parser = parser.get_or_insert_with(|| Parser::new(layout));
+            parser.feed(piece, &mut |number, cells, span| row(layout, number, cells, span))
+        })?;
+        if let (Some(mut parser), Some(layout)) = (parser, layout) {
+            parser.finish(&mut |number, cells, span| row(layout, number, cells, span))?;
+        }
+        head.ok_or_else(no_header)
+    }
+}
+
+const _: () = assert!(ROW_BYTES_MAX <= PARTS_MAX && TAIL_BYTES_MAX as usize <= PARTS_MAX);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! Read through indexes or in one pass: the same bytes.
+
+use proptest::prelude::*;
+use weir_plugin_sdk::serde_json::{Value, json};
+use weir_plugin_sdk::testing::{self, files, index};
+use weir_plugin_sdk::{Adapter, Comparison, Condition, Error, Order, Page, Query, Shape};
+
+use crate::Sheet;
+
+fn open(index: &str, change: impl FnOnce(&mut Shape)) -> Sheet {
+    let settings = json!({ "connection": "data", "path": "x.csv", "index": index }).to_string();
+    let mut shape = Sheet::describe(&settings).unwrap();
+    change(&mut shape);
+    Sheet::open(&settings, &shape).unwrap()
+}
+
+/// Builds all indexes that calls asked for.
+fn build(sheet: &Sheet) {
+    for work in index::asked() {
+        while sheet.later(&work).unwrap() {}
+    }
+}
+
+/// All pages of a query, through indexes once they are there.
+fn walk(sheet: &Sheet, query: &Query) -> Result<Vec<Page>, Error> {
+    let _ = sheet.read(query);
+    build(sheet);
+    let (mut pages, mut query) = (Vec::new(), query.clone());
+    loop {
+        let page = sheet.read(&query)?;
+        query.cursor.clone_from(&page.next);
+        pages.push(page);
+        if query.cursor.is_none() || pages.len() > 60 {
+            return Ok(pages);
+        }
+    }
+}
+
+fn cell() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[a-c]{0,2}",
+        2 => "(é|Ж|\u{feff}a|\"\"|a\nb|a\r\nb|,|;| |=1\\+1)",
+        2 => "-?[0-9]{1,3}(\\.[0-9]{1,2})?",
+        1 => "2024-0[1-3]-0[1-9]",
+        1 => "[x-y]{254,258}",
+    ]
+}
+
+fn number() -> impl Strategy<Value = String> {
+    prop_oneof![6 => "-?[0-9]{1,3}", 2 => "[0-9]\\.[0-9]{1,2}", 1 => "(-0|007|1e2|NaN|five)?"]
+}
+
+fn table() -> impl Strategy<Value = String> {
+    let row = (number(), cell(), number(), cell());
+    let quoted = |cell: &str| format!("\"{}\"", cell.replace('"', "\"\""));
+    (proptest::collection::vec(row, 0..60), any::<bool>(), "(\n|\r\n)", any::<bool>()).prop_map(
+        move |(rows, quote, end, last)| {
+            let mut text = format!("id,name,amount,other{end}");
+            for (id, name, amount, other) in rows {
+                let (name, other) = (quoted(&name), quoted(&other));
+                let amount = if quote { quoted(&amount) } else { amount };
+                text.push_str(&format!("{id},{name},{amount},{other}{end}"));
+            }
+            if last {
+                text.truncate(text.len() - end.len());
+            }
+            text
+        },
+    )
+}
+
+fn conditions() -> impl Strategy<Value = Vec<Condition>> {
+    let text = (prop_oneof![Just("name"), Just("other")], 0_usize..9, cell());
+    let number = (Just("amount"), 0_usize..9, number());
+    let one = prop_oneof![text, number].prop_map(|(column, comparison, operand)| {
+        let comparison = Comparison::ALL[comparison];
+        let plain = operand.parse::<f64>().ok().filter(|number| number.is_finite());
+        let one = |text: String| match (column, plain) {
+            ("amount", Some(number)) => json!(number),
+            _ => json!(text),
+        };
+        let value = match comparison {
+            Comparison::OneOf => json!([one(operand.clone()), one(operand)]),
+            Comparison::IsEmpty => json!(operand.len() % 2 == 0),
+            _ => one(operand),
+        };
+        Condition::new(column, comparison, value)
+    });
+    proptest::collection::vec(one, 0..3)
+}
+
+fn query() -> impl Strategy<Value = Query> {
+    let order = proptest::collection::vec("-?(id|name|amount)", 0..3);
+    (conditions(), order, 1_u32..9).prop_map(|(conditions, order, limit)| {
+        let mut seen = Vec::new();
+        let order = order.iter().map(|text| Order::parse(text));
+        let order = order
+            .filter(|by| {
+                !seen.contains(&by.column) && {
+                    seen.push(by.column.clone());
+                    true
+                }
+            })
+            .collect();
+        Query { conditions, order, limit, ..Query::default() }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+
+    #[test]
+    fn indexes_and_passes_answer_the_same(text in table(), queries in proptest::collection::vec(query(), 1..4), kind in 0_usize..4, tail in table()) {
+        testing::reset();
+        files::put("data", "x.csv", text.as_bytes());
+        let change = |shape: &mut Shape| {
+            shape.key = vec!["id".to_owned()];
+            // What a cell is not stays what it is, and stands behind the others.
+            if let Some(amount) = shape.fields.iter_mut().find(|field| field.key == "amount") {
+                use weir_plugin_sdk::Type::{Decimal, Integer, Number};
+                amount.kind = [amount.kind, Integer, Decimal, Number][kind];
+            }
+        };
+        let (passes, indexed) = (open("never", change), open("always", change));
+        for query in &queries {
+            prop_assert_eq!(walk(&indexed, query), walk(&passes, query));
+        }
+        // Others append to the file, and what was indexed is still so.
+        let old = files::stat("data", "x.csv").unwrap().version;
+        let rows = tail.split_once('\n').map_or("", |(_, rows)| rows);
+        let rows = format!("{text}\n{rows}");
+        files::put("data", "x.csv", rows.as_bytes());
+        let new = files::stat("data", "x.csv").unwrap().version;
+        for query in &queries {
+            let before = walk(&passes, query);
+            weir_plugin_sdk::index::extend(&super::Source::source(&indexed.settings), &old, &new).unwrap();
+            prop_assert_eq!(indexed.read(query).ok(), before.ok().map(|pages| pages[0].clone()));
+        }
+    }
+}
+
+fn rows(count: usize) -> String {
+    let row = |row: usize| format!("{row},{},{}\n", ["open", "closed", "new"][row % 3], row * 7 % count);
+    format!("id,status,rank\n{}", (0..count).map(row).collect::<String>())
+}
+
+#[test]
+fn a_lookup_reads_its_row_and_little_else() {
+    testing::reset();
+    files::put("data", "x.csv", rows(20_000));
+    let sheet = open("always", |_| ());
+    let query =
+        Query { conditions: vec![Condition::new("id", Comparison::Equals, 12_345)], limit: 2, ..Query::default() };
+    let first = sheet.read(&query).unwrap();
+    assert_eq!(index::asked().len(), 1, "the pass asks for the index of the key");
+    sheet.read(&query).unwrap();
+    build(&sheet);
+    let reads = files::reads();
+    assert_eq!(sheet.read(&query).unwrap(), first);
+    assert_eq!((files::reads() - reads, index::ranges()), (1, 1), "one row is read");
+    assert!(index::asked().is_empty());
+}
+
+/// A list goes along the order until its page is full, or takes the rows that meet a condition.
+#[test]
+fn lists_read_what_they_need() {
+    testing::reset();
+    files::put("data", "x.csv", rows(20_000));
+    let (sheet, passes) = (open("always", |_| ()), open("never", |_| ()));
+    for (conditions, order, reads_max) in [
+        (vec![], "id", 1),
+        (vec![], "-rank", 1),
+        (vec![Condition::new("status", Comparison::Equals, "open")], "id", 2),
+        (vec![Condition::new("rank", Comparison::AtLeast, 19_950)], "id", 1),
+        (vec![Condition::new("status", Comparison::Contains, "lose")], "id", 2),
+        // Between the two: more than are taken at once, and far behind in the order.
+        (
+            vec![Condition::new("rank", Comparison::AtMost, 600), Condition::new("id", Comparison::AtLeast, 19_000)],
+            "id",
+            4,
+        ),
+    ] {
+        let query = Query { conditions, order: vec![Order::parse(order)], limit: 50, ..Query::default() };
+        let expected = passes.read(&query).unwrap();
+        let _ = sheet.read(&query);
+        build(&sheet);
+        let reads = files::reads();
+        assert_eq!(sheet.read(&query).unwrap(), expected, "{query:?}");
+        assert!(files::reads() - reads <= reads_max, "{query:?}: {}", files::reads() - reads);
+    }
+}
+
+#[test]
+fn a_changed_file_is_read_anew_until_its_index_is() {
+    testing::reset();
+    files::put("data", "x.csv", "id,n\n1,a\n2,b\n");
+    let sheet = open("always", |_| ());
+    let query = Query { limit: 5, ..Query::default() };
+    sheet.read(&query).unwrap();
+    build(&sheet);
+    files::put("data", "x.csv", "id,n\n2,c\n1,d\n");
+    let expected = r#"[{"id":1,"n":"d"},{"id":2,"n":"c"}]"#;
+    assert_eq!(sheet.read(&query).unwrap().records, expected);
+    let asked = index::asked();
+    assert_eq!(asked.len(), 1);
+    // It changes once more while the index is built: what was read of the old one is not kept.
+    while sheet.later(&asked[0]).unwrap() {}
+    assert_eq!(sheet.read(&query).unwrap().records, expected);
+}
+
+/// What is appended behind an open quote belongs to the last row.
+#[test]
+fn a_file_that_ends_within_a_quote_gets_no_index() {
+    testing::reset();
+    files::put("data", "x.csv", "id,n\n1,a\n2,\"b\n");
+    let sheet = open("always", |_| ());
+    let query = Query { limit: 5, ..Query::default() };
+    let expected = sheet.read(&query).unwrap();
+    let [work] = &index::asked()[..] else { panic!("one index is asked for") };
+    assert!(sheet.later(work).is_err());
+    assert_eq!(sheet.read(&query).unwrap(), expected);
+    let _: Value = weir_plugin_sdk::serde_json::from_str(&expected.records).unwrap();
+}
