@@ -10,17 +10,17 @@ mod failure;
 mod repair;
 mod schema;
 mod text;
-mod told;
+mod violations;
 
 use std::{borrow::Cow, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
-pub use self::told::{Stated, Violation};
+pub use self::violations::{Stated, Violation};
 use self::{
     example::{Examples, Exemplified},
     failure::Context,
-    told::Told,
+    violations::ViolationCache,
 };
 use crate::{
     contract::Tool,
@@ -38,7 +38,7 @@ pub struct ArgumentValidator {
     /// In a box: examples are known by where a part of it lies.
     schema: Box<Value>,
     examples: Examples,
-    told: Told,
+    known: ViolationCache,
     /// The argument that names the fields to empty.
     clear: Option<String>,
 }
@@ -110,7 +110,7 @@ impl ArgumentValidator {
     pub fn new(schema: &Value) -> Result<Self, String> {
         let validator = validator(schema)?;
         let schema = Box::new(schema.clone());
-        Ok(Self { validator, schema, examples: Examples::default(), told: Told::default(), clear: None })
+        Ok(Self { validator, schema, examples: Examples::default(), known: ViolationCache::default(), clear: None })
     }
 
     /// The arguments of one tool: its input schema, and what no schema says of them.
@@ -168,7 +168,7 @@ impl ArgumentValidator {
             Some(Value::Object(arguments)) => {
                 let clear =
                     self.clear.as_ref().and_then(|clear| clear::set_and_cleared(&self.schema, clear, &arguments));
-                let context = Context { schema: self.exemplified(), told: &self.told };
+                let context = Context { schema: self.exemplified(), known: &self.known };
                 repair::complete(&self.validator, context, Value::Object(arguments), &mut errors);
                 errors.truncate(ERRORS_MAX - usize::from(clear.is_some()));
                 errors.extend(clear);
@@ -187,10 +187,10 @@ impl ArgumentValidator {
     }
 
     fn not_an_object(&self) -> InvalidArguments {
-        let mut told = Violation::at(String::new(), "wrong_type");
-        told.constraint = Some(json!({ "type": "object" }).into());
-        told.example = self.whole_example();
-        InvalidArguments { errors: vec![told.into()] }
+        let mut violation = Violation::at(String::new(), "wrong_type");
+        violation.constraint = Some(json!({ "type": "object" }).into());
+        violation.example = self.whole_example();
+        InvalidArguments { errors: vec![violation.into()] }
     }
 
     fn unreadable(&self, fault: JsonError) -> ArgumentError {
@@ -200,24 +200,25 @@ impl ArgumentValidator {
             Fault::TooDeep => "too_deep",
             Fault::NumberOutOfRange => "out_of_range",
         };
-        let mut told = Violation::at(fault.path, reason);
+        let mut violation = Violation::at(fault.path, reason);
         match fault.fault {
             Fault::Syntax | Fault::TooDeep => {
-                told.path = String::new();
-                told.field = String::new();
-                told.example = self.whole_example();
+                violation.path = String::new();
+                violation.field = String::new();
+                violation.example = self.whole_example();
             }
             Fault::DuplicateKey => {}
             Fault::NumberOutOfRange => {
-                told.constraint = Some(json!({ "minimum": -json::INTEGER_MAX, "maximum": json::INTEGER_MAX }).into());
+                violation.constraint =
+                    Some(json!({ "minimum": -json::INTEGER_MAX, "maximum": json::INTEGER_MAX }).into());
             }
         }
-        if told.example.is_none()
-            && let Some(found) = schema::at_instance(&self.schema, &told.path)
+        if violation.example.is_none()
+            && let Some(found) = schema::at_instance(&self.schema, &violation.path)
         {
-            told.example = self.exemplified().example(found);
+            violation.example = self.exemplified().example(found);
         }
-        told.into()
+        violation.into()
     }
 
     fn whole_example(&self) -> Option<Stated> {

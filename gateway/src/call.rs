@@ -84,7 +84,7 @@ async fn stages(
     let input =
         arguments::bind(gateway.cursors(), caller, tool, request.arguments, request.asking.resumed, keep_profile)?;
     if let Some(profile) = &input.profile {
-        gateway.past().note(tool, &caller.agent, profile);
+        gateway.call_history().note(tool, &caller.agent, profile);
     }
     record.intent(&input)?; // a write is recorded before it runs
     let answer = dispatch::run(gateway, slot, caller, tool, &input, request, record).await;

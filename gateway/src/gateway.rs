@@ -11,12 +11,12 @@ use weir_plugin_host::{Host, LoadReport};
 use crate::{
     config::Config,
     cursor::Cursors,
-    doubts::Doubts,
     identity::Identities,
-    impact::Past,
+    impact::CallHistory,
     limits::{Buckets, InFlight},
     plugin_files::PluginFiles,
     snapshot::Snapshot,
+    source_checks::SourceChecks,
     telemetry::{Audit, Metrics},
 };
 
@@ -34,8 +34,8 @@ pub struct Gateway {
     buckets: Buckets,
     in_flight: InFlight,
     cursors: Cursors,
-    past: Past,
-    doubts: Doubts,
+    call_history: CallHistory,
+    source_checks: SourceChecks,
 }
 
 impl Gateway {
@@ -60,8 +60,8 @@ impl Gateway {
             snapshot: ArcSwap::from_pointee(Snapshot::empty()),
             listing: watch::Sender::new(0),
             cursors,
-            past: Past::default(),
-            doubts: Doubts::default(),
+            call_history: CallHistory::default(),
+            source_checks: SourceChecks::default(),
         }
     }
 
@@ -125,13 +125,13 @@ impl Gateway {
     }
 
     /// What calls looked like.
-    pub fn past(&self) -> &Past {
-        &self.past
+    pub fn call_history(&self) -> &CallHistory {
+        &self.call_history
     }
 
-    /// Where a source is doubted.
-    pub fn doubts(&self) -> &Doubts {
-        &self.doubts
+    /// A call asks here whether its source still is what was published.
+    pub fn source_checks(&self) -> &SourceChecks {
+        &self.source_checks
     }
 
     /// Wakes whenever a listing changed.

@@ -18,7 +18,7 @@ const DAY_MS: i64 = 24 * 3600 * 1000;
 
 /// What is not written down yet.
 #[derive(Default)]
-pub struct Past {
+pub struct CallHistory {
     waiting: DashMap<Seen, i64>,
 }
 
@@ -30,7 +30,7 @@ struct Seen {
     profile: String,
 }
 
-impl Past {
+impl CallHistory {
     pub fn note(&self, tool: &CatalogueTool, agent: &Arc<str>, profile: &Profile) {
         let profile = serde_json::to_string(profile).expect("a profile is plain data");
         let seen = Seen { contract: tool.contract.clone(), tool: tool.name.clone(), agent: agent.clone(), profile };

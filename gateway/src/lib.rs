@@ -18,7 +18,6 @@ pub mod limits;
 pub mod admin;
 
 pub mod config;
-pub mod doubts;
 pub mod gateway;
 pub mod impact;
 pub mod plugin_files;
@@ -26,6 +25,7 @@ pub mod registry;
 pub mod reload;
 pub mod scrape;
 pub mod snapshot;
+pub mod source_checks;
 pub mod telemetry;
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub struct Request<'a> {
 
 /// Where a request arrived, and from whom.
 #[derive(Clone)]
-pub struct Place {
+pub struct RequestScope {
     pub gateway: Arc<Gateway>,
     pub caller: Caller,
     /// `None` for `/mcp`, the contract's name for `/mcp/<contract>`.
@@ -63,30 +63,34 @@ pub enum Reply<'a> {
     Subscribe(Subscription),
 }
 
-pub fn answer<'a>(place: &Place, subscriptions: &Subscriptions, request: Request<'a>) -> Result<Reply<'a>, RpcError> {
+pub fn answer<'a>(
+    scope: &RequestScope,
+    subscriptions: &Subscriptions,
+    request: Request<'a>,
+) -> Result<Reply<'a>, RpcError> {
     let (method, version) = (request.method, request.version);
     // What the transport runs is measured where it ends.
     let began = (method != Method::CallTool).then(Instant::now);
-    let reply = reply(place, subscriptions, request);
+    let reply = reply(scope, subscriptions, request);
     let began = began.filter(|_| !matches!(reply, Ok(Reply::Subscribe(_))));
-    place.gateway.metrics().request(method, version, began.map(|began| began.elapsed()));
+    scope.gateway.metrics().request(method, version, began.map(|began| began.elapsed()));
     reply
 }
 
-fn reply<'a>(place: &Place, subscriptions: &Subscriptions, request: Request<'a>) -> Result<Reply<'a>, RpcError> {
+fn reply<'a>(scope: &RequestScope, subscriptions: &Subscriptions, request: Request<'a>) -> Result<Reply<'a>, RpcError> {
     // A call has a record to leave, so it takes from the agent's bucket on its own path.
     if request.method != Method::CallTool {
-        place.gateway.buckets().request(&place.caller, Instant::now()).map_err(RpcError::rate_limited)?;
+        scope.gateway.buckets().request(&scope.caller, Instant::now()).map_err(RpcError::rate_limited)?;
     }
     Ok(match request.method {
-        Method::Discover => Reply::Answer(discover::answer(place, &*place.listing()?, &request)),
-        Method::Initialize => Reply::Answer(initialize::answer(&*place.listing()?, &request)?),
+        Method::Discover => Reply::Answer(discover::answer(scope, &*scope.listing()?, &request)),
+        Method::Initialize => Reply::Answer(initialize::answer(&*scope.listing()?, &request)?),
         Method::Ping => Reply::Answer(ping::answer(&request)),
-        Method::ListTools => Reply::Answer(list::answer(place, &*place.listing()?, &request)?),
+        Method::ListTools => Reply::Answer(list::answer(scope, &*scope.listing()?, &request)?),
         Method::CallTool => Reply::Call(Call::read(request)?),
-        Method::Listen => Reply::Subscribe(subscriptions.open(place, &request)?),
+        Method::Listen => Reply::Subscribe(subscriptions.open(scope, &request)?),
         Method::ListPrompts | Method::ListResources | Method::ListResourceTemplates => {
-            Reply::Answer(absent::list(place, &*place.listing()?, &request))
+            Reply::Answer(absent::list(scope, &*scope.listing()?, &request))
         }
         Method::GetPrompt | Method::ReadResource => return Err(absent::read(&request)),
     })
@@ -95,7 +99,7 @@ fn reply<'a>(place: &Place, subscriptions: &Subscriptions, request: Request<'a>)
 /// `traceparent`, where it is well-formed; anything else is ignored.
 pub use trace::traceparent;
 
-impl Place {
+impl RequestScope {
     fn listing(&self) -> Result<Arc<Listing>, RpcError> {
         let snapshot = self.gateway.snapshot();
         let listing = snapshot.catalogue.listing(self.endpoint.as_deref(), self.caller.access());

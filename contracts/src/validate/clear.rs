@@ -15,8 +15,8 @@ pub(super) fn set_and_cleared(schema: &Value, clear: &str, arguments: &Map<Strin
     if set.is_empty() {
         return None;
     }
-    let mut told = Violation::at(format!("/{clear}"), "set_and_cleared");
-    told.constraint = Some(json!({ "items": { "not": { "enum": set } } }).into());
-    told.example = Some(json!(others).into());
-    Some(told.into())
+    let mut violation = Violation::at(format!("/{clear}"), "set_and_cleared");
+    violation.constraint = Some(json!({ "items": { "not": { "enum": set } } }).into());
+    violation.example = Some(json!(others).into());
+    Some(violation.into())
 }

@@ -9,7 +9,7 @@ use super::{
     ArgumentError, Stated, Violation,
     example::Exemplified,
     schema,
-    told::{Rank, Told},
+    violations::{Rank, ViolationCache},
 };
 use crate::json::{self, push_pointer};
 
@@ -17,7 +17,7 @@ use crate::json::{self, push_pointer};
 #[derive(Clone, Copy)]
 pub(super) struct Context<'s> {
     pub schema: Exemplified<'s>,
-    pub told: &'s Told,
+    pub known: &'s ViolationCache,
 }
 
 /// Keywords that say what a value may be, in the order they are told.
@@ -52,13 +52,13 @@ impl<'s> Context<'s> {
                     let owner = self.owner(failure);
                     let property = owner.and_then(|owner| owner.get("properties")).and_then(|all| all.get(name));
                     let property = property.or_else(|| schema::at_instance(self.schema.root, &path));
-                    let mut told = Violation::at(path, "missing_required");
-                    told.constraint = property.and_then(|property| self.constraint(property, CONSTRAINTS));
-                    told.example = match property {
+                    let mut violation = Violation::at(path, "missing_required");
+                    violation.constraint = property.and_then(|property| self.constraint(property, CONSTRAINTS));
+                    violation.example = match property {
                         Some(property) => self.schema.example(property),
                         None => self.schema.example(&Value::Bool(true)),
                     };
-                    told
+                    violation
                 })));
             }
             Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
@@ -83,15 +83,15 @@ impl<'s> Context<'s> {
                 self.alternatives(failure, path, context, found);
             }
             kind => {
-                let told = self.once(failure, path, |path| {
+                let violation = self.once(failure, path, |path| {
                     let owner = self.owner(failure);
                     let (reason, keys) = simple(kind);
-                    let mut told = Violation::at(path, reason);
-                    told.constraint = owner.and_then(|owner| self.constraint(owner, keys));
-                    told.example = self.example_for(&told.path, owner);
-                    told
+                    let mut violation = Violation::at(path, reason);
+                    violation.constraint = owner.and_then(|owner| self.constraint(owner, keys));
+                    violation.example = self.example_for(&violation.path, owner);
+                    violation
                 });
-                let mut error = ArgumentError::from(told);
+                let mut error = ArgumentError::from(violation);
                 if let Kind::Enum { options } = kind {
                     error.suggestion = nearest_value(failure.instance(), options);
                 }
@@ -108,19 +108,19 @@ impl<'s> Context<'s> {
         make: impl FnOnce(String) -> Violation,
     ) -> Arc<Violation> {
         let keyword = failure.schema_path().as_str();
-        if let Some(told) = self.told.get(keyword, &path) {
-            return told;
+        if let Some(violation) = self.known.get(keyword, &path) {
+            return violation;
         }
-        let told = Arc::new(self.ranked(make(path)));
+        let violation = Arc::new(self.ranked(make(path)));
         // Items and unknown names are as many as a caller likes.
-        if schema::names_properties(self.schema.root, &told.path) {
-            self.told.keep(keyword, &told);
+        if schema::names_properties(self.schema.root, &violation.path) {
+            self.known.keep(keyword, &violation);
         }
-        told
+        violation
     }
 
-    fn ranked(self, told: Violation) -> Violation {
-        Violation { rank: rank(self.schema.root, &told.path), ..told }
+    fn ranked(self, violation: Violation) -> Violation {
+        Violation { rank: rank(self.schema.root, &violation.path), ..violation }
     }
 
     /// Too few members: told as members that could be added, since an example for the whole would replace what is
@@ -141,19 +141,19 @@ impl<'s> Context<'s> {
         let additions = absent.filter_map(|(name, property)| Some((name, self.schema.example(property)?)));
         let additions: Vec<_> = additions.take(missing.min(super::ERRORS_MAX)).collect();
         if additions.len() < missing {
-            let mut told = Violation::at(path, "too_few_properties");
-            told.constraint = constraint;
-            told.example = self.example_for(&told.path, owner);
-            found.push(self.ranked(told).into());
+            let mut violation = Violation::at(path, "too_few_properties");
+            violation.constraint = constraint;
+            violation.example = self.example_for(&violation.path, owner);
+            found.push(self.ranked(violation).into());
             return;
         }
         for (name, example) in additions {
             let mut path = path.clone();
             push_pointer(&mut path, name);
-            let mut told = Violation::at(path, "too_few_properties");
-            told.constraint = constraint.clone();
-            told.example = Some(example);
-            found.push(self.ranked(told).into());
+            let mut violation = Violation::at(path, "too_few_properties");
+            violation.constraint = constraint.clone();
+            violation.example = Some(example);
+            found.push(self.ranked(violation).into());
         }
     }
 
@@ -223,13 +223,13 @@ impl<'s> Context<'s> {
                     }
                 }
                 types.dedup();
-                let mut told = Violation::at(path, "wrong_type");
-                told.constraint = match owner.filter(|owner| schema::beside_null(owner).is_some()) {
+                let mut violation = Violation::at(path, "wrong_type");
+                violation.constraint = match owner.filter(|owner| schema::beside_null(owner).is_some()) {
                     Some(owner) => self.constraint(owner, CONSTRAINTS),
                     None => Some(json!({ "type": types }).into()),
                 };
-                told.example = self.example_for(&told.path, owner);
-                found.push(self.ranked(told).into());
+                violation.example = self.example_for(&violation.path, owner);
+                found.push(self.ranked(violation).into());
             }
             [only] => only.iter().for_each(|error| self.errors(error, found)),
             _ if at_root => {
@@ -239,18 +239,19 @@ impl<'s> Context<'s> {
             }
             _ => {
                 let keyword = failure.kind().keyword();
-                let mut told = Violation::at(path, "no_match");
+                let mut violation = Violation::at(path, "no_match");
                 let schemas = owner.and_then(|owner| owner.get(keyword)).and_then(Value::as_array);
                 let alternatives: Vec<Value> = schemas
                     .into_iter()
                     .flatten()
                     .map(|schema| {
-                        self.constraint(schema, CONSTRAINTS).map_or_else(|| json!({}), |told| Value::clone(&told))
+                        self.constraint(schema, CONSTRAINTS)
+                            .map_or_else(|| json!({}), |violation| Value::clone(&violation))
                     })
                     .collect();
-                told.constraint = Some(json!({ keyword: alternatives }).into());
-                told.example = self.example_for(&told.path, owner);
-                found.push(self.ranked(told).into());
+                violation.constraint = Some(json!({ keyword: alternatives }).into());
+                violation.example = self.example_for(&violation.path, owner);
+                found.push(self.ranked(violation).into());
             }
         }
     }

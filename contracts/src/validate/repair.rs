@@ -66,9 +66,9 @@ pub(super) fn complete(validator: &Validator, context: Context<'_>, sent: Value,
     // Too much is wrong, or it depends on too much: the last word is one whole example.
     if let Some(whole) = schema.example(schema.root).filter(|whole| validator.is_valid(whole)) {
         errors.truncate(ERRORS_MAX - 1);
-        let mut told = Violation::at(String::new(), "no_match");
-        told.example = Some(whole);
-        errors.push(told.into());
+        let mut violation = Violation::at(String::new(), "no_match");
+        violation.example = Some(whole);
+        errors.push(violation.into());
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) enum Ask {
 }
 
 /// What it answered.
-pub(crate) enum Told {
+pub(crate) enum GuestReply {
     Text(String),
     Page(Page),
     Answer(ToolAnswer),
@@ -60,7 +60,7 @@ pub(crate) async fn run(
     instance: &mut Option<Instance>,
     call: Call,
     ask: Ask,
-) -> Result<Told, AdapterFailure> {
+) -> Result<GuestReply, AdapterFailure> {
     let cancel = call.cancel.clone();
     let writes = Arc::clone(&call.writes);
     let deadline = call.deadline;
@@ -96,7 +96,7 @@ pub(crate) async fn run(
 }
 
 /// The instance, unless there is none or it is lost, and what the guest answered.
-type Answered = (Option<Instance>, Answer<Told>);
+type Answered = (Option<Instance>, Answer<GuestReply>);
 
 /// A call that turns out to be busy leaves the thread that serves.
 async fn here_or_in_background(
@@ -139,7 +139,9 @@ async fn ask_guest(
     let running = async {
         match &ask {
             Ask::Describe { adapter, settings } => instance.describe(adapter, settings).await.map(text),
-            Ask::Read { collection, query } => instance.read(collection, query).await.map(|told| told.map(Told::Page)),
+            Ask::Read { collection, query } => {
+                instance.read(collection, query).await.map(|told| told.map(GuestReply::Page))
+            }
             Ask::Write { collection, change } => instance.write(collection, change).await.map(text),
             Ask::Call { tool, invocation, context } => {
                 instance.call(tool, invocation, context).await.and_then(tool_answer)
@@ -171,23 +173,25 @@ async fn metered<T>(meter: &Meter, running: impl Future<Output = T>) -> T {
     .await
 }
 
-fn text(told: Result<String, types::Error>) -> Result<Told, types::Error> {
-    told.map(Told::Text)
+fn text(told: Result<String, types::Error>) -> Result<GuestReply, types::Error> {
+    told.map(GuestReply::Text)
 }
 
 /// An answer of a kind that nobody knows is a failure of the plugin.
-fn tool_answer(told: Result<answers::Answer, types::Error>) -> Answer<Told> {
+fn tool_answer(told: Result<answers::Answer, types::Error>) -> Answer<GuestReply> {
     match told {
-        Ok(answer) => ToolAnswer::read(answer).map(|answer| Ok(Told::Answer(answer))).map_err(wasmtime::Error::msg),
+        Ok(answer) => {
+            ToolAnswer::read(answer).map(|answer| Ok(GuestReply::Answer(answer))).map_err(wasmtime::Error::msg)
+        }
         Err(error) => Ok(Err(error)),
     }
 }
 
-pub(crate) fn result_fits(told: Told, max: usize) -> Result<Told, AdapterFailure> {
+pub(crate) fn result_fits(told: GuestReply, max: usize) -> Result<GuestReply, AdapterFailure> {
     let size = match &told {
-        Told::Text(text) => text.len(),
-        Told::Page(page) => page.records.len() + page.next.as_ref().map_or(0, String::len),
-        Told::Answer(answer) => answer.size(),
+        GuestReply::Text(text) => text.len(),
+        GuestReply::Page(page) => page.records.len() + page.next.as_ref().map_or(0, String::len),
+        GuestReply::Answer(answer) => answer.size(),
     };
     if size > max {
         return Err(AdapterFailure::Failed(format!("it answered {size} bytes; at most {max}")));

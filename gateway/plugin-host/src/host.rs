@@ -13,7 +13,7 @@ use weir_connections::Connections;
 use crate::{
     AdapterFailure, CallContext, Change, CollectionRef, Definitions, GuestError, HostConfig, Invocation, Isolation,
     Page, PluginConfig, Query, ToolAnswer, ToolGate, ToolRef, WriteFailure,
-    call::{self, Ask, Told},
+    call::{self, Ask, GuestReply},
     engine::Engines,
     guest::{Call, Purpose, Writes},
     later::Later,
@@ -184,8 +184,8 @@ impl Host {
     }
 
     /// Lets a build in, whether it waits or is still to come: by its sha256, hex.
-    pub async fn let_in(&self, digest: &str) {
-        self.loader.lock().await.let_in(digest);
+    pub async fn approve(&self, digest: &str) {
+        self.loader.lock().await.approve(digest);
     }
 
     /// Other settings and connections, from the next call on; what was loaded, swapped or refused by it is reported.
@@ -218,8 +218,8 @@ impl Host {
         };
         let ask = Ask::Describe { adapter: adapter.into(), settings: settings.into() };
         match self.run(&context, adapter, Purpose::Read, ask, &Arc::default()).await? {
-            Told::Text(shape) => Ok(shape),
-            Told::Page(_) | Told::Answer(_) => Err(AdapterFailure::Failed("it answered no shape".into())),
+            GuestReply::Text(shape) => Ok(shape),
+            GuestReply::Page(_) | GuestReply::Answer(_) => Err(AdapterFailure::Failed("it answered no shape".into())),
         }
     }
 
@@ -234,8 +234,8 @@ impl Host {
         let told = self.run(context, &collection.adapter, Purpose::Read, ask, &left).await;
         self.later.take(&left, context, collection);
         match told? {
-            Told::Page(page) => Ok(page),
-            Told::Text(_) | Told::Answer(_) => Err(AdapterFailure::Failed("it answered no page".into())),
+            GuestReply::Page(page) => Ok(page),
+            GuestReply::Text(_) | GuestReply::Answer(_) => Err(AdapterFailure::Failed("it answered no page".into())),
         }
     }
 
@@ -252,8 +252,8 @@ impl Host {
         let told = self.run(context, &collection.adapter, Purpose::Write, ask, &writes).await;
         self.later.take(&writes, context, collection);
         let failure = match told {
-            Ok(Told::Text(record)) => return Ok(record),
-            Ok(Told::Page(_) | Told::Answer(_)) => AdapterFailure::Failed("it answered no record".into()),
+            Ok(GuestReply::Text(record)) => return Ok(record),
+            Ok(GuestReply::Page(_) | GuestReply::Answer(_)) => AdapterFailure::Failed("it answered no record".into()),
             Err(failure) => failure,
         };
         Err(WriteFailure { failure, handed_over: writes.handed_over() })
@@ -281,7 +281,7 @@ impl Host {
             return Err(WriteFailure { failure: AdapterFailure::Guest(wrote_while_reading()), handed_over: false });
         }
         let failure = match told {
-            Ok(Told::Answer(answer)) => return Ok(answer),
+            Ok(GuestReply::Answer(answer)) => return Ok(answer),
             Ok(_) => AdapterFailure::Failed("it answered no tool's answer".into()),
             Err(failure) => failure,
         };
@@ -295,7 +295,7 @@ impl Host {
         purpose: Purpose,
         invocation: &Arc<Invocation>,
         writes: &Arc<Writes>,
-    ) -> Result<Told, AdapterFailure> {
+    ) -> Result<GuestReply, AdapterFailure> {
         let ask = Ask::Call {
             tool: tool.clone(),
             invocation: Arc::clone(invocation),
@@ -315,7 +315,7 @@ impl Host {
         purpose: Purpose,
         ask: Ask,
         writes: &Arc<Writes>,
-    ) -> Result<Told, AdapterFailure> {
+    ) -> Result<GuestReply, AdapterFailure> {
         check_size(&ask)?;
         if let Some(native) = self.natives.get(adapter) {
             return native.run(context, ask, writes).await;
@@ -334,7 +334,7 @@ impl Host {
         purpose: Purpose,
         ask: Ask,
         writes: &Arc<Writes>,
-    ) -> Result<Told, AdapterFailure> {
+    ) -> Result<GuestReply, AdapterFailure> {
         let counters = &plugin.counters;
         counters.calls.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
@@ -352,7 +352,7 @@ impl Host {
         ask: Ask,
         writes: &Arc<Writes>,
         counters: &Counters,
-    ) -> Result<Told, AdapterFailure> {
+    ) -> Result<GuestReply, AdapterFailure> {
         // What a source is like is asked however often that failed.
         let counted = ask.key().map(Arc::clone);
         let attempt = match &counted {

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     CallContext, CollectionRef, Host, Query,
-    call::{Ask, Told},
+    call::{Ask, GuestReply},
     guest::{Purpose, Writes},
 };
 
@@ -103,7 +103,7 @@ impl Host {
             };
             let ask = Ask::Read { collection: work.collection.clone(), query: Arc::clone(&query) };
             match self.run(&context, &work.collection.adapter, Purpose::Later, ask, &Arc::default()).await {
-                Ok(Told::Page(page)) if page.next.is_some() => {}
+                Ok(GuestReply::Page(page)) if page.next.is_some() => {}
                 Ok(_) => return Ok(()),
                 Err(failure) => return Err(failure.to_string()),
             }

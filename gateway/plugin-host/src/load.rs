@@ -257,8 +257,8 @@ impl Loader {
     }
 
     /// Lets a build in, whether it waits or is still to come.
-    pub(crate) fn let_in(&mut self, digest: &str) {
-        self.accepted.let_in(digest);
+    pub(crate) fn approve(&mut self, digest: &str) {
+        self.accepted.approve(digest);
         let waits = |file: &&mut File| file.held.as_deref() == Some(digest);
         self.files.values_mut().filter(waits).for_each(|file| file.settled = None);
     }

@@ -13,7 +13,7 @@ use std::{
 use crate::{
     AdapterFailure, CallContext, Change, CollectionRef, GuestError, HostConfig, Page, Query,
     admission::Admission,
-    call::{Ask, Told, result_fits},
+    call::{Ask, GuestReply, result_fits},
     config::Limits,
     engine::Size,
     guest::Writes,
@@ -82,7 +82,12 @@ impl Natives {
 
 impl Native {
     /// Within the caller's deadline, and only until the caller goes where nothing is written.
-    pub(crate) async fn run(&self, context: &CallContext, ask: Ask, writes: &Writes) -> Result<Told, AdapterFailure> {
+    pub(crate) async fn run(
+        &self,
+        context: &CallContext,
+        ask: Ask,
+        writes: &Writes,
+    ) -> Result<GuestReply, AdapterFailure> {
         let _admitted = self.admission.admit(&context.tenant).await?;
         if context.deadline <= Instant::now() {
             return Err(AdapterFailure::Timeout);
@@ -109,11 +114,15 @@ impl Native {
         result_fits(answer.map_err(AdapterFailure::Guest)?, self.result_max_bytes)
     }
 
-    async fn ask(&self, context: &CallContext, ask: &Ask) -> Result<Told, GuestError> {
+    async fn ask(&self, context: &CallContext, ask: &Ask) -> Result<GuestReply, GuestError> {
         match ask {
-            Ask::Describe { settings, .. } => self.adapter.describe(settings).await.map(Told::Text),
-            Ask::Read { collection, query } => self.adapter.read(context, collection, query).await.map(Told::Page),
-            Ask::Write { collection, change } => self.adapter.write(context, collection, change).await.map(Told::Text),
+            Ask::Describe { settings, .. } => self.adapter.describe(settings).await.map(GuestReply::Text),
+            Ask::Read { collection, query } => {
+                self.adapter.read(context, collection, query).await.map(GuestReply::Page)
+            }
+            Ask::Write { collection, change } => {
+                self.adapter.write(context, collection, change).await.map(GuestReply::Text)
+            }
             Ask::Call { .. } => unreachable!("a native adapter has no tools, and none is looked up here"),
         }
     }

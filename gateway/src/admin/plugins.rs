@@ -144,7 +144,7 @@ pub(super) async fn upload(
     let digest = hex::encode(Sha256::digest(&bytes));
     admin.gateway.audit().admin(AdminAct::PluginLoad, &name, Some(&digest), &staff.by(), None)?;
     // Who uploads a build lets it in.
-    admin.gateway.host().let_in(&digest).await;
+    admin.gateway.host().approve(&digest).await;
     let before = std::fs::read(&path).ok();
     let started = Instant::now();
     let unwritten = |error: std::io::Error| Refusal::unavailable(format!("the plugins folder: {error}"));
@@ -187,7 +187,7 @@ pub(super) async fn accept(
     }
     admin.gateway.audit().admin(AdminAct::PluginLoad, &name, Some(&digest), &staff.by(), None)?;
     let started = Instant::now();
-    admin.gateway.host().let_in(&digest).await;
+    admin.gateway.host().approve(&digest).await;
     verdict(&admin, &name, &digest, started).await?.map(Json).map_err(Refusal::invalid)
 }
 

@@ -122,7 +122,7 @@ pub(super) async fn explain(gateway: &Gateway, tool: &CatalogueTool, error: Call
     if !matches!(error.code, Code::OutputMismatch | Code::SourceChanged) {
         return error;
     }
-    match gateway.doubts().has_drifted(&tool.contract, &bound.published.binding.collection).await {
+    match gateway.source_checks().has_drifted(&tool.contract, &bound.published.binding.collection).await {
         true if error.code == Code::OutputMismatch => {
             CallError { code: Code::SourceChanged, message: SOURCE_CHANGED.into(), ..error }
         }

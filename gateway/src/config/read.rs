@@ -9,7 +9,7 @@ use weir_plugin_host::INSTANCES_MAX;
 
 use super::{
     Config, Folders, Places,
-    words::{self, Told},
+    words::{self, KeyFault},
 };
 
 const SECTIONS: [&str; 11] = [
@@ -237,7 +237,7 @@ fn first_line(error: &toml::de::Error) -> &str {
     error.message().lines().next().unwrap_or_default()
 }
 
-fn told(place: &str, error: &toml::de::Error) -> Told {
+fn told(place: &str, error: &toml::de::Error) -> KeyFault {
     words::told(first_line(error), u64::from(AT_LEAST_ONE.contains(&place)))
 }
 

@@ -4,7 +4,7 @@
 use weir_contracts::name;
 
 /// What is wrong with the value of one key, and what to do.
-pub(super) struct Told {
+pub(super) struct KeyFault {
     pub(super) message: String,
     pub(super) hint: String,
     /// The key that nobody knows, or that is missing.
@@ -13,15 +13,15 @@ pub(super) struct Told {
 }
 
 /// `least`: the smallest whole number the key takes.
-pub(super) fn told(said: &str, least: u64) -> Told {
-    let plain = |message: String, hint: String| Told { message, hint, unknown: None, missing: None };
+pub(super) fn told(said: &str, least: u64) -> KeyFault {
+    let plain = |message: String, hint: String| KeyFault { message, hint, unknown: None, missing: None };
     let quoted: Vec<&str> = said.split('`').skip(1).step_by(2).collect();
     if said.starts_with("unknown field ")
         && let [unknown, known @ ..] = &quoted[..]
     {
         let unknown = (*unknown).to_owned();
         let told = plain(format!("unknown key `{unknown}`"), known_keys(&unknown, known));
-        return Told { unknown: Some(unknown), ..told };
+        return KeyFault { unknown: Some(unknown), ..told };
     }
     if let (true, [missing, ..]) = (said.starts_with("missing field "), &quoted[..]) {
         let missing = (*missing).to_owned();
@@ -29,7 +29,7 @@ pub(super) fn told(said: &str, least: u64) -> Told {
             "kind" => "write kind = \"sqlite\", \"postgresql\", \"http\" or \"files\"".to_owned(),
             key => format!("write {key} = …"),
         };
-        return Told { missing: Some(missing.clone()), ..plain(format!("`{missing}` is missing"), hint) };
+        return KeyFault { missing: Some(missing.clone()), ..plain(format!("`{missing}` is missing"), hint) };
     }
     if said.starts_with("unknown variant ") {
         return plain(

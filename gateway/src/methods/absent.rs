@@ -4,13 +4,13 @@
 //! Some legacy clients ask for all three lists without looking at the capabilities, and an error for one of them costs
 //! them the tools.
 
-use super::{Place, Request, list};
+use super::{Request, RequestScope, list};
 use crate::{
     catalogue::Listing,
     wire::{Method, ResultWriter, RpcError},
 };
 
-pub(super) fn list(place: &Place, listing: &Listing, request: &Request<'_>) -> Vec<u8> {
+pub(super) fn list(scope: &RequestScope, listing: &Listing, request: &Request<'_>) -> Vec<u8> {
     let member = match request.method {
         Method::ListPrompts => "prompts",
         Method::ListResources => "resources",
@@ -22,7 +22,7 @@ pub(super) fn list(place: &Place, listing: &Listing, request: &Request<'_>) -> V
     }
     result.json(member, "[]");
     if request.version.is_modern() {
-        list::write_cache(&mut result, place);
+        list::write_cache(&mut result, scope);
         list::write_server(&mut result, &listing.server);
     }
     result.finish()

@@ -5,7 +5,7 @@ use std::{borrow::Cow, io::Write as _, sync::Arc};
 use tokio_util::sync::CancellationToken;
 use weir_plugin_host::Progress;
 
-use super::{Place, Request, blocks::lowered, list};
+use super::{Request, RequestScope, blocks::lowered, list};
 use crate::{
     call::{Asking, CallOutcome, CallRequest, Content, InputRequired, Resumed, ToolResult, call_tool},
     catalogue::Listing,
@@ -76,33 +76,33 @@ impl<'a> Call<'a> {
     /// `None` when the call was cancelled: a cancelled call gets no answer.
     pub async fn run(
         &self,
-        place: &Place,
+        scope: &RequestScope,
         cancel: &CancellationToken,
         progress: Option<Arc<dyn Progress>>,
     ) -> Option<Vec<u8>> {
         let responses = self.responses.as_deref();
         let resumed = self.state.as_deref().map(|state| Resumed { responses, state });
         let request = CallRequest {
-            endpoint: place.endpoint.as_deref(),
+            endpoint: scope.endpoint.as_deref(),
             tool: &self.tool,
             arguments: self.arguments.as_deref(),
             progress,
             cancel,
             trace: self.trace.as_deref(),
-            transport: place.transport,
+            transport: scope.transport,
             protocol: self.version.as_str(),
             timeout: None,
             asking: Asking { capabilities: self.capabilities.as_deref(), resumed },
         };
-        let outcome = call_tool(&place.gateway, &place.caller, request).await;
+        let outcome = call_tool(&scope.gateway, &scope.caller, request).await;
         if cancel.is_cancelled() {
             return None;
         }
         Some(match outcome {
             CallOutcome::UnknownTool => error_answer(Some(&self.id), &RpcError::unknown_tool(&self.tool)),
             CallOutcome::BadState => error_answer(Some(&self.id), &RpcError::invalid_params(BAD_STATE)),
-            CallOutcome::Complete(result) => self.answer(place, &result),
-            CallOutcome::InputRequired(ask) => self.ask(place, &ask),
+            CallOutcome::Complete(result) => self.answer(scope, &result),
+            CallOutcome::InputRequired(ask) => self.ask(scope, &ask),
         })
     }
 
@@ -134,7 +134,7 @@ impl<'a> Call<'a> {
     }
 
     /// The tool asks first. Only modern clients are asked this way.
-    fn ask(&self, place: &Place, ask: &InputRequired) -> Vec<u8> {
+    fn ask(&self, scope: &RequestScope, ask: &InputRequired) -> Vec<u8> {
         let room = [&ask.requests, &ask.state].into_iter().flatten().map(String::len).sum::<usize>();
         let mut answer = ResultWriter::new(&self.id, room + 384);
         answer.string("resultType", "input_required");
@@ -144,7 +144,7 @@ impl<'a> Call<'a> {
         if let Some(state) = &ask.state {
             answer.string("requestState", state);
         }
-        if let Ok(listing) = place.listing() {
+        if let Ok(listing) = scope.listing() {
             list::write_server(&mut answer, &listing.server);
         }
         answer.finish()
@@ -167,7 +167,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn answer(&self, place: &Place, result: &ToolResult) -> Vec<u8> {
+    fn answer(&self, scope: &RequestScope, result: &ToolResult) -> Vec<u8> {
         let room = match &result.content {
             Content::Text(text) => string_room(text),
             Content::Blocks(blocks) => blocks.len(),
@@ -191,7 +191,7 @@ impl<'a> Call<'a> {
             answer.json("structuredContent", structured);
         }
         answer.json("isError", if result.is_error { "true" } else { "false" });
-        let listing = self.version.is_modern().then(|| place.listing().ok()).flatten();
+        let listing = self.version.is_modern().then(|| scope.listing().ok()).flatten();
         self.meta(&mut answer, listing.as_deref(), result);
         answer.finish()
     }
@@ -204,10 +204,10 @@ mod tests {
     use super::*;
     use crate::{identity::Credential, testing};
 
-    fn place() -> Place {
+    fn scope() -> RequestScope {
         let gateway = testing::gateway(|_| {});
         let caller = gateway.identities().resolve(Credential::None).expect("keys are not required");
-        Place { gateway, caller, endpoint: None, transport: "stdio" }
+        RequestScope { gateway, caller, endpoint: None, transport: "stdio" }
     }
 
     fn call(version: Version) -> Call<'static> {
@@ -235,7 +235,7 @@ mod tests {
         let blocks = r#"[{"type":"image","data":"AA==","mimeType":"image/png"}]"#;
         let mut told = ToolResult::of(Content::Blocks(blocks.to_owned()), None, false);
         told.meta.push(("dev.example/trace".into(), r#"{"a":1}"#.to_owned()));
-        let answer = result(&call(Version::V2025_11_25).answer(&place(), &told));
+        let answer = result(&call(Version::V2025_11_25).answer(&scope(), &told));
         let expected = json!({
             "content": [{ "type": "image", "data": "AA==", "mimeType": "image/png" }],
             "isError": false,
@@ -248,7 +248,7 @@ mod tests {
     fn a_question_of_the_tool_is_asked_as_the_modern_era_has_it() {
         let requests = r#"{"name":{"method":"elicitation/create","params":{"message":"Who?"}}}"#.to_owned();
         let ask = InputRequired { requests: Some(requests), state: Some("sealed".to_owned()), receipt: None };
-        let answer = result(&call(Version::V2026_07_28).ask(&place(), &ask));
+        let answer = result(&call(Version::V2026_07_28).ask(&scope(), &ask));
         assert_eq!(answer["resultType"], "input_required");
         assert_eq!(answer["inputRequests"]["name"]["method"], "elicitation/create");
         assert_eq!(answer["requestState"], "sealed");

@@ -1,12 +1,12 @@
 //! `server/discover`: what this endpoint is and speaks, cacheable.
 
-use super::{CAPABILITIES_MODERN, Place, Request, list};
+use super::{CAPABILITIES_MODERN, Request, RequestScope, list};
 use crate::{
     catalogue::Listing,
     wire::{ResultWriter, Version},
 };
 
-pub(super) fn answer(place: &Place, listing: &Listing, request: &Request<'_>) -> Vec<u8> {
+pub(super) fn answer(scope: &RequestScope, listing: &Listing, request: &Request<'_>) -> Vec<u8> {
     let mut result = ResultWriter::new(&request.id, 512);
     result.string("resultType", "complete");
     // Modern versions alone: who picks one from here will send `_meta` with every request.
@@ -15,7 +15,7 @@ pub(super) fn answer(place: &Place, listing: &Listing, request: &Request<'_>) ->
     if let Some(instructions) = &listing.server.instructions {
         result.string("instructions", instructions);
     }
-    list::write_cache(&mut result, place);
+    list::write_cache(&mut result, scope);
     list::write_server(&mut result, &listing.server);
     result.finish()
 }

@@ -1,19 +1,19 @@
 //! `tools/list`: a slice of the prepared bytes.
 
-use super::{Place, Request};
+use super::{Request, RequestScope};
 use crate::{
     catalogue::{ListShape, Listing, ServerInfo},
     wire::{ResultWriter, RpcError, Version, key, raw, write_string},
 };
 
-pub(super) fn answer(place: &Place, listing: &Listing, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
+pub(super) fn answer(scope: &RequestScope, listing: &Listing, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
     let cursor = match request.params.cursor.map(raw::string) {
         None => None,
         Some(Some(cursor)) => Some(cursor),
         Some(None) => return Err(RpcError::invalid_params("`params.cursor` must be a string")),
     };
     let page = listing
-        .page(shape(request.version), cursor.as_deref(), place.gateway.config().http.page_size)
+        .page(shape(request.version), cursor.as_deref(), scope.gateway.config().http.page_size)
         .map_err(|error| RpcError::invalid_params(format!("`params.cursor`: {error}")))?;
     let mut result = ResultWriter::new(&request.id, page.tools.len() + 384);
     if request.version.is_modern() {
@@ -27,16 +27,16 @@ pub(super) fn answer(place: &Place, listing: &Listing, request: &Request<'_>) ->
         result.string("nextCursor", next);
     }
     if request.version.is_modern() {
-        write_cache(&mut result, place);
+        write_cache(&mut result, scope);
         write_server(&mut result, &listing.server);
     }
     Ok(result.finish())
 }
 
 /// What a key shows is for its agent alone.
-pub(super) fn write_cache(result: &mut ResultWriter, place: &Place) {
-    let scope = if place.caller.key.is_some() { "private" } else { "public" };
-    result.json("ttlMs", &place.gateway.config().http.list_ttl_ms.to_string()).string("cacheScope", scope);
+pub(super) fn write_cache(result: &mut ResultWriter, scope: &RequestScope) {
+    let cache_scope = if scope.caller.key.is_some() { "private" } else { "public" };
+    result.json("ttlMs", &scope.gateway.config().http.list_ttl_ms.to_string()).string("cacheScope", cache_scope);
 }
 
 /// `_meta` with the endpoint's `serverInfo`, as on every modern result.

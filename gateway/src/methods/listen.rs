@@ -6,7 +6,7 @@ use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::{LIST_CHANGED, ListChanges, Place, Request};
+use super::{LIST_CHANGED, ListChanges, Request, RequestScope};
 use crate::wire::{Id, ResultWriter, RpcError, key, notification, raw};
 
 /// All open streams of one transport: their bound and their end.
@@ -61,15 +61,15 @@ impl Subscriptions {
         self.room.clone().try_acquire_owned().map_err(full)
     }
 
-    pub(super) fn open(&self, place: &Place, request: &Request<'_>) -> Result<Subscription, RpcError> {
+    pub(super) fn open(&self, scope: &RequestScope, request: &Request<'_>) -> Result<Subscription, RpcError> {
         let tools = wants_tools(request)?;
-        place.exists()?;
+        scope.exists()?;
         Ok(Subscription {
             id: request.id.clone().into_owned(),
             tools,
-            changes: ListChanges::new(Arc::new(place.clone())),
+            changes: ListChanges::new(Arc::new(scope.clone())),
             ending: self.ending.clone(),
-            revoked: place.caller.revoked(),
+            revoked: scope.caller.revoked(),
             next: Next::Acknowledge,
             _room: self.admit()?,
         })

@@ -44,20 +44,20 @@ pub struct Drift {
 }
 
 impl Registry {
-    /// Describes the sources of all live contracts again and again, and at once those that a call doubts, until the task
+    /// Describes the sources of all live contracts again and again, and at once those that a call asks about, until the task
     /// ends.
     pub async fn watch_sources(&self) {
         // A start touches no source; soon after it they are looked at.
         let mut next = Instant::now() + FIRST_LOOK;
-        let Some(mut doubts) = self.gateway.doubts().listen() else { return };
-        // Beside the doubts, however many come.
+        let Some(mut checks) = self.gateway.source_checks().listen() else { return };
+        // Beside the checks that calls ask for, however many come.
         let mut looks = tokio::time::interval(WATCH_INTERVAL);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                Some(doubt) = doubts.recv() => {
-                    let drifted = self.is_drifted(&doubt.contract, &doubt.collection).await;
-                    let _ = doubt.has_drifted.send(drifted);
+                Some(check) = checks.recv() => {
+                    let drifted = self.is_drifted(&check.contract, &check.collection).await;
+                    let _ = check.has_drifted.send(drifted);
                     continue;
                 }
                 _ = looks.tick() => {}

@@ -21,7 +21,7 @@ const REASONS_MAX: usize = 3;
 pub async fn keep(gateway: Arc<Gateway>, state: Arc<State>) {
     loop {
         tokio::time::sleep(WRITE_INTERVAL).await;
-        gateway.past().write(&state, gateway.config().contracts.impact_days).await;
+        gateway.call_history().write(&state, gateway.config().contracts.impact_days).await;
     }
 }
 
@@ -68,7 +68,7 @@ pub async fn impact(
     if days == 0 {
         return Ok(None);
     }
-    gateway.past().write(state, days).await;
+    gateway.call_history().write(state, days).await;
     let rows = state.profiles(contract).await?;
     let mut found: BTreeMap<(String, String), AgentImpact> = BTreeMap::new();
     let mut calls = 0;

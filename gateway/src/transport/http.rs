@@ -36,7 +36,7 @@ use crate::{
     },
     gateway::Gateway,
     identity::Credential,
-    methods::{Place, Subscriptions},
+    methods::{RequestScope, Subscriptions},
     wire::{self, Body, Malformed, Message, RpcError},
 };
 
@@ -177,11 +177,11 @@ async fn answer(server: &Arc<Server>, endpoint: Option<Arc<str>>, request: Reque
                     reply::unauthorized(refused, body.as_deref().and_then(wire::request_id).as_ref())
                 }
                 Ok(caller) => {
-                    let place = Place { gateway: server.gateway.clone(), caller, endpoint, transport: "http" };
+                    let scope = RequestScope { gateway: server.gateway.clone(), caller, endpoint, transport: "http" };
                     match head.method {
-                        Method::POST => post(server, place, &head, body).await,
-                        Method::GET => legacy::get(server, place, &head.headers),
-                        _ => legacy::delete(server, &place, &head.headers),
+                        Method::POST => post(server, scope, &head, body).await,
+                        Method::GET => legacy::get(server, scope, &head.headers),
+                        _ => legacy::delete(server, &scope, &head.headers),
                     }
                 }
             }
@@ -207,40 +207,40 @@ fn place_of(endpoint: Option<&str>) -> String {
     endpoint.map_or_else(|| "/mcp".to_owned(), |contract| format!("/mcp/{contract}"))
 }
 
-async fn post(server: &Arc<Server>, place: Place, head: &Parts, body: axum::body::Body) -> Response {
+async fn post(server: &Arc<Server>, scope: RequestScope, head: &Parts, body: axum::body::Body) -> Response {
     let bytes = match body::read(&head.headers, body, server.gateway.config().http.body_max_bytes).await {
         Ok(bytes) => bytes,
         Err(error) => return reply::refusal(&error),
     };
     match Body::read(&bytes) {
-        Ok(Body::One(message)) => one(server, place, &head.headers, message).await,
+        Ok(Body::One(message)) => one(server, scope, &head.headers, message).await,
         Ok(Body::Batch(elements)) => {
             let modern = names_modern(&head.headers) || elements.iter().any(|element| element_claims_modern(element));
             match modern {
                 true => reply::error(None, &RpcError::invalid_request("2026-07-28 has no batches")),
-                false => legacy::batch(server, place, &head.headers, &elements).await,
+                false => legacy::batch(server, scope, &head.headers, &elements).await,
             }
         }
         Err(Malformed { id, error }) => reply::error(id.as_ref(), &error),
     }
 }
 
-async fn one(server: &Arc<Server>, place: Place, headers: &HeaderMap, message: Message<'_>) -> Response {
+async fn one(server: &Arc<Server>, scope: RequestScope, headers: &HeaderMap, message: Message<'_>) -> Response {
     match message {
         Message::Request { id, method, params } => {
             let read = params.read().and_then(|params| Ok((Era::of(&method, &params.meta, Some(headers))?, params)));
             match read {
-                Ok((Era::Modern, params)) => modern::request(server, place, headers, id, &method, params).await,
-                Ok((Era::Legacy, params)) => legacy::request(server, place, headers, id, &method, params).await,
+                Ok((Era::Modern, params)) => modern::request(server, scope, headers, id, &method, params).await,
+                Ok((Era::Legacy, params)) => legacy::request(server, scope, headers, id, &method, params).await,
                 Err(error) => reply::error(Some(&id), &error),
             }
         }
         Message::Notification { method, params } => match params.claim_modern() || names_modern(headers) {
             // Core defines none over HTTP: closing the response is how a modern client cancels.
             true => reply::accepted(),
-            false => legacy::notification(server, &place, headers, &method, params),
+            false => legacy::notification(server, &scope, headers, &method, params),
         },
-        Message::Response => legacy::response(server, &place, headers),
+        Message::Response => legacy::response(server, &scope, headers),
     }
 }
 

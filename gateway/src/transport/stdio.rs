@@ -23,7 +23,7 @@ use crate::{
     },
     gateway::Gateway,
     identity::{Caller, Credential},
-    methods::{self, Call, LIST_CHANGED, ListChanges, Place, Reply, Subscription, Subscriptions},
+    methods::{self, Call, LIST_CHANGED, ListChanges, Reply, RequestScope, Subscription, Subscriptions},
     wire::{Body, GivenParams, Id, Malformed, Message, Method, RpcError, Version, error_answer, notification},
 };
 
@@ -64,7 +64,7 @@ pub async fn serve(
     let mut lines = Lines::new(stdin, http.body_max_bytes);
     let mut connection = Connection {
         subscriptions: Subscriptions::new(http.streams_max, ending.clone()),
-        place: Place { gateway: gateway.clone(), caller, endpoint: None, transport: "stdio" },
+        scope: RequestScope { gateway: gateway.clone(), caller, endpoint: None, transport: "stdio" },
         key,
         calls: Cancellations::default(),
         tasks: TaskTracker::new(),
@@ -115,7 +115,7 @@ fn credential(key: Option<&str>) -> Credential<'_> {
 }
 
 struct Connection {
-    place: Place,
+    scope: RequestScope,
     key: Option<String>,
     calls: Cancellations<Box<str>>,
     subscriptions: Subscriptions,
@@ -171,7 +171,7 @@ impl Connection {
     }
 
     fn reply<'a>(&mut self, id: &Id<'a>, method: &str, params: GivenParams<'a>) -> Result<Reply<'a>, RpcError> {
-        self.place.caller = self.caller()?;
+        self.scope.caller = self.caller()?;
         let params = params.read()?;
         let request = match Era::of(method, &params.meta, None)? {
             Era::Modern => modern::admit(id.clone(), method, params, None)?,
@@ -183,12 +183,12 @@ impl Connection {
                 self.watching = Watching::Due;
             }
         }
-        methods::answer(&self.place, &self.subscriptions, request)
+        methods::answer(&self.scope, &self.subscriptions, request)
     }
 
     /// As the key is now: it may have been revoked since the last message.
     fn caller(&self) -> Result<Caller, RpcError> {
-        let resolved = self.place.gateway.identities().resolve(credential(self.key.as_deref()));
+        let resolved = self.scope.gateway.identities().resolve(credential(self.key.as_deref()));
         resolved.map_err(|refused| RpcError::unauthorized(refused.message()))
     }
 
@@ -201,9 +201,9 @@ impl Connection {
 
     fn start(&self, call: Call<'static>) {
         let in_flight = self.calls.open(call.id.key(), &self.gone);
-        let (place, out) = (self.place.clone(), self.out.clone());
+        let (scope, out) = (self.scope.clone(), self.out.clone());
         self.tasks.spawn(async move {
-            if let Some(body) = run(&call, &place, in_flight.token(), &out).await {
+            if let Some(body) = run(&call, &scope, in_flight.token(), &out).await {
                 let _ = out.send(body).await;
             }
         });
@@ -232,9 +232,9 @@ impl Connection {
             return;
         }
         self.watching = Watching::Yes;
-        let mut changes = ListChanges::new(Arc::new(self.place.clone()));
+        let mut changes = ListChanges::new(Arc::new(self.scope.clone()));
         let (out, ending) = (self.out.clone(), self.subscriptions.ending().clone());
-        let revoked = self.place.caller.revoked();
+        let revoked = self.scope.caller.revoked();
         self.tasks.spawn(async move {
             loop {
                 tokio::select! {
@@ -292,8 +292,8 @@ impl Connection {
             Ok(Reply::Call(call)) => {
                 let call = call.into_owned();
                 let in_flight = self.calls.open(call.id.key(), &self.gone);
-                let place = self.place.clone();
-                batch.later(async move { call.run(&place, in_flight.token(), None).await }.boxed());
+                let scope = self.scope.clone();
+                batch.later(async move { call.run(&scope, in_flight.token(), None).await }.boxed());
             }
             Ok(Reply::Answer(body)) => batch.answer(body),
             Ok(Reply::Subscribe(_)) => batch.answer(error_answer(Some(id), &RpcError::unknown_method(method, false))),
@@ -318,15 +318,15 @@ impl Connection {
 /// Runs one call and sends what it reports on its way.
 async fn run(
     call: &Call<'static>,
-    place: &Place,
+    scope: &RequestScope,
     cancel: &CancellationToken,
     out: &mpsc::Sender<Vec<u8>>,
 ) -> Option<Vec<u8>> {
     let Some(token) = &call.progress_token else {
-        return call.run(place, cancel, None).await;
+        return call.run(scope, cancel, None).await;
     };
     let (progress, updates) = methods::progress(token);
-    let mut running = std::pin::pin!(call.run(place, cancel, Some(progress)));
+    let mut running = std::pin::pin!(call.run(scope, cancel, Some(progress)));
     let body = loop {
         tokio::select! {
             biased;

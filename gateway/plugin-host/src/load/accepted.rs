@@ -77,7 +77,7 @@ impl Accepted {
     }
 
     /// From now on this build may load.
-    pub(super) fn let_in(&mut self, digest: &str) {
+    pub(super) fn approve(&mut self, digest: &str) {
         self.coming.insert(digest.to_owned());
     }
 
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(accepted.holds("sql", &config, "two", Some("one")), Ok(true));
         assert_eq!(Accepted::new(Some(path.clone())).holds("sql", &config, "two", None), Ok(true), "whoever looks");
         let mut other = Accepted::new(Some(path.clone()));
-        accepted.let_in("two");
+        accepted.approve("two");
         assert_eq!(accepted.holds("sql", &config, "two", Some("one")), Ok(false));
         accepted.note("sql", &config, "two").expect("kept");
         assert!(other.has_changed() && !other.has_changed(), "another process learns of it");

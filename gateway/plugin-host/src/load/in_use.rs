@@ -11,7 +11,7 @@ use weir_contracts::Shape;
 
 use crate::{
     AdapterFailure, CollectionRef,
-    call::{self, Ask, Told},
+    call::{self, Ask, GuestReply},
     engine::Engines,
     guest::{Call, Purpose},
     host::InUse,
@@ -59,8 +59,8 @@ async fn describe(
     let call = Call::own(&generation.profile, Purpose::Read, Instant::now() + DESCRIBE_MAX);
     let ask = Ask::Describe { adapter: Arc::clone(&collection.adapter), settings: Arc::clone(&collection.settings) };
     match call::run(generation, &mut None, call, ask).await? {
-        Told::Text(shape) => Ok(shape),
-        Told::Page(_) | Told::Answer(_) => Err(AdapterFailure::Failed("it answered no shape".into())),
+        GuestReply::Text(shape) => Ok(shape),
+        GuestReply::Page(_) | GuestReply::Answer(_) => Err(AdapterFailure::Failed("it answered no shape".into())),
     }
 }
 

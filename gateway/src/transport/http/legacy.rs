@@ -20,7 +20,7 @@ use crate::{
         names_modern,
         sessions::{Session, SessionId},
     },
-    methods::{self, Call, LIST_CHANGED, ListChanges, Place, ProgressUpdates, Reply},
+    methods::{self, Call, LIST_CHANGED, ListChanges, ProgressUpdates, Reply, RequestScope},
     wire::{self, GivenParams, Id, Malformed, Message, Params, RpcError, Version, error_answer},
 };
 
@@ -28,25 +28,25 @@ const SESSION_HEADER: &str = "mcp-session-id";
 
 pub(super) async fn request(
     server: &Arc<Server>,
-    place: Place,
+    scope: RequestScope,
     headers: &HeaderMap,
     id: Id<'_>,
     method: &str,
     params: Params<'_>,
 ) -> Response {
     if method == "initialize" {
-        return initialize(server, place, headers, id, params);
+        return initialize(server, scope, headers, id, params);
     }
-    let footing = match Footing::of(server, &place, headers) {
-        Ok(footing) => footing,
+    let context = match LegacyContext::of(server, &scope, headers) {
+        Ok(context) => context,
         Err(error) => return reply::error(Some(&id), &error),
     };
-    let answered = legacy::admit(id.clone(), method, params, footing.version, Some(headers))
-        .and_then(|request| methods::answer(&place, &server.subscriptions, request));
+    let answered = legacy::admit(id.clone(), method, params, context.version, Some(headers))
+        .and_then(|request| methods::answer(&scope, &server.subscriptions, request));
     match answered {
         Ok(Reply::Answer(body)) => reply::json(200, body),
         Ok(Reply::Call(call)) => {
-            let (running, updates) = start(server, place, &footing, call.into_owned());
+            let (running, updates) = start(server, scope, &context, call.into_owned());
             match updates {
                 None => running.await.map_or_else(reply::unanswered, |body| reply::json(200, body)),
                 Some(updates) => reply::progressing(running, updates).await,
@@ -60,14 +60,14 @@ pub(super) async fn request(
 /// Notifications are accepted; the one that cancels reaches calls of its own session alone.
 pub(super) fn notification(
     server: &Server,
-    place: &Place,
+    scope: &RequestScope,
     headers: &HeaderMap,
     method: &str,
     params: GivenParams<'_>,
 ) -> Response {
-    match Footing::of(server, place, headers) {
-        Ok(footing) => {
-            footing.notice(server, method, params);
+    match LegacyContext::of(server, scope, headers) {
+        Ok(context) => {
+            context.notice(server, method, params);
             reply::accepted()
         }
         Err(error) => reply::refusal(&error),
@@ -75,21 +75,26 @@ pub(super) fn notification(
 }
 
 /// We ask clients nothing, so a response answers nothing; within a session it is taken and forgotten.
-pub(super) fn response(server: &Server, place: &Place, headers: &HeaderMap) -> Response {
-    match Footing::of(server, place, headers) {
-        Ok(Footing { session: Some(_), .. }) => reply::accepted(),
+pub(super) fn response(server: &Server, scope: &RequestScope, headers: &HeaderMap) -> Response {
+    match LegacyContext::of(server, scope, headers) {
+        Ok(LegacyContext { session: Some(_), .. }) => reply::accepted(),
         Ok(_) => reply::error(None, &RpcError::invalid_request("nothing was asked that this could answer")),
         Err(error) => reply::refusal(&error),
     }
 }
 
-pub(super) async fn batch(server: &Arc<Server>, place: Place, headers: &HeaderMap, elements: &[&RawValue]) -> Response {
-    let footing = match Footing::of(server, &place, headers) {
-        Ok(footing) => footing,
+pub(super) async fn batch(
+    server: &Arc<Server>,
+    scope: RequestScope,
+    headers: &HeaderMap,
+    elements: &[&RawValue],
+) -> Response {
+    let context = match LegacyContext::of(server, &scope, headers) {
+        Ok(context) => context,
         Err(error) => return reply::refusal(&error),
     };
-    if !footing.version.has_batches() {
-        let version = footing.version.as_str();
+    if !context.version.has_batches() {
+        let version = context.version.as_str();
         return reply::error(None, &RpcError::invalid_request(format!("{version} has no batches")));
     }
     let messages: Vec<_> = elements.iter().map(|element| Message::read(element.get())).collect();
@@ -101,9 +106,9 @@ pub(super) async fn batch(server: &Arc<Server>, place: Place, headers: &HeaderMa
     for message in messages {
         match message {
             Ok(Message::Request { id, method, params }) => {
-                in_batch(&mut batch, server, &place, headers, &footing, id, &method, params);
+                in_batch(&mut batch, server, &scope, headers, &context, id, &method, params);
             }
-            Ok(Message::Notification { method, params }) => footing.notice(server, &method, params),
+            Ok(Message::Notification { method, params }) => context.notice(server, &method, params),
             Ok(Message::Response) => {}
             Err(Malformed { id, error }) => batch.answer(error_answer(id.as_ref(), &error)),
         }
@@ -115,12 +120,12 @@ pub(super) async fn batch(server: &Arc<Server>, place: Place, headers: &HeaderMa
 }
 
 /// The stream of a session's notifications. Without a session there is nothing to stream, which clients expect.
-pub(super) fn get(server: &Arc<Server>, place: Place, headers: &HeaderMap) -> Response {
+pub(super) fn get(server: &Arc<Server>, scope: RequestScope, headers: &HeaderMap) -> Response {
     if names_modern(headers) || !headers.contains_key(SESSION_HEADER) {
         return reply::not_allowed("POST");
     }
-    let session = match Footing::of(server, &place, headers) {
-        Ok(Footing { session: Some(session), .. }) => session,
+    let session = match LegacyContext::of(server, &scope, headers) {
+        Ok(LegacyContext { session: Some(session), .. }) => session,
         Ok(_) => return reply::not_allowed("POST"),
         Err(error) => return reply::refusal(&error),
     };
@@ -129,8 +134,8 @@ pub(super) fn get(server: &Arc<Server>, place: Place, headers: &HeaderMap) -> Re
         Err(error) => return reply::refusal(&RpcError { status: 503, ..error }),
     };
     let ended = session.take_stream();
-    let revoked = place.caller.revoked();
-    let changes = ListChanges::new(Arc::new(place));
+    let revoked = scope.caller.revoked();
+    let changes = ListChanges::new(Arc::new(scope));
     let state = (server.clone(), session, changes, [ended, revoked], reply::keep_alive(), room);
     // The comment sends the headers on their way.
     let opening = stream::iter([Ok(reply::comment())]);
@@ -149,12 +154,12 @@ pub(super) fn get(server: &Arc<Server>, place: Place, headers: &HeaderMap) -> Re
     })))
 }
 
-pub(super) fn delete(server: &Server, place: &Place, headers: &HeaderMap) -> Response {
+pub(super) fn delete(server: &Server, scope: &RequestScope, headers: &HeaderMap) -> Response {
     if names_modern(headers) || !headers.contains_key(SESSION_HEADER) {
         return reply::not_allowed("POST");
     }
-    match Footing::of(server, place, headers) {
-        Ok(Footing { session: Some(session), .. }) => {
+    match LegacyContext::of(server, scope, headers) {
+        Ok(LegacyContext { session: Some(session), .. }) => {
             server.sessions.end(&session);
             let mut response = reply::accepted();
             *response.status_mut() = axum::http::StatusCode::NO_CONTENT;
@@ -166,14 +171,14 @@ pub(super) fn delete(server: &Server, place: &Place, headers: &HeaderMap) -> Res
 }
 
 /// What a legacy request stands on: its session's version, or without a session the one its header names.
-struct Footing {
+struct LegacyContext {
     session: Option<Arc<Session>>,
     version: Version,
 }
 
-impl Footing {
-    fn of(server: &Server, place: &Place, headers: &HeaderMap) -> Result<Self, RpcError> {
-        place.exists()?;
+impl LegacyContext {
+    fn of(server: &Server, scope: &RequestScope, headers: &HeaderMap) -> Result<Self, RpcError> {
+        scope.exists()?;
         let named = legacy::header_version(headers)?;
         let mut ids = headers.get_all(SESSION_HEADER).iter();
         let Some(id) = ids.next() else {
@@ -186,7 +191,7 @@ impl Footing {
             .to_str()
             .ok()
             .and_then(SessionId::parse)
-            .and_then(|id| server.sessions.get(id, &place.caller, place.endpoint.as_deref()))
+            .and_then(|id| server.sessions.get(id, &scope.caller, scope.endpoint.as_deref()))
             .ok_or_else(|| RpcError::refused(404, "there is no such session, or it has ended: initialize again"))?;
         Ok(Self { version: session.version, session: Some(session) })
     }
@@ -198,11 +203,11 @@ impl Footing {
     }
 }
 
-fn initialize(server: &Server, place: Place, headers: &HeaderMap, id: Id<'_>, params: Params<'_>) -> Response {
+fn initialize(server: &Server, scope: RequestScope, headers: &HeaderMap, id: Id<'_>, params: Params<'_>) -> Response {
     let answered =
         legacy::admit(id.clone(), "initialize", params, Version::LEGACY_LATEST, Some(headers)).and_then(|request| {
             let version = request.version;
-            match methods::answer(&place, &server.subscriptions, request)? {
+            match methods::answer(&scope, &server.subscriptions, request)? {
                 Reply::Answer(body) => Ok((body, version)),
                 Reply::Call(_) | Reply::Subscribe(_) => Err(RpcError::internal("initialize is answered at once")),
             }
@@ -211,7 +216,7 @@ fn initialize(server: &Server, place: Place, headers: &HeaderMap, id: Id<'_>, pa
         Ok(answered) => answered,
         Err(error) => return reply::error(Some(&id), &error),
     };
-    let session = match server.sessions.open(place.caller, place.endpoint, version) {
+    let session = match server.sessions.open(scope.caller, scope.endpoint, version) {
         Ok(session) => session,
         Err(_) => return reply::error(Some(&id), &RpcError::internal("no random number could be had")),
     };
@@ -226,22 +231,22 @@ fn initialize(server: &Server, place: Place, headers: &HeaderMap, id: Id<'_>, pa
 fn in_batch(
     batch: &mut Batch,
     server: &Arc<Server>,
-    place: &Place,
+    scope: &RequestScope,
     headers: &HeaderMap,
-    footing: &Footing,
+    context: &LegacyContext,
     id: Id<'_>,
     method: &str,
     params: GivenParams<'_>,
 ) {
     let answered = batch.room().and_then(|()| params.read()).and_then(|params| {
-        let request = legacy::admit(id.clone(), method, params, footing.version, Some(headers))?;
-        methods::answer(place, &server.subscriptions, request)
+        let request = legacy::admit(id.clone(), method, params, context.version, Some(headers))?;
+        methods::answer(scope, &server.subscriptions, request)
     });
     match answered {
         Ok(Reply::Call(call)) => {
             let mut call = call.into_owned();
             call.progress_token = None;
-            batch.later(start(server, place.clone(), footing, call).0);
+            batch.later(start(server, scope.clone(), context, call).0);
         }
         Ok(Reply::Answer(body)) => batch.answer(body),
         Ok(Reply::Subscribe(_)) => batch.answer(error_answer(Some(&id), &RpcError::unknown_method(method, false))),
@@ -252,8 +257,8 @@ fn in_batch(
 /// Starts a call in its own task, where its session can find and cancel it.
 fn start(
     server: &Server,
-    place: Place,
-    footing: &Footing,
+    scope: RequestScope,
+    context: &LegacyContext,
     call: Call<'static>,
 ) -> (BoxFuture<'static, Option<Vec<u8>>>, Option<ProgressUpdates>) {
     let (progress, updates) = match &call.progress_token {
@@ -264,12 +269,12 @@ fn start(
         None => (None, None),
     };
     let in_flight =
-        footing.session.as_ref().map(|session| server.calls.open((session.id, call.id.key()), session.ended()));
+        context.session.as_ref().map(|session| server.calls.open((session.id, call.id.key()), session.ended()));
     let cancel = in_flight.as_ref().map_or_else(CancellationToken::new, |call| call.token().clone());
     let id = call.id.clone();
     let task = server.tasks.spawn(async move {
         let _in_flight = in_flight;
-        call.run(&place, &cancel, progress).await
+        call.run(&scope, &cancel, progress).await
     });
     let running = async move {
         task.await.unwrap_or_else(|_| Some(error_answer(Some(&id), &RpcError::internal("the gateway failed"))))

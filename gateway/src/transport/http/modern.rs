@@ -7,34 +7,34 @@ use tokio_util::sync::CancellationToken;
 use super::{Server, reply};
 use crate::{
     era::modern,
-    methods::{self, Call, Place, Reply, Subscription},
+    methods::{self, Call, Reply, RequestScope, Subscription},
     wire::{Id, Params},
 };
 
 pub(super) async fn request(
     server: &Server,
-    place: Place,
+    scope: RequestScope,
     headers: &HeaderMap,
     id: Id<'_>,
     method: &str,
     params: Params<'_>,
 ) -> Response {
     let answered = modern::admit(id.clone(), method, params, Some(headers))
-        .and_then(|request| methods::answer(&place, &server.subscriptions, request));
+        .and_then(|request| methods::answer(&scope, &server.subscriptions, request));
     match answered {
         Ok(Reply::Answer(body)) => reply::json(200, body),
-        Ok(Reply::Call(call)) => run(place, call).await,
+        Ok(Reply::Call(call)) => run(scope, call).await,
         Ok(Reply::Subscribe(subscription)) => listen(subscription),
         Err(error) => reply::error(Some(&id), &error),
     }
 }
 
 /// In the handler itself: hyper drops it when the client has gone, and the guard tells the guest.
-async fn run(place: Place, call: Call<'_>) -> Response {
+async fn run(scope: RequestScope, call: Call<'_>) -> Response {
     let cancel = CancellationToken::new();
     let Some(token) = &call.progress_token else {
         let gone = cancel.drop_guard_ref();
-        let body = call.run(&place, &cancel, None).await;
+        let body = call.run(&scope, &cancel, None).await;
         gone.disarm();
         return body.map_or_else(reply::unanswered, |body| reply::json(200, body));
     };
@@ -42,7 +42,7 @@ async fn run(place: Place, call: Call<'_>) -> Response {
     let call = call.into_owned();
     let running = async move {
         let gone = cancel.drop_guard_ref();
-        let body = call.run(&place, &cancel, Some(progress)).await;
+        let body = call.run(&scope, &cancel, Some(progress)).await;
         gone.disarm();
         body
     };

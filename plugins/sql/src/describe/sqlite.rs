@@ -26,7 +26,7 @@ struct Table {
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct ColumnInfo {
     name: String,
     r#type: String,
     required: i64,
@@ -45,7 +45,7 @@ pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
             (table.name, table.r#type == "view")
         }
     };
-    let told: Vec<Told> = ask(settings, COLUMNS, vec![json!(name)])?;
+    let told: Vec<ColumnInfo> = ask(settings, COLUMNS, vec![json!(name)])?;
     let told: Vec<_> = told.into_iter().filter(|column| column.hidden != 1).collect();
     let seen = look(settings, &told.iter().map(|column| column.name.as_str()).collect::<Vec<_>>())?;
     let mut key: Vec<_> = told.iter().filter(|column| column.pk > 0).collect();

@@ -61,7 +61,7 @@ pub(super) struct Rank {
 
 /// The errors of one schema that are the same for whatever is sent, by the keyword that failed and the place it failed at.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct ViolationCache {
     known: Mutex<Known>,
 }
 
@@ -71,20 +71,24 @@ struct Known {
     bytes: usize,
 }
 
-impl Told {
+impl ViolationCache {
     /// `keyword` and `path` are JSON Pointers, into the schema and into the arguments.
     pub(super) fn get(&self, keyword: &str, path: &str) -> Option<Arc<Violation>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.by_keyword.get(keyword)?.get(path).cloned()
     }
 
-    pub(super) fn keep(&self, keyword: &str, told: &Arc<Violation>) {
-        let stated = told.constraint.iter().chain(&told.example).map(|stated| 5 * stated.0.text.get().len());
-        let bytes = keyword.len() + 6 * told.path.len() + 1_000 + stated.sum::<usize>();
+    pub(super) fn keep(&self, keyword: &str, violation: &Arc<Violation>) {
+        let stated = violation.constraint.iter().chain(&violation.example).map(|stated| 5 * stated.0.text.get().len());
+        let bytes = keyword.len() + 6 * violation.path.len() + 1_000 + stated.sum::<usize>();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.bytes + bytes <= BYTES_MAX {
             known.bytes += bytes;
-            known.by_keyword.entry(keyword.to_owned()).or_default().insert(told.path.clone(), Arc::clone(told));
+            known
+                .by_keyword
+                .entry(keyword.to_owned())
+                .or_default()
+                .insert(violation.path.clone(), Arc::clone(violation));
         }
     }
 }

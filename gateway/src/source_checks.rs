@@ -4,36 +4,36 @@ use std::{sync::OnceLock, time::Duration};
 
 use tokio::sync::{mpsc, oneshot};
 
-/// Doubts that may wait: sources are described one after the other.
+/// Checks that may wait: sources are described one after the other.
 const WAITING_MAX: usize = 16;
 /// What a failed call waits for the look at its source.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
-pub struct Doubts {
+pub struct SourceChecks {
     /// Set once somebody looks.
-    to: OnceLock<mpsc::Sender<Doubt>>,
+    to: OnceLock<mpsc::Sender<SourceCheck>>,
 }
 
-pub struct Doubt {
+pub struct SourceCheck {
     pub contract: String,
     pub collection: String,
     pub has_drifted: oneshot::Sender<bool>,
 }
 
-impl Doubts {
+impl SourceChecks {
     /// For whoever looks at sources; there can be only one.
-    pub fn listen(&self) -> Option<mpsc::Receiver<Doubt>> {
-        let (to, doubts) = mpsc::channel(WAITING_MAX);
-        self.to.set(to).is_ok().then_some(doubts)
+    pub fn listen(&self) -> Option<mpsc::Receiver<SourceCheck>> {
+        let (to, checks) = mpsc::channel(WAITING_MAX);
+        self.to.set(to).is_ok().then_some(checks)
     }
 
     /// Whether the source of a live contract no longer is what was published. False where that cannot be told soon.
     pub async fn has_drifted(&self, contract: &str, collection: &str) -> bool {
         let Some(to) = self.to.get() else { return false };
         let (has_drifted, answer) = oneshot::channel();
-        let doubt = Doubt { contract: contract.to_owned(), collection: collection.to_owned(), has_drifted };
-        if to.try_send(doubt).is_err() {
+        let check = SourceCheck { contract: contract.to_owned(), collection: collection.to_owned(), has_drifted };
+        if to.try_send(check).is_err() {
             return false;
         }
         matches!(tokio::time::timeout(PATIENCE, answer).await, Ok(Ok(true)))
