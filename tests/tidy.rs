@@ -18,10 +18,11 @@ use serde_json::Value;
 const CRATES: &[(&str, &[&str])] = &[
     ("weir-contracts", &[]),
     ("weir-connections", &[]),
+    ("weir-admission", &[]),
     ("weir-audit", &[]),
-    ("weir-plugin-host", &["weir-connections", "weir-contracts"]),
+    ("weir-plugin-host", &["weir-admission", "weir-connections", "weir-contracts"]),
     ("weir-state", &[]),
-    ("weir-upstream", &["weir-connections"]),
+    ("weir-upstream", &["weir-admission", "weir-connections"]),
     ("weir", &["weir-audit", "weir-connections", "weir-contracts", "weir-plugin-host", "weir-state", "weir-upstream"]),
     ("weir-binary", &["weir"]),
     ("weir-plugin-sdk", &["weir-plugin-sdk-macros"]),
@@ -51,7 +52,18 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("sqlx", &["weir-state"]),
     ("postgres-protocol", &["weir-connections"]),
     ("reqwest", &["weir-connections", "weir-upstream", "weir", "weir-tests", "weir-features"]),
-    ("tokio", &["weir-connections", "weir-plugin-host", "weir-upstream", "weir", "weir-tests", "weir-bench"]),
+    (
+        "tokio",
+        &[
+            "weir-admission",
+            "weir-connections",
+            "weir-plugin-host",
+            "weir-upstream",
+            "weir",
+            "weir-tests",
+            "weir-bench",
+        ],
+    ),
     ("wit-bindgen", &["weir-plugin-sdk", "weir-guest-probe"]),
     ("jsonschema", &["weir-contracts", "weir-tests"]),
 ];
