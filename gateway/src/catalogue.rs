@@ -1,6 +1,7 @@
 //! All published tools: name → tool, and the prepared bytes of every listing.
 
 mod code;
+mod foreign;
 mod listing;
 mod target;
 mod tool;
@@ -12,6 +13,7 @@ use std::{
 
 use ahash::RandomState;
 pub use code::CodeTool;
+pub use foreign::ForeignTool;
 pub use listing::{BadCursor, ListShape, Listing, Page, ServerInfo};
 use target::Sources;
 pub use target::{BoundCollection, Target};

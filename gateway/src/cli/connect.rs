@@ -175,7 +175,7 @@ fn unchanged(file: &Path, cause: &str) -> Failure {
 }
 
 /// At once or not at all, through a link to where it leads, with the permissions of `like`.
-fn write(file: &Path, text: &str, like: Option<&Path>) -> anyhow::Result<()> {
+pub(super) fn write(file: &Path, text: &str, like: Option<&Path>) -> anyhow::Result<()> {
     let said = || format!("{} cannot be written", file.display());
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {

@@ -92,6 +92,7 @@ impl<'a> Call<'a> {
             transport: place.transport,
             protocol: self.version.as_str(),
             timeout: None,
+            session: place.session,
             asking: Asking { capabilities: self.capabilities.as_deref(), resumed },
         };
         let outcome = call_tool(&place.gateway, &place.caller, request).await;
@@ -207,7 +208,7 @@ mod tests {
     fn place() -> Place {
         let gateway = testing::gateway(|_| {});
         let caller = gateway.identities().resolve(Credential::None).expect("keys are not required");
-        Place { gateway, caller, endpoint: None, transport: "stdio" }
+        Place { gateway, caller, endpoint: None, transport: "stdio", session: None }
     }
 
     fn call(version: Version) -> Call<'static> {

@@ -267,6 +267,7 @@ fn start(
         footing.session.as_ref().map(|session| server.calls.open((session.id, call.id.key()), session.ended()));
     let cancel = in_flight.as_ref().map_or_else(CancellationToken::new, |call| call.token().clone());
     let id = call.id.clone();
+    let place = Place { session: footing.session.as_ref().map(|session| session.id.number()), ..place };
     let task = server.tasks.spawn(async move {
         let _in_flight = in_flight;
         call.run(&place, &cancel, progress).await
