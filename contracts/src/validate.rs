@@ -322,6 +322,6 @@ pub(crate) fn validator(schema: &Value) -> Result<jsonschema::Validator, String>
 }
 
 /// A valid value, built from the schema alone; `None` where none can be made.
-pub(crate) fn example(schema: &Value) -> Option<Value> {
+pub fn example(schema: &Value) -> Option<Value> {
     example::build(schema, schema)
 }
