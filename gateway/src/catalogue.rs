@@ -2,6 +2,7 @@
 
 mod code;
 mod listing;
+mod llms;
 mod target;
 mod tool;
 
