@@ -143,7 +143,7 @@ impl Reload {
 ///
 /// Each key is named, and none is taken over by `..`: a new key does not compile before it is said here which it is.
 fn with_what_must_stay(old: &Config, new: Config) -> Config {
-    let Config { http, identity, contracts, metrics, limits, log, connections, plugins, base, places, .. } = new;
+    let Config { http, identity, contracts, metrics, limits, log, connections, plugins, trust, base, places, .. } = new;
     Config {
         folders: old.folders.clone(),
         http: Http {
@@ -173,6 +173,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Config {
         log: Log { format: old.log.format, filter: log.filter },
         connections,
         plugins,
+        trust,
         base,
         places,
     }
@@ -188,6 +189,7 @@ fn differences(old: &Config, new: &Config) -> Vec<String> {
         .collect();
     places.extend(named("connections", &old.connections, &new.connections));
     places.extend(named("plugins", &old.plugins, &new.plugins));
+    places.extend(named("trust", &old.trust, &new.trust));
     if old.metrics.token != new.metrics.token {
         places.push("/metrics/token".to_owned());
     }
