@@ -13,6 +13,7 @@ use crate::{
         Verb,
     },
     json, name,
+    schema::Schema,
 };
 
 const NO_VERB: &str = "a bound tool has a verb and an output schema";
@@ -27,9 +28,9 @@ pub(crate) struct StoredTool {
     description: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     verb: Option<Verb>,
-    input_schema: Value,
+    input_schema: Schema,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output_schema: Option<Value>,
+    output_schema: Option<Schema>,
     annotations: Annotations,
     #[serde(skip_serializing_if = "Option::is_none")]
     binding: Option<Binding>,
@@ -196,9 +197,9 @@ impl Contract {
 }
 
 fn check_schemas(tool: &Tool) -> Result<(), String> {
-    crate::validate::validator(&tool.input_schema).map_err(|message| format!("its input schema: {message}"))?;
+    crate::validate::validator(&tool.input_schema.value()).map_err(|message| format!("its input schema: {message}"))?;
     if let Some(schema) = &tool.output_schema {
-        crate::validate::validator(schema).map_err(|message| format!("its output schema: {message}"))?;
+        crate::validate::validator(&schema.value()).map_err(|message| format!("its output schema: {message}"))?;
     }
     Ok(())
 }

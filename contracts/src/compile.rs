@@ -100,9 +100,9 @@ pub fn document(contract: &Contract) -> Value {
             entry.insert("title".into(), title.clone().into());
         }
         entry.insert("description".into(), tool.description.clone().into());
-        entry.insert("inputSchema".into(), tool.input_schema.clone());
+        entry.insert("inputSchema".into(), tool.input_schema.value());
         if let Some(schema) = &tool.output_schema {
-            entry.insert("outputSchema".into(), schema.clone());
+            entry.insert("outputSchema".into(), schema.value());
         }
         entry.insert("annotations".into(), serde_json::to_value(&tool.annotations).expect("four flags"));
         Value::Object(entry)

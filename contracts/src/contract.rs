@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{artifact::StoredTool, form::Override, name, shape::Shape, values};
+use crate::{artifact::StoredTool, form::Override, name, schema::Schema, shape::Shape, values};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -93,8 +93,8 @@ pub struct Tool {
     pub name: String,
     pub title: Option<String>,
     pub description: String,
-    pub input_schema: Value,
-    pub output_schema: Option<Value>,
+    pub input_schema: Schema,
+    pub output_schema: Option<Schema>,
     pub annotations: Annotations,
     /// What a call of it reaches.
     pub target: Target,

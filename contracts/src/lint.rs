@@ -192,7 +192,7 @@ pub fn lint_contract(contract: &Contract) -> Vec<Finding> {
 pub fn unusable_names(contract: &Contract) -> Vec<String> {
     let mut names = Vec::new();
     for tool in &contract.tools {
-        schema::unusable_names(&tool.input_schema, &mut |field| {
+        schema::unusable_names(&tool.input_schema.value(), &mut |field| {
             names.push(format!("{}.{}", tool.name, shown(field)));
         });
     }

@@ -116,7 +116,7 @@ impl ArgumentValidator {
     /// The arguments of one tool: its input schema, and what no schema says of them.
     pub fn for_tool(tool: &Tool) -> Result<Self, String> {
         let clear = tool.collection().and_then(|target| target.binding.clear()).map(str::to_owned);
-        Ok(Self { clear, ..Self::new(&tool.input_schema)? })
+        Ok(Self { clear, ..Self::new(&tool.input_schema.value())? })
     }
 
     /// `raw` is the text of the `arguments` member; absent arguments are `{}`. An optional member that is null and may

@@ -1,6 +1,6 @@
 //! Tools as clients see them: which came and went, their texts, annotations and schemas.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use serde_json::{Value, json};
 
@@ -24,8 +24,8 @@ pub(super) struct View<'d> {
     title: Option<&'d str>,
     description: Option<&'d str>,
     say: Option<&'d str>,
-    input: &'d Value,
-    output: Option<&'d Value>,
+    input: Cow<'d, Value>,
+    output: Option<Cow<'d, Value>>,
     /// In the order of [`HINTS`].
     hints: [bool; 4],
 }
@@ -51,8 +51,8 @@ fn of_tool(tool: &Tool) -> View<'_> {
         title: tool.title.as_deref(),
         description: Some(&tool.description),
         say: tool.collection().and_then(|target| target.say.as_deref()),
-        input: &tool.input_schema,
-        output: tool.output_schema.as_ref(),
+        input: Cow::Owned(tool.input_schema.value()),
+        output: tool.output_schema.as_ref().map(|schema| Cow::Owned(schema.value())),
         hints: std::array::from_fn(|index| said[index].unwrap_or(HINTS[index].1)),
     }
 }
@@ -85,8 +85,8 @@ pub(super) fn of_document(document: &Value) -> Result<Vec<View<'_>>, String> {
             title: text("title")?,
             description: text("description")?,
             say: None,
-            input,
-            output,
+            input: Cow::Borrowed(input),
+            output: output.map(Cow::Borrowed),
             hints,
         });
     }
@@ -159,8 +159,8 @@ fn one(old: &View<'_>, new: &View<'_>, report: &mut Report) {
         let reason = format!("{hint}: {was} → {is}");
         report.note(rule, Some(old.name), format!("/annotations/{hint}"), (json!(was), json!(is)), reason);
     }
-    report.schemas(old.input, new.input, Side::Input, Some(old.name));
-    match (old.output, new.output) {
+    report.schemas(&old.input, &new.input, Side::Input, Some(old.name));
+    match (&old.output, &new.output) {
         (None, None) => {}
         (None, Some(schema)) => {
             let reason = "results are described now".to_owned();
@@ -168,7 +168,7 @@ fn one(old: &View<'_>, new: &View<'_>, report: &mut Report) {
                 ToolRule::OutputSchemaAdded,
                 Some(old.name),
                 "/outputSchema",
-                (Value::Null, schema.clone()),
+                (Value::Null, schema.clone().into_owned()),
                 reason,
             );
         }
@@ -178,7 +178,7 @@ fn one(old: &View<'_>, new: &View<'_>, report: &mut Report) {
                 ToolRule::OutputSchemaRemoved,
                 Some(old.name),
                 "/outputSchema",
-                (schema.clone(), Value::Null),
+                (schema.clone().into_owned(), Value::Null),
                 reason,
             );
         }

@@ -2,9 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use weir_contracts::{Contract, Tool, Version, impact::Profiler, validate::ArgumentValidator};
+use weir_contracts::{
+    Contract, Schema, Tool, Version, contract::Annotations, impact::Profiler, validate::ArgumentValidator,
+};
 use weir_plugin_host::CollectionRef;
 
 use super::{
@@ -77,7 +80,7 @@ impl CatalogueTool {
 
     /// Tells what arguments looked like.
     pub fn profiler(&self) -> &Profiler {
-        self.profiler.get_or_init(|| Profiler::new(&self.tool.input_schema))
+        self.profiler.get_or_init(|| Profiler::new(&self.tool.input_schema.value()))
     }
 
     pub(super) fn digest(&self) -> &[u8; 32] {
@@ -87,24 +90,35 @@ impl CatalogueTool {
     /// The tool as a client of that shape reads it.
     pub(super) fn write(&self, shape: ListShape, out: &mut String) {
         let tool = &self.tool;
-        let mut object = Map::new();
-        object.insert("name".into(), json!(tool.name));
-        if let (Some(title), ListShape::Modern | ListShape::Structured) = (&tool.title, shape) {
-            object.insert("title".into(), json!(title));
-        }
-        object.insert("description".into(), json!(tool.description));
-        object.insert("inputSchema".into(), tool.input_schema.clone());
-        if let (Some(schema), ListShape::Modern | ListShape::Structured) = (&tool.output_schema, shape) {
-            object.insert("outputSchema".into(), schema.clone());
-        }
-        if shape != ListShape::Plain {
-            object.insert("annotations".into(), serde_json::to_value(&tool.annotations).expect("plain data"));
-        }
-        if matches!(shape, ListShape::Modern | ListShape::Structured) {
-            object.insert("_meta".into(), json!({ "dev.weir/contract": self.contract_version() }));
-        }
-        out.push_str(&Value::Object(object).to_string());
+        let is_structured = matches!(shape, ListShape::Modern | ListShape::Structured);
+        let listed = Listed {
+            name: &tool.name,
+            title: tool.title.as_deref().filter(|_| is_structured),
+            description: &tool.description,
+            input_schema: &tool.input_schema,
+            output_schema: tool.output_schema.as_ref().filter(|_| is_structured),
+            annotations: (shape != ListShape::Plain).then_some(&tool.annotations),
+            meta: is_structured.then(|| json!({ "dev.weir/contract": self.contract_version() })),
+        };
+        out.push_str(&serde_json::to_string(&listed).expect("plain data"));
     }
+}
+
+/// One entry of `tools/list`, in the order of its members.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    description: &'a str,
+    input_schema: &'a Schema,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_schema: Option<&'a Schema>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    annotations: Option<&'a Annotations>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<Value>,
 }
 
 /// Everything that makes a tool what it is: published bytes, binding, source, limits. The source's key names its
@@ -115,8 +129,8 @@ fn digest(contract: &Contract, tool: &Tool, source: Option<&CollectionRef>) -> [
         .chain_update(format!("{}@{} {name:?} {title:?} {description:?}", contract.name, contract.version))
         .chain_update(format!("{annotations:?} {target:?} {limits:?} {audit_clear:?} {:?}", source.map(|at| &at.key)))
         .chain_update(format!("{:?}", contract.definitions))
-        .chain_update(input_schema.to_string())
-        .chain_update(output_schema.as_ref().map(Value::to_string).unwrap_or_default())
+        .chain_update(input_schema.as_json())
+        .chain_update(output_schema.as_ref().map(Schema::as_json).unwrap_or_default())
         .finalize()
         .into()
 }

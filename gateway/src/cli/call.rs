@@ -88,7 +88,7 @@ impl Call {
             names.sort_unstable();
             return Err(unknown(name, &names).into());
         };
-        let Some(arguments) = parse(name, &tool.tool.description, &tool.tool.input_schema, line)? else {
+        let Some(arguments) = parse(name, &tool.tool.description, &tool.tool.input_schema.value(), line)? else {
             return Ok(None);
         };
         let request = CallRequest {
