@@ -18,6 +18,7 @@ mod large_sheet;
 mod metrics;
 mod operations;
 mod packages;
+mod plain_http;
 mod plugins;
 mod protocol;
 mod rest;

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Done, Failure, Settings, block_on, draft, flags, start};
 use crate::{
     call::{Asking, CallOutcome, CallRequest, Content, ToolResult, call_tool},
-    identity::{Credential, Refused},
+    identity::{Caller, Credential, Refused},
 };
 
 #[derive(Args)]
@@ -74,13 +74,7 @@ impl Call {
             Some(file) => draft::serve_file(&started, file).await?,
             None => start::contracts(&started, false).await?,
         }
-        let key = key();
-        let credential = key.as_deref().map_or(Credential::None, Credential::Key);
-        let caller = started.gateway.identities().resolve(credential);
-        let caller = caller.map_err(|refused| match refused {
-            Refused::Missing => anyhow::anyhow!("a key is needed: set WEIR_KEY"),
-            refused => anyhow::anyhow!("WEIR_KEY: {}", refused.message()),
-        })?;
+        let caller = caller(&started)?;
         let snapshot = started.gateway.snapshot();
         let Some(tool) = snapshot.catalogue.tool(None, name, caller.access()) else {
             let is_visible = |name: &&str| snapshot.catalogue.tool(None, name, caller.access()).is_some();
@@ -150,6 +144,16 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
     let structured = result.get("structuredContent").map(Value::to_string);
     let content = Content::Blocks(result["content"].to_string());
     Ok(Some(ToolResult::of(content, structured, result["isError"] == true)))
+}
+
+/// The agent of `WEIR_KEY`.
+pub(super) fn caller(started: &start::Started) -> anyhow::Result<Caller> {
+    let key = key();
+    let credential = key.as_deref().map_or(Credential::None, Credential::Key);
+    started.gateway.identities().resolve(credential).map_err(|refused| match refused {
+        Refused::Missing => anyhow::anyhow!("a key is needed: set WEIR_KEY"),
+        refused => anyhow::anyhow!("WEIR_KEY: {}", refused.message()),
+    })
 }
 
 /// Whose call it is, where keys are needed.

@@ -1,13 +1,16 @@
-//! Streamable HTTP, both eras on one URL: `/mcp`, `/mcp/<contract>`, and `/healthz`.
+//! Streamable HTTP, both eras on one URL: `/mcp`, `/mcp/<contract>`; plain HTTP: `/rest/<contract>/<tool>`; `/healthz`.
 
 mod access;
 mod body;
 pub(crate) mod connections;
+mod door;
+mod forms;
 mod head_timer;
 mod legacy;
 pub(crate) mod metrics;
 mod modern;
 mod reply;
+mod rest;
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -41,6 +44,7 @@ use crate::{
 };
 
 pub use self::access::check as check_access;
+pub(crate) use self::rest::openapi_document;
 
 /// What all connections share.
 struct Server {
@@ -102,6 +106,10 @@ fn router(server: Arc<Server>) -> Router {
     Router::new()
         .route("/mcp", any(all))
         .route("/mcp/{contract}", any(contract))
+        .route("/rest/{contract}/openapi.json", any(rest::document))
+        .route("/rest/{contract}/{tool}", any(rest::tool))
+        .route("/forms/{contract}/", any(forms::index))
+        .route("/forms/{contract}/{tool}", any(forms::tool))
         .route("/healthz", get(async || "ok\n"))
         .fallback(nothing)
         .with_state(server)
