@@ -48,14 +48,10 @@ impl Host for Guest {
         content: Vec<u8>,
     ) -> wasmtime::Result<Result<String, Error>> {
         self.count_source_calls(1)?;
-        let name = root;
-        let root = match self.root(&name, &path, Access::Write) {
+        let root = match self.writable_root(&root, &path) {
             Ok(root) => root,
             Err(error) => return Ok(Err(error)),
         };
-        if !root.writable() {
-            return Ok(Err(denied("the root is read-only", &name)));
-        }
         let write = async move { root.replace(&path, if_version.as_deref(), content).await };
         Ok(self.wait(self.hand_over(write, |_| true)).await.map_err(Error::from))
     }
@@ -85,5 +81,10 @@ impl Guest {
             Connection::Files(root) => Ok(Arc::clone(root)),
             _ => Err(wrong_kind("not a file root", name)),
         }
+    }
+
+    pub(super) fn writable_root(&self, name: &str, path: &str) -> Result<Arc<FileRoot>, Error> {
+        let root = self.root(name, path, Access::Write)?;
+        if root.writable() { Ok(root) } else { Err(denied("the root is read-only", name)) }
     }
 }

@@ -1,6 +1,6 @@
 //! `weir:plugin/parts`: parts of one file.
 
-use super::{Access, denied, too_large};
+use super::{Access, too_large};
 use crate::{
     bindings::v0_1::weir::plugin::parts::{Edit, Error, Host, Part},
     guest::Guest,
@@ -41,14 +41,10 @@ impl Host for Guest {
         if edits.len() > PARTS_MAX {
             return Ok(Err(too_large("At most 10,000 edits can be made at once.")));
         }
-        let name = root;
-        let root = match self.root(&name, &path, Access::Write) {
+        let root = match self.writable_root(&root, &path) {
             Ok(root) => root,
             Err(error) => return Ok(Err(error)),
         };
-        if !root.writable() {
-            return Ok(Err(denied("the root is read-only", &name)));
-        }
         let edits = edits.into_iter().map(|edit| (edit.at, edit.length, edit.content)).collect();
         let write = async move { root.replace_parts(&path, &if_version, edits).await };
         Ok(self.wait(self.hand_over(write, |_| true)).await.map_err(Error::from))
