@@ -118,10 +118,6 @@ impl<'s> Source<'s> {
             if matches!(field.kind, Type::Json | Type::Record | Type::List) {
                 continue;
             }
-            let exactly = |value: &Value<'_>| {
-                let from = sort_key(value);
-                Range { to: Some(behind(&from)), from, ..Range::default() }
-            };
             let one = || operand(&condition.value, field, self.zone);
             let values = |from: Vec<u8>, to: Vec<u8>| Range { from, to: Some(to), ..Range::default() };
             let (rank, ranges) = match condition.comparison {
@@ -208,14 +204,10 @@ impl<'s> Source<'s> {
                 let is_last = page.len() < range.limit as usize;
                 range.after = page.last().cloned();
                 count += page.len();
-                let parts: Vec<&[Entry]> = page.chunk_by(|left, right| left.key == right.key).collect();
                 // The rows of one key are judged together: they may differ in the columns behind it in the order.
-                let enough = |key: &[u8], collector: &Collector<'_>, last: &Option<Vec<u8>>| {
-                    collector.has_enough() && last.as_deref() != Some(key)
-                };
-                // Usually the page is far from enough, and its rows are read at once.
-                if let Some(first) = parts.first()
-                    && enough(&first[0].key, collector, &last)
+                if let Some(first) = page.first()
+                    && collector.has_enough()
+                    && last.as_ref() != Some(&first.key)
                 {
                     return Ok(true);
                 }
@@ -305,8 +297,11 @@ impl<'s> Source<'s> {
 
     /// Whether rows can be found by this column; an index that could be there is asked for.
     pub(crate) fn has_index(&self, field: usize) -> bool {
-        let has = applies(self.settings, self.info) && self.usable(field).is_some();
-        if !has && applies(self.settings, self.info) {
+        if !applies(self.settings, self.info) {
+            return false;
+        }
+        let has = self.usable(field).is_some();
+        if !has {
             index::later(&self.column(field));
         }
         has
@@ -319,9 +314,7 @@ impl<'s> Source<'s> {
         value: &Value<'_>,
         mut act: impl FnMut(Row<'_>, std::ops::Range<u64>),
     ) -> Result<(), Error> {
-        let from = sort_key(value);
-        let range = Range { to: Some(behind(&from)), from, ..Range::default() };
-        let entries = self.entries(field, &[range], usize::MAX - 1)?.unwrap_or_default();
+        let entries = self.entries(field, &[exactly(value)], usize::MAX - 1)?.unwrap_or_default();
         self.rows(&entries, &mut act)?;
         self.tail_rows(self.usable(field).unwrap_or_default(), &mut act)
     }
@@ -381,10 +374,10 @@ impl<'s> Source<'s> {
         let Some(at) = (0..self.shape.fields.len()).find(|at| self.column(*at) == column) else {
             return Err(Error::invalid("There is no such column.").field(column));
         };
-        let name = self.name(at);
-        if index::find(&name).is_some_and(|covers| self.info.size.saturating_sub(covers) <= TAIL_BYTES_MAX) {
+        if self.usable(at).is_some() {
             return Ok(false);
         }
+        let name = self.name(at);
         let field = &self.shape.fields[at];
         let position = Columns::locate(&self.head.names, self.shape).position(at, self.shape)?;
         let began = clock::monotonic_ns();
@@ -432,6 +425,12 @@ impl<'s> Source<'s> {
         }
         Ok(!is_over)
     }
+}
+
+/// The keys of this value.
+fn exactly(value: &Value<'_>) -> Range {
+    let from = sort_key(value);
+    Range { to: Some(behind(&from)), from, ..Range::default() }
 }
 
 /// The least key that is greater.
