@@ -18,11 +18,23 @@ use serde_json::Value;
 const CRATES: &[(&str, &[&str])] = &[
     ("weir-contracts", &[]),
     ("weir-connections", &[]),
-    ("weir-audit", &[]),
-    ("weir-plugin-host", &["weir-connections", "weir-contracts"]),
+    ("weir-files", &[]),
+    ("weir-audit", &["weir-files"]),
+    ("weir-plugin-host", &["weir-connections", "weir-contracts", "weir-files"]),
     ("weir-state", &[]),
     ("weir-upstream", &["weir-connections"]),
-    ("weir", &["weir-audit", "weir-connections", "weir-contracts", "weir-plugin-host", "weir-state", "weir-upstream"]),
+    (
+        "weir",
+        &[
+            "weir-audit",
+            "weir-connections",
+            "weir-contracts",
+            "weir-files",
+            "weir-plugin-host",
+            "weir-state",
+            "weir-upstream",
+        ],
+    ),
     ("weir-binary", &["weir"]),
     ("weir-plugin-sdk", &["weir-plugin-sdk-macros"]),
     ("weir-plugin-sdk-macros", &[]),
@@ -75,6 +87,15 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
 
 /// The stages of a call: only `call.rs` calls them.
 const STAGES: &[&str] = &["arguments", "dispatch", "limits", "lookup", "output"];
+
+/// Where a file may be moved into its place: `weir-files` does it for everyone. The others move what is no file of ours
+/// (a user's data, with its owner), a whole folder, or a scratch index that nobody needs after a crash.
+const MOVING_PLACES: &[&str] = &[
+    "gateway/files/src",
+    "gateway/connections/src/files",
+    "gateway/connections/src/index",
+    "gateway/audit/src/trail.rs",
+];
 
 /// Where `unsafe` may be allowed: generated bindings, the loader of compiled plugins.
 const UNSAFE_PLACES: &[&str] = &["plugin-sdk/", "gateway/plugin-host/src/", "tests/guests/"];
@@ -278,6 +299,23 @@ fn wasmtime_is_named_in_one_crate() {
         }
     }
     check(problems.into_iter().filter(|problem| !problem.starts_with("tests/tidy.rs")).collect());
+}
+
+#[test]
+fn files_are_moved_into_their_place_by_one_crate() {
+    let mut problems = Vec::new();
+    for file in rust_files().into_iter().filter(|file| file.starts_with("gateway")) {
+        let place = file.to_string_lossy().into_owned();
+        if MOVING_PLACES.iter().any(|allowed| place.starts_with(allowed)) || place.contains("/tests") {
+            continue;
+        }
+        for (number, line) in code_lines(&file) {
+            if ["fs::rename(", "hard_link(", ".persist("].iter().any(|moves| line.contains(moves)) {
+                problems.push(format!("{place}:{number}: weir_files::replace and create_once move files"));
+            }
+        }
+    }
+    check(problems);
 }
 
 #[test]

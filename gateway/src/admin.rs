@@ -12,7 +12,7 @@ mod retries;
 mod settings;
 mod staff;
 
-use std::{future::Future, io::Write as _, net::SocketAddr, os::unix::fs::OpenOptionsExt as _, path::Path, sync::Arc};
+use std::{future::Future, net::SocketAddr, path::Path, sync::Arc};
 
 use anyhow::Context as _;
 use axum::{
@@ -190,13 +190,8 @@ pub async fn first_key(state: &State, folder: &Path) -> anyhow::Result<()> {
     let failed = || format!("the first admin key in {}", path.display());
     if !path.exists() {
         let minted = Minted::new(Kind::Admin).map_err(|error| anyhow::anyhow!("no random number: {error}"))?;
-        // Of several processes starting at once, one links its file into place.
-        let fresh = folder.join(format!(".{TOKEN_FILE}.{}", std::process::id()));
-        let file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh);
-        file.and_then(|mut file| file.write_all(minted.text.as_bytes())).with_context(failed)?;
-        let linked = std::fs::hard_link(&fresh, &path);
-        std::fs::remove_file(&fresh).with_context(failed)?;
-        linked.or_else(|error| if path.exists() { Ok(()) } else { Err(error) }).with_context(failed)?;
+        // Of several processes starting at once, one wins.
+        weir_files::create_once(&path, minted.text.as_bytes(), weir_files::Readers::Owner).with_context(failed)?;
     }
     let text = std::fs::read_to_string(&path).with_context(failed)?;
     let minted = Minted::read(text.trim(), Kind::Admin);
@@ -218,7 +213,6 @@ pub async fn first_key(state: &State, folder: &Path) -> anyhow::Result<()> {
 
 /// So that the command line on the same machine finds this gateway.
 pub fn announce(folder: &Path, address: SocketAddr) -> std::io::Result<()> {
-    let fresh = folder.join(format!(".{ADDRESS_FILE}.{}", std::process::id()));
-    std::fs::write(&fresh, format!("http://{address}"))?;
-    std::fs::rename(fresh, folder.join(ADDRESS_FILE))
+    let address = format!("http://{address}");
+    weir_files::replace(&folder.join(ADDRESS_FILE), address.as_bytes(), weir_files::Readers::Everyone)
 }

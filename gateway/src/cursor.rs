@@ -1,6 +1,6 @@
 //! Cursors of list tools: sealed, and bound to tool, major version, conditions and agent.
 
-use std::{fs, io::Write, os::unix::fs::OpenOptionsExt, path::Path};
+use std::{fs, path::Path};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use chacha20poly1305::{
@@ -41,18 +41,8 @@ impl Cursors {
     pub fn open(folder: &Path) -> std::io::Result<Self> {
         let path = folder.join("cursor.key");
         if !path.exists() {
-            fs::create_dir_all(folder)?;
-            // Written whole beside it and linked into place: of several processes starting at once, one wins.
-            let fresh = folder.join(format!("cursor.key.{}", std::process::id()));
-            let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-            file.write_all(&random_key()?)?;
-            file.sync_all()?;
-            let linked = fs::hard_link(&fresh, &path);
-            fs::remove_file(&fresh)?;
-            match linked {
-                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
-                _ => {}
-            }
+            // Of several processes starting at once, one wins.
+            weir_files::create_once(&path, &random_key()?, weir_files::Readers::Owner)?;
         }
         let key: [u8; 32] = fs::read(&path)?.try_into().map_err(|_| {
             std::io::Error::new(std::io::ErrorKind::InvalidData, format!("{} is not a key: delete it", path.display()))

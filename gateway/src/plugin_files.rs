@@ -6,11 +6,16 @@ use std::{
     time::Instant,
 };
 
+use tokio::sync::watch;
 use weir_plugin_host::LoadReport;
 
 /// The last word on each file.
 #[derive(Default)]
-pub struct PluginFiles(Mutex<BTreeMap<String, Noted>>);
+pub struct PluginFiles {
+    files: Mutex<BTreeMap<String, Noted>>,
+    /// How many reports there were: for who waits for one.
+    reports: watch::Sender<u64>,
+}
 
 struct Noted {
     at: Instant,
@@ -28,18 +33,25 @@ pub struct Refused {
 
 impl PluginFiles {
     pub(crate) fn note(&self, report: &LoadReport) {
-        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         if report.removed {
             files.remove(&report.file);
-            return;
+        } else {
+            let refusal = report.result.as_ref().err().cloned();
+            files.insert(report.file.clone(), Noted { at: Instant::now(), refusal, held: report.held.clone() });
         }
-        let refusal = report.result.as_ref().err().cloned();
-        files.insert(report.file.clone(), Noted { at: Instant::now(), refusal, held: report.held.clone() });
+        drop(files);
+        self.reports.send_modify(|reports| *reports += 1);
+    }
+
+    /// Wakes whenever the host reports what became of a file.
+    pub fn reports(&self) -> watch::Receiver<u64> {
+        self.reports.subscribe()
     }
 
     /// Files that are refused now, and why.
     pub fn refused(&self) -> Vec<Refused> {
-        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let refused = files.iter().filter_map(|(file, noted)| {
             Some(Refused { file: file.clone(), reason: noted.refusal.clone()?, held: noted.held.clone() })
         });
@@ -48,7 +60,7 @@ impl PluginFiles {
 
     /// Why a file was refused, where that was after `since`.
     pub fn refusal(&self, file: &str, since: Instant) -> Option<String> {
-        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.get(file).filter(|noted| noted.at >= since)?.refusal.clone()
     }
 }

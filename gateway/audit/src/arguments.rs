@@ -2,8 +2,8 @@
 
 use std::{
     fs,
-    io::{Error, ErrorKind, Result, Write},
-    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    io::{Error, ErrorKind, Result},
+    os::unix::fs::PermissionsExt as _,
     path::Path,
 };
 
@@ -22,7 +22,7 @@ impl ArgumentsKey {
     pub fn open(state: &Path) -> Result<Self> {
         let path = state.join("audit.key");
         if !path.exists() {
-            make_key(state, &path)?;
+            make_key(&path)?;
         }
         let invalid = |what: &str| Error::new(ErrorKind::InvalidData, format!("{}: {what}", path.display()));
         if fs::metadata(&path)?.permissions().mode() & 0o077 != 0 {
@@ -43,19 +43,9 @@ impl ArgumentsKey {
     }
 }
 
-/// Written whole beside it and linked into place: of several processes starting at once, one wins.
-fn make_key(state: &Path, path: &Path) -> Result<()> {
+/// Of several processes starting at once, one wins.
+fn make_key(path: &Path) -> Result<()> {
     let mut key = [0; KEY_BYTES];
     getrandom::fill(&mut key).map_err(|error| Error::other(error.to_string()))?;
-    fs::create_dir_all(state)?;
-    let fresh = state.join(format!("audit.key.{}", std::process::id()));
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-    file.write_all(&key)?;
-    file.sync_all()?;
-    let linked = fs::hard_link(&fresh, path);
-    fs::remove_file(&fresh)?;
-    match linked {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
-    }
+    weir_files::create_once(path, &key, weir_files::Readers::Owner).map(drop)
 }

@@ -2,8 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    io::Write as _,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -145,17 +144,21 @@ pub(super) async fn upload(
     admin.gateway.audit().admin(AdminAct::PluginLoad, &name, Some(&digest), &staff.by(), None)?;
     // Who uploads a build lets it in.
     admin.gateway.host().approve(&digest).await;
-    let before = std::fs::read(&path).ok();
     let started = Instant::now();
-    let unwritten = |error: std::io::Error| Refusal::unavailable(format!("the plugins folder: {error}"));
-    replace(&path, &bytes).map_err(unwritten)?;
+    let place = path.clone();
+    let before = on_disk(move || {
+        let before = std::fs::read(&place).ok();
+        weir_files::replace(&place, &bytes, weir_files::Readers::Everyone).map(|()| before)
+    });
+    let before = before.await?;
     match verdict(&admin, &name, &digest, started).await? {
         Ok(view) => Ok(Json(view)),
         Err(reason) => {
-            match before {
-                Some(before) => replace(&path, &before).map_err(unwritten)?,
-                None => std::fs::remove_file(&path).map_err(unwritten)?,
-            }
+            on_disk(move || match before {
+                Some(before) => weir_files::replace(&path, &before, weir_files::Readers::Everyone),
+                None => std::fs::remove_file(&path),
+            })
+            .await?;
             Err(Refusal::invalid(reason))
         }
     }
@@ -194,18 +197,24 @@ pub(super) async fn accept(
 /// Whether the file runs, or why it was refused after `started`.
 async fn verdict(admin: &Admin, name: &str, digest: &str, started: Instant) -> Answer<Result<PluginView, String>> {
     let file = format!("{name}.wasm");
-    loop {
-        if let Some(view) = views(admin).into_iter().find(|view| view.digest == digest && view.origin == "folder") {
-            return Ok(Ok(view));
+    let mut reports = admin.gateway.plugin_files().reports();
+    let told = async {
+        loop {
+            reports.mark_unchanged();
+            let runs = |view: &PluginView| view.digest == digest && view.origin == "folder";
+            if let Some(view) = views(admin).into_iter().find(runs) {
+                return Ok(view);
+            }
+            if let Some(reason) = admin.gateway.plugin_files().refusal(&file, started) {
+                return Err(reason);
+            }
+            if reports.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
         }
-        if let Some(reason) = admin.gateway.plugin_files().refusal(&file, started) {
-            return Ok(Err(reason));
-        }
-        if started.elapsed() > LOAD_MAX {
-            return Err(Refusal::unavailable("the file is in the plugins folder, but neither runs nor is refused yet"));
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    };
+    let unknown = || Refusal::unavailable("the file is in the plugins folder, but neither runs nor is refused yet");
+    tokio::time::timeout(LOAD_MAX, told).await.map_err(|_| unknown())
 }
 
 /// Takes a plugin's file away: what is built in serves instead, or its tools answer `unavailable`. Role: operator.
@@ -221,7 +230,7 @@ pub(super) async fn remove(Shared(admin): Ask, staff: Staff, At(name): At<String
     let path = admin.gateway.config().folders.plugins.join(&file);
     let subject = file.strip_suffix(".wasm").unwrap_or(&file);
     admin.gateway.audit().admin(AdminAct::PluginRemove, subject, None, &staff.by(), None)?;
-    std::fs::remove_file(path).map_err(|error| Refusal::unavailable(format!("the plugins folder: {error}")))?;
+    on_disk(move || std::fs::remove_file(path)).await?;
     let mut outcomes = settled(&admin, false).await;
     outcomes.entry(file.clone()).or_insert_with(|| FileOutcome::of(file, "removed", None));
     Ok(Json(outcomes.into_values().collect()))
@@ -368,13 +377,8 @@ fn path(admin: &Admin, name: &str) -> Result<PathBuf, Refusal> {
     Ok(admin.gateway.config().folders.plugins.join(format!("{name}.wasm")))
 }
 
-/// Whole, under a name that is not looked at, then at once in its place.
-fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let folder = path.parent().expect("a file in a folder");
-    std::fs::create_dir_all(folder)?;
-    let fresh = folder.join(format!(".upload-{}", &crate::telemetry::call_id()[2..]));
-    let mut file = std::fs::File::create(&fresh)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(fresh, path)
+/// Takes what waits for the disk off the threads that answer requests.
+async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    done.map_err(|error| Refusal::unavailable(format!("the plugins folder: {error}")))
 }

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -174,20 +175,11 @@ fn unchanged(file: &Path, cause: &str) -> Failure {
         .step("let the client itself read it, and mend what it complains of; nothing was written")
 }
 
-/// At once or not at all, through a link to where it leads, with the permissions of `like`.
+/// Writes the file whole or not at all, through a link to where it leads, with the permissions of `like`.
 fn write(file: &Path, text: &str, like: Option<&Path>) -> anyhow::Result<()> {
     let said = || format!("{} cannot be written", file.display());
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder).with_context(said)?;
-    }
-    let mut draft = file.as_os_str().to_owned();
-    draft.push(".weir-draft");
-    // Empty at first: what it will hold may be secret, and its permissions come before it.
-    fs::write(&draft, "").with_context(said)?;
-    if let Some(permissions) = like.and_then(|like| fs::metadata(like).ok()).map(|about| about.permissions()) {
-        fs::set_permissions(&draft, permissions).with_context(said)?;
-    }
-    fs::write(&draft, text).with_context(said)?;
-    fs::rename(&draft, &file).with_context(said)
+    let bits = like.and_then(|like| fs::metadata(like).ok()).map(|about| about.permissions().mode());
+    let readers = bits.map_or(weir_files::Readers::Everyone, weir_files::Readers::Bits);
+    weir_files::replace(&file, text.as_bytes(), readers).with_context(said)
 }

@@ -1,11 +1,6 @@
 //! `weir lock`: the published version beside its file, so that the gate holds where there is no state yet.
 
-use std::{
-    collections::BTreeMap,
-    io::Write as _,
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -51,7 +46,8 @@ impl Lock {
             let versions = state.versions(&name).await.map_err(anyhow::Error::from)?;
             let lock = lock(live, &versions)?;
             let path = file.with_file_name(format!("{name}.lock.json"));
-            write(&path, &lock.to_text()).with_context(|| format!("{} cannot be written", path.display()))?;
+            weir_files::replace(&path, lock.to_text().as_bytes(), weir_files::Readers::Everyone)
+                .with_context(|| format!("{} cannot be written", path.display()))?;
             let note = if live.source == text { "" } else { "; the file has changed since, and the lock has not" };
             println!("{}: {name} {}{note}", path.display(), live.version);
         }
@@ -76,13 +72,4 @@ fn lock(live: &Live, versions: &[VersionRow]) -> Result<Locked, Failure> {
         held.then_some(approval)
     };
     Ok(Locked { contract, approvals: versions.windows(2).filter_map(approved).collect() })
-}
-
-/// Whole or not at all.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let fresh = path.with_extension(format!("{}.tmp", std::process::id()));
-    let mut file = std::fs::File::create(&fresh)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(fresh, path)
 }

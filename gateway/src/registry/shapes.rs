@@ -1,10 +1,6 @@
 //! Recorded shapes in the state folder: `shapes/<contract>/<collection>.json`.
 
-use std::{
-    fs,
-    io::{self, Write},
-    path::PathBuf,
-};
+use std::{fs, io, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -55,13 +51,7 @@ impl Recorded {
             settings: collection.settings.clone(),
             shape: shape.clone(),
         };
-        let folder = path.parent().expect("a file in a folder");
-        fs::create_dir_all(folder)?;
-        let fresh = folder.join(format!(".{}.{}", collection.name, std::process::id()));
-        let mut file = fs::File::create(&fresh)?;
-        file.write_all(&serde_json::to_vec_pretty(&entry)?)?;
-        file.sync_all()?;
-        fs::rename(fresh, path)
+        weir_files::replace(&path, &serde_json::to_vec_pretty(&entry)?, weir_files::Readers::Everyone)
     }
 
     /// Names come from a file that was read: they are checked again before they become a path.

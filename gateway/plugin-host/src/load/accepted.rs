@@ -68,9 +68,8 @@ impl Accepted {
             known.retain(|known| known != digest);
             known.push(digest.to_owned());
             known.drain(..known.len().saturating_sub(BUILDS_MAX));
-            let fresh = path.with_extension(format!("{}.new", std::process::id()));
-            fs::write(&fresh, serde_json::to_vec_pretty(&builds).expect("plain data"))?;
-            fs::rename(fresh, path)
+            let text = serde_json::to_vec_pretty(&builds).expect("plain data");
+            weir_files::replace(path, &text, weir_files::Readers::Everyone)
         });
         self.seen = stamp(path);
         noted.map_err(|error| unusable(path, &error))

@@ -4,7 +4,6 @@
 use std::{
     fs,
     hash::{DefaultHasher, Hash as _, Hasher as _},
-    io::Write as _,
     path::{Path, PathBuf},
 };
 
@@ -56,7 +55,7 @@ impl Cache {
         engines: &Engines,
     ) -> Result<(Component, Size), String> {
         if let Some(path) = self.path(digest) {
-            if let Err(error) = write(&path, code) {
+            if let Err(error) = weir_files::replace(&path, code, weir_files::Readers::Owner) {
                 tracing::warn!(path = %path.display(), %error, "a compiled plugin is not cached");
             }
             self.prune(&path);
@@ -125,25 +124,6 @@ fn is_private(file: &fs::Metadata, folder: &fs::Metadata) -> bool {
 #[cfg(not(unix))]
 fn is_private(_file: &fs::Metadata, _folder: &fs::Metadata) -> bool {
     true
-}
-
-/// Whole or not at all, also when the machine stops in between.
-fn write(path: &Path, code: &[u8]) -> std::io::Result<()> {
-    let temporary = path.with_extension(format!("tmp-{}", std::process::id()));
-    let written = (|| {
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&temporary)?;
-        file.write_all(code)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    })();
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written
 }
 
 #[allow(unsafe_code)]

@@ -31,9 +31,7 @@ impl Kept {
                 return touch(&path);
             }
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-            let fresh = folder.join(format!("{build}.{}.new", std::process::id()));
-            fs::write(&fresh, bytes)?;
-            fs::rename(&fresh, &path)?;
+            weir_files::replace(&path, bytes, weir_files::Readers::Owner)?;
             for (_, old) in by_age(&folder)?.into_iter().skip(BUILDS_MAX) {
                 fs::remove_file(old)?;
             }

@@ -1,0 +1,101 @@
+//! Files of the gateway's own: written beside their place and moved there, so that nobody ever reads half of one.
+//!
+//! What these functions have written outlives the machine when they return: the bytes are synced before the move, and the
+//! folder after it. They wait for the disk, so that a large file is written on a thread that may wait.
+
+use std::{
+    fs::{self, File, Permissions},
+    io::{self, ErrorKind, Write as _},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+};
+
+use tempfile::{Builder, NamedTempFile};
+
+/// Who may read a new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
+    Owner,
+    /// Those whom the umask of the process allows.
+    Everyone,
+    /// The permission bits of the file that the new one replaces.
+    Bits(u32),
+}
+
+/// Puts `bytes` in the place of whatever is at `path`, whole or not at all. The folder is made where there is none.
+pub fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
+    let fresh = write(path, bytes, readers)?;
+    fresh.persist(path).map_err(|error| error.error)?;
+    sync_folder(path)
+}
+
+/// Puts `bytes` at `path` where nothing is there yet. Of several processes that do so at once one does, and the others
+/// are told `false`.
+pub fn create_once(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<bool> {
+    let fresh = write(path, bytes, readers)?;
+    match fresh.persist_noclobber(path) {
+        Ok(_) => sync_folder(path).map(|()| true),
+        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error.error),
+    }
+}
+
+/// Writes a file beside its place. Its name starts with a dot: no folder of the gateway looks at such files. It is removed
+/// when it is dropped before it came to its place.
+fn write(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<NamedTempFile> {
+    let folder = folder(path);
+    fs::create_dir_all(folder)?;
+    let mode = if readers == Readers::Everyone { 0o666 } else { 0o600 };
+    let mut fresh = Builder::new().prefix(".new-").permissions(Permissions::from_mode(mode)).tempfile_in(folder)?;
+    if let Readers::Bits(bits) = readers {
+        // The umask does not hold here: these bits were given once already.
+        fresh.as_file().set_permissions(Permissions::from_mode(bits & 0o777))?;
+    }
+    fresh.write_all(bytes)?;
+    fresh.as_file().sync_all()?;
+    Ok(fresh)
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(folder(path))?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_is_left_beside_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a/file");
+        replace(&path, b"one", Readers::Everyone).expect("written");
+        replace(&path, b"two", Readers::Owner).expect("written");
+        assert_eq!(fs::read(&path).expect("there"), b"two");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        replace(&path, b"three", Readers::Bits(0o664)).expect("written");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o664, "as they were");
+        fs::create_dir(folder.path().join("b")).expect("made");
+        assert!(replace(&folder.path().join("b"), b"x", Readers::Owner).is_err(), "a folder is no file");
+        assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 2, "nothing is left");
+    }
+
+    #[test]
+    fn of_many_at_once_one_makes_the_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("key");
+        let made = std::thread::scope(|scope| {
+            let (path, threads) = (&path, 0..8u8);
+            let make = |byte: u8| scope.spawn(move || create_once(path, &[byte], Readers::Owner).expect("asked"));
+            let threads: Vec<_> = threads.map(make).collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
+        });
+        let winner = made.iter().position(|made| *made).expect("one made it");
+        assert_eq!(made.iter().filter(|made| **made).count(), 1);
+        assert_eq!(fs::read(&path).expect("there"), [u8::try_from(winner).expect("few")]);
+        assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 1, "nothing is left");
+    }
+}
