@@ -141,9 +141,24 @@ impl Reload {
 
 /// What is read while serving comes from the new configuration, what was settled at start from the old one.
 ///
-/// Each key is named, and none is taken over by `..`: a new key does not compile before it is said here which it is.
+/// Each section and each key is named, and none is taken over by `..`: a new one does not compile before it is said here
+/// which it is.
 fn with_what_must_stay(old: &Config, new: Config) -> Config {
-    let Config { http, identity, contracts, metrics, limits, log, connections, plugins, base, places, .. } = new;
+    let Config {
+        http,
+        identity,
+        contracts,
+        metrics,
+        limits,
+        log,
+        connections,
+        plugins,
+        base,
+        places,
+        folders: _,
+        admin: _,
+        audit: _,
+    } = new;
     Config {
         folders: old.folders.clone(),
         http: Http {
