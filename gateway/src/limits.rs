@@ -1,9 +1,11 @@
 //! How much may run, and how often. Who has to wait is told at once instead of queueing.
 
 use std::{
+    collections::VecDeque,
+    hash::Hash,
     num::NonZeroU32,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -22,8 +24,9 @@ use crate::identity::Caller;
 
 /// What a semaphore holds on every platform.
 const MOST: u32 = 1 << 28;
-/// Buckets kept; beyond it those that are full again are dropped.
-const BUCKETS_MAX: usize = 1 << 16;
+/// Buckets that are looked at with each new one, and dropped where they are full again. More than one, so that a table
+/// shrinks while agents come and go.
+const LOOKED_AT: usize = 2;
 
 /// Calls running at once over all tools.
 pub struct InFlight {
@@ -54,7 +57,13 @@ pub struct Buckets {
     started: Instant,
 }
 
-type Table<K> = DashMap<K, Arc<Bucket>, RandomState>;
+/// The buckets that are not full, and some that are full again. A new bucket costs the same among ten as among a million:
+/// the oldest few are looked at, and no walk over all of them is ever needed.
+struct Table<K> {
+    buckets: DashMap<K, Arc<Bucket>, RandomState>,
+    /// Every key of `buckets` once, in the order in which they are looked at next.
+    keys: Mutex<VecDeque<K>>,
+}
 
 struct Bucket {
     rate: Rate,
@@ -116,8 +125,8 @@ impl Buckets {
     pub fn new(agent_rate: Option<Rate>) -> Self {
         Self {
             agent_rate: ArcSwapOption::from_pointee(agent_rate),
-            agents: DashMap::default(),
-            tools: DashMap::default(),
+            agents: Table::default(),
+            tools: Table::default(),
             of_agents: Decisions::default(),
             of_tools: Decisions::default(),
             clock: DefaultClock::default(),
@@ -160,19 +169,9 @@ impl Buckets {
         })
     }
 
-    fn take<K: Eq + std::hash::Hash>(&self, table: &Table<K>, key: K, rate: Rate, now: Instant) -> Result<(), u32> {
+    fn take<K: Clone + Eq + Hash>(&self, table: &Table<K>, key: K, rate: Rate, now: Instant) -> Result<(), u32> {
         let now = now.saturating_duration_since(self.started).as_secs();
-        let known = table.get(&key).map(|bucket| bucket.clone()).filter(|bucket| bucket.rate == rate);
-        let bucket = known.unwrap_or_else(|| {
-            if table.len() >= BUCKETS_MAX {
-                table.retain(|_, bucket| !bucket.is_full(now));
-            }
-            let mut entry = table.entry(key).or_insert_with(|| Bucket::new(rate));
-            if entry.rate != rate {
-                *entry = Bucket::new(rate);
-            }
-            entry.clone()
-        });
+        let bucket = table.bucket(key, rate, now);
         bucket.used.store(now, Ordering::Relaxed);
         bucket.limiter.check().map_err(|until| {
             let wait = until.wait_time_from(self.clock.now()).as_millis();
@@ -181,13 +180,57 @@ impl Buckets {
     }
 }
 
+impl<K> Default for Table<K>
+where
+    K: Eq + Hash,
+{
+    fn default() -> Self {
+        Self { buckets: DashMap::default(), keys: Mutex::default() }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Table<K> {
+    fn bucket(&self, key: K, rate: Rate, now: u64) -> Arc<Bucket> {
+        let known = self.buckets.get(&key).map(|bucket| bucket.clone());
+        if let Some(bucket) = known.filter(|bucket| bucket.rate == rate) {
+            return bucket;
+        }
+        let mut is_new = false;
+        let mut entry = self.buckets.entry(key.clone()).or_insert_with(|| {
+            is_new = true;
+            Bucket::new(rate, now)
+        });
+        if entry.rate != rate {
+            *entry = Bucket::new(rate, now);
+        }
+        let bucket = entry.clone();
+        drop(entry); // `sweep` takes other entries
+        if is_new {
+            self.sweep(key, now);
+        }
+        bucket
+    }
+
+    /// Takes `new` in, and looks at those that were longest not looked at.
+    fn sweep(&self, new: K, now: u64) {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..LOOKED_AT.min(keys.len()) {
+            let Some(oldest) = keys.pop_front() else { break };
+            if self.buckets.remove_if(&oldest, |_, bucket| bucket.is_full(now)).is_none() {
+                keys.push_back(oldest);
+            }
+        }
+        keys.push_back(new);
+    }
+}
+
 impl Bucket {
-    fn new((calls, seconds): Rate) -> Arc<Self> {
+    fn new((calls, seconds): Rate, now: u64) -> Arc<Self> {
         let calls = NonZeroU32::new(calls).unwrap_or(NonZeroU32::MIN);
         let period = Duration::from_secs(seconds.max(1).into()) / calls.get();
         let quota = Quota::with_period(period.max(Duration::from_nanos(1))).expect("a period above zero");
         let limiter = DefaultDirectRateLimiter::direct(quota.allow_burst(calls));
-        Arc::new(Self { rate: (calls.get(), seconds), limiter, used: AtomicU64::new(0) })
+        Arc::new(Self { rate: (calls.get(), seconds), limiter, used: AtomicU64::new(now) })
     }
 
     /// Unused for as long as it takes to fill: a new one would be the same.
@@ -224,14 +267,33 @@ mod tests {
     }
 
     #[test]
-    fn buckets_that_are_full_again_are_dropped_when_there_are_too_many() {
+    fn buckets_that_are_full_again_are_dropped_as_others_come() {
         let (buckets, rate) = (Buckets::new(None), (1, 3600));
-        for agent in 0..BUCKETS_MAX {
+        let later = |seconds| Instant::now() + Duration::from_secs(seconds);
+        for agent in 0..1000 {
             let _ = take(&buckets, &agent.to_string(), rate);
         }
-        buckets.agents.iter().take(1).for_each(|bucket| bucket.used.store(0, Ordering::Relaxed));
-        let _ = take(&buckets, "one more", rate);
-        assert!(buckets.agents.len() <= BUCKETS_MAX + 1);
+        let _ = buckets.take(&buckets.agents, "7".into(), rate, later(3000));
+        for agent in 1000..2000 {
+            let _ = buckets.take(&buckets.agents, agent.to_string().into(), rate, later(4000));
+        }
+        assert_eq!(buckets.agents.buckets.len(), 1001, "the first thousand are full again, but for the one used since");
+        assert_eq!(buckets.agents.keys.lock().expect("no panic").len(), 1001, "each is looked at again");
         assert!(take(&buckets, "7", rate).is_err(), "an empty bucket is not forgotten");
+    }
+
+    /// Within one window none of them is full again: no walk over the table would find anything to drop.
+    #[test]
+    fn a_new_agent_costs_the_same_among_a_few_as_among_many() {
+        let (buckets, rate) = (Buckets::new(None), (1, 86_400));
+        for agent in 0..200_000 {
+            let _ = take(&buckets, &agent.to_string(), rate);
+        }
+        let began = Instant::now();
+        for agent in 200_000..201_000 {
+            let _ = take(&buckets, &agent.to_string(), rate);
+        }
+        let each = began.elapsed() / 1000;
+        assert!(each < Duration::from_micros(200), "{each:?} an agent");
     }
 }
