@@ -97,8 +97,9 @@ fn gateway(folder: &Path) -> Gateway {
     gateway
 }
 
-fn call_request(cancel: &CancellationToken) -> CallRequest<'_> {
+fn call_request<'a>(snapshot: &'a Snapshot, cancel: &'a CancellationToken) -> CallRequest<'a> {
     CallRequest {
+        snapshot,
         endpoint: None,
         tool: ticket::TOOL,
         arguments: Some(ARGUMENTS),
@@ -117,13 +118,13 @@ fn path(criterion: &mut Criterion) {
     let runtime = Runtime::new().expect("a runtime");
     let _inside = runtime.enter();
     let (gateway, caller) = (gateway(folder.path()), Caller::local());
+    let snapshot = gateway.snapshot();
     criterion.bench_function("call, whole", |bencher| {
         bencher.iter(|| {
             let cancel = CancellationToken::new();
-            drop(black_box(runtime.block_on(call_tool(&gateway, &caller, call_request(&cancel)))));
+            drop(black_box(runtime.block_on(call_tool(&gateway, &caller, call_request(&snapshot, &cancel)))));
         });
     });
-    let snapshot = gateway.snapshot();
     criterion.bench_function("lookup", |bencher| {
         bencher
             .iter(|| black_box(snapshot.catalogue.tool(None, black_box(ticket::TOOL), &Access::EVERYTHING)).is_some());

@@ -19,7 +19,7 @@ use weir_bench::ticket;
 use crate::{
     place::{Place, free_port},
     process::{Process, SERVER_CORE},
-    weir::{Adapter, House},
+    weir::{Adapter, Holder, House},
     wire::{Door, Era, Question},
 };
 
@@ -27,6 +27,8 @@ use crate::{
 const MORE: f64 = 0.03;
 /// Where a connection is served: counted while it, or what it calls, runs. hyper's share is part of a request.
 const COUNTED: &str = "*hyper::proto::h1::dispatch::Dispatcher*::poll_catch*";
+const WIDE: &str = "tools/call";
+const NARROW: &str = "tools/call, narrow key";
 /// Requests before those that are counted: what is made at first use is made by them.
 const FIRST: u32 = 20;
 const MANY: u32 = 400;
@@ -44,8 +46,8 @@ struct Baseline {
 /// Holds every request against `file`; `WEIR_BLESS` writes it anew.
 pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
     let mut found = Baseline { rust: rust()?, machine: machine()?, instructions: BTreeMap::new() };
-    for (name, question) in questions() {
-        let each = count(place, &question).with_context(|| format!("{name} cannot be counted"))?;
+    for (name, question, holder) in questions() {
+        let each = count(place, &question, holder).with_context(|| format!("{name} cannot be counted"))?;
         found.instructions.insert(name.to_owned(), each);
     }
     if env::var_os("WEIR_BLESS").is_some() {
@@ -54,11 +56,11 @@ pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
     let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let known: Baseline = serde_json::from_str(&text)?;
     let comparable = known.rust == found.rust && known.machine == found.machine;
-    let mut dearer = Vec::new();
+    let mut dearer: Vec<String> = narrow(&found.instructions).into_iter().collect();
     for (name, each) in &found.instructions {
         let before = known.instructions.get(name).copied().unwrap_or_default();
         let change = *each as f64 / before as f64 - 1.0;
-        println!("{name:22} {each:>8} instructions, {:+.1} % of {before}", change * 100.0);
+        println!("{name:24} {each:>8} instructions, {:+.1} % of {before}", change * 100.0);
         if change > MORE {
             dearer.push(format!("{name} takes {each} instructions, {:.1} % more than {before}", change * 100.0));
         }
@@ -76,7 +78,15 @@ pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn questions() -> [(&'static str, Question); 3] {
+/// A key with narrow access may cost as much more than a wide one as any request may grow.
+fn narrow(found: &BTreeMap<String, u64>) -> Option<String> {
+    let (wide, narrow) = (found[WIDE], found[NARROW]);
+    let more = narrow as f64 / wide as f64 - 1.0;
+    println!("A narrow key takes {:+.1} % of what a wide one takes.", more * 100.0);
+    (more > MORE).then(|| format!("{NARROW} takes {:.1} % more than {WIDE}", more * 100.0))
+}
+
+fn questions() -> [(&'static str, Question, Holder); 4] {
     let call = |arguments: Value, mark| Question {
         era: Era::Modern,
         method: "tools/call",
@@ -92,19 +102,24 @@ fn questions() -> [(&'static str, Question); 3] {
         mark: ticket::TOOL,
     };
     [
-        ("tools/call", call(json!({ "ticket_id": ticket::ID }), ticket::TITLE)),
-        ("tools/call, refused", call(json!({ "ticket_id": "1001", "status": "done" }), "invalid_arguments")),
-        ("tools/list", list),
+        (WIDE, call(json!({ "ticket_id": ticket::ID }), ticket::TITLE), Holder::Wide),
+        (NARROW, call(json!({ "ticket_id": ticket::ID }), ticket::TITLE), Holder::Narrow),
+        (
+            "tools/call, refused",
+            call(json!({ "ticket_id": "1001", "status": "done" }), "invalid_arguments"),
+            Holder::Wide,
+        ),
+        ("tools/list", list, Holder::Wide),
     ]
 }
 
 /// Two runs that differ by [`MANY`] requests: what a start takes is in both.
-fn count(place: &Place, question: &Question) -> anyhow::Result<u64> {
+fn count(place: &Place, question: &Question, holder: Holder) -> anyhow::Result<u64> {
     let house = House::build(place, Adapter::Noop, 10)?;
     let (port, log) = (free_port()?, place.scratch.join("weir-bench-first.log"));
     let mut first = Process::start(&house.serve(port), SERVER_CORE, &log)?;
     listening(&mut first, port, &log)?;
-    let key = house.key("bench")?;
+    let key = house.key("bench", holder)?;
     first.stop()?;
     let few = run(place, &house, &key, question, FIRST)?;
     let many = run(place, &house, &key, question, FIRST + MANY)?;

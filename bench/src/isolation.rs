@@ -24,7 +24,7 @@ use crate::{
     pressure::{self, Pressure, Server, Target},
     process::{BOTH_CORES, LOAD_CORE, Process},
     report::{Table, markdown},
-    weir::{Adapter, House},
+    weir::{Adapter, Holder, House},
     wire::{self, Door, Era, Question},
 };
 
@@ -121,7 +121,7 @@ impl Bench {
             anyhow::ensure!(process.started.elapsed() < START_MAX, "the server does not answer");
             thread::sleep(Duration::from_millis(5));
         }
-        let door = |agent: &str| anyhow::Ok(Door { url: url.clone(), key: Some(house.key(agent)?) });
+        let door = |agent: &str| anyhow::Ok(Door { url: url.clone(), key: Some(house.key(agent, Holder::Wide)?) });
         let (neighbour, hostile) = (door("bench")?, door("hostile")?);
         Ok(Self { house, process, generator: place.binary("bench-load"), _folder: folder, neighbour, hostile })
     }

@@ -125,7 +125,7 @@ pub(crate) fn row(place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<F
     let mut bench = Bench::new(place, row, 1)?;
     let mut figures = match row.way {
         Way::Stdio => bench.over_pipes(effort)?,
-        Way::Http(_) | Way::Refused => bench.over_http(effort)?,
+        Way::Http(_) | Way::Refused | Way::Narrow => bench.over_http(effort)?,
     };
     (figures.audit, figures.void) = bench.hold_against_audit();
     for also in row.also {
@@ -275,7 +275,7 @@ impl<'a> Bench<'a> {
         if bench.subject.house.is_some() {
             // Also fills the cache of compiled plugins and records the shapes, as the first start of any Weir does.
             let (running, _) = bench.start(SERVER_CORE, None)?;
-            bench.key = bench.subject.house.as_ref().map(|house| house.key("bench")).transpose()?;
+            bench.key = bench.subject.house.as_ref().map(|house| house.key("bench", bench.row.holder())).transpose()?;
             running.process.stop()?;
         }
         Ok(bench)
@@ -302,7 +302,7 @@ impl<'a> Bench<'a> {
         };
         let beyond_accepted_us = match self.row.way {
             Way::Refused => Some(self.beyond_accepted(&running, rounds[0].calls)?),
-            Way::Http(_) | Way::Stdio => None,
+            Way::Http(_) | Way::Stdio | Way::Narrow => None,
         };
         // Still the answer that was asked for, after all that.
         self.ask(&running)?;

@@ -11,7 +11,7 @@ use crate::{
     contextforge,
     place::Place,
     process::Process,
-    weir::{self, Adapter, House},
+    weir::{self, Adapter, Holder, House},
     wire::{Era, Question},
 };
 
@@ -31,6 +31,8 @@ pub(crate) enum Way {
     Stdio,
     /// The same tool with arguments that are wrong in three ways.
     Refused,
+    /// By the holder of a key that names a hundred tools.
+    Narrow,
 }
 
 /// What is measured beside the calls themselves.
@@ -87,6 +89,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("weir-noop-stateless", Weir(Noop), STATELESS),
     row("weir-noop-session", Weir(Noop), SESSION),
     row("weir-noop-refused", Weir(Noop), Way::Refused),
+    row("weir-noop-narrow", Weir(Noop), Way::Narrow),
     row("weir-noop-stdio", Weir(Noop), Way::Stdio),
     more("weir-wasm", Weir(WasmTenant), MODERN, &[Million, TwoThreads]),
     row("weir-wasm-fresh", Weir(WasmCall), MODERN),
@@ -177,12 +180,17 @@ impl Row {
         matches!(self.server, Weir(Postgres) | Toolbox(Database::Postgres))
     }
 
+    /// Who asks.
+    pub(crate) fn holder(&self) -> Holder {
+        if self.way == Way::Narrow { Holder::Narrow } else { Holder::Wide }
+    }
+
     /// The era of its messages.
     pub(crate) fn era(&self) -> Era {
         match self.way {
             Way::Http(era) => era,
             Way::Stdio => Era::Stateless,
-            Way::Refused => Era::Modern,
+            Way::Refused | Way::Narrow => Era::Modern,
         }
     }
 

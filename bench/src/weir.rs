@@ -29,6 +29,18 @@ pub(crate) enum Adapter {
     Postgres,
 }
 
+/// What a key may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// Everything.
+    Wide,
+    /// Single tools that are named.
+    Narrow,
+}
+
+/// Tools that a narrow key names.
+const NARROW_TOOLS: usize = 100;
+
 pub(crate) struct House {
     folder: TempDir,
     program: PathBuf,
@@ -82,8 +94,15 @@ impl House {
     }
 
     /// A key of this gateway, which must be running.
-    pub(crate) fn key(&self, agent: &str) -> anyhow::Result<String> {
-        self.run(&["keys", "create", "--agent", agent, "--tenant", agent, "--rate", ticket::RATE])
+    pub(crate) fn key(&self, agent: &str, holder: Holder) -> anyhow::Result<String> {
+        let narrow: Vec<String> = match holder {
+            Holder::Wide => Vec::new(),
+            // The tool that is called stands among others, as in a list that an operator writes.
+            Holder::Narrow => (0..NARROW_TOOLS).map(tool_name).collect(),
+        };
+        let mut words = vec!["keys", "create", "--agent", agent, "--tenant", agent, "--rate", ticket::RATE];
+        words.extend(narrow.iter().flat_map(|tool| ["--tool", tool]));
+        self.run(&words)
     }
 
     /// Address and key of the admin API of this gateway, which must be running.
@@ -178,16 +197,18 @@ impl Adapter {
 
 /// The tool that is called, and as many more like it as are wanted.
 fn contracts(adapter: Adapter, tools: usize) -> Vec<Value> {
-    let names: Vec<String> = (0..tools)
-        .map(|number| match number {
-            0 => ticket::TOOL.to_owned(),
-            number => format!("{}_{number:05}", ticket::TOOL),
-        })
-        .collect();
+    let names: Vec<String> = (0..tools).map(tool_name).collect();
     let contract = |(number, names): (usize, &[String])| {
         ticket::contract(&format!("support-{number}"), adapter.name(), &adapter.settings(), names)
     };
     names.chunks(CONTRACT_TOOLS).enumerate().map(contract).collect()
+}
+
+fn tool_name(number: usize) -> String {
+    match number {
+        0 => ticket::TOOL.to_owned(),
+        number => format!("{}_{number:05}", ticket::TOOL),
+    }
 }
 
 /// Rows of the table that every database serves.

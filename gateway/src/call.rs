@@ -20,10 +20,12 @@ pub use self::asking::{Asking, Resumed};
 pub use self::error::CallError;
 use self::record::CallRecord;
 pub use self::result::{Content, InputRequired, ToolResult};
-use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller};
+use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller, snapshot::Snapshot};
 
 /// One call as any transport and any era asks for it.
 pub struct CallRequest<'a> {
+    /// The generation that the request reads, from its first look to the last byte of its answer.
+    pub snapshot: &'a Snapshot,
     /// `None` for `/mcp`, the contract's name for `/mcp/<contract>`.
     pub endpoint: Option<&'a str>,
     pub tool: &'a str,
@@ -77,8 +79,7 @@ async fn stages(
     record: &mut CallRecord,
 ) -> Result<CallOutcome, CallError> {
     limits::admit(gateway.buckets(), caller, record.opened())?;
-    let snapshot = gateway.snapshot();
-    let tool = lookup::visible(&snapshot.catalogue, caller, request, record)?; // hidden and unknown cannot differ
+    let tool = lookup::visible(caller, request, record)?; // hidden and unknown cannot differ
     let slot = limits::acquire(gateway.in_flight(), gateway.buckets(), caller, tool, record.opened())?;
     let keep_profile = gateway.config().contracts.impact_days > 0;
     let input =

@@ -6,13 +6,15 @@ mod target;
 mod tool;
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    collections::{HashMap, HashSet},
+    convert::Infallible,
+    sync::Arc,
 };
 
 use ahash::RandomState;
 pub use code::CodeTool;
 pub use listing::{BadCursor, ListShape, Listing, Page, ServerInfo};
+use quick_cache::sync::Cache;
 use target::Sources;
 pub use target::{BoundCollection, Target};
 pub use tool::CatalogueTool;
@@ -21,24 +23,24 @@ use weir_contracts::Contract;
 use crate::identity::Access;
 
 /// Built once per snapshot; calls and listings only read it.
-#[derive(Default)]
 pub struct Catalogue {
     tools: HashMap<Box<str>, Arc<CatalogueTool>, RandomState>,
     contracts: Vec<Arc<Contract>>,
-    /// `/mcp`: everything.
-    all: Arc<Listing>,
-    /// `/mcp/<contract>`.
-    by_contract: HashMap<Box<str>, Arc<Listing>>,
-    /// What agents with narrower access see: prepared once for each distinct access, however many agents have it.
-    views: Mutex<HashMap<(Endpoint, Access), View>>,
+    /// What each endpoint lists to those who may see everything. The first is `/mcp`.
+    listings: Vec<Arc<Listing>>,
+    /// Where in `listings` the one of `/mcp/<contract>` stands.
+    by_contract: HashMap<Box<str>, usize>,
+    /// What agents with narrower access see: prepared once for each distinct access, however many agents have it. Nobody
+    /// waits while the view of another access is prepared, and those that are asked for least make room.
+    views: Cache<ViewKey, View, quick_cache::UnitWeighter, RandomState>,
 }
 
-/// `None`: `/mcp`.
-type Endpoint = Option<Box<str>>;
+/// The place of the endpoint's listing, and the digest of the access.
+type ViewKey = (usize, [u8; 32]);
 /// `None`: nothing of the endpoint is seen.
 type View = Option<Arc<Listing>>;
 
-/// Views kept; beyond it they are prepared anew.
+/// Views that are kept.
 const VIEWS_MAX: usize = 4096;
 
 impl Catalogue {
@@ -47,21 +49,21 @@ impl Catalogue {
     pub fn new(contracts: &[Arc<Contract>], previous: Option<&Catalogue>) -> Self {
         let mut tools = HashMap::default();
         let mut by_contract = HashMap::new();
-        let mut every = Vec::new();
+        let (mut every, mut listings) = (Vec::new(), vec![Arc::default()]);
         for contract in contracts {
             let sources = Sources::of(contract);
             let prepared =
                 contract.tools.iter().filter_map(|tool| CatalogueTool::prepare(contract, tool, &sources, previous));
             let own: Vec<Arc<CatalogueTool>> = prepared.collect();
-            let listing = Arc::new(Listing::new(ServerInfo::of(contract), own.clone()));
-            by_contract.insert(contract.name.as_str().into(), listing);
+            by_contract.insert(contract.name.as_str().into(), listings.len());
+            listings.push(Arc::new(Listing::new(ServerInfo::of(contract), own.clone())));
             for tool in own {
                 tools.insert(tool.name.as_ref().into(), tool.clone());
                 every.push(tool);
             }
         }
-        let all = Arc::new(Listing::new(ServerInfo::catalogue(contracts.iter().map(Arc::as_ref)), every));
-        Self { tools, contracts: contracts.to_vec(), all, by_contract, views: Mutex::default() }
+        listings[0] = Arc::new(Listing::new(ServerInfo::catalogue(contracts.iter().map(Arc::as_ref)), every));
+        Self { tools, contracts: contracts.to_vec(), listings, by_contract, views: views() }
     }
 
     /// The tool of that name, if the endpoint (`None`: `/mcp`) serves it to those with that access.
@@ -73,42 +75,29 @@ impl Catalogue {
 
     /// What an endpoint lists to those with that access; `None` when there is no such endpoint for them.
     pub fn listing(&self, endpoint: Option<&str>, access: &Access) -> Option<Arc<Listing>> {
-        if access.is_everything() {
-            return match endpoint {
-                None => Some(self.all.clone()),
-                Some(contract) => self.by_contract.get(contract).cloned(),
-            };
-        }
-        if endpoint.is_some_and(|contract| !self.by_contract.contains_key(contract)) {
-            return None; // a name that the caller made up is not kept
-        }
-        let key = (endpoint.map(Box::from), access.clone());
-        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(view) = views.get(&key) {
-            return view.clone();
-        }
-        if views.len() >= VIEWS_MAX {
-            views.clear();
-        }
-        let view = self.view(endpoint, access).map(Arc::new);
-        views.entry(key).or_insert(view).clone()
+        let place = match endpoint {
+            None => 0,
+            Some(contract) => *self.by_contract.get(contract)?, // a name that the caller made up is not kept
+        };
+        let Some(digest) = access.digest() else { return Some(self.listings[place].clone()) };
+        let prepare = || Ok::<View, Infallible>(self.view(place, access).map(Arc::new));
+        let Ok(view) = self.views.get_or_insert_with(&(place, *digest), prepare);
+        view
     }
 
     /// Nothing of it says that there is more: versions and endpoints are those of what is seen.
-    fn view(&self, endpoint: Option<&str>, access: &Access) -> Option<Listing> {
-        let whole = match endpoint {
-            None => &self.all,
-            Some(contract) => self.by_contract.get(contract)?,
-        };
+    fn view(&self, place: usize, access: &Access) -> Option<Listing> {
+        let whole = &self.listings[place];
         let seen: Vec<_> =
             whole.tools().iter().filter(|tool| access.allows(&tool.contract, &tool.name)).cloned().collect();
-        let server = match endpoint {
-            Some(_) if seen.is_empty() => return None,
-            Some(_) => whole.server.clone(),
-            None => {
-                let touched = |contract: &&Arc<Contract>| seen.iter().any(|tool| *tool.contract == *contract.name);
-                ServerInfo::catalogue(self.contracts.iter().filter(touched).map(Arc::as_ref))
+        let server = match place {
+            0 => {
+                let touched: HashSet<&str> = seen.iter().map(|tool| &*tool.contract).collect();
+                let touched = self.contracts.iter().filter(|contract| touched.contains(contract.name.as_str()));
+                ServerInfo::catalogue(touched.map(Arc::as_ref))
             }
+            _ if seen.is_empty() => return None,
+            _ => whole.server.clone(),
         };
         Some(Listing::new(server, seen))
     }
@@ -119,7 +108,7 @@ impl Catalogue {
 
     /// Equal exactly when every client of every endpoint sees the same list.
     pub fn digest(&self) -> [u8; 32] {
-        self.all.digest()
+        self.listings[0].digest()
     }
 
     pub fn len(&self) -> usize {
@@ -129,4 +118,15 @@ impl Catalogue {
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
     }
+}
+
+impl Default for Catalogue {
+    fn default() -> Self {
+        Self::new(&[], None)
+    }
+}
+
+fn views() -> Cache<ViewKey, View, quick_cache::UnitWeighter, RandomState> {
+    let (most, hasher) = (VIEWS_MAX, RandomState::new());
+    Cache::with(most, most as u64, quick_cache::UnitWeighter, hasher, Default::default())
 }

@@ -222,6 +222,31 @@ async fn a_removed_plugin_makes_its_tools_unavailable_and_a_new_one_brings_them_
     until(&client, "2").await;
 }
 
+/// A request belongs to one generation, to the last byte of its answer.
+#[tokio::test]
+async fn an_answer_names_the_server_that_ran_the_call_and_not_the_one_published_since() {
+    let house = house();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.contract_url("guest"));
+    let version = |result: &Value| result["_meta"]["io.modelcontextprotocol/serverInfo"]["version"].clone();
+    let before = version(client.ask("server/discover", json!({})).await.result());
+    let running = tokio::spawn({
+        let client = client.clone();
+        async move { client.call("behave", json!({"behaviour": "slow", "amount": 6000})).await }
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    house.write("contracts/guest.yaml", GUEST_CONTRACT.replace("Does what", "Does exactly what"));
+    let started = Instant::now();
+    while version(client.ask("server/discover", json!({})).await.result()) == before {
+        assert!(started.elapsed() < Duration::from_secs(5), "the new version is not published in time");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(!running.is_finished(), "the call must outlive the change");
+    let answer = running.await.expect("an answer");
+    assert_eq!(answer["isError"], false, "{answer}");
+    assert_eq!(version(&answer), before, "{answer}");
+}
+
 async fn until(client: &Modern, build: &str) {
     let started = Instant::now();
     loop {

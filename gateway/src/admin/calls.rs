@@ -74,6 +74,7 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
         call::check(&admin.gateway, &caller, tool, &arguments)
     } else {
         let request = CallRequest {
+            snapshot: &snapshot,
             endpoint: None,
             tool: &trial.tool,
             arguments: Some(&arguments),

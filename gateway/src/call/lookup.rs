@@ -3,18 +3,15 @@
 use std::sync::Arc;
 
 use super::{CallError, CallRequest, record::CallRecord};
-use crate::{
-    catalogue::{Catalogue, CatalogueTool},
-    identity::Caller,
-};
+use crate::{catalogue::CatalogueTool, identity::Caller};
 
 /// Hidden and unknown are the same answer.
 pub(super) fn visible<'a>(
-    catalogue: &'a Catalogue,
     caller: &Caller,
-    request: &CallRequest<'_>,
+    request: &CallRequest<'a>,
     record: &mut CallRecord,
 ) -> Result<&'a Arc<CatalogueTool>, CallError> {
+    let catalogue = &request.snapshot.catalogue;
     let tool = catalogue.tool(request.endpoint, request.tool, caller.access()).ok_or_else(CallError::unknown_tool)?;
     record.tool(tool);
     Ok(tool)

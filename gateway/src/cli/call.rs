@@ -92,6 +92,7 @@ impl Call {
             return Ok(None);
         };
         let request = CallRequest {
+            snapshot: &snapshot,
             endpoint: None,
             tool: name,
             arguments: Some(&arguments),

@@ -3,12 +3,20 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 /// Everything, or the union of whole contracts and single tools.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Access(Option<Arc<AccessList>>);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access(Option<Arc<Narrow>>);
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+/// Less than everything.
+#[derive(Debug, PartialEq, Eq)]
+struct Narrow {
+    list: AccessList,
+    digest: [u8; 32],
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AccessList {
     /// Contracts, whole: tools they get later included.
@@ -21,7 +29,8 @@ impl Access {
     pub const EVERYTHING: Self = Self(None);
 
     pub fn to(list: AccessList) -> Self {
-        Self(Some(Arc::new(list)))
+        let digest = Sha256::digest(serde_json::to_vec(&list).expect("plain data")).into();
+        Self(Some(Arc::new(Narrow { list, digest })))
     }
 
     pub fn is_everything(&self) -> bool {
@@ -29,6 +38,13 @@ impl Access {
     }
 
     pub fn allows(&self, contract: &str, tool: &str) -> bool {
-        self.0.as_ref().is_none_or(|list| list.contracts.contains(contract) || list.tools.contains(tool))
+        let allows = |list: &AccessList| list.contracts.contains(contract) || list.tools.contains(tool);
+        self.0.as_ref().is_none_or(|narrow| allows(&narrow.list))
+    }
+
+    /// Names the list: equal lists have the same digest, and others another one. `None` for everything. It is made once,
+    /// so that a request does not read a list of thousands of names.
+    pub fn digest(&self) -> Option<&[u8; 32]> {
+        self.0.as_ref().map(|narrow| &narrow.digest)
     }
 }

@@ -80,9 +80,17 @@ impl<'a> Call<'a> {
         cancel: &CancellationToken,
         progress: Option<Arc<dyn Progress>>,
     ) -> Option<Vec<u8>> {
+        // One generation for the whole request: the answer names the server that ran the call, whatever came since.
+        let snapshot = scope.gateway.snapshot();
+        let is_modern = self.version.is_modern();
+        let listing = || match is_modern {
+            true => snapshot.catalogue.listing(scope.endpoint.as_deref(), scope.caller.access()),
+            false => None,
+        };
         let responses = self.responses.as_deref();
         let resumed = self.state.as_deref().map(|state| Resumed { responses, state });
         let request = CallRequest {
+            snapshot: &snapshot,
             endpoint: scope.endpoint.as_deref(),
             tool: &self.tool,
             arguments: self.arguments.as_deref(),
@@ -101,8 +109,8 @@ impl<'a> Call<'a> {
         Some(match outcome {
             CallOutcome::UnknownTool => error_answer(Some(&self.id), &RpcError::unknown_tool(&self.tool)),
             CallOutcome::BadState => error_answer(Some(&self.id), &RpcError::invalid_params(BAD_STATE)),
-            CallOutcome::Complete(result) => self.answer(scope, &result),
-            CallOutcome::InputRequired(ask) => self.ask(scope, &ask),
+            CallOutcome::Complete(result) => self.answer(listing().as_deref(), &result),
+            CallOutcome::InputRequired(ask) => self.ask(listing().as_deref(), &ask),
         })
     }
 
@@ -134,7 +142,7 @@ impl<'a> Call<'a> {
     }
 
     /// The tool asks first. Only modern clients are asked this way.
-    fn ask(&self, scope: &RequestScope, ask: &InputRequired) -> Vec<u8> {
+    fn ask(&self, listing: Option<&Listing>, ask: &InputRequired) -> Vec<u8> {
         let room = [&ask.requests, &ask.state].into_iter().flatten().map(String::len).sum::<usize>();
         let mut answer = ResultWriter::new(&self.id, room + 384);
         answer.string("resultType", "input_required");
@@ -144,7 +152,7 @@ impl<'a> Call<'a> {
         if let Some(state) = &ask.state {
             answer.string("requestState", state);
         }
-        if let Ok(listing) = scope.listing() {
+        if let Some(listing) = listing {
             list::write_server(&mut answer, &listing.server);
         }
         answer.finish()
@@ -167,7 +175,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn answer(&self, scope: &RequestScope, result: &ToolResult) -> Vec<u8> {
+    fn answer(&self, listing: Option<&Listing>, result: &ToolResult) -> Vec<u8> {
         let room = match &result.content {
             Content::Text(text) => string_room(text),
             Content::Blocks(blocks) => blocks.len(),
@@ -191,8 +199,7 @@ impl<'a> Call<'a> {
             answer.json("structuredContent", structured);
         }
         answer.json("isError", if result.is_error { "true" } else { "false" });
-        let listing = self.version.is_modern().then(|| scope.listing().ok()).flatten();
-        self.meta(&mut answer, listing.as_deref(), result);
+        self.meta(&mut answer, listing, result);
         answer.finish()
     }
 }
@@ -202,13 +209,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{identity::Credential, testing};
-
-    fn scope() -> RequestScope {
-        let gateway = testing::gateway(|_| {});
-        let caller = gateway.identities().resolve(Credential::None).expect("keys are not required");
-        RequestScope { gateway, caller, endpoint: None, transport: "stdio" }
-    }
 
     fn call(version: Version) -> Call<'static> {
         let id = serde_json::value::RawValue::from_string("7".to_owned()).expect("JSON");
@@ -235,7 +235,7 @@ mod tests {
         let blocks = r#"[{"type":"image","data":"AA==","mimeType":"image/png"}]"#;
         let mut told = ToolResult::of(Content::Blocks(blocks.to_owned()), None, false);
         told.meta.push(("dev.example/trace".into(), r#"{"a":1}"#.to_owned()));
-        let answer = result(&call(Version::V2025_11_25).answer(&scope(), &told));
+        let answer = result(&call(Version::V2025_11_25).answer(None, &told));
         let expected = json!({
             "content": [{ "type": "image", "data": "AA==", "mimeType": "image/png" }],
             "isError": false,
@@ -248,7 +248,7 @@ mod tests {
     fn a_question_of_the_tool_is_asked_as_the_modern_era_has_it() {
         let requests = r#"{"name":{"method":"elicitation/create","params":{"message":"Who?"}}}"#.to_owned();
         let ask = InputRequired { requests: Some(requests), state: Some("sealed".to_owned()), receipt: None };
-        let answer = result(&call(Version::V2026_07_28).ask(&scope(), &ask));
+        let answer = result(&call(Version::V2026_07_28).ask(None, &ask));
         assert_eq!(answer["resultType"], "input_required");
         assert_eq!(answer["inputRequests"]["name"]["method"], "elicitation/create");
         assert_eq!(answer["requestState"], "sealed");

@@ -12,7 +12,9 @@ use crate::{
 };
 
 async fn call(gateway: &Gateway, tool: &str, arguments: &str) {
+    let snapshot = gateway.snapshot();
     let request = CallRequest {
+        snapshot: &snapshot,
         endpoint: None,
         tool,
         arguments: Some(arguments),
