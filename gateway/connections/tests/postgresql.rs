@@ -445,6 +445,15 @@ async fn tls_and_passwords_are_as_the_url_says() {
     check(scram, "localhost", "sslmode=verify-ca", Err("unavailable")).await;
     check(scram, "localhost", "sslmode=verify-full&sslrootcert=/gone.pem", Err("unavailable")).await;
     check(scram, "localhost", "sslmode=require&sslrootcert=/gone.pem", Err("unavailable")).await;
+    // The server proves that it sees the same connection, or there is no login.
+    for binding in ["channel_binding=require", "channel_binding=prefer", "channel_binding=disable"] {
+        check(scram, "localhost", binding, Ok(true)).await;
+    }
+    check("scram:hunter2@", "localhost", "channel_binding=require", Err("upstream_error")).await;
+    for unbound in ["md5:md5@", "plain:plain@"] {
+        check(unbound, "localhost", "channel_binding=require", Err("unavailable")).await;
+        check(unbound, "localhost", "channel_binding=prefer", Ok(true)).await;
+    }
     // A server without TLS, where it is asked for.
     let folder = server.folder().display();
     for mode in ["require", "verify-ca", "verify-full"] {

@@ -5,7 +5,10 @@ use std::{env, path::Path};
 use percent_encoding::percent_decode_str;
 use reqwest::Url;
 
-use super::tls::{Certificates, Mode};
+use super::{
+    login::Binding,
+    tls::{Certificates, Mode},
+};
 
 const PORT: u16 = 5432;
 /// Parameters that the environment may set too. `application_name` may only be set in the URL.
@@ -21,6 +24,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("PGSSLROOTCERT", "sslrootcert"),
     ("PGSSLCERT", "sslcert"),
     ("PGSSLKEY", "sslkey"),
+    ("PGCHANNELBINDING", "channel_binding"),
 ];
 
 pub(super) struct Address {
@@ -32,6 +36,7 @@ pub(super) struct Address {
     pub(super) settings: Vec<(String, String)>,
     pub(super) tls: Mode,
     pub(super) certificates: Certificates,
+    pub(super) binding: Binding,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -71,6 +76,7 @@ struct Parts {
     options: Option<String>,
     tls: Option<Mode>,
     certificates: Certificates,
+    binding: Binding,
 }
 
 impl Parts {
@@ -112,11 +118,13 @@ impl Parts {
             "connect_timeout" => {
                 value.parse::<u32>().map_err(|_| "`connect_timeout` in `url` is not a number of seconds".to_owned())?;
             }
-            "channel_binding" if matches!(value, "disable" | "prefer") => {}
             "channel_binding" => {
-                return Err("`url` has channel_binding=require, which this gateway cannot keep: leave it out, and \
-                            write sslmode=verify-full, which proves the server by its certificate"
-                    .to_owned());
+                self.binding = match value {
+                    "disable" => Binding::Disable,
+                    "prefer" => Binding::Prefer,
+                    "require" => Binding::Require,
+                    _ => return Err("`url` has a channel_binding that is none of disable, prefer, require".to_owned()),
+                };
             }
             // It was one of the library that was used before, and had no effect.
             "statement-cache-capacity" => {}
@@ -128,7 +136,7 @@ impl Parts {
                 // It may be a promise that we would not keep.
                 None => {
                     return Err("`url` has a parameter that is not known; there are sslmode, sslrootcert, sslcert, \
-                                sslkey, application_name, connect_timeout, options, host, hostaddr, port, user, password, dbname"
+                                sslkey, channel_binding, application_name, connect_timeout, options, host, hostaddr, port, user, password, dbname"
                         .to_owned());
                 }
             },
@@ -157,6 +165,11 @@ impl Parts {
             Mode::Require if self.certificates.authorities.is_some() => Mode::VerifyCa,
             mode => mode,
         };
+        if self.binding == Binding::Require && tls == Mode::Disable {
+            return Err(
+                "`url` has channel_binding=require, which needs TLS: write sslmode=require or verify-full".to_owned()
+            );
+        }
         let application = self.application.unwrap_or_else(|| "weir".to_owned());
         let settings = [
             ("user", Some(user.clone())),
@@ -182,6 +195,7 @@ impl Parts {
             settings,
             tls,
             certificates: self.certificates,
+            binding: self.binding,
         })
     }
 }
@@ -227,10 +241,20 @@ mod tests {
 
     #[test]
     fn what_providers_write_into_their_urls_is_taken_or_said_to_be_refused() {
-        for parameters in ["connect_timeout=10", "channel_binding=prefer", "channel_binding=disable"] {
-            Address::parse(&format!("postgresql://u@h/d?{parameters}")).map(drop).expect(parameters);
+        for (parameters, binding) in [
+            ("connect_timeout=10", Binding::Prefer),
+            ("channel_binding=prefer", Binding::Prefer),
+            ("channel_binding=disable", Binding::Disable),
+            ("sslmode=require&channel_binding=require", Binding::Require),
+        ] {
+            let address = Address::parse(&format!("postgresql://u@h/d?{parameters}")).expect(parameters);
+            assert_eq!(address.binding, binding, "{parameters}");
         }
-        for (parameters, word) in [("channel_binding=require", "verify-full"), ("connect_timeout=soon", "seconds")] {
+        for (parameters, word) in [
+            ("channel_binding=always", "disable, prefer, require"),
+            ("sslmode=disable&channel_binding=require", "needs TLS"),
+            ("connect_timeout=soon", "seconds"),
+        ] {
             let refused = Address::parse(&format!("postgresql://u@h/d?{parameters}")).map(drop).expect_err(parameters);
             assert!(refused.contains(word), "{refused}");
         }
@@ -265,7 +289,7 @@ mod tests {
         ] {
             assert_eq!(Address::parse(&format!("postgres://u@h/d?{parameters}")).expect(parameters).tls, mode);
         }
-        for wrong in ["sslmode=verify", "sslmode=", "channel_binding=require", "sslcert=a", "port=x"] {
+        for wrong in ["sslmode=verify", "sslmode=", "channel_binding=", "sslcert=a", "port=x"] {
             let problem = Address::parse(&format!("postgres://u:hunter2@h/d?{wrong}")).err().expect(wrong);
             assert!(!problem.contains("hunter2"), "{problem}");
         }

@@ -7,7 +7,7 @@ use fallible_iterator::FallibleIterator;
 use postgres_protocol::{
     authentication::{
         md5_hash,
-        sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256},
+        sasl::{ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256},
     },
     message::{
         backend::{AuthenticationSaslBody, Message},
@@ -23,14 +23,26 @@ use super::{
     address::{Address, Host},
     announced,
     session::{CancelKey, Error, Refusal, Session, Stream},
-    tls,
+    tls::{self, Secured},
 };
 
 /// A message of the login is small; who sends more is no PostgreSQL.
 const MESSAGE_MAX_BYTES: usize = 64 * 1024;
 
+/// Whether a login proves that it goes over the TLS connection that this end sees, as `channel_binding` says: nobody in
+/// between with another certificate can pass it on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Binding {
+    Disable,
+    /// Where the server offers it.
+    #[default]
+    Prefer,
+    Require,
+}
+
 pub(super) async fn session(address: &Address) -> Result<Session, Error> {
-    let mut login = Login { stream: opened(address).await?, incoming: BytesMut::new(), outgoing: BytesMut::new() };
+    let Secured { stream, end_point } = opened(address).await?;
+    let mut login = Login { stream, end_point, incoming: BytesMut::new(), outgoing: BytesMut::new() };
     let settings = address.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     frontend::startup_message(settings, &mut login.outgoing)?;
     login.send().await?;
@@ -49,7 +61,7 @@ pub(super) async fn session(address: &Address) -> Result<Session, Error> {
 
 /// Has the server end what a session runs. It has been told when this returns.
 pub(super) async fn cancel(address: &Address, key: CancelKey) -> io::Result<()> {
-    let mut stream = opened(address).await?;
+    let mut stream = opened(address).await?.stream;
     let mut request = BytesMut::new();
     frontend::cancel_request(key.process, key.secret, &mut request);
     stream.write_all(&request).await?;
@@ -59,7 +71,7 @@ pub(super) async fn cancel(address: &Address, key: CancelKey) -> io::Result<()> 
     Ok(())
 }
 
-async fn opened(address: &Address) -> io::Result<Box<dyn Stream>> {
+async fn opened(address: &Address) -> io::Result<Secured> {
     let stream: Box<dyn Stream> = match &address.host {
         Host::Name(name) => {
             let stream = TcpStream::connect((name.as_str(), address.port)).await?;
@@ -75,6 +87,8 @@ async fn opened(address: &Address) -> io::Result<Box<dyn Stream>> {
 
 struct Login {
     stream: Box<dyn Stream>,
+    /// What the login can be bound to.
+    end_point: Option<Vec<u8>>,
     incoming: BytesMut,
     outgoing: BytesMut,
 }
@@ -82,8 +96,17 @@ struct Login {
 impl Login {
     async fn identify(&mut self, address: &Address) -> Result<(), Error> {
         let password = address.password.as_deref().unwrap_or_default().as_bytes();
+        let mut is_bound = false;
         loop {
             match self.next().await? {
+                // No password is sent, and no server is believed, before the login is bound.
+                Message::AuthenticationOk
+                | Message::AuthenticationCleartextPassword
+                | Message::AuthenticationMd5Password(_)
+                    if address.binding == Binding::Require && !is_bound =>
+                {
+                    return Err(unbound().into());
+                }
                 Message::AuthenticationOk => return Ok(()),
                 Message::AuthenticationCleartextPassword => {
                     frontend::password_message(password, &mut self.outgoing)?;
@@ -94,18 +117,36 @@ impl Login {
                     frontend::password_message(hash.as_bytes(), &mut self.outgoing)?;
                     self.send().await?;
                 }
-                Message::AuthenticationSasl(body) => self.identify_by_scram(&body, password).await?,
+                Message::AuthenticationSasl(body) => {
+                    is_bound = self.identify_by_scram(&body, password, address.binding).await?;
+                }
                 _ => return Err(unsupported().into()),
             }
         }
     }
 
-    async fn identify_by_scram(&mut self, body: &AuthenticationSaslBody, password: &[u8]) -> Result<(), Error> {
-        if !body.mechanisms().any(|mechanism| Ok(mechanism == SCRAM_SHA_256))? {
+    /// Whether the login is bound to the connection.
+    async fn identify_by_scram(
+        &mut self,
+        body: &AuthenticationSaslBody,
+        password: &[u8],
+        wanted: Binding,
+    ) -> Result<bool, Error> {
+        let mechanisms: Vec<&str> = body.mechanisms().collect()?;
+        let end_point = self.end_point.take().filter(|_| wanted != Binding::Disable);
+        let is_bound = end_point.is_some() && mechanisms.contains(&SCRAM_SHA_256_PLUS);
+        let (mechanism, binding) = match end_point {
+            Some(end_point) if is_bound => (SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(end_point)),
+            _ if wanted == Binding::Require => return Err(unbound().into()),
+            // A server that offered it, and whose offer was taken out on the way, refuses this.
+            Some(_) => (SCRAM_SHA_256, ChannelBinding::unrequested()),
+            None => (SCRAM_SHA_256, ChannelBinding::unsupported()),
+        };
+        if !mechanisms.contains(&mechanism) {
             return Err(unsupported().into());
         }
-        let mut scram = ScramSha256::new(password, ChannelBinding::unsupported());
-        frontend::sasl_initial_response(SCRAM_SHA_256, scram.message(), &mut self.outgoing)?;
+        let mut scram = ScramSha256::new(password, binding);
+        frontend::sasl_initial_response(mechanism, scram.message(), &mut self.outgoing)?;
         self.send().await?;
         let Message::AuthenticationSaslContinue(body) = self.next().await? else { return Err(unexpected().into()) };
         scram.update(body.data())?;
@@ -113,7 +154,7 @@ impl Login {
         self.send().await?;
         let Message::AuthenticationSaslFinal(body) = self.next().await? else { return Err(unexpected().into()) };
         scram.finish(body.data())?;
-        Ok(())
+        Ok(is_bound)
     }
 
     async fn send(&mut self) -> io::Result<()> {
@@ -150,6 +191,14 @@ impl Login {
 
 fn unexpected() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "an answer to the login that was not expected")
+}
+
+fn unbound() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        "channel_binding=require: the server does not bind the login to this connection (it needs TLS, a password of \
+         SCRAM-SHA-256, and a certificate that is signed by RSA or ECDSA)",
+    )
 }
 
 fn unsupported() -> io::Error {

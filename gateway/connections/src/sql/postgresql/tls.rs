@@ -11,8 +11,10 @@ use rustls::{
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
 };
+use sha2::{Digest as _, Sha256, Sha384, Sha512};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
+use x509_cert::{Certificate, der::Decode as _};
 
 use super::{
     address::{Address, Host},
@@ -40,16 +42,22 @@ pub(super) struct Certificates {
     pub(super) own_key: Option<String>,
 }
 
-pub(super) async fn secured(mut stream: Box<dyn Stream>, address: &Address) -> io::Result<Box<dyn Stream>> {
+/// A connection, and what a login over it can be bound to.
+pub(super) struct Secured {
+    pub(super) stream: Box<dyn Stream>,
+    pub(super) end_point: Option<Vec<u8>>,
+}
+
+pub(super) async fn secured(mut stream: Box<dyn Stream>, address: &Address) -> io::Result<Secured> {
     if address.tls == Mode::Disable {
-        return Ok(stream);
+        return Ok(Secured { stream, end_point: None });
     }
     // SSLRequest. What it answers is one byte, and nothing beyond that byte is read without TLS.
     stream.write_all(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]).await?;
     stream.flush().await?;
     match stream.read_u8().await? {
         b'S' => {}
-        b'N' if address.tls == Mode::Prefer => return Ok(stream),
+        b'N' if address.tls == Mode::Prefer => return Ok(Secured { stream, end_point: None }),
         b'N' => return Err(io::Error::other("the server does not support TLS")),
         _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "the server does not know the request for TLS")),
     }
@@ -59,7 +67,32 @@ pub(super) async fn secured(mut stream: Box<dyn Stream>, address: &Address) -> i
     };
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
     let connector = TlsConnector::from(Arc::new(config(address).await?));
-    Ok(Box::new(connector.connect(name, stream).await?))
+    let stream = connector.connect(name, stream).await?;
+    let (_, session) = stream.get_ref();
+    let certificate = session.peer_certificates().and_then(<[_]>::first);
+    let end_point = certificate.and_then(|certificate| end_point(certificate));
+    Ok(Secured { stream: Box::new(stream), end_point })
+}
+
+/// `tls-server-end-point` of RFC 5929: the digest of the server's certificate, by the hash of its signature, and by SHA-256
+/// in place of MD5 and SHA-1. `None` where the signature has no hash of its own (Ed25519), or names it in parameters (PSS):
+/// PostgreSQL binds no login to such a certificate either.
+fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
+    let parsed = Certificate::from_der(certificate).ok()?;
+    let digest = match parsed.signature_algorithm().oid.to_string().as_str() {
+        // RSA with MD5, SHA-1 and SHA-256; ECDSA with SHA-1 and SHA-256; DSA with SHA-256.
+        "1.2.840.113549.1.1.4"
+        | "1.2.840.113549.1.1.5"
+        | "1.2.840.113549.1.1.11"
+        | "1.2.840.10045.4.1"
+        | "1.2.840.10045.4.3.2"
+        | "2.16.840.1.101.3.4.3.2" => Sha256::digest(certificate).to_vec(),
+        // RSA and ECDSA with SHA-384 and SHA-512.
+        "1.2.840.113549.1.1.12" | "1.2.840.10045.4.3.3" => Sha384::digest(certificate).to_vec(),
+        "1.2.840.113549.1.1.13" | "1.2.840.10045.4.3.4" => Sha512::digest(certificate).to_vec(),
+        _ => return None,
+    };
+    Some(digest)
 }
 
 /// Made for each connection, so that a file that was exchanged is used.
