@@ -2,6 +2,8 @@
 //!
 //! Reads source text and `cargo metadata` only, so it says in seconds what a review would have to see.
 
+#[path = "tidy/deny.rs"]
+mod deny;
 #[path = "tidy/layers.rs"]
 mod layers;
 
@@ -289,6 +291,32 @@ fn the_demo_builds_what_the_tests_use() {
 }
 
 #[test]
+fn every_dependency_is_what_deny_toml_allows() {
+    let policy = deny::Policy::read(&read(Path::new("deny.toml")));
+    // Of this platform: crates of others need not have been fetched.
+    let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let packages = metadata(&["--filter-platform", &platform]);
+    assert!(packages.len() > 100, "every crate of the lock file is looked at");
+    check(packages.iter().flat_map(|package| policy.problems(package)).collect());
+}
+
+/// The last column of the table in SECURITY.md names a case of `tests/suites` for each promise.
+#[test]
+fn every_promise_of_security_md_has_its_case() {
+    let text = read(Path::new("SECURITY.md"));
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| ") && !line.contains("| case |")).collect();
+    assert!(rows.len() >= 20, "the table of promises is there");
+    let problems = rows.into_iter().filter_map(|row| {
+        let case = row.rsplit('|').nth(1).unwrap_or_default().trim().trim_matches('`');
+        let (suite, name) = case.split_once("::").unwrap_or_default();
+        let file = repository().join(format!("tests/suites/{suite}.rs"));
+        let source = fs::read_to_string(file).unwrap_or_default();
+        (!source.contains(&format!("fn {name}()"))).then(|| format!("SECURITY.md: there is no case {case}"))
+    });
+    check(problems.collect());
+}
+
+#[test]
 fn wasmtime_is_named_in_one_crate() {
     let mut problems = Vec::new();
     for file in rust_files().into_iter().filter(|file| !file.starts_with("gateway/plugin-host")) {
@@ -416,9 +444,15 @@ fn check(problems: Vec<String>) {
 
 /// The workspace's own packages, as cargo sees them.
 fn packages() -> Vec<Value> {
+    metadata(&["--no-deps"])
+}
+
+/// The packages that `cargo metadata` lists.
+fn metadata(words: &[&str]) -> Vec<Value> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
-        .args(["metadata", "--offline", "--locked", "--no-deps", "--format-version", "1"])
+        .args(["metadata", "--offline", "--locked", "--format-version", "1"])
+        .args(words)
         .current_dir(repository())
         .output()
         .expect("cargo runs");

@@ -1,0 +1,56 @@
+//! Any bytes as a JSON-RPC message: what is read is what every JSON reader reads, and every refusal is a whole answer.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use weir::wire::{BATCH_MAX, Body, Malformed, Message, error_answer, request_id};
+
+fuzz_target!(|bytes: &[u8]| {
+    match Body::read(bytes) {
+        Ok(Body::One(message)) => check(message, std::str::from_utf8(bytes).expect("it was read as text")),
+        Ok(Body::Batch(messages)) => {
+            assert!((1..=BATCH_MAX).contains(&messages.len()));
+            for raw in messages {
+                match Message::read(raw.get()) {
+                    Ok(message) => check(message, raw.get()),
+                    Err(malformed) => refuse(&malformed),
+                }
+            }
+        }
+        Err(malformed) => refuse(&malformed),
+    }
+    if let Some(id) = request_id(bytes) {
+        assert!(id.as_json().len() <= 1024);
+    }
+});
+
+fn check(message: Message<'_>, text: &str) {
+    let whole: Value = serde_json::from_str(text).expect("what is read is JSON");
+    assert_eq!(whole["jsonrpc"], "2.0");
+    let (method, params) = match message {
+        Message::Request { id, method, params } => {
+            assert_eq!(serde_json::from_str::<Value>(id.as_json()).expect("an id is JSON"), whole["id"]);
+            (method, params)
+        }
+        Message::Notification { method, params } => {
+            assert!(whole.get("id").is_none_or(Value::is_null));
+            (method, params)
+        }
+        Message::Response => return,
+    };
+    assert_eq!(*method, whole["method"]);
+    if let Err(error) = params.read() {
+        answer(&error_answer(None, &error));
+    }
+}
+
+fn refuse(malformed: &Malformed<'_>) {
+    answer(&error_answer(malformed.id.as_ref(), &malformed.error));
+}
+
+/// On stdio a line is a message.
+fn answer(answer: &[u8]) {
+    assert!(!answer.contains(&b'\n'));
+    let answer: Value = serde_json::from_slice(answer).expect("an answer is JSON");
+    assert!(answer["error"]["code"].is_i64() && answer["error"]["message"].is_string(), "{answer}");
+}

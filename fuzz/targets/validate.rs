@@ -1,0 +1,45 @@
+//! Any arguments against any schema: what passes is valid, what is valid passes, and a refusal can always be told.
+#![no_main]
+
+#[path = "../parts/judge.rs"]
+mod judge;
+#[path = "../../contracts/tests/diff_properties/schemas.rs"]
+#[allow(dead_code, reason = "the property tests use the rest")]
+mod schemas;
+#[path = "../parts/tape.rs"]
+mod tape;
+#[path = "../../contracts/tests/diff_properties/values.rs"]
+mod values;
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use tape::Tape;
+use weir_contracts::validate::ArgumentValidator;
+
+// The first half makes the schema and values near it, the second half is taken as arguments as it stands.
+fuzz_target!(|bytes: &[u8]| {
+    let (made, raw) = bytes.split_at(bytes.len() / 2);
+    let mut tape = Tape::new(made);
+    let mut schema = schemas::schema(&mut tape, 3);
+    schemas::add_definitions(&mut tape, &mut schema);
+    let (Ok(arguments), Some(judge)) = (ArgumentValidator::new(&schema), judge::validator(&schema)) else { return };
+    let texts = values::near(&mut tape, &schema, &schema).into_iter().map(|value| value.to_string());
+    for text in texts.chain(std::str::from_utf8(raw).map(str::to_owned)) {
+        match arguments.validate(&text) {
+            Ok(passed) => {
+                let passed = Value::Object(passed);
+                assert!(judge.is_valid(&passed), "{passed} passes\n{schema}");
+            }
+            Err(refused) => {
+                assert!(!refused.errors.is_empty());
+                let told = refused.to_json();
+                let told: Value = serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"));
+                assert_eq!(told["code"], "invalid_arguments");
+                // What cannot be read alike by every reader is refused whatever a schema says.
+                let readable = weir_contracts::json::read(&text).ok().filter(Value::is_object);
+                let is_valid = readable.as_ref().is_some_and(|value| judge.is_valid(value));
+                assert!(!is_valid, "{text} is refused\n{schema}\n{told}");
+            }
+        }
+    }
+});
