@@ -49,7 +49,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("weir-guest-ticket", &["weir-plugin-sdk"]),
     ("weir-guest-tools", &["weir-plugin-sdk"]),
     ("weir-tests", &[]),
-    ("weir-bench", &["weir", "weir-contracts", "weir-plugin-host"]),
+    ("weir-bench", &["weir", "weir-contracts", "weir-plugin-host", "weir-state"]),
     ("weir-samples", &[]),
     ("weir-features", &[]),
     ("xtask", &[]),

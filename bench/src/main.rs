@@ -8,6 +8,7 @@ mod isolation;
 mod measure;
 mod place;
 mod rows;
+mod scale;
 
 mod contextforge;
 mod postgres;
@@ -33,7 +34,8 @@ use rows::{COMPARED, ROWS};
 /// Weir measured beside its peers.
 #[derive(Parser)]
 struct Options {
-    /// Only rows whose names begin so; several with commas. `isolation`: others beside a hostile guest
+    /// Only rows whose names begin so; several with commas. `isolation`: others beside a hostile guest; `scale`: what
+    /// one more agent, view, tool and key cost among very many
     #[arg(long, value_delimiter = ',', value_name = "ROW")]
     only: Vec<String>,
     /// How long one round takes
@@ -100,6 +102,11 @@ fn main() -> anyhow::Result<()> {
         let isolation = isolation::measure(&place, Machine::look(&place), &effort)?;
         isolation.print();
         options.write.as_deref().map_or(Ok(()), |folder| isolation.write(folder))?;
+    }
+    if wanted("scale") {
+        let scale = scale::measure(&place, Machine::look(&place))?;
+        scale.print();
+        options.write.as_deref().map_or(Ok(()), |folder| scale.write(folder))?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::anyhow;
 use serde_json::{Value, json};
-use weir_contracts::{compile, form};
+use weir_contracts::{Contract, compile, form};
 
 /// What an adapter says of the collection of tickets.
 pub const SHAPE: &str = r#"{"name":"tickets","fields":[{"key":"ticket_id","type":"string"},{"key":"title","type":"string"},{"key":"status","type":"string"},{"key":"priority","type":"string"},{"key":"assignee","type":"string"},{"key":"tags","type":"list","items":{"key":"tag","type":"string"}},{"key":"description","type":"string"}],"key":["ticket_id"],"capabilities":{"read":true,"matches":{"*":["equals"]}}}"#;
@@ -64,10 +64,13 @@ pub fn contract(name: &str, adapter: &str, settings: &Value, tools: &[String]) -
 
 /// The tool as Weir lists it, for servers whose list is measured beside Weir's.
 pub fn listed() -> anyhow::Result<Value> {
-    let text = contract("support-0", "noop", &json!({}), &[TOOL.to_owned()]).to_string();
+    Ok(compile::document(&compiled(&[TOOL.to_owned()])?)["tools"][0].take())
+}
+
+/// The contract over the adapter of the process itself.
+pub fn compiled(tools: &[String]) -> anyhow::Result<Contract> {
+    let text = contract("support-0", "noop", &json!({}), tools).to_string();
     let shapes = BTreeMap::from([("tickets".to_owned(), serde_json::from_str(SHAPE)?)]);
     let refused = |problems| anyhow!("{problems:?}");
-    let compiled =
-        compile::compile(&form::read("support-0.json", &text).map_err(refused)?, &shapes).map_err(refused)?;
-    Ok(compile::document(&compiled)["tools"][0].take())
+    compile::compile(&form::read("support-0.json", &text).map_err(refused)?, &shapes).map_err(refused)
 }

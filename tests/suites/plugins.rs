@@ -232,7 +232,7 @@ async fn an_answer_names_the_server_that_ran_the_call_and_not_the_one_published_
     let before = version(client.ask("server/discover", json!({})).await.result());
     let running = tokio::spawn({
         let client = client.clone();
-        async move { client.call("behave", json!({"behaviour": "slow", "amount": 6000})).await }
+        async move { client.call("behave", json!({"behaviour": "slow", "amount": 3000})).await }
     });
     tokio::time::sleep(Duration::from_millis(300)).await;
     house.write("contracts/guest.yaml", GUEST_CONTRACT.replace("Does what", "Does exactly what"));

@@ -1,0 +1,276 @@
+//! How it grows: what one more agent, view, tool and key cost among a few and among very many.
+
+use std::{
+    collections::BTreeSet,
+    fmt::Write as _,
+    fs,
+    path::Path,
+    sync::Arc,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use weir::{
+    catalogue::Catalogue,
+    identity::{Access, AccessList, Caller, Identities},
+    limits::Buckets,
+};
+use weir_bench::ticket;
+use weir_contracts::Contract;
+use weir_state::State;
+
+use crate::{
+    machine::Machine,
+    measure::START_MAX,
+    place::{Place, free_port},
+    process::{Process, SERVER_CORE},
+    report::{Table, markdown},
+    weir::{Adapter, Holder, House},
+    wire::{Door, Era, Question},
+};
+
+const TOOLS: usize = 100_000;
+const KEYS: usize = 1_000_000;
+const AGENTS: usize = 1_000_000;
+const VIEWS: usize = 100_000;
+/// What is asked of the figures.
+const TOOL_BYTES_MAX: f64 = 6.0 * 1024.0;
+const KEY_BYTES_MAX: f64 = 300.0;
+/// What one more may cost among very many, as against among a few.
+const TIMES_MAX: f64 = 3.0;
+/// Below it a ratio says nothing: a few cache lines more.
+const SMALL_NS: f64 = 5_000.0;
+/// What is timed at once.
+const AT_ONCE: usize = 10_000;
+
+pub(crate) struct Scale {
+    machine: Machine,
+    rows: Vec<Grown>,
+}
+
+/// One figure among a few and among very many.
+struct Grown {
+    what: &'static str,
+    few: String,
+    many: String,
+    rule: String,
+    holds: bool,
+}
+
+pub(crate) fn measure(place: &Place, machine: Machine) -> anyhow::Result<Scale> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let mut rows = vec![agents(&runtime)?, views()?];
+    rows.extend(keys(&runtime)?);
+    rows.extend(tools(place)?);
+    Ok(Scale { machine, rows })
+}
+
+/// Agents that ask for the first time, all in one rate window.
+fn agents(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Grown> {
+    let folder = tempfile::tempdir()?;
+    let identities = runtime.block_on(async {
+        let state = State::open(folder.path()).await?;
+        add_keys(folder.path(), 1)?;
+        let identities = Identities::open();
+        identities.take_over(&state).await?;
+        anyhow::Ok(identities)
+    })?;
+    let caller = identities.agent("agent-0").context("the key is there")?;
+    let buckets = Buckets::new(Some((60, 3_600)));
+    let ask = |agents: std::ops::Range<usize>| {
+        let callers: Vec<Caller> =
+            agents.map(|agent| Caller { agent: format!("agent-{agent}").into(), ..caller.clone() }).collect();
+        let began = Instant::now();
+        for caller in &callers {
+            let _ = buckets.request(caller, Instant::now());
+        }
+        began.elapsed().as_nanos() as f64 / callers.len() as f64
+    };
+    let few = ask(0..AT_ONCE);
+    ask(AT_ONCE..AGENTS - AT_ONCE);
+    let many = ask(AGENTS - AT_ONCE..AGENTS);
+    Ok(times("a new agent in one rate window, ns", few, many, AGENTS))
+}
+
+/// Views of accesses that nobody had before: each is prepared, and the least used make room.
+fn views() -> anyhow::Result<Grown> {
+    let contracts = contracts(100)?;
+    let catalogue = Catalogue::new(&contracts, None);
+    let ask = |accesses: std::ops::Range<usize>| {
+        let list = |number: usize| AccessList {
+            tools: BTreeSet::from([ticket::TOOL.to_owned(), format!("tool_{number}")]),
+            ..AccessList::default()
+        };
+        let accesses: Vec<Access> = accesses.map(|number| Access::to(list(number))).collect();
+        let began = Instant::now();
+        for access in &accesses {
+            assert!(catalogue.listing(None, access).is_some_and(|listing| listing.len() == 1), "one tool is seen");
+        }
+        began.elapsed().as_nanos() as f64 / accesses.len() as f64
+    };
+    let few = ask(0..1_000);
+    ask(1_000..VIEWS - 1_000);
+    let many = ask(VIEWS - 1_000..VIEWS);
+    Ok(times("a new access, 100 tools, ns", few, many, VIEWS))
+}
+
+fn keys(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Vec<Grown>> {
+    let folder = tempfile::tempdir()?;
+    runtime.block_on(async {
+        let state = State::open(folder.path()).await?;
+        let identities = Identities::open();
+        add_keys(folder.path(), 10)?;
+        identities.take_over(&state).await?;
+        let few = change(&state, &identities, "key-3").await?;
+        let before = resident()?;
+        add_keys(folder.path(), KEYS)?;
+        identities.take_over(&state).await?;
+        let each = (resident()?.saturating_sub(before)) as f64 / KEYS as f64;
+        let many = change(&state, &identities, "key-777777").await?;
+        let bytes = Grown {
+            what: "a key, bytes resident",
+            few: String::new(),
+            many: format!("{each:.0} (of {KEYS})"),
+            rule: format!("at most {KEY_BYTES_MAX}"),
+            holds: each <= KEY_BYTES_MAX,
+        };
+        Ok(vec![bytes, times("a change of one key taken over, ns", few, many, KEYS)])
+    })
+}
+
+/// Revokes a key, and takes that over.
+async fn change(state: &State, identities: &Identities, id: &str) -> anyhow::Result<f64> {
+    state.revoke_key(id, 1).await?;
+    let began = Instant::now();
+    identities.take_over(state).await?;
+    Ok(began.elapsed().as_nanos() as f64)
+}
+
+/// Written past the program: one at a time would take an hour.
+fn add_keys(folder: &Path, count: usize) -> anyhow::Result<()> {
+    let mut database = rusqlite::Connection::open(folder.join("weir.db"))?;
+    let transaction = database.transaction()?;
+    {
+        let mut insert = transaction.prepare(
+            "INSERT OR IGNORE INTO keys (id, secret_hash, agent, tenant, access, created_ms, created_by) \
+             VALUES (?1, zeroblob(32), ?2, 'acme', '{\"contracts\":[\"support-0\"],\"tools\":[]}', 1, 'bench')",
+        )?;
+        for number in 0..count {
+            insert.execute((format!("key-{number}"), format!("agent-{number}")))?;
+        }
+    }
+    Ok(transaction.commit()?)
+}
+
+/// A gateway with ten tools and one with very many: what it holds after its first call and its first page of tools/list.
+fn tools(place: &Place) -> anyhow::Result<Vec<Grown>> {
+    let (few, _) = serve(place, 10)?;
+    let (many, took) = serve(place, TOOLS)?;
+    let each = many.saturating_sub(few) as f64 / (TOOLS - 10) as f64;
+    Ok(vec![
+        Grown {
+            what: "a tool, bytes resident",
+            few: String::new(),
+            many: format!("{each:.0} (of {TOOLS})"),
+            rule: format!("at most {TOOL_BYTES_MAX}"),
+            holds: each <= TOOL_BYTES_MAX,
+        },
+        Grown {
+            what: "a start from the state, seconds",
+            few: String::new(),
+            many: format!("{:.1} ({TOOLS} tools)", took.as_secs_f64()),
+            rule: String::new(),
+            holds: true,
+        },
+    ])
+}
+
+/// Its second start, from what the first one published.
+fn serve(place: &Place, tools: usize) -> anyhow::Result<(u64, Duration)> {
+    let house = House::build(place, Adapter::Noop, tools)?;
+    let log = place.scratch.join("weir-bench-scale.log");
+    let start = |port| -> anyhow::Result<Process> {
+        let mut process = Process::start(&house.serve(port), SERVER_CORE, &log)?;
+        while ureq::get(format!("http://127.0.0.1:{port}/readyz")).call().is_err() {
+            if process.ended().is_some() || process.started.elapsed() > 10 * START_MAX {
+                bail!("{tools} tools are not served: {}", fs::read_to_string(&log).unwrap_or_default());
+            }
+            sleep(Duration::from_millis(50));
+        }
+        Ok(process)
+    };
+    let port = free_port()?;
+    let first = start(port)?;
+    let key = house.key("bench", Holder::Wide)?;
+    first.stop()?;
+    let port = free_port()?;
+    let process = start(port)?;
+    let took = process.started.elapsed();
+    let door = Door { url: format!("http://127.0.0.1:{port}/mcp"), key: Some(key) };
+    let arguments = serde_json::json!({ "ticket_id": ticket::ID });
+    let call =
+        Question { era: Era::Modern, method: "tools/call", tool: ticket::TOOL.to_owned(), arguments, mark: ticket::ID };
+    call.ask(&door, None)?;
+    let list = Question { method: "tools/list", tool: String::new(), arguments: serde_json::Value::Null, ..call };
+    Question { mark: ticket::TOOL, ..list }.ask(&door, None)?;
+    sleep(Duration::from_secs(2));
+    let memory = process.memory();
+    process.stop()?;
+    Ok((memory, took))
+}
+
+fn contracts(tools: usize) -> anyhow::Result<Vec<Arc<Contract>>> {
+    let names: Vec<String> = std::iter::once(ticket::TOOL.to_owned())
+        .chain((1..tools).map(|number| format!("{}_{number:05}", ticket::TOOL)))
+        .collect();
+    Ok(vec![Arc::new(ticket::compiled(&names)?)])
+}
+
+fn resident() -> anyhow::Result<usize> {
+    let status = fs::read_to_string("/proc/self/statm")?;
+    let pages = status.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
+    Ok(pages.context("the kernel counts memory")? * 4096)
+}
+
+fn times(what: &'static str, few: f64, many: f64, count: usize) -> Grown {
+    Grown {
+        what,
+        few: format!("{few:.0}"),
+        many: format!("{many:.0} (of {count})"),
+        rule: format!("at most {TIMES_MAX} times"),
+        holds: many <= TIMES_MAX * few.max(SMALL_NS / TIMES_MAX),
+    }
+}
+
+impl Scale {
+    pub(crate) fn print(&self) {
+        println!("\n{}", self.page());
+    }
+
+    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
+        let path = folder.join("scale.md");
+        fs::write(&path, self.page()).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn page(&self) -> String {
+        let mut page = format!("# How it grows\n\n{HOW}\n");
+        for line in self.machine.lines() {
+            let _ = writeln!(page, "- {line}");
+        }
+        let head = ["", "among a few", "among very many", "the rule", "within it"].map(str::to_owned).to_vec();
+        let row = |grown: &Grown| {
+            let holds = if grown.holds { "yes" } else { "no" };
+            vec![grown.what.to_owned(), grown.few.clone(), grown.many.clone(), grown.rule.clone(), holds.to_owned()]
+        };
+        let table: Table = std::iter::once(head).chain(self.rows.iter().map(row)).collect();
+        let _ = write!(page, "\n{}", markdown(&table));
+        page
+    }
+}
+
+const HOW: &str = "\
+`cargo xtask bench -- --only scale --write docs/benchmarks` writes this page. Agents and views are asked for in the process that
+measures, by the code that a request runs; keys are rows of a real state that are taken over as a serving process does; a tool is
+the memory of a whole `weir serve`, started from its state, with very many tools less that with ten.
+";
