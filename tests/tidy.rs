@@ -20,11 +20,12 @@ use serde_json::Value;
 const CRATES: &[(&str, &[&str])] = &[
     ("weir-contracts", &[]),
     ("weir-connections", &[]),
+    ("weir-admission", &[]),
     ("weir-files", &[]),
     ("weir-audit", &["weir-files"]),
-    ("weir-plugin-host", &["weir-connections", "weir-contracts", "weir-files"]),
+    ("weir-plugin-host", &["weir-admission", "weir-connections", "weir-contracts", "weir-files"]),
     ("weir-state", &[]),
-    ("weir-upstream", &["weir-connections"]),
+    ("weir-upstream", &["weir-admission", "weir-connections"]),
     (
         "weir",
         &[
@@ -65,7 +66,18 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("sqlx", &["weir-state"]),
     ("postgres-protocol", &["weir-connections"]),
     ("reqwest", &["weir-connections", "weir-upstream", "weir", "weir-tests", "weir-features"]),
-    ("tokio", &["weir-connections", "weir-plugin-host", "weir-upstream", "weir", "weir-tests", "weir-bench"]),
+    (
+        "tokio",
+        &[
+            "weir-admission",
+            "weir-connections",
+            "weir-plugin-host",
+            "weir-upstream",
+            "weir",
+            "weir-tests",
+            "weir-bench",
+        ],
+    ),
     ("wit-bindgen", &["weir-plugin-sdk", "weir-guest-probe"]),
     ("jsonschema", &["weir-contracts", "weir-tests"]),
 ];

@@ -6,6 +6,7 @@ use std::{
 };
 
 use tokio_util::sync::CancellationToken;
+use weir_admission::{BackedOff, Overloaded};
 
 /// One collection of one contract version. Cheap to clone; prepared once per snapshot.
 #[derive(Clone, Debug)]
@@ -108,6 +109,18 @@ pub enum AdapterFailure {
     /// Trap, memory or fuel exhausted, answer too large, host calls exceeded. For the log.
     #[error("the plugin failed: {0}")]
     Failed(String),
+}
+
+impl From<Overloaded> for AdapterFailure {
+    fn from(Overloaded { retry_after_ms }: Overloaded) -> Self {
+        Self::Overloaded { retry_after_ms }
+    }
+}
+
+impl From<BackedOff> for AdapterFailure {
+    fn from(BackedOff { retry_after_ms }: BackedOff) -> Self {
+        Self::BackedOff { retry_after_ms }
+    }
 }
 
 /// Why a write failed, and whether the source may have been changed.

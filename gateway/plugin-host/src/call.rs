@@ -10,11 +10,10 @@ use std::{
 };
 
 use wasmtime::{PoolConcurrencyLimitError, Trap};
+use weir_admission::Overloaded;
 
 use crate::{
-    AdapterFailure, Change, CollectionRef, GuestError, Invocation, Page, Query, ToolAnswer, ToolRef,
-    admission::overloaded,
-    background,
+    AdapterFailure, Change, CollectionRef, GuestError, Invocation, Page, Query, ToolAnswer, ToolRef, background,
     bindings::v0_1::weir::plugin::{answers, types},
     engine::Size,
     guest::{Call, Meter, Profile, Stop},
@@ -219,7 +218,7 @@ fn short(text: String) -> String {
 /// One line for the log: what ended the guest.
 pub(crate) fn failure(error: &wasmtime::Error, memory_refused: bool, generation: &Generation) -> AdapterFailure {
     if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
-        return overloaded();
+        return Overloaded::NOW.into();
     }
     AdapterFailure::Failed(reason(error, memory_refused, generation.profile.limits.memory_max))
 }

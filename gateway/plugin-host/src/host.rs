@@ -8,6 +8,7 @@ use std::{
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio_util::sync::CancellationToken;
+use weir_admission::End;
 use weir_connections::Connections;
 
 use crate::{
@@ -360,7 +361,7 @@ impl Host {
             None => None,
         };
         let _ = context.ran_on.set(Arc::clone(&generation.digest));
-        let _admitted = generation.admission.admit(&context.tenant).await?;
+        let _turn = generation.turns.take(&context.tenant).await?;
         let key = Key {
             generation: generation.id,
             tenant: (generation.profile.limits.isolation != Isolation::Shared).then(|| Arc::clone(&context.tenant)),
@@ -372,7 +373,7 @@ impl Host {
         let told = call::run(generation, &mut lease.instance, call, ask).await;
         counters.used(lease.instance.as_ref(), &told);
         if let Some(attempt) = attempt {
-            attempt.ended(&told, Instant::now());
+            attempt.ended(end(&told), Instant::now());
         }
         // Whatever else ends the call leaves an instance in an unknown state.
         let clean = matches!(told, Ok(_) | Err(AdapterFailure::Guest(_)));
@@ -385,6 +386,16 @@ impl Host {
             }
         }
         told
+    }
+}
+
+/// An error that the guest answered is an answer; a deadline may be the source's fault and a call that found no room met no
+/// guest: they prove nothing.
+fn end<T>(told: &Result<T, AdapterFailure>) -> End {
+    match told {
+        Err(AdapterFailure::Failed(_)) => End::Failed,
+        Ok(_) | Err(AdapterFailure::Guest(_)) => End::Answered,
+        Err(_) => End::Open,
     }
 }
 

@@ -9,9 +9,7 @@ pub mod host;
 pub mod native;
 pub mod tools;
 
-mod admission;
 mod background;
-mod backoff;
 mod bindings;
 mod call;
 mod engine;

@@ -13,12 +13,11 @@ use std::{
 
 use tokio::sync::Semaphore;
 use wasmtime::component::Linker;
+use weir_admission::{Backoff, Turns};
 use weir_connections::{Connections, index::Indexes};
 
 use crate::{
     HostConfig, LoadReport, PluginConfig,
-    admission::Admission,
-    backoff::Backoff,
     config::Limits,
     engine::{Engines, Size},
     guest::{Call, Guest, LogBudget, Profile, Purpose},
@@ -462,7 +461,7 @@ impl Loader {
         static IDS: AtomicU64 = AtomicU64::new(1);
         let Prepared { digest, size, code, .. } = prepared;
         let profile = self.profile(&about.name, config, size);
-        let admission = Admission::new(profile.limits.in_flight_max, profile.limits.tenant_in_flight_max);
+        let turns = Turns::new(profile.limits.in_flight_max, profile.limits.tenant_in_flight_max);
         Generation {
             id: IDS.fetch_add(1, Ordering::Relaxed),
             number: current.map_or(1, |plugin| plugin.generation.load().number + 1),
@@ -471,7 +470,7 @@ impl Loader {
             definitions,
             size,
             profile,
-            admission: Arc::new(admission),
+            turns: Arc::new(turns),
             backoff: Backoff::default(),
             code,
             latest: Latest::default(),

@@ -10,9 +10,10 @@ use std::{
     time::Instant,
 };
 
+use weir_admission::Turns;
+
 use crate::{
     AdapterFailure, CallContext, Change, CollectionRef, GuestError, HostConfig, Page, Query,
-    admission::Admission,
     call::{Ask, GuestReply, result_fits},
     config::Limits,
     engine::Size,
@@ -58,7 +59,7 @@ pub(crate) struct Natives(HashMap<String, Native>);
 
 pub(crate) struct Native {
     adapter: Arc<dyn NativeAdapter>,
-    admission: Arc<Admission>,
+    turns: Arc<Turns>,
     result_max_bytes: usize,
 }
 
@@ -68,8 +69,8 @@ impl Natives {
         let natives = installed.iter().map(|adapter| {
             let name = adapter.name().to_owned();
             let limits = Limits::new(&config.plugin.get(&name).cloned().unwrap_or_default(), Size::Small);
-            let admission = Arc::new(Admission::new(limits.in_flight_max, limits.tenant_in_flight_max));
-            let native = Native { adapter: Arc::clone(adapter), admission, result_max_bytes: limits.result_max_bytes };
+            let turns = Arc::new(Turns::new(limits.in_flight_max, limits.tenant_in_flight_max));
+            let native = Native { adapter: Arc::clone(adapter), turns, result_max_bytes: limits.result_max_bytes };
             (name, native)
         });
         Self(natives.collect())
@@ -88,7 +89,7 @@ impl Native {
         ask: Ask,
         writes: &Writes,
     ) -> Result<GuestReply, AdapterFailure> {
-        let _admitted = self.admission.admit(&context.tenant).await?;
+        let _turn = self.turns.take(&context.tenant).await?;
         if context.deadline <= Instant::now() {
             return Err(AdapterFailure::Timeout);
         }

@@ -10,11 +10,10 @@ use std::{
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use wasmtime::component::InstancePre;
+use weir_admission::{Backoff, Turns};
 
 use crate::{
     AdapterFailure, Definitions, Ends, PluginStatus,
-    admission::Admission,
-    backoff::Backoff,
     bindings::v0_1::exports::weir::plugin::{about, collections, tools},
     engine::Size,
     guest::{Guest, Profile},
@@ -50,7 +49,7 @@ pub(crate) struct Generation {
     pub(crate) definitions: Option<Arc<Definitions>>,
     pub(crate) size: Size,
     pub(crate) profile: Arc<Profile>,
-    pub(crate) admission: Arc<Admission>,
+    pub(crate) turns: Arc<Turns>,
     pub(crate) backoff: Backoff,
     pub(crate) code: Arc<Code>,
     pub(crate) latest: Latest,

@@ -11,11 +11,10 @@ use std::{
 
 use ahash::RandomState;
 use tokio::sync::Notify;
+use weir_admission::{Overloaded, WAIT};
 
 use crate::{
-    AdapterFailure,
-    admission::{WAIT, overloaded},
-    background,
+    AdapterFailure, background,
     engine::{INSTANCES_MAX, LARGE_INSTANCES_MAX, Size},
     instance::Instance,
 };
@@ -92,7 +91,7 @@ impl Pool {
             }
         })
         .await
-        .map_err(|_| overloaded())
+        .map_err(|_| Overloaded::NOW.into())
     }
 
     /// Forgets the parked instances of a generation that no longer serves.

@@ -1,4 +1,4 @@
-//! How many calls of one plugin run at once, in all and for one tenant.
+//! How many calls of one plugin or server run at once, in all and for one tenant.
 
 use std::{
     collections::HashMap,
@@ -12,10 +12,8 @@ use std::{
 use ahash::RandomState;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::AdapterFailure;
-
 /// How long a call waits for its turn before it is told to come back: long enough for a burst of short calls.
-pub(crate) const WAIT: Duration = Duration::from_millis(250);
+pub const WAIT: Duration = Duration::from_millis(250);
 /// What a refused call is told to wait.
 const RETRY_AFTER_MS: u32 = 500;
 /// Calls that may wait, for each that may run.
@@ -23,8 +21,8 @@ const WAITING_PER_RUNNING: usize = 8;
 /// Tenants beyond these are looked through, and the idle ones forgotten.
 const TENANTS_KEPT: usize = 1024;
 
-pub(crate) struct Admission {
-    plugin: Arc<Semaphore>,
+pub struct Turns {
+    all: Arc<Semaphore>,
     /// Those with calls running or waiting, and a few that had some.
     tenants: Mutex<HashMap<Arc<str>, Arc<Semaphore>, RandomState>>,
     tenant_max: usize,
@@ -32,15 +30,26 @@ pub(crate) struct Admission {
     waiting_max: usize,
 }
 
-/// Held while the call runs: the tenant's turn and the plugin's.
-pub(crate) struct Admitted {
+/// Held while the call runs: the tenant's turn and the one among all.
+pub struct Turn {
     _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
 
-impl Admission {
-    pub(crate) fn new(max: usize, tenant_max: usize) -> Self {
+/// No turn was free in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many calls in flight")]
+pub struct Overloaded {
+    pub retry_after_ms: u32,
+}
+
+impl Overloaded {
+    pub const NOW: Self = Self { retry_after_ms: RETRY_AFTER_MS };
+}
+
+impl Turns {
+    pub fn new(max: usize, tenant_max: usize) -> Self {
         Self {
-            plugin: Arc::new(Semaphore::new(max)),
+            all: Arc::new(Semaphore::new(max)),
             tenants: Mutex::default(),
             tenant_max,
             waiting: AtomicUsize::new(0),
@@ -48,8 +57,8 @@ impl Admission {
         }
     }
 
-    /// First the tenant's own turn, so that one tenant's queue is not the plugin's.
-    pub(crate) async fn admit(&self, tenant: &Arc<str>) -> Result<Admitted, AdapterFailure> {
+    /// First the tenant's own turn, so that one tenant's queue is not everybody's.
+    pub async fn take(&self, tenant: &Arc<str>) -> Result<Turn, Overloaded> {
         let own = {
             let mut tenants = self.lock();
             if tenants.len() > TENANTS_KEPT {
@@ -59,26 +68,26 @@ impl Admission {
             let own = tenants.entry(Arc::clone(tenant)).or_insert_with(|| Arc::new(Semaphore::new(self.tenant_max)));
             Arc::clone(own)
         };
-        let plugin = Arc::clone(&self.plugin);
-        let _permits = match (Arc::clone(&own).try_acquire_owned(), Arc::clone(&plugin).try_acquire_owned()) {
-            (Ok(own), Ok(plugin)) => (own, plugin),
-            _ => self.wait(own, plugin).await?,
+        let all = Arc::clone(&self.all);
+        let _permits = match (Arc::clone(&own).try_acquire_owned(), Arc::clone(&all).try_acquire_owned()) {
+            (Ok(own), Ok(all)) => (own, all),
+            _ => self.wait(own, all).await?,
         };
-        Ok(Admitted { _permits })
+        Ok(Turn { _permits })
     }
 
     async fn wait(
         &self,
         own: Arc<Semaphore>,
-        plugin: Arc<Semaphore>,
-    ) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), AdapterFailure> {
-        let _waiting = Waiting::enter(&self.waiting, self.waiting_max).ok_or_else(overloaded)?;
+        all: Arc<Semaphore>,
+    ) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), Overloaded> {
+        let _waiting = Waiting::enter(&self.waiting, self.waiting_max).ok_or(Overloaded::NOW)?;
         let turn = async {
             let own = own.acquire_owned().await;
-            let plugin = plugin.acquire_owned().await;
-            own.ok().zip(plugin.ok())
+            let all = all.acquire_owned().await;
+            own.ok().zip(all.ok())
         };
-        tokio::time::timeout(WAIT, turn).await.ok().flatten().ok_or_else(overloaded)
+        tokio::time::timeout(WAIT, turn).await.ok().flatten().ok_or(Overloaded::NOW)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, Arc<Semaphore>, RandomState>> {
@@ -101,31 +110,27 @@ impl Drop for Waiting<'_> {
     }
 }
 
-pub(crate) fn overloaded() -> AdapterFailure {
-    AdapterFailure::Overloaded { retry_after_ms: RETRY_AFTER_MS }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_tenant_cannot_take_the_whole_plugin() {
-        let admission = Arc::new(Admission::new(4, 2));
+    async fn one_tenant_cannot_take_every_turn() {
+        let turns = Arc::new(Turns::new(4, 2));
         let (one, two): (Arc<str>, Arc<str>) = (Arc::from("one"), Arc::from("two"));
-        let _held = [admission.admit(&one).await.unwrap(), admission.admit(&one).await.unwrap()];
-        assert!(matches!(admission.admit(&one).await, Err(AdapterFailure::Overloaded { .. })));
-        admission.admit(&two).await.expect("the other tenant has its own turn");
+        let _held = [turns.take(&one).await.unwrap(), turns.take(&one).await.unwrap()];
+        assert!(matches!(turns.take(&one).await, Err(Overloaded { .. })));
+        turns.take(&two).await.expect("the other tenant has its own turn");
     }
 
     #[tokio::test]
     async fn a_waiting_call_takes_the_turn_of_a_finished_one() {
-        let admission = Arc::new(Admission::new(1, 1));
+        let turns = Arc::new(Turns::new(1, 1));
         let tenant: Arc<str> = Arc::from("one");
-        let held = admission.admit(&tenant).await.unwrap();
+        let held = turns.take(&tenant).await.unwrap();
         let waiting = tokio::spawn({
-            let (admission, tenant) = (Arc::clone(&admission), Arc::clone(&tenant));
-            async move { admission.admit(&tenant).await.map(drop) }
+            let (turns, tenant) = (Arc::clone(&turns), Arc::clone(&tenant));
+            async move { turns.take(&tenant).await.map(drop) }
         });
         tokio::task::yield_now().await;
         drop(held);
@@ -134,10 +139,10 @@ mod tests {
 
     #[tokio::test]
     async fn idle_tenants_are_forgotten() {
-        let admission = Admission::new(1, 1);
+        let turns = Turns::new(1, 1);
         for number in 0..3 * TENANTS_KEPT {
-            admission.admit(&Arc::from(number.to_string())).await.unwrap();
+            turns.take(&Arc::from(number.to_string())).await.unwrap();
         }
-        assert!(admission.lock().len() <= TENANTS_KEPT + 1);
+        assert!(turns.lock().len() <= TENANTS_KEPT + 1);
     }
 }

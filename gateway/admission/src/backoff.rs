@@ -1,8 +1,8 @@
-//! Who has met nothing but traps and bounds is told to wait, longer each time, instead of being given one fresh
-//! instance after another.
+//! Who has met nothing but failures is told to wait, longer each time, instead of being given one fresh instance, or
+//! one more try of a server that is gone, after another.
 //!
-//! Counted per caller and collection or tool: one that fails does not close its neighbours, and a caller who has
-//! found what makes a guest trap closes nothing for others. A new build begins with nothing counted.
+//! Counted per caller and what is called: one that fails does not close its neighbours, and a caller who has found what
+//! breaks it closes nothing for others.
 
 use std::{
     collections::HashMap,
@@ -13,19 +13,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::AdapterFailure;
-
 /// So many in a row, then it waits.
 const FAILURES_MAX: u32 = 5;
 /// The first wait; each further failure doubles it …
 const WAIT_MIN: Duration = Duration::from_secs(1);
 /// … up to this.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// Callers and collections that are counted at once; those beyond it are called as ever.
+/// Callers and what they call that are counted at once; those beyond it are called as ever.
 const FAILING_MAX: usize = 4_096;
 
 #[derive(Debug, Default)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     failing: Mutex<HashMap<Who, Failing>>,
     /// Its length: as long as nothing fails, no call takes the lock.
     count: AtomicUsize,
@@ -34,7 +32,7 @@ pub(crate) struct Backoff {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 struct Who {
     tenant: Arc<str>,
-    collection: Arc<str>,
+    called: Arc<str>,
 }
 
 #[derive(Debug)]
@@ -45,23 +43,39 @@ struct Failing {
     trial: bool,
 }
 
+/// What a call came to, as far as it says something about what was called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Failed,
+    Answered,
+    /// It proves nothing.
+    Open,
+}
+
+/// It has failed again and again for this caller, and is not called for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the last calls all failed; the next try is in {retry_after_ms} ms")]
+pub struct BackedOff {
+    pub retry_after_ms: u32,
+}
+
 /// A call that may run. Its end is told with [`Attempt::ended`]; one that is dropped proves nothing.
-pub(crate) struct Attempt<'a> {
+pub struct Attempt<'a> {
     backoff: &'a Backoff,
     tenant: &'a Arc<str>,
-    collection: &'a Arc<str>,
+    called: &'a Arc<str>,
     trial: bool,
 }
 
 impl Backoff {
     /// Whether the call may run now; else how long its caller should wait.
-    pub(crate) fn attempt<'a>(
+    pub fn attempt<'a>(
         &'a self,
         tenant: &'a Arc<str>,
-        collection: &'a Arc<str>,
+        called: &'a Arc<str>,
         now: Instant,
-    ) -> Result<Attempt<'a>, AdapterFailure> {
-        let mut attempt = Attempt { backoff: self, tenant, collection, trial: false };
+    ) -> Result<Attempt<'a>, BackedOff> {
+        let mut attempt = Attempt { backoff: self, tenant, called, trial: false };
         if self.count.load(Ordering::Relaxed) > 0
             && let Some(failing) = self.lock().get_mut(&attempt.who())
         {
@@ -75,8 +89,8 @@ impl Backoff {
         Ok(attempt)
     }
 
-    /// Callers and collections that are told to wait.
-    pub(crate) fn waiting(&self, now: Instant) -> usize {
+    /// Callers and what they call that are told to wait.
+    pub fn waiting(&self, now: Instant) -> usize {
         let failing = self.lock();
         failing.values().filter(|failing| failing.trial || failing.last + failing.wait() > now).count()
     }
@@ -87,18 +101,16 @@ impl Backoff {
 }
 
 impl Attempt<'_> {
-    /// What it came to. An error that the guest answered is an answer; a deadline may be the source's fault and a
-    /// call that found no room met no guest: they prove nothing.
-    pub(crate) fn ended<T>(self, told: &Result<T, AdapterFailure>, now: Instant) {
-        match told {
-            Err(AdapterFailure::Failed(_)) => self.failed(now),
-            Ok(_) | Err(AdapterFailure::Guest(_)) => self.answered(),
-            Err(_) => {}
+    pub fn ended(self, end: End, now: Instant) {
+        match end {
+            End::Failed => self.failed(now),
+            End::Answered => self.answered(),
+            End::Open => {}
         }
     }
 
     fn who(&self) -> Who {
-        Who { tenant: Arc::clone(self.tenant), collection: Arc::clone(self.collection) }
+        Who { tenant: Arc::clone(self.tenant), called: Arc::clone(self.called) }
     }
 
     fn failed(&self, now: Instant) {
@@ -148,8 +160,8 @@ impl Failing {
     }
 }
 
-fn backed_off(wait: Duration) -> AdapterFailure {
-    AdapterFailure::BackedOff { retry_after_ms: u32::try_from(wait.as_millis()).unwrap_or(u32::MAX) }
+fn backed_off(wait: Duration) -> BackedOff {
+    BackedOff { retry_after_ms: u32::try_from(wait.as_millis()).unwrap_or(u32::MAX) }
 }
 
 #[cfg(test)]
@@ -160,7 +172,7 @@ mod tests {
     struct Calls {
         backoff: Backoff,
         now: Instant,
-        /// Of callers and of collections.
+        /// Of callers and of callers.
         names: [Arc<str>; 2],
     }
 
@@ -169,22 +181,19 @@ mod tests {
             Self { backoff: Backoff::default(), now: Instant::now(), names: [Arc::from("one"), Arc::from("two")] }
         }
 
-        fn attempt(&self, tenant: usize, collection: usize) -> Result<Attempt<'_>, u32> {
-            let attempt = self.backoff.attempt(&self.names[tenant], &self.names[collection], self.now);
-            attempt.map_err(|failure| match failure {
-                AdapterFailure::BackedOff { retry_after_ms } => retry_after_ms,
-                other => panic!("{other}"),
-            })
+        fn attempt(&self, tenant: usize, called: usize) -> Result<Attempt<'_>, u32> {
+            let attempt = self.backoff.attempt(&self.names[tenant], &self.names[called], self.now);
+            attempt.map_err(|wait| wait.retry_after_ms)
         }
 
         fn fail(&self, times: u32) {
             for _ in 0..times {
-                self.end(Err(AdapterFailure::Failed("a trap".into())));
+                self.end(End::Failed);
             }
         }
 
-        fn end(&self, told: Result<(), AdapterFailure>) {
-            self.attempt(0, 0).expect("it may run").ended(&told, self.now);
+        fn end(&self, end: End) {
+            self.attempt(0, 0).expect("it may run").ended(end, self.now);
         }
     }
 
@@ -209,28 +218,20 @@ mod tests {
         assert_eq!(calls.attempt(0, 0).err(), Some(1_000), "beside the trial");
         // A caller who goes away has proven nothing: the next may try.
         drop(trial);
-        calls.end(Ok(()));
+        calls.end(End::Answered);
         assert_eq!(calls.backoff.waiting(calls.now), 0);
         calls.fail(FAILURES_MAX - 1);
         calls.attempt(0, 0).expect("counted from nothing");
     }
 
     #[test]
-    fn only_failures_count_and_only_for_their_caller_and_collection() {
+    fn only_failures_count_and_only_for_their_caller_and_what_is_called() {
         let calls = Calls::new();
         calls.fail(FAILURES_MAX - 1);
-        let conflict = crate::GuestError {
-            code: "conflict".into(),
-            message: String::new(),
-            field: None,
-            retry_after_ms: None,
-            details: None,
-        };
-        calls.end(Err(AdapterFailure::Guest(conflict)));
+        calls.end(End::Answered);
         calls.fail(FAILURES_MAX - 1);
         for _ in 0..20 {
-            calls.end(Err(AdapterFailure::Timeout));
-            calls.end(Err(AdapterFailure::Cancelled));
+            calls.end(End::Open);
         }
         calls.attempt(0, 0).expect("four failures in a row");
         calls.fail(1);
@@ -244,7 +245,7 @@ mod tests {
         let calls = Calls::new();
         let beside: Vec<_> = (0..20).map(|_| calls.attempt(0, 0).expect("nothing has failed")).collect();
         for attempt in beside {
-            attempt.ended(&Err::<(), _>(AdapterFailure::Failed("a trap".into())), calls.now);
+            attempt.ended(End::Failed, calls.now);
         }
         assert_eq!(calls.attempt(0, 0).err(), Some(1_000));
     }
