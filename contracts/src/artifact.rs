@@ -12,7 +12,7 @@ use crate::{
         Annotations, Binding, CollectionTarget, Contract, Destination, Limits, OfferTarget, Target, TextMode, Tool,
         Verb,
     },
-    json, name,
+    json, name, validate,
 };
 
 const NO_VERB: &str = "a bound tool has a verb and an output schema";
@@ -196,9 +196,12 @@ impl Contract {
 }
 
 fn check_schemas(tool: &Tool) -> Result<(), String> {
-    crate::validate::validator(&tool.input_schema).map_err(|message| format!("its input schema: {message}"))?;
-    if let Some(schema) = &tool.output_schema {
-        crate::validate::validator(schema).map_err(|message| format!("its output schema: {message}"))?;
+    let compile = if tool.is_foreign() { validate::foreign_validator } else { validate::validator };
+    for schema in [&tool.input_schema, tool.checked_input()] {
+        compile(schema).map_err(|message| format!("its input schema: {message}"))?;
+    }
+    for schema in tool.output_schema.iter().chain(tool.checked_output()) {
+        compile(schema).map_err(|message| format!("its output schema: {message}"))?;
     }
     Ok(())
 }

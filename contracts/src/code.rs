@@ -9,14 +9,13 @@ mod output;
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
 
 use crate::{
     Contract, Problem, Tool, Version,
     contract::{Annotations, Format, Limits, Maker, OfferTarget, Target},
     json::{self, push_pointer},
     name,
-    offer::{Bounds, check_schema},
+    offer::{self, Bounds, DESCRIPTION_MAX, TITLE_MAX, check_schema},
     output::ResultChecker,
     secret,
     validate::ArgumentValidator,
@@ -24,8 +23,6 @@ use crate::{
 
 /// Tools of one plugin.
 const TOOLS_MAX: usize = 512;
-const TITLE_MAX: usize = 200;
-const DESCRIPTION_MAX: usize = 16 << 10;
 /// Those that are published, and those that a plugin may have for others than this gateway.
 const MEMBERS: [&str; 10] = [
     "name",
@@ -75,7 +72,8 @@ pub fn compile(plugin: &Plugin<'_>, definitions: &str) -> Result<Contract, Vec<P
         description: None,
         instructions: None,
         version: Version::FIRST,
-        definitions: Some(Sha256::digest(definitions).iter().map(|byte| format!("{byte:02x}")).collect()),
+        definitions: Some(offer::digest(definitions)),
+        maker: None,
         collections: Vec::new(),
         tools: tools.into_iter().map(Arc::new).collect(),
     })
@@ -148,7 +146,7 @@ impl Reader<'_> {
         let (output_schema, wrapped) = output.map_or((None, false), |(schema, wrapped)| (Some(schema), wrapped));
         let input_schema = input_schema?;
         let maker = Maker::Plugin(self.plugin.name.to_owned());
-        let target = OfferTarget { maker, name: offered.clone(), set: Map::new(), wrapped };
+        let target = OfferTarget { wrapped, ..OfferTarget::new(maker, &offered) };
         let clear = self.plugin.clear.iter().filter(|field| input_schema["properties"].get(field.as_str()).is_some());
         let tool = Tool {
             name,

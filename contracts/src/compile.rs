@@ -17,7 +17,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use crate::{
-    contract::{Contract, Format, Version},
+    contract::{Contract, Format, Tool, Version},
     form::{Problems, Source},
     name,
     problem::Problem,
@@ -83,6 +83,7 @@ fn compile_what(
         instructions: source.instructions.clone(),
         version: Version::FIRST,
         definitions: None,
+        maker: None,
         collections: collections.collect(),
         tools,
     };
@@ -93,20 +94,7 @@ fn compile_what(
 /// `{contract, version, tools: [{name, title?, description, inputSchema, outputSchema?, annotations}]}`. A bare form has
 /// neither contract (null) nor output schema.
 pub fn document(contract: &Contract) -> Value {
-    let tools = contract.tools.iter().map(|tool| {
-        let mut entry = Map::new();
-        entry.insert("name".into(), tool.name.clone().into());
-        if let Some(title) = &tool.title {
-            entry.insert("title".into(), title.clone().into());
-        }
-        entry.insert("description".into(), tool.description.clone().into());
-        entry.insert("inputSchema".into(), tool.input_schema.clone());
-        if let Some(schema) = &tool.output_schema {
-            entry.insert("outputSchema".into(), schema.clone());
-        }
-        entry.insert("annotations".into(), serde_json::to_value(&tool.annotations).expect("four flags"));
-        Value::Object(entry)
-    });
+    let tools = contract.tools.iter().map(|tool| listed(tool));
     let mut document = Map::new();
     document.insert(
         "contract".into(),
@@ -118,6 +106,23 @@ pub fn document(contract: &Contract) -> Value {
     document.insert("version".into(), contract.version.to_string().into());
     document.insert("tools".into(), Value::Array(tools.collect()));
     Value::Object(document)
+}
+
+/// A tool's entry in a list.
+pub(crate) fn listed(tool: &Tool) -> Value {
+    let mut entry = Map::new();
+    entry.insert("name".into(), tool.name.clone().into());
+    if let Some(title) = &tool.title {
+        entry.insert("title".into(), title.clone().into());
+    }
+    entry.insert("description".into(), tool.description.clone().into());
+    entry.insert("inputSchema".into(), tool.input_schema.clone());
+    if let Some(schema) = &tool.output_schema {
+        entry.insert("outputSchema".into(), schema.clone());
+    }
+    entry.insert("annotations".into(), serde_json::to_value(&tool.annotations).expect("four flags"));
+    entry.extend(tool.offer().into_iter().flat_map(|offer| offer.listed.clone()));
+    Value::Object(entry)
 }
 
 fn check_names(source: &Source, problems: &mut Problems) {

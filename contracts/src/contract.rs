@@ -1,6 +1,6 @@
 //! A compiled contract: what the gateway serves and follows, and what it keeps of a published version.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -23,10 +23,13 @@ pub struct Contract {
     pub instructions: Option<String>,
     /// [`Version::FIRST`] from the compiler; the gate assigns the next one.
     pub version: Version,
-    /// sha256, hex, of what the plugin that makes the tools said they are. A build of it that says anything else does not
-    /// answer for this version.
+    /// sha256, hex, of what the maker of the tools said they are. A build of a plugin that says anything else does not answer
+    /// for this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definitions: Option<String>,
+    /// The upstream server that the contract was compiled from. A plugin is named by its tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maker: Option<Maker>,
     pub collections: Vec<Collection>,
     pub tools: Vec<Arc<Tool>>,
 }
@@ -42,8 +45,10 @@ impl Format {
     pub const FIRST: Self = Self(1);
     /// With tools that a plugin or another server makes.
     pub const OFFERS: Self = Self(2);
+    /// Compiled from the offer of an upstream server.
+    pub const UPSTREAMS: Self = Self(3);
     /// The last one that this program reads.
-    pub const NEWEST: Self = Self::OFFERS;
+    pub const NEWEST: Self = Self::UPSTREAMS;
 
     fn is_first(&self) -> bool {
         *self == Self::FIRST
@@ -137,6 +142,18 @@ pub struct OfferTarget {
     /// The maker's result is no object: it is published, and answered, as `{result: …}`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wrapped: bool,
+    /// Names of arguments, nested ones too, that clients refuse as the maker wrote them: the published name, and the maker's.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub keys: BTreeMap<String, String>,
+    /// What arguments are held against, where clients do not take all of it in a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// What `structuredContent` is held against, where it is not what is published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// Members of the tool's entry in lists that are passed on as the maker wrote them: `icons`, `execution`, `_meta`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub listed: Map<String, Value>,
 }
 
 /// Who makes the tools of an offer.
@@ -369,6 +386,14 @@ impl Contract {
         })
     }
 
+    /// The upstream server that it was compiled from.
+    pub fn upstream(&self) -> Option<&str> {
+        match &self.maker {
+            Some(Maker::Upstream(upstream)) => Some(upstream),
+            Some(Maker::Plugin(_)) | None => None,
+        }
+    }
+
     pub fn collection(&self, name: &str) -> Option<&Collection> {
         self.collections.iter().find(|collection| collection.name == name)
     }
@@ -385,6 +410,45 @@ impl Tool {
         match &self.target {
             Target::Collection(target) => Some(target),
             Target::Form | Target::Offer(_) => None,
+        }
+    }
+
+    /// The tool of a plugin or an upstream server behind it.
+    pub fn offer(&self) -> Option<&Arc<OfferTarget>> {
+        match &self.target {
+            Target::Offer(offer) => Some(offer),
+            Target::Form | Target::Collection(_) => None,
+        }
+    }
+
+    /// True where an upstream server answers its calls. Formats are that server's to judge.
+    pub fn is_foreign(&self) -> bool {
+        self.offer().is_some_and(|offer| matches!(offer.maker, Maker::Upstream(_)))
+    }
+
+    /// What arguments are held against: what is published, or more.
+    pub fn checked_input(&self) -> &Value {
+        self.offer().and_then(|offer| offer.input.as_ref()).unwrap_or(&self.input_schema)
+    }
+
+    /// What `structuredContent` of an upstream server's answer is held against; `None`: anything may come.
+    pub fn checked_output(&self) -> Option<&Value> {
+        self.offer().and_then(|offer| offer.output.as_ref()).or(self.output_schema.as_ref())
+    }
+}
+
+impl OfferTarget {
+    /// A tool as it is offered, nothing set or published otherwise.
+    pub fn new(maker: Maker, name: &str) -> Self {
+        Self {
+            maker,
+            name: name.to_owned(),
+            set: Map::new(),
+            wrapped: false,
+            keys: BTreeMap::new(),
+            input: None,
+            output: None,
+            listed: Map::new(),
         }
     }
 }

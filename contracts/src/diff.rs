@@ -5,6 +5,7 @@
 //! both schemas. What no rule decides is `undecided` and counts as breaking. `docs/contract-changes.md` lists the rules.
 
 mod binding;
+mod consent;
 pub(crate) mod normal;
 pub(crate) mod number;
 mod rule;
@@ -22,6 +23,7 @@ use crate::{
     validate,
 };
 
+pub use consent::{ForeignChanges, Returned, returned};
 pub use rule::{Class, Side, page};
 use rule::{SchemaRule, ToolRule};
 
@@ -184,7 +186,11 @@ impl Report {
         if dialect(old) != dialect(new) {
             push(SchemaRule::UndecidedSchema, "the schema is in another dialect".to_owned());
         }
-        let checked = |schema: &Value| validate::validator(&without_dialect(schema));
+        // Patterns of an upstream server's schemas may look around.
+        let checked = |schema: &Value| {
+            let schema = without_dialect(schema);
+            validate::validator(&schema).or_else(|message| validate::foreign_validator(&schema).map_err(|_| message))
+        };
         for (which, schema) in [("old", old), ("new", new)] {
             if let Err(message) = checked(schema) {
                 push(SchemaRule::UndecidedSchema, format!("the {which} schema cannot be checked with: {message}"));

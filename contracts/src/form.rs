@@ -6,8 +6,8 @@
 mod bound;
 mod collection;
 mod field;
-mod table;
-mod text;
+pub(crate) mod table;
+pub(crate) mod text;
 mod tool;
 
 use serde_json::Value;
@@ -19,8 +19,8 @@ pub use collection::{Collection, Override};
 pub use field::{Choice, Field, Kind};
 pub use tool::{Limits, Tool, rate};
 
-pub(crate) use table::Problems;
-use table::Table;
+pub(crate) use table::{Problems, Table};
+pub(crate) use tool::{audit_clear, limits};
 
 /// Largest file, in bytes.
 pub const FILE_BYTES_MAX: usize = 16 << 20;

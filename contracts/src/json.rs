@@ -126,6 +126,42 @@ pub(crate) fn pointer_tokens(pointer: &str) -> Vec<Cow<'_, str>> {
     tokens.map(|token| if token.contains('~') { plain(token).into() } else { token.into() }).collect()
 }
 
+/// A URI fragment's percent signs, as JSON Pointers in `$ref` have them.
+pub(crate) fn percent_decoded(fragment: &str) -> String {
+    if !fragment.contains('%') {
+        return fragment.to_owned();
+    }
+    let mut bytes = Vec::with_capacity(fragment.len());
+    let mut rest = fragment.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let hex = (*first == b'%').then(|| tail.get(..2)).flatten();
+        let byte = hex.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        match byte {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_default()
+}
+
+/// A JSON Pointer as a URI fragment holds it.
+pub(crate) fn percent_encoded(pointer: &str) -> String {
+    let mut encoded = String::with_capacity(pointer.len());
+    for byte in pointer.bytes() {
+        match byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?".contains(&byte) {
+            true => encoded.push(char::from(byte)),
+            false => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
 /// The one form a double has: integers within ±(2^53−1) as integers, so never `1.0` or `-0`.
 pub(crate) fn canonical(number: f64) -> Option<Number> {
     let limit = INTEGER_MAX as f64;

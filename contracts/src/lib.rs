@@ -6,7 +6,7 @@
 //! breaks; both travel in a [`lock`] file. [`impact`] says which calls of the
 //! past it would have refused. [`validate`] is the gate in front of a source, [`output`] the one behind it.
 //! [`drift`] says what a source that changed means for them. [`lint`] judges what a model reads. [`offer`] reads the
-//! lists of other servers.
+//! lists of other servers, and [`upstream`] makes a contract of them.
 
 pub mod artifact;
 pub mod code;
@@ -26,6 +26,7 @@ pub mod output;
 pub mod problem;
 mod secret;
 pub mod shape;
+pub mod upstream;
 pub mod validate;
 pub mod values;
 

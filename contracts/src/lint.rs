@@ -187,6 +187,13 @@ pub fn lint_contract(contract: &Contract) -> Vec<Finding> {
     findings.0
 }
 
+/// A text that models read beside the tools, such as a server's instructions.
+pub(crate) fn lint_words(text: &str) -> Vec<Finding> {
+    let mut findings = Findings(Vec::new());
+    text::check_words(None, text, &mut findings);
+    findings.0
+}
+
 /// Arguments of a published contract whose names cost some models the whole request, as `tool.argument`. New contracts
 /// cannot have them.
 pub fn unusable_names(contract: &Contract) -> Vec<String> {

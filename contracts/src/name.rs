@@ -7,7 +7,7 @@ use deunicode::deunicode;
 /// Longest tool name that clients take with their own `mcp__server__` in front; above it is a warning.
 pub const TOOL_LENGTH_GOOD: usize = 45;
 const TOOL_LENGTH_MAX: usize = 64;
-const FIELD_LENGTH_MAX: usize = 64;
+pub(crate) const FIELD_LENGTH_MAX: usize = 64;
 
 /// `[a-z][a-z0-9-]{0,31}`: it is also a path segment.
 pub fn check_contract(name: &str) -> Result<(), String> {

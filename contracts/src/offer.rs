@@ -11,12 +11,16 @@ mod schema;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
 
 pub use self::item::{Annotated, Detail, Item, Kind, Schema, Ui};
 use self::members::Members;
 pub use self::schema::{Bounds, check as check_schema};
 use crate::Problem;
 
+/// Characters of a title and of a description that a tool is published with.
+pub(crate) const TITLE_MAX: usize = 200;
+pub(crate) const DESCRIPTION_MAX: usize = 16 << 10;
 /// Items of one document, of all kinds together.
 pub const ITEMS_MAX: usize = 10_000;
 /// Levels of anything that is kept as it was written. Readers elsewhere end at 64, and one item that is deeper would
@@ -51,6 +55,20 @@ pub struct Server {
     pub capabilities: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+}
+
+#[derive(Serialize)]
+struct PinnedDocument<'d> {
+    server: &'d Server,
+    items: Vec<Pinned<'d>>,
+}
+
+#[derive(Serialize)]
+struct Pinned<'d> {
+    #[serde(flatten)]
+    item: &'d Item,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution: Option<&'d RawValue>,
 }
 
 /// The document, and what was left out of it. A schema that is refused is not among the problems: its item carries the
@@ -172,9 +190,22 @@ impl Document {
         lay_out(&self.text(), false)
     }
 
+    /// What is kept of an upstream server: as [`Document::compact`], and `execution` of each tool beside its `meta`, which a
+    /// client is told but a generator has no use for.
+    pub fn pinned(&self) -> String {
+        let items = self.items.iter().map(|item| Pinned { item, execution: item.execution.as_deref() });
+        let pinned = PinnedDocument { server: &self.server, items: items.collect() };
+        lay_out(&serde_json::to_string(&pinned).expect("a document has a JSON form"), false)
+    }
+
     fn text(&self) -> String {
         serde_json::to_string(self).expect("a document has a JSON form")
     }
+}
+
+/// sha256, hex, of what a maker said its tools are.
+pub(crate) fn digest(definitions: &str) -> String {
+    Sha256::digest(definitions).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What the lists that are there say of the capabilities.

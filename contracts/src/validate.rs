@@ -31,6 +31,8 @@ use crate::{
 const ERRORS_MAX: usize = 32;
 /// Largest schema that is compiled, in bytes of its text.
 const SCHEMA_BYTES_MAX: usize = 2 << 20;
+/// Steps back of one pattern that looks around; a text that takes more does not match.
+const BACKTRACKS_MAX: usize = 100_000;
 
 /// Checks arguments against one input schema. Built once per snapshot.
 pub struct ArgumentValidator {
@@ -108,15 +110,20 @@ pub const REASONS: &[(&str, &str)] = &[
 impl ArgumentValidator {
     /// `schema` may be any JSON Schema 2020-12; formats are asserted, regexes run in linear time, nothing is fetched.
     pub fn new(schema: &Value) -> Result<Self, String> {
-        let validator = validator(schema)?;
+        Ok(Self::with(validator(schema)?, schema))
+    }
+
+    fn with(validator: jsonschema::Validator, schema: &Value) -> Self {
         let schema = Box::new(schema.clone());
-        Ok(Self { validator, schema, examples: Examples::default(), known: ViolationCache::default(), clear: None })
+        Self { validator, schema, examples: Examples::default(), known: ViolationCache::default(), clear: None }
     }
 
     /// The arguments of one tool: its input schema, and what no schema says of them.
     pub fn for_tool(tool: &Tool) -> Result<Self, String> {
         let clear = tool.collection().and_then(|target| target.binding.clear()).map(str::to_owned);
-        Ok(Self { clear, ..Self::new(&tool.input_schema)? })
+        let schema = tool.checked_input();
+        let validator = if tool.is_foreign() { foreign_validator(schema) } else { validator(schema) };
+        Ok(Self { clear, ..Self::with(validator?, schema) })
     }
 
     /// `raw` is the text of the `arguments` member; absent arguments are `{}`. An optional member that is null and may
@@ -304,21 +311,28 @@ fn push_member(json: &mut Vec<u8>, key: &'static str, value: Option<&str>) {
 
 /// The one way a schema is compiled here: 2020-12, formats asserted, linear-time patterns, nothing fetched.
 pub(crate) fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
+    let patterns = jsonschema::PatternOptions::regex().size_limit(1 << 20).dfa_size_limit(1 << 20);
+    built(schema, jsonschema::options().should_validate_formats(true).with_pattern_options(patterns))
+}
+
+/// Likewise for a schema of an upstream server, which alone knows what it takes for an address or a date. Its patterns may
+/// look around, as those of JavaScript do, in bounded time.
+pub(crate) fn foreign_validator(schema: &Value) -> Result<jsonschema::Validator, String> {
+    let patterns = jsonschema::PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS_MAX);
+    let patterns = patterns.size_limit(1 << 20).dfa_size_limit(1 << 20);
+    built(schema, jsonschema::options().should_validate_formats(false).with_pattern_options(patterns))
+}
+
+fn built(schema: &Value, options: jsonschema::ValidationOptions<'_>) -> Result<jsonschema::Validator, String> {
     schema::check(schema)?;
-    jsonschema::options()
-        .with_draft(jsonschema::Draft::Draft202012)
-        .offline()
-        .should_validate_formats(true)
-        .with_pattern_options(jsonschema::PatternOptions::regex().size_limit(1 << 20).dfa_size_limit(1 << 20))
-        .build(schema)
-        .map_err(|error| {
-            let place = error.instance_path().to_string();
-            let message: String = error.masked().to_string().chars().take(300).collect();
-            match place.is_empty() {
-                true => message,
-                false => format!("{message} at {place}"),
-            }
-        })
+    options.with_draft(jsonschema::Draft::Draft202012).offline().build(schema).map_err(|error| {
+        let place = error.instance_path().to_string();
+        let message: String = error.masked().to_string().chars().take(300).collect();
+        match place.is_empty() {
+            true => message,
+            false => format!("{message} at {place}"),
+        }
+    })
 }
 
 /// A valid value, built from the schema alone; `None` where none can be made.

@@ -128,10 +128,10 @@ fn an_artifact_of_a_later_format_is_refused_by_its_number() {
     let artifact = desk(json!({ "name": "note", "type": "text" })).to_artifact();
     assert_eq!(artifact.get("format"), None, "the first format has no number: its bytes stay as they were");
     let with = |format: u32| format!("{{\"format\":{format},\"news\":1,{}", &artifact.to_string()[1..]);
-    for refused in [0, 3, 99] {
+    for refused in [0, 4, 99] {
         let error = Contract::from_own_artifact(&with(refused)).expect_err("a later format");
         assert!(
-            error.contains(&format!("it is of format {refused}, and this program reads formats up to 2")),
+            error.contains(&format!("it is of format {refused}, and this program reads formats up to 3")),
             "{error}"
         );
     }

@@ -8,7 +8,11 @@ use serde_json::{Value, json};
 
 use super::{Report, rule::ToolRule};
 use crate::{
-    contract::{Binding, BoundField, Collection, CollectionTarget, Contract, Destination, Input, Limits, Target, Tool},
+    contract::{
+        Binding, BoundField, Collection, CollectionTarget, Contract, Destination, Input, Limits, OfferTarget, Target,
+        Tool,
+    },
+    json::push_pointer,
     name,
 };
 
@@ -29,9 +33,13 @@ pub(super) fn contracts(old: &Contract, new: &Contract, report: &mut Report) {
         }
     }
     if old.definitions != new.definitions {
-        let reason = "the plugin defines its tools in another text".to_owned();
+        let reason = "the tools are defined in another text".to_owned();
         let digests = (json!(old.definitions), json!(new.definitions));
         report.note(ToolRule::DefinitionsChanged, None, "/definitions", digests, reason);
+    }
+    if old.maker != new.maker {
+        let reason = "the tools are another server's".to_owned();
+        report.note(ToolRule::TargetChanged, None, "/maker", (json!(old.maker), json!(new.maker)), reason);
     }
     for (index, now) in new.collections.iter().enumerate() {
         if let Some(was) = old.collection(&now.name) {
@@ -64,12 +72,49 @@ pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
                 report.note(ToolRule::BindingRemoved, tool, "/binding", (Value::Null, Value::Null), reason);
             }
             (before, after) if before == after => {}
+            (Target::Offer(before), Target::Offer(after)) => offers(before, after, &was.name, report),
             (before, after) => {
                 let reason = "something else answers its calls".to_owned();
                 report.note(ToolRule::TargetChanged, tool, "/target", (shown(before), shown(after)), reason);
             }
         }
     }
+}
+
+/// The same tool of the same maker, and what every call of it carries. What else an offer holds is seen in lists and
+/// schemas.
+fn offers(was: &OfferTarget, is: &OfferTarget, tool: &str, report: &mut Report) {
+    if (&was.maker, &was.name, was.wrapped) != (&is.maker, &is.name, is.wrapped) {
+        let reason = "something else answers its calls".to_owned();
+        report.note(ToolRule::TargetChanged, Some(tool), "/target", (json!(was), json!(is)), reason);
+    }
+    for (published, own) in &is.keys {
+        if let Some(before) = was.keys.get(published).filter(|before| *before != own) {
+            let reason = format!("{} is sent as another argument", name::quoted(published));
+            let mut path = "/keys".to_owned();
+            push_pointer(&mut path, published);
+            report.note(ToolRule::KeyNameChanged, Some(tool), path, (json!(before), json!(own)), reason);
+        }
+    }
+    for (argument, value) in &is.set {
+        let before = was.set.get(argument);
+        let (rule, what) = match before {
+            None => (ToolRule::BoundFieldAdded, "is now set in every call"),
+            Some(before) if before != value => (ToolRule::BoundFieldChanged, "is set to another value in every call"),
+            Some(_) => continue,
+        };
+        set(tool, argument, (json!(before), value.clone()), (rule, what), report);
+    }
+    for (argument, value) in was.set.iter().filter(|(argument, _)| !is.set.contains_key(*argument)) {
+        let rule = (ToolRule::BoundFieldRemoved, "is no longer set");
+        set(tool, argument, (value.clone(), Value::Null), rule, report);
+    }
+}
+
+fn set(tool: &str, argument: &str, change: (Value, Value), (rule, what): (ToolRule, &str), report: &mut Report) {
+    let mut path = "/set".to_owned();
+    push_pointer(&mut path, argument);
+    report.note(rule, Some(tool), path, change, format!("{} {what}", name::quoted(argument)));
 }
 
 /// What is asked of a collection, and how its answer is told.

@@ -144,8 +144,14 @@ tool_rules! {
     AnnotationRiskier "annotation-riskier" Breaking "readOnlyHint or idempotentHint true → false, destructiveHint false → true: clients approve by them";
     AnnotationSafer "annotation-safer" Compatible "the reverse";
     OpenWorldChanged "open-world-changed" Review "openWorldHint";
+    AnnotationStated "annotation-stated" Cosmetic "a hint is said that would be taken anyway, or is no longer said";
+    AnnotationOther "annotation-other-changed" Cosmetic "a member of annotations beside the four hints, such as title";
+    IconsChanged "tool-icons-changed" Cosmetic "icons of a tool";
+    MetaChanged "tool-meta-changed" Review "`_meta` of a tool: what a client shows beside it";
+    ExecutionChanged "tool-execution-changed" Review "whether a tool may or must be run as a task";
     BindingAdded "binding-added" Review "a bare form is now bound to a collection";
     TargetChanged "target-changed" Review "something else answers its calls: another tool of an offer, or an offer where a collection was";
+    KeyNameChanged "argument-key-changed" Review "an argument is sent to its maker under another name";
     BindingRemoved "binding-removed" Breaking "the tool can no longer be called";
     CollectionChanged "binding-collection-changed" Review "the tool is bound to another source";
     OperationChanged "binding-operation-changed" Review "another operation of the adapter";
@@ -175,7 +181,7 @@ tool_rules! {
     PublishedNarrowed "published-narrowed" Compatible "fewer columns may leave the source; what tools answer is compared by itself";
     ShapeRecorded "shape-recorded" Identical "the recorded shape; what callers see of it is compared by itself";
     ContractRenamed "contract-renamed" Breaking "the contract's name, which is also its endpoint";
-    DefinitionsChanged "definitions-changed" Cosmetic "what a plugin says of its tools, in words or members that no client sees";
+    DefinitionsChanged "definitions-changed" Cosmetic "what the maker of the tools says of them, in words or members that no client sees";
     ContractTextChanged "contract-text-changed" Cosmetic "title, description or instructions of the contract";
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     Report,
@@ -11,6 +11,7 @@ use super::{
 use crate::{
     compile::{error_arm, result_arm},
     contract::{Annotations, Contract, Tool},
+    json::push_pointer,
     name,
 };
 
@@ -28,6 +29,18 @@ pub(super) struct View<'d> {
     output: Option<&'d Value>,
     /// In the order of [`HINTS`].
     hints: [bool; 4],
+    /// Of a contract's tool.
+    further: Option<Further<'d>>,
+}
+
+/// What is told of a tool beside what every tool has.
+struct Further<'d> {
+    stated: [Option<bool>; 4],
+    annotations: &'d Map<String, Value>,
+    /// Members of its entry in lists.
+    listed: Option<&'d Map<String, Value>>,
+    /// Where its calls are held against more than is published.
+    published: (&'d Value, Option<&'d Value>),
 }
 
 /// Annotations with what the protocol takes where they are absent, and the value that clients are careful about.
@@ -43,17 +56,22 @@ pub(super) fn of_contract(contract: &Contract) -> Vec<View<'_>> {
 }
 
 fn of_tool(tool: &Tool) -> View<'_> {
-    let Annotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint, others: _ } =
-        &tool.annotations;
-    let said = [read_only_hint, destructive_hint, idempotent_hint, open_world_hint];
+    let Annotations { read_only_hint, destructive_hint, idempotent_hint, open_world_hint, others } = &tool.annotations;
+    let said = [*read_only_hint, *destructive_hint, *idempotent_hint, *open_world_hint];
     View {
         name: &tool.name,
         title: tool.title.as_deref(),
         description: Some(&tool.description),
         say: tool.collection().and_then(|target| target.say.as_deref()),
-        input: &tool.input_schema,
-        output: tool.output_schema.as_ref(),
+        input: tool.checked_input(),
+        output: tool.checked_output(),
         hints: std::array::from_fn(|index| said[index].unwrap_or(HINTS[index].1)),
+        further: Some(Further {
+            stated: said,
+            annotations: others,
+            listed: tool.offer().map(|offer| &offer.listed),
+            published: (&tool.input_schema, tool.output_schema.as_ref()),
+        }),
     }
 }
 
@@ -88,6 +106,7 @@ pub(super) fn of_document(document: &Value) -> Result<Vec<View<'_>>, String> {
             input,
             output,
             hints,
+            further: None,
         });
     }
     Ok(views)
@@ -159,7 +178,32 @@ fn one(old: &View<'_>, new: &View<'_>, report: &mut Report) {
         let reason = format!("{hint}: {was} → {is}");
         report.note(rule, Some(old.name), format!("/annotations/{hint}"), (json!(was), json!(is)), reason);
     }
-    report.schemas(old.input, new.input, Side::Input, Some(old.name));
+    if let (Some(was), Some(is)) = (&old.further, &new.further) {
+        further(old.name, was, is, report);
+    }
+    let published = |view: &View<'_>| view.further.as_ref().map(|further| further.published.0.clone());
+    match (published(old), published(new)) {
+        // What calls are held against says more, unless it stayed.
+        (Some(was), Some(is)) if old.input == new.input && was != is => {
+            report.schemas(&was, &is, Side::Input, Some(old.name));
+        }
+        _ => report.schemas(old.input, new.input, Side::Input, Some(old.name)),
+    }
+    let listed = |view: &View<'_>| view.further.as_ref().map_or(view.output.is_some(), |it| it.published.1.is_some());
+    let kept = (old.output == new.output && old.output.is_some()).then(|| (listed(old), listed(new)));
+    match kept {
+        Some((false, true)) => {
+            let reason = "results are described in lists now".to_owned();
+            let schema = new.output.cloned().unwrap_or_default();
+            report.note(ToolRule::OutputSchemaAdded, Some(old.name), "/outputSchema", (Value::Null, schema), reason);
+        }
+        Some((true, false)) => {
+            let reason = "results are no longer described in lists".to_owned();
+            let schema = old.output.cloned().unwrap_or_default();
+            report.note(ToolRule::OutputSchemaRemoved, Some(old.name), "/outputSchema", (schema, Value::Null), reason);
+        }
+        _ => {}
+    }
     match (old.output, new.output) {
         (None, None) => {}
         (None, Some(schema)) => {
@@ -184,6 +228,45 @@ fn one(old: &View<'_>, new: &View<'_>, report: &mut Report) {
         }
         (Some(was), Some(is)) if was == is => report.schemas(was, is, Side::Output, Some(old.name)),
         (Some(was), Some(is)) => report.schemas(&result(was), &result(is), Side::Output, Some(old.name)),
+    }
+}
+
+fn further(tool: &str, old: &Further<'_>, new: &Further<'_>, report: &mut Report) {
+    for (index, (hint, absent, _)) in HINTS.iter().enumerate() {
+        let (was, is) = (old.stated[index], new.stated[index]);
+        if was != is && was.unwrap_or(*absent) == is.unwrap_or(*absent) {
+            let reason = format!("{hint} is {} said", if is.is_some() { "now" } else { "no longer" });
+            let path = format!("/annotations/{hint}");
+            report.note(ToolRule::AnnotationStated, Some(tool), path, (json!(was), json!(is)), reason);
+        }
+    }
+    members(tool, "/annotations", (Some(old.annotations), Some(new.annotations)), report, |_| {
+        ToolRule::AnnotationOther
+    });
+    members(tool, "", (old.listed, new.listed), report, |member| match member {
+        "icons" => ToolRule::IconsChanged,
+        "execution" => ToolRule::ExecutionChanged,
+        _ => ToolRule::MetaChanged,
+    });
+}
+
+fn members(
+    tool: &str,
+    place: &str,
+    (old, new): (Option<&Map<String, Value>>, Option<&Map<String, Value>>),
+    report: &mut Report,
+    rule: impl Fn(&str) -> ToolRule,
+) {
+    let of = |members: Option<&Map<String, Value>>, name: &str| members.and_then(|members| members.get(name)).cloned();
+    let was = old.into_iter().flat_map(Map::keys);
+    let came = new.into_iter().flat_map(Map::keys).filter(|name| of(old, name).is_none());
+    for name in was.chain(came) {
+        let (was, is) = (of(old, name).unwrap_or_default(), of(new, name).unwrap_or_default());
+        if was != is {
+            let mut path = place.to_owned();
+            push_pointer(&mut path, name);
+            report.note(rule(name), Some(tool), path, (was, is), format!("{} changed", name::quoted(name)));
+        }
     }
 }
 

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::{json, name, problem::Problem};
 
-pub(super) const TITLE_MAX: usize = 200;
-pub(super) const TEXT_MAX: usize = 20_000;
+pub(crate) const TITLE_MAX: usize = 200;
+pub(crate) const TEXT_MAX: usize = 20_000;
 
 /// The problems found so far.
 pub(crate) struct Problems {
@@ -49,7 +49,7 @@ impl Problems {
     }
 
     /// The first `max` entries; more are a problem.
-    pub(super) fn bounded<'v>(&mut self, place: &str, entries: &'v [Value], max: usize, what: &str) -> &'v [Value] {
+    pub(crate) fn bounded<'v>(&mut self, place: &str, entries: &'v [Value], max: usize, what: &str) -> &'v [Value] {
         if entries.len() > max {
             self.add(place, format!("more than {max} {what}"));
         }
@@ -63,13 +63,13 @@ impl Problems {
     }
 }
 
-pub(super) struct Table<'v> {
+pub(crate) struct Table<'v> {
     place: String,
     map: &'v Map<String, Value>,
 }
 
 impl<'v> Table<'v> {
-    pub(super) fn new(value: &'v Value, place: String, problems: &mut Problems) -> Option<Self> {
+    pub(crate) fn new(value: &'v Value, place: String, problems: &mut Problems) -> Option<Self> {
         match value {
             Value::Object(map) => Some(Self { place, map }),
             other => {
@@ -79,25 +79,25 @@ impl<'v> Table<'v> {
         }
     }
 
-    pub(super) fn at(&self, key: &str) -> String {
+    pub(crate) fn at(&self, key: &str) -> String {
         let mut place = self.place.clone();
         json::push_pointer(&mut place, key);
         place
     }
 
-    pub(super) fn place(&self) -> &str {
+    pub(crate) fn place(&self) -> &str {
         &self.place
     }
 
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.map.contains_key(key)
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&'v Value> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'v Value> {
         self.map.get(key)
     }
 
-    pub(super) fn check_keys(&self, known: &[&str], problems: &mut Problems) {
+    pub(crate) fn check_keys(&self, known: &[&str], problems: &mut Problems) {
         for key in self.map.keys().filter(|key| !known.contains(&key.as_str())) {
             let hint = match name::nearest(key, known.iter().copied()) {
                 Some(near) => format!("did you mean '{near}'?"),
@@ -107,7 +107,7 @@ impl<'v> Table<'v> {
         }
     }
 
-    pub(super) fn text(&self, key: &str, characters_max: usize, problems: &mut Problems) -> Option<String> {
+    pub(crate) fn text(&self, key: &str, characters_max: usize, problems: &mut Problems) -> Option<String> {
         let value = self.map.get(key)?;
         let Value::String(text) = value else {
             problems.add(self.at(key), format!("must be text, not {}", kind(value)));
@@ -120,14 +120,14 @@ impl<'v> Table<'v> {
         Some(text.clone())
     }
 
-    pub(super) fn required_text(&self, key: &str, problems: &mut Problems) -> Option<String> {
+    pub(crate) fn required_text(&self, key: &str, problems: &mut Problems) -> Option<String> {
         if !self.has(key) {
             problems.add_hint(self.place.clone(), format!("'{key}' is missing"), format!("add `{key}: …`"));
         }
         self.text(key, TITLE_MAX, problems)
     }
 
-    pub(super) fn flag(&self, key: &str, problems: &mut Problems) -> Option<bool> {
+    pub(crate) fn flag(&self, key: &str, problems: &mut Problems) -> Option<bool> {
         match self.map.get(key)? {
             Value::Bool(flag) => Some(*flag),
             other => {
@@ -137,7 +137,7 @@ impl<'v> Table<'v> {
         }
     }
 
-    pub(super) fn number(&self, key: &str, problems: &mut Problems) -> Option<serde_json::Number> {
+    pub(crate) fn number(&self, key: &str, problems: &mut Problems) -> Option<serde_json::Number> {
         match self.map.get(key)? {
             Value::Number(number) => Some(number.clone()),
             other => {
@@ -147,7 +147,7 @@ impl<'v> Table<'v> {
         }
     }
 
-    pub(super) fn count(
+    pub(crate) fn count(
         &self,
         key: &str,
         range: std::ops::RangeInclusive<u64>,
@@ -163,7 +163,7 @@ impl<'v> Table<'v> {
         }
     }
 
-    pub(super) fn list(&self, key: &str, problems: &mut Problems) -> Option<&'v [Value]> {
+    pub(crate) fn list(&self, key: &str, problems: &mut Problems) -> Option<&'v [Value]> {
         match self.map.get(key)? {
             Value::Array(items) => Some(items),
             other => {
@@ -173,7 +173,7 @@ impl<'v> Table<'v> {
         }
     }
 
-    pub(super) fn object(&self, key: &str, problems: &mut Problems) -> Option<&'v Map<String, Value>> {
+    pub(crate) fn object(&self, key: &str, problems: &mut Problems) -> Option<&'v Map<String, Value>> {
         match self.map.get(key)? {
             Value::Object(map) => Some(map),
             other => {
@@ -184,7 +184,7 @@ impl<'v> Table<'v> {
     }
 
     /// A list of names: columns, keys, orders.
-    pub(super) fn names(&self, key: &str, problems: &mut Problems) -> Option<Vec<String>> {
+    pub(crate) fn names(&self, key: &str, problems: &mut Problems) -> Option<Vec<String>> {
         const NAMES_MAX: usize = 1_000;
         let place = self.at(key);
         let items = self.list(key, problems)?;
@@ -203,7 +203,7 @@ impl<'v> Table<'v> {
     }
 }
 
-pub(super) fn kind(value: &Value) -> &'static str {
+pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "true or false",

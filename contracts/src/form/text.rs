@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::{json, problem::Problem};
 
 /// JSON when the text starts with `{` or `[`, else YAML.
-pub(super) fn read(file: &str, text: &str) -> Result<Value, Problem> {
+pub(crate) fn read(file: &str, text: &str) -> Result<Value, Problem> {
     if text.len() > super::FILE_BYTES_MAX {
         return Err(Problem::new(file, "", format!("the file is larger than {} MiB", super::FILE_BYTES_MAX >> 20)));
     }

@@ -105,7 +105,7 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
         collection,
         order: table.names("order", problems),
         returns: table.names("returns", problems),
-        limits: limits(&table, problems),
+        limits: limits(&table, &["rate", "timeout_ms", "rows_max"], problems),
         say: table.text("say", table::TEXT_MAX, problems),
         text: text_mode(&table, problems),
         operation: table.text("operation", table::TITLE_MAX, problems),
@@ -175,10 +175,11 @@ fn text_mode(table: &Table<'_>, problems: &mut Problems) -> Option<TextMode> {
     Some(mode)
 }
 
-fn limits(table: &Table<'_>, problems: &mut Problems) -> Limits {
+/// `limits: { rate, timeout_ms, … }`, with these members alone.
+pub(crate) fn limits(table: &Table<'_>, known: &[&str], problems: &mut Problems) -> Limits {
     let Some(value) = table.get("limits") else { return Limits::default() };
     let Some(limits) = Table::new(value, table.at("limits"), problems) else { return Limits::default() };
-    limits.check_keys(&["rate", "timeout_ms", "rows_max"], problems);
+    limits.check_keys(known, problems);
     let rate = limits.text("rate", 32, problems).and_then(|text| {
         let rate = rate(&text);
         if rate.is_none() {
@@ -195,7 +196,7 @@ fn limits(table: &Table<'_>, problems: &mut Problems) -> Limits {
 }
 
 /// `audit: { clear: [field] }`
-fn audit_clear(table: &Table<'_>, problems: &mut Problems) -> Vec<String> {
+pub(crate) fn audit_clear(table: &Table<'_>, problems: &mut Problems) -> Vec<String> {
     let Some(audit) = table.get("audit").and_then(|value| Table::new(value, table.at("audit"), problems)) else {
         return Vec::new();
     };

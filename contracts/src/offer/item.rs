@@ -25,6 +25,9 @@ pub struct Item {
     pub description: Option<String>,
     pub meta: Annotated,
     pub detail: Detail,
+    /// Of a tool: whether it may run as a task.
+    #[serde(skip)]
+    pub execution: Option<Box<RawValue>>,
 }
 
 /// What says something about an item and not what it does.
@@ -110,11 +113,12 @@ pub(super) fn item(kind: Kind, members: &Members<'_>, note: &mut dyn FnMut(Strin
         annotations: kept(members.object("annotations"), "annotations", note),
         meta: kept(members.object("_meta"), "_meta", note),
     };
+    let execution = kept(members.object("execution").filter(|_| kind == Kind::Tool), "execution", note);
     if members.text("name").is_none() {
         note(format!("the item has no name; it is called `{fallback}`"));
     }
     let name = members.text("name").unwrap_or_else(|| fallback.to_owned());
-    Item { kind, name, title, description: members.text("description"), meta, detail }
+    Item { kind, name, title, description: members.text("description"), meta, detail, execution }
 }
 
 fn schema_of(raw: &RawValue, name: &str) -> Schema {

@@ -135,7 +135,7 @@ fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
         false => identified(root, address, 0)?,
     };
     match fragment.is_empty() || fragment.starts_with('/') {
-        true => root.pointer(&decoded(fragment)),
+        true => root.pointer(&json::percent_decoded(fragment)),
         false => anchored(root, fragment, 0),
     }
 }
@@ -157,30 +157,6 @@ fn identified<'s>(schema: &'s Value, address: &str, depth: usize) -> Option<&'s 
         Value::Array(items) => items.iter().find_map(|inner| identified(inner, address, depth + 1)),
         _ => None,
     }
-}
-
-/// A URI fragment's percent signs, as JSON Pointers in `$ref` have them.
-fn decoded(fragment: &str) -> String {
-    if !fragment.contains('%') {
-        return fragment.to_owned();
-    }
-    let mut bytes = Vec::with_capacity(fragment.len());
-    let mut rest = fragment.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let hex = (*first == b'%').then(|| tail.get(..2)).flatten();
-        let byte = hex.and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        match byte {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_default()
 }
 
 fn anchored<'s>(schema: &'s Value, name: &str, depth: usize) -> Option<&'s Value> {

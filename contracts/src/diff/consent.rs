@@ -1,0 +1,105 @@
+//! What of a change waits for somebody's consent where the tools are a foreign server's.
+//!
+//! The classes ask whether callers go on as before. A foreign server may do harm without breaking anyone: by a description
+//! that was harmless when it was approved, by a further tool, by an annotation that makes clients approve its calls unasked.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Class, Diff, Item};
+use crate::contract::{Contract, Version};
+
+/// What goes live by itself, of an upstream server's changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ForeignChanges {
+    /// Nothing that a client can see.
+    #[default]
+    Hold,
+    /// What breaks nobody and brings no text, no item and no annotation.
+    Compatible,
+}
+
+/// Rules about what an operator says in the overlay or the configuration, or about what no client sees. Their class decides.
+const OPERATORS: &[&str] = &[
+    "definitions-changed",
+    "rate-lowered",
+    "rate-raised",
+    "timeout-changed",
+    "audit-loosened",
+    "audit-tightened",
+    "bound-field-added",
+    "bound-field-changed",
+    "bound-field-removed",
+];
+
+/// Rules about schemas whose new side is a number, a type or less than before, on the side where they break nobody.
+const WITHOUT_TEXT: &[&str] = &[
+    "property-removed",
+    "property-removed-from-open",
+    "required-removed-from-open",
+    "became-required",
+    "became-optional",
+    "type-widened",
+    "type-narrowed",
+    "enum-value-removed",
+    "enum-removed",
+    "tightened",
+    "relaxed",
+    "pattern-removed",
+    "format-removed",
+    "object-closed",
+    "object-opened",
+    "union-arm-removed",
+    "union-removed",
+];
+
+impl Diff {
+    /// The items that wait for consent if the contract is an upstream server's, whatever their class; empty: the class alone
+    /// decides, as for any other contract.
+    pub fn awaiting_consent(&self, changes: ForeignChanges) -> Vec<&Item> {
+        self.items.iter().filter(|item| awaits_consent(item, changes)).collect()
+    }
+}
+
+fn awaits_consent(item: &Item, changes: ForeignChanges) -> bool {
+    if item.class == Class::Identical || OPERATORS.contains(&item.rule.as_str()) {
+        return false;
+    }
+    let rule = item.side.and_then(|side| item.rule.strip_prefix(side.word())?.strip_prefix('-'));
+    let is_without_text = rule.is_some_and(|rule| WITHOUT_TEXT.contains(&rule));
+    match changes {
+        ForeignChanges::Hold => true,
+        ForeignChanges::Compatible => !is_without_text || item.class > Class::Compatible,
+    }
+}
+
+/// A tool that was served once, went, and is offered again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Returned {
+    pub tool: String,
+    /// The last version that had it.
+    pub version: Version,
+    /// What is different from then.
+    pub diff: Diff,
+}
+
+/// The tools of `new` that `live` does not have and an earlier version had, compared with what was served last, so that
+/// removing and adding again hides no change. `served` is newest first.
+pub fn returned<'c>(
+    live: &Contract,
+    served: impl IntoIterator<Item = &'c Contract> + Clone,
+    new: &'c Contract,
+) -> Vec<Returned> {
+    let named = |contract: &'c Contract, name: &str| contract.tools.iter().find(|tool| tool.name == name);
+    let came = new.tools.iter().filter(|tool| live.tools.iter().all(|other| other.name != tool.name));
+    let compared = came.filter_map(|tool| {
+        let (version, before) = served
+            .clone()
+            .into_iter()
+            .find_map(|contract| Some((contract.version, named(contract, &tool.name)?.clone())))?;
+        let with = |tool| Contract { tools: vec![tool], ..new.clone() };
+        let diff = super::diff(&with(before), &with(tool.clone()));
+        Some(Returned { tool: tool.name.clone(), version, diff })
+    });
+    compared.collect()
+}

@@ -1,0 +1,471 @@
+//! The contract of an upstream server, from the document of what it offers and an optional overlay.
+//!
+//! A server that nobody here wrote is taken as it is, as far as clients take it. Each item is judged alone: one that
+//! cannot be published is left out and told with its place, its name, the reason and what to do; the others go on. What the
+//! server says is passed on in its own words; what is written otherwise, because some client refuses it, is told as
+//! well. The document is the pin: equal documents and overlays give equal bytes.
+
+mod bind;
+mod dialect;
+mod keys;
+mod lower;
+mod offered;
+mod overlay;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use serde_json::{Map, Value, json};
+
+pub use self::overlay::{Overlay, ToolOverlay};
+use self::{
+    lower::Lowered,
+    offered::{Offer, Offered},
+};
+use crate::{
+    Contract, Problem, Tool, Version,
+    compile::listed,
+    contract::{Annotations, Format, Limits, Maker, OfferTarget, Target},
+    form::table::TEXT_MAX,
+    lint::{self, Level},
+    name,
+    offer::{self, DESCRIPTION_MAX, Kind, TITLE_MAX},
+    output::ResultChecker,
+    secret,
+    validate::ArgumentValidator,
+};
+
+const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
+/// Characters of a title that is made of a description.
+const SENTENCE_MAX: usize = 120;
+
+/// Whose offer it is, and what an operator says about all of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Upstream<'u> {
+    pub name: &'u str,
+    /// The name of its contract, unless the overlay says another.
+    pub contract: &'u str,
+    /// In front of every published name, with an underscore between them: `None` is the upstream's name, and an empty one
+    /// nothing. The overlay's comes first.
+    pub prefix: Option<&'u str>,
+    pub overlay: Option<&'u Overlay>,
+    /// Limits of every tool that the overlay says nothing else about.
+    pub rate: Option<(u32, u32)>,
+    pub timeout_ms: Option<u64>,
+    /// Arguments that the audit may keep in clear.
+    pub clear: &'u [String],
+    /// Names that other contracts have, and which: such an item is left out.
+    pub taken: Option<&'u BTreeMap<String, String>>,
+}
+
+/// A contract, and what became of the offer.
+#[derive(Debug)]
+pub struct Compiled {
+    pub contract: Contract,
+    /// Items that cannot be published, and the server's instructions where they cannot. What the overlay leaves is not told.
+    pub left_out: Vec<Problem>,
+    /// What is published otherwise than the server wrote it, and what the overlay says in vain.
+    pub notes: Vec<Problem>,
+}
+
+/// Compiles the text of a document ([`offer::Document`]). An error is one of the document as a whole or of the overlay; an
+/// offer of which nothing is left makes a contract without tools.
+pub fn compile(upstream: &Upstream<'_>, document: &str) -> Result<Compiled, Vec<Problem>> {
+    let contract = upstream.overlay.map_or(upstream.contract, |overlay| overlay.contract.as_str());
+    let mut problems = Vec::new();
+    if let Err(message) = name::check_contract(contract) {
+        problems.push(Problem::new(upstream.name, "", message));
+    }
+    if let Some(overlay) = upstream.overlay.filter(|overlay| overlay.upstream != upstream.name) {
+        let (named, meant) = (name::quoted(&overlay.upstream), name::quoted(upstream.name));
+        let problem = Problem::new(&overlay.file, "/upstream", format!("the overlay is for {named}, not for {meant}"));
+        problems.push(problem.hint(format!("write `upstream: {}`", upstream.name)));
+    }
+    let offer = match offered::read(upstream.name, document) {
+        Ok(offer) if problems.is_empty() => offer,
+        Ok(_) => return Err(problems),
+        Err(problem) => {
+            problems.push(problem);
+            return Err(problems);
+        }
+    };
+    let prefix = upstream.overlay.and_then(|overlay| overlay.prefix.as_deref()).or(upstream.prefix);
+    let mut compiler = Compiler {
+        upstream,
+        contract,
+        prefix: match prefix.unwrap_or(upstream.name) {
+            "" => String::new(),
+            prefix => format!("{}_", plain_name(prefix)),
+        },
+        offered: BTreeSet::new(),
+        published: BTreeMap::new(),
+        left_out: Vec::new(),
+        notes: Vec::new(),
+    };
+    let tools = compiler.tools(&offer);
+    let instructions = compiler.instructions(&offer);
+    compiler.unused_overlay(&offer);
+    let overlay = upstream.overlay;
+    Ok(Compiled {
+        contract: Contract {
+            format: Format::UPSTREAMS,
+            name: contract.to_owned(),
+            title: overlay.and_then(|overlay| overlay.title.clone()),
+            description: overlay.and_then(|overlay| overlay.description.clone()),
+            instructions,
+            version: Version::FIRST,
+            definitions: Some(offer::digest(document)),
+            maker: Some(Maker::Upstream(upstream.name.to_owned())),
+            collections: Vec::new(),
+            tools,
+        },
+        left_out: compiler.left_out,
+        notes: compiler.notes,
+    })
+}
+
+struct Compiler<'c> {
+    upstream: &'c Upstream<'c>,
+    contract: &'c str,
+    /// With its underscore.
+    prefix: String,
+    /// The server's own names of tools that were met.
+    offered: BTreeSet<String>,
+    /// Published names, and the server's own.
+    published: BTreeMap<String, String>,
+    left_out: Vec<Problem>,
+    notes: Vec<Problem>,
+}
+
+/// Why an item is left out: where that is said, and what to do.
+struct Refused {
+    /// Of the overlay, else within the item.
+    in_overlay: bool,
+    place: String,
+    why: String,
+    hint: Option<String>,
+}
+
+impl Refused {
+    fn new(place: &str, why: impl Into<String>) -> Self {
+        Self { in_overlay: false, place: place.to_owned(), why: why.into(), hint: None }
+    }
+
+    fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl Compiler<'_> {
+    fn tools(&mut self, offer: &Offer) -> Vec<Arc<Tool>> {
+        let mut tools = Vec::new();
+        for item in offer.items.iter().filter(|item| item.kind == Kind::Tool) {
+            let is_taken = self.upstream.overlay.is_none_or(|overlay| overlay.takes(&item.name));
+            if !is_taken {
+                continue;
+            }
+            match self.tool(item) {
+                Ok(tool) => {
+                    self.published.insert(tool.name.clone(), item.name.clone());
+                    tools.push(Arc::new(tool));
+                }
+                Err(refused) => self.leave_out(item, refused),
+            }
+            self.offered.insert(item.name.clone());
+        }
+        tools
+    }
+
+    fn tool(&mut self, item: &Offered) -> Result<Tool, Refused> {
+        let overlay =
+            self.upstream.overlay.and_then(|overlay| overlay.tools.iter().find(|tool| tool.from == item.name));
+        let name = self.name(item, overlay)?;
+        let mut told = Lowered::default();
+        let mut target = OfferTarget::new(Maker::Upstream(self.upstream.name.to_owned()), &item.name);
+        let set = overlay.map(|overlay| &overlay.set);
+        let input_schema = input(item, set, overlay, &mut target, &mut told)?;
+        let output_schema = match overlay.is_some_and(|overlay| overlay.drops_output) {
+            true => None,
+            false => output(item, &mut target, &mut told)?,
+        };
+        let description = overlay.and_then(|overlay| overlay.description.clone()).or_else(|| item.description.clone());
+        let description = description.unwrap_or_default();
+        if description.chars().count() > DESCRIPTION_MAX {
+            let why = format!("its description has more than {DESCRIPTION_MAX} characters");
+            return Err(Refused::new("/description", why).hint(self.say(&item.name, "description: …")));
+        }
+        let stated = overlay.and_then(|overlay| overlay.title.clone()).or_else(|| item.title.clone());
+        let title = match stated.filter(|title| title.chars().count() <= TITLE_MAX) {
+            Some(title) => title,
+            None => title(self.contract, &description, &item.name),
+        };
+        let annotations = self.annotations(item);
+        target.listed = item.listed.clone();
+        let (limits, clear) =
+            (overlay.map(|overlay| &overlay.limits), overlay.map_or(&[][..], |overlay| &overlay.clear));
+        let is_argument = |field: &&String| {
+            input_schema["properties"].get(field.as_str()).is_some() && !secret::is_named_like_one(field)
+        };
+        let tool = Tool {
+            name,
+            title: Some(title),
+            description,
+            audit_clear: self.upstream.clear.iter().chain(clear).filter(is_argument).cloned().collect(),
+            input_schema,
+            output_schema,
+            annotations,
+            target: Target::Offer(Arc::new(target)),
+            limits: Limits {
+                rate: limits.and_then(|limits| limits.rate).or(self.upstream.rate),
+                timeout_ms: limits.and_then(|limits| limits.timeout_ms).or(self.upstream.timeout_ms),
+            },
+        };
+        self.check(item, &tool)?;
+        self.tell(item, &tool, &told);
+        Ok(tool)
+    }
+
+    /// The name that it is published under.
+    fn name(&self, item: &Offered, overlay: Option<&ToolOverlay>) -> Result<String, Refused> {
+        if self.offered.contains(&item.name) {
+            return Err(Refused::new("/name", "the server lists the name twice; the first one counts"));
+        }
+        let own = overlay.and_then(|overlay| overlay.tool.as_deref()).unwrap_or(&item.name);
+        let name = format!("{}{}", self.prefix, plain_name(own));
+        let hint = self.say(&item.name, "tool: another_name");
+        if let Err(message) = name::check_tool(&name) {
+            return Err(Refused::new("/name", message).hint(hint));
+        }
+        let shown = name::quoted(&name);
+        if let Some(other) = self.published.get(&name) {
+            let why = format!("the name {shown} is that of the server's tool {}", name::quoted(other));
+            return Err(Refused::new("/name", why).hint(hint));
+        }
+        if let Some(contract) = self.upstream.taken.and_then(|taken| taken.get(&name)) {
+            let why = format!("the name {shown} is taken by the contract {}", name::quoted(contract));
+            return Err(Refused::new("/name", why).hint(format!("{hint}, or give the upstream another prefix")));
+        }
+        Ok(name)
+    }
+
+    /// As the server states them; what is no flag is none.
+    fn annotations(&mut self, item: &Offered) -> Annotations {
+        let hint = |name: &str| item.annotations.get(name).and_then(Value::as_bool);
+        let others = item.annotations.iter().filter(|(name, _)| !HINTS.contains(&name.as_str()));
+        for hint in HINTS {
+            if item.annotations.get(hint).is_some_and(|value| !value.is_boolean()) {
+                let message = format!("{}: `{hint}` is neither true nor false, and counts as absent", quoted(item));
+                self.notes.push(self.problem(&format!("{}/meta/annotations/{hint}", item.place), message));
+            }
+        }
+        Annotations {
+            read_only_hint: hint("readOnlyHint"),
+            destructive_hint: hint("destructiveHint"),
+            idempotent_hint: hint("idempotentHint"),
+            open_world_hint: hint("openWorldHint"),
+            others: others.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        }
+    }
+
+    /// That it works, and that nothing in it is meant for the model alone.
+    fn check(&self, item: &Offered, tool: &Tool) -> Result<(), Refused> {
+        ArgumentValidator::for_tool(tool).map_err(|why| Refused::new("/detail/input", why))?;
+        for schema in tool.checked_output().into_iter().chain(&tool.output_schema) {
+            let drop = self.say(&item.name, "output: drop");
+            ResultChecker::foreign(schema).map_err(|why| Refused::new("/detail/output", why).hint(drop))?;
+        }
+        let findings = lint::lint(&[listed(tool)]);
+        match findings.into_iter().find(|finding| finding.level == Level::Error) {
+            None => Ok(()),
+            Some(finding) => {
+                let at = finding.field.map(|field| format!(" (at {field})")).unwrap_or_default();
+                let why = format!("{}: {}{at}", finding.rule, finding.message);
+                let hint = self.say(&item.name, "description: …");
+                Err(Refused::new("", why).hint(format!("{hint}, where its description is meant; else ask its maker")))
+            }
+        }
+    }
+
+    fn tell(&mut self, item: &Offered, tool: &Tool, lowered: &Lowered) {
+        let Some(offer) = tool.offer() else { return };
+        let mut told: Vec<String> = lowered.told.iter().map(|what| (*what).to_owned()).collect();
+        for (published, own) in &offer.keys {
+            told.push(format!("the argument {} is published as {}", name::quoted(own), name::quoted(published)));
+        }
+        for what in told {
+            let message = format!("{}: {what}", quoted(item));
+            self.notes.push(self.problem(&item.place, message));
+        }
+    }
+
+    fn instructions(&mut self, offer: &Offer) -> Option<String> {
+        if let Some(own) = self.upstream.overlay.and_then(|overlay| overlay.instructions.clone()) {
+            return Some(own);
+        }
+        let said = offer.instructions.clone().filter(|said| !said.trim().is_empty())?;
+        let why = match said.chars().count() > TEXT_MAX {
+            true => Some(format!("they have more than {TEXT_MAX} characters")),
+            false => lint::lint_words(&said)
+                .into_iter()
+                .find(|finding| finding.level == Level::Error)
+                .map(|finding| format!("{}: {}", finding.rule, finding.message)),
+        };
+        let Some(why) = why else { return Some(said) };
+        let problem = self.problem("/server/instructions", format!("the server's instructions are left out: {why}"));
+        self.left_out.push(problem.hint("say `instructions: …` in the overlay"));
+        None
+    }
+
+    /// What the overlay says about tools that are not there.
+    fn unused_overlay(&mut self, offer: &Offer) {
+        let Some(overlay) = self.upstream.overlay else { return };
+        let names: Vec<&str> =
+            offer.items.iter().filter(|item| item.kind == Kind::Tool).map(|item| item.name.as_str()).collect();
+        for tool in &overlay.tools {
+            let place = format!("{}/from", tool.place);
+            let shown = name::quoted(&tool.from);
+            let problem = |message: String| Problem::new(&overlay.file, place.as_str(), message);
+            if !names.contains(&tool.from.as_str()) {
+                let problem = problem(format!("the server has no tool {shown}"));
+                self.notes.push(match name::nearest(&tool.from, names.iter().copied()) {
+                    Some(near) => problem.hint(format!("it has {}", name::quoted(near))),
+                    None => problem,
+                });
+            } else if !overlay.takes(&tool.from) {
+                let problem = problem(format!("the tool {shown} is not taken, by `take` and `leave`"));
+                self.notes.push(problem.hint("take it, or remove the entry"));
+            }
+        }
+    }
+
+    fn leave_out(&mut self, item: &Offered, refused: Refused) {
+        let message = format!("{} is left out: {}", quoted(item), refused.why);
+        let problem = match self.upstream.overlay.filter(|_| refused.in_overlay) {
+            Some(overlay) => Problem::new(&overlay.file, refused.place, message),
+            None => self.problem(&format!("{}{}", item.place, refused.place), message),
+        };
+        self.left_out.push(match refused.hint {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        });
+    }
+
+    fn problem(&self, place: &str, message: String) -> Problem {
+        Problem::new(self.upstream.name, place, message)
+    }
+
+    /// What to write in the overlay.
+    fn say(&self, from: &str, what: &str) -> String {
+        format!("say `{{ from: {}, {what} }}` under `tools:` in the overlay", json!(from))
+    }
+}
+
+fn quoted(item: &Offered) -> String {
+    format!("the tool {}", name::quoted(&item.name))
+}
+
+/// The published schema; what else arguments are held against goes into the target.
+fn input(
+    item: &Offered,
+    set: Option<&Map<String, Value>>,
+    overlay: Option<&ToolOverlay>,
+    target: &mut OfferTarget,
+    told: &mut Lowered,
+) -> Result<Value, Refused> {
+    const PLACE: &str = "/detail/input";
+    let refused = |why: String| Refused::new(PLACE, why);
+    if let Some(error) = &item.input.error {
+        return Err(refused(format!("its input schema cannot be used: {error}")).hint("ask its maker for a valid one"));
+    }
+    let mut schema = match &item.input.json {
+        Some(schema) => dialect::translate(schema).map_err(refused)?,
+        None => json!({}),
+    };
+    lower::root(&mut schema, told).map_err(refused)?;
+    for (argument, value) in set.into_iter().flatten() {
+        bind::bind(&mut schema, argument, value).map_err(|why| {
+            let place = overlay.map(|overlay| format!("{}/set", overlay.place)).unwrap_or_default();
+            let hint = "set only arguments that the tool has, to values that it takes";
+            Refused { in_overlay: true, ..Refused::new(&place, why).hint(hint) }
+        })?;
+        target.set.insert(argument.clone(), value.clone());
+    }
+    target.keys = keys::publish(&mut schema).map_err(refused)?;
+    lower::inside(&mut schema, told);
+    let Some((plain, is_wider)) = lower::plain_root(&schema) else { return Ok(schema) };
+    if is_wider {
+        told.tell(
+            "alternatives at the root of the input are published as one object, and arguments held against all of it",
+        );
+        target.input = Some(schema);
+    } else {
+        told.tell("`allOf` at the root of the input is written as one object");
+    }
+    Ok(plain)
+}
+
+/// The published schema, if any; what results are held against where it is another goes into the target.
+fn output(item: &Offered, target: &mut OfferTarget, told: &mut Lowered) -> Result<Option<Value>, Refused> {
+    let Some(output) = &item.output else { return Ok(None) };
+    let hint = format!("say `{{ from: {}, output: drop }}` under `tools:` in the overlay", json!(item.name));
+    let refused = |why: String| Refused::new("/detail/output", why).hint(hint.as_str());
+    if let Some(error) = &output.error {
+        return Err(refused(format!("its output schema cannot be used: {error}")));
+    }
+    let Some(schema) = &output.json else { return Ok(None) };
+    let schema = dialect::translate(schema).map_err(refused)?;
+    if schema.get("type").is_some_and(|kind| kind == "object") {
+        return Ok(Some(schema));
+    }
+    if !lower::is_object(&schema, &schema, 0) {
+        told.tell("results that are no objects are not described in lists, where clients refuse that; they are held against their schema");
+        target.output = Some(schema);
+        return Ok(None);
+    }
+    told.tell("`\"type\": \"object\"` is added at the root of the output");
+    let mut published = schema.clone();
+    if let Value::Object(members) = &mut published {
+        let at = usize::from(members.contains_key("$schema"));
+        members.shift_insert(at, "type".to_owned(), "object".into());
+    }
+    Ok(Some(published))
+}
+
+/// With other characters as underscores.
+fn plain_name(name: &str) -> String {
+    let plain = |next: char| if next.is_ascii_alphanumeric() || "_-".contains(next) { next } else { '_' };
+    name.chars().map(plain).collect()
+}
+
+fn title(contract: &str, description: &str, name: &str) -> String {
+    let line = description.trim().lines().next().unwrap_or_default().trim();
+    let ends = line.match_indices(". ").map(|(at, _)| at).next();
+    let sentence = line[..ends.unwrap_or(line.len())].trim_end_matches(['.', ':']);
+    let sentence = if sentence.is_empty() { name } else { sentence };
+    let mut title = format!("{contract}: ");
+    match sentence.chars().count() > SENTENCE_MAX {
+        true => {
+            title.extend(sentence.chars().take(SENTENCE_MAX));
+            title.push('…');
+        }
+        false => title.push_str(sentence),
+    }
+    title
+}
+
+impl Tool {
+    /// What its upstream is sent: arguments that were checked, under the names that the server knows, with those that
+    /// are set. Of a tool that is no upstream's they stay as they are.
+    pub fn arguments_for_upstream(&self, arguments: Map<String, Value>) -> Map<String, Value> {
+        let Some(offer) = self.offer() else { return arguments };
+        let mut arguments = match offer.keys.is_empty() {
+            true => arguments,
+            false => keys::restore(self.checked_input(), &offer.keys, arguments),
+        };
+        // What is set has the last word, also where an open schema takes the same name.
+        arguments.extend(offer.set.iter().map(|(name, value)| (name.clone(), value.clone())));
+        arguments
+    }
+}

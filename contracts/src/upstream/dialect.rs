@@ -1,0 +1,482 @@
+//! Schemas of older dialects as JSON Schema 2020-12: what was valid stays valid, and nothing else becomes so.
+//!
+//! References become pointers from the root, so that identifiers and anchors can go: a published schema stands inside a list, where
+//! no reader resolves them. What a dialect does not know it ignores, and so does the translation.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use crate::{
+    compile::DIALECT,
+    json::{self, push_pointer},
+    name,
+};
+
+/// References into places that hold no schemas by themselves; each becomes a schema under `$defs`.
+const LIFTED_MAX: usize = 1_000;
+/// Of old dialects, what may stand beside a `$ref` without a meaning for validity.
+const TEXTS: &[&str] =
+    &["title", "description", "default", "examples", "$comment", "readOnly", "writeOnly", "deprecated"];
+const BOUNDS: &[&str] = &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Dialect {
+    Draft4,
+    Draft6,
+    Draft7,
+    Draft2019,
+    Draft2020,
+}
+
+impl Dialect {
+    fn of(schema: &Value) -> Result<Self, String> {
+        let Some(stated) = schema.get("$schema") else { return Ok(Self::Draft2020) };
+        let stated = stated.as_str().unwrap_or_default();
+        let known = stated.trim_end_matches('#').split_once("://").map(|(_, dialect)| dialect);
+        match known {
+            Some("json-schema.org/draft-04/schema") => Ok(Self::Draft4),
+            Some("json-schema.org/draft-06/schema") => Ok(Self::Draft6),
+            Some("json-schema.org/draft-07/schema") => Ok(Self::Draft7),
+            Some("json-schema.org/draft/2019-09/schema") => Ok(Self::Draft2019),
+            Some("json-schema.org/draft/2020-12/schema") => Ok(Self::Draft2020),
+            _ => Err(format!("the dialect {} is not known", name::quoted(stated))),
+        }
+    }
+
+    /// The first dialect that knows a keyword, where that is not the oldest.
+    fn since(keyword: &str) -> Self {
+        match keyword {
+            "const" | "contains" | "propertyNames" => Self::Draft6,
+            "if" | "then" | "else" => Self::Draft7,
+            "dependentRequired"
+            | "dependentSchemas"
+            | "minContains"
+            | "maxContains"
+            | "unevaluatedItems"
+            | "unevaluatedProperties" => Self::Draft2019,
+            "prefixItems" => Self::Draft2020,
+            _ => Self::Draft4,
+        }
+    }
+}
+
+/// The schema in 2020-12. The error says what has no counterpart there.
+pub(super) fn translate(schema: &Value) -> Result<Value, String> {
+    let dialect = Dialect::of(schema)?;
+    let mut translator = Translator {
+        root: schema,
+        dialect,
+        resources: vec![Resource { id: String::new(), pointer: String::new() }],
+        anchors: BTreeMap::new(),
+        dynamic: BTreeMap::new(),
+        moved: BTreeMap::new(),
+        wanted: BTreeSet::new(),
+        has_contains: false,
+        has_unevaluated_items: false,
+    };
+    translator.scan(schema, "", 0);
+    let mut translated = translator.schema(schema, "", "", 0)?;
+    translator.lift(&mut translated)?;
+    if dialect == Dialect::Draft2019 && translator.has_contains && translator.has_unevaluated_items {
+        return Err("`contains` beside `unevaluatedItems` means something else in 2019-09 than in 2020-12".to_owned());
+    }
+    point(&mut translated, &translator.moved);
+    if let (Some(_), Value::Object(members)) = (schema.get("$schema"), &mut translated) {
+        members.shift_insert(0, "$schema".to_owned(), DIALECT.into());
+    }
+    Ok(translated)
+}
+
+/// A schema with an identifier of its own.
+struct Resource {
+    id: String,
+    pointer: String,
+}
+
+struct Translator<'s> {
+    root: &'s Value,
+    dialect: Dialect,
+    /// The first one is the document.
+    resources: Vec<Resource>,
+    /// Pointers by resource and name.
+    anchors: BTreeMap<(usize, String), String>,
+    /// Dynamic anchors: pointers by name.
+    dynamic: BTreeMap<String, Vec<String>>,
+    /// Where each schema of the original is in the translation.
+    moved: BTreeMap<String, String>,
+    /// Pointers of the original that references lead to.
+    wanted: BTreeSet<String>,
+    has_contains: bool,
+    has_unevaluated_items: bool,
+}
+
+impl Translator<'_> {
+    /// Finds identifiers and anchors.
+    fn scan(&mut self, schema: &Value, pointer: &str, resource: usize) {
+        let Value::Object(members) = schema else { return };
+        let mut resource = resource;
+        let overridden = self.dialect <= Dialect::Draft7 && members.contains_key("$ref");
+        let id = members.get(if self.dialect == Dialect::Draft4 { "id" } else { "$id" }).and_then(Value::as_str);
+        if let Some(id) = id.filter(|_| !overridden) {
+            match id.strip_prefix('#') {
+                Some(anchor) if self.dialect <= Dialect::Draft7 && !anchor.is_empty() => {
+                    self.anchors.insert((resource, anchor.to_owned()), pointer.to_owned());
+                }
+                _ => {
+                    let id = joined(&self.resources[resource].id, id);
+                    if pointer.is_empty() {
+                        self.resources[0].id = id;
+                    } else {
+                        self.resources.push(Resource { id, pointer: pointer.to_owned() });
+                        resource = self.resources.len() - 1;
+                    }
+                }
+            }
+        }
+        let anchor = |keyword: &str| members.get(keyword).and_then(Value::as_str).map(str::to_owned);
+        if self.dialect >= Dialect::Draft2019
+            && let Some(name) = anchor("$anchor")
+        {
+            self.anchors.insert((resource, name), pointer.to_owned());
+        }
+        if self.dialect == Dialect::Draft2020
+            && let Some(name) = anchor("$dynamicAnchor")
+        {
+            self.dynamic.entry(name.clone()).or_default().push(pointer.to_owned());
+            self.anchors.insert((resource, name), pointer.to_owned());
+        }
+        for (keyword, value) in members {
+            let at = below(pointer, keyword);
+            match (inside(keyword), value) {
+                (Inside::Named, Value::Object(schemas)) => {
+                    schemas.iter().for_each(|(name, schema)| self.scan(schema, &below(&at, name), resource));
+                }
+                (Inside::Schemas, Value::Array(schemas)) => {
+                    let schemas = schemas.iter().enumerate();
+                    schemas.for_each(|(index, schema)| self.scan(schema, &format!("{at}/{index}"), resource));
+                }
+                (Inside::Schemas, schema) => self.scan(schema, &at, resource),
+                _ => {}
+            }
+        }
+    }
+
+    fn schema(&mut self, schema: &Value, old: &str, new: &str, resource: usize) -> Result<Value, String> {
+        self.moved.insert(old.to_owned(), new.to_owned());
+        let Value::Object(members) = schema else { return Ok(schema.clone()) };
+        let own = self.resources.iter().position(|resource| resource.pointer == old);
+        let resource = own.unwrap_or(resource);
+        let overridden = self.dialect <= Dialect::Draft7 && members.get("$ref").is_some_and(Value::is_string);
+        let mut out = Map::new();
+        for (keyword, value) in members {
+            let keyword = keyword.as_str();
+            let is_ignored =
+                overridden && !TEXTS.contains(&keyword) && !["$ref", "definitions", "$defs"].contains(&keyword);
+            if is_ignored || Dialect::since(keyword) > self.dialect {
+                continue;
+            }
+            self.keyword(members, keyword, value, &mut out, (old, new), resource)?;
+        }
+        Ok(Value::Object(out))
+    }
+
+    fn keyword(
+        &mut self,
+        members: &Map<String, Value>,
+        keyword: &str,
+        value: &Value,
+        out: &mut Map<String, Value>,
+        (old, new): (&str, &str),
+        resource: usize,
+    ) -> Result<(), String> {
+        let at = below(old, keyword);
+        match keyword {
+            "$schema" if old.is_empty() || self.root.get("$schema") == Some(value) => {}
+            "$schema" => return Err(format!("a schema inside is of another dialect, at {at}")),
+            "id" if self.dialect == Dialect::Draft4 && value.is_string() => {}
+            "$id" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary" => {}
+            "$ref" => self.refer(&self.resolved(value, resource)?, out),
+            "$dynamicRef" if self.dialect == Dialect::Draft2020 => {
+                let target = self.resolved(value, resource)?;
+                let anchor = value.as_str().and_then(|reference| reference.split_once('#')).map(|(_, name)| name);
+                let is_one = anchor.and_then(|name| self.dynamic.get(name)).is_none_or(|places| places.len() == 1);
+                if !is_one {
+                    return Err(format!("`$dynamicRef` at {at} may mean one of several schemas"));
+                }
+                self.refer(&target, out);
+            }
+            "$recursiveRef" if self.dialect == Dialect::Draft2019 => {
+                if self.resources.len() > 1 {
+                    return Err(format!("`$recursiveRef` at {at} may mean one of several schemas"));
+                }
+                self.refer(&self.resolved(value, resource)?, out);
+            }
+            "$dynamicRef" | "$recursiveRef" | "additionalItems" => {}
+            "definitions" | "$defs" => {
+                let to = if self.dialect == Dialect::Draft2020 { keyword } else { "$defs" };
+                self.named(value, (&at, new), to, resource, out)?;
+            }
+            "properties" | "patternProperties" | "dependentSchemas" => {
+                self.named(value, (&at, new), keyword, resource, out)?;
+            }
+            "dependencies" => self.dependencies(value, (&at, new), resource, out)?,
+            "items" if value.is_array() => {
+                let items = self.listed(value, &at, &below(new, "prefixItems"), resource)?;
+                out.insert("prefixItems".to_owned(), items);
+                if let Some(rest) = members.get("additionalItems") {
+                    let rest = self.schema(rest, &below(old, "additionalItems"), &below(new, "items"), resource)?;
+                    out.insert("items".to_owned(), rest);
+                }
+            }
+            "minimum" | "maximum" if self.dialect == Dialect::Draft4 => {
+                let exclusive = if keyword == "minimum" { "exclusiveMinimum" } else { "exclusiveMaximum" };
+                let is_exclusive = members.get(exclusive) == Some(&Value::Bool(true));
+                if !is_no_bound(keyword, value) {
+                    out.insert(if is_exclusive { exclusive } else { keyword }.to_owned(), value.clone());
+                }
+            }
+            "exclusiveMinimum" | "exclusiveMaximum" if self.dialect == Dialect::Draft4 => {}
+            bound if BOUNDS.contains(&bound) && is_no_bound(bound, value) => {}
+            "default" | "examples" if !is_exact(value) => {}
+            "const" | "enum" if !is_exact(value) => {
+                return Err(format!("a number at {at} is too large to be sent exactly"));
+            }
+            _ => {
+                self.has_contains |= keyword == "contains";
+                self.has_unevaluated_items |= keyword == "unevaluatedItems";
+                let to = below(new, keyword);
+                let translated = match (inside(keyword), value) {
+                    (Inside::Schemas, Value::Array(_)) => self.listed(value, &at, &to, resource)?,
+                    (Inside::Schemas, value) => self.schema(value, &at, &to, resource)?,
+                    _ => value.clone(),
+                };
+                out.insert(keyword.to_owned(), translated);
+            }
+        }
+        Ok(())
+    }
+
+    fn named(
+        &mut self,
+        value: &Value,
+        (old, new): (&str, &str),
+        to: &str,
+        resource: usize,
+        out: &mut Map<String, Value>,
+    ) -> Result<(), String> {
+        let Value::Object(schemas) = value else { return Ok(()) };
+        for (name, schema) in schemas {
+            let there = out.entry(to).or_insert_with(|| Value::Object(Map::new()));
+            // `definitions` and `$defs` may both have it.
+            let free = free_name(name, there);
+            let translated = self.schema(schema, &below(old, name), &below(&below(new, to), &free), resource)?;
+            if let Some(Value::Object(there)) = out.get_mut(to) {
+                there.insert(free, translated);
+            }
+        }
+        if schemas.is_empty() {
+            out.entry(to).or_insert_with(|| Value::Object(Map::new()));
+        }
+        Ok(())
+    }
+
+    fn listed(&mut self, value: &Value, old: &str, new: &str, resource: usize) -> Result<Value, String> {
+        let schemas = value.as_array().into_iter().flatten().enumerate();
+        schemas
+            .map(|(index, schema)| self.schema(schema, &format!("{old}/{index}"), &format!("{new}/{index}"), resource))
+            .collect()
+    }
+
+    /// Names are required together, or hold the whole object to a schema.
+    fn dependencies(
+        &mut self,
+        value: &Value,
+        (old, new): (&str, &str),
+        resource: usize,
+        out: &mut Map<String, Value>,
+    ) -> Result<(), String> {
+        let mut schemas = Map::new();
+        for (name, dependency) in value.as_object().into_iter().flatten() {
+            if dependency.is_array() {
+                let names = out.entry("dependentRequired").or_insert_with(|| Value::Object(Map::new()));
+                if names.get(name).is_some_and(|other| other != dependency) {
+                    return Err(format!("{} is in `dependencies` and in `dependentRequired`", name::quoted(name)));
+                }
+                names[name] = dependency.clone();
+            } else {
+                let to = below(&below(new, "dependentSchemas"), name);
+                schemas.insert(name.clone(), self.schema(dependency, &below(old, name), &to, resource)?);
+            }
+        }
+        for (name, schema) in schemas {
+            let there = out.entry("dependentSchemas").or_insert_with(|| Value::Object(Map::new()));
+            if there.get(&name).is_some() {
+                return Err(format!("{} is in `dependencies` and in `dependentSchemas`", name::quoted(&name)));
+            }
+            there[&name] = schema;
+        }
+        Ok(())
+    }
+
+    /// The pointer in the original is written; where that is in the translation is known at its end.
+    fn refer(&mut self, target: &str, out: &mut Map<String, Value>) {
+        self.wanted.insert(target.to_owned());
+        out.insert("$ref".to_owned(), target.into());
+    }
+
+    /// The pointer from the document's root that a reference means.
+    fn resolved(&self, reference: &Value, resource: usize) -> Result<String, String> {
+        let reference = reference.as_str().unwrap_or_default();
+        let shown = || name::quoted(reference);
+        let (document, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let resource = match document.is_empty() {
+            true => resource,
+            false => {
+                let full = joined(&self.resources[resource].id, document);
+                let is_meant =
+                    |resource: &Resource| !resource.id.is_empty() && [&full, document].contains(&resource.id.as_str());
+                let found = self.resources.iter().position(is_meant);
+                found.ok_or_else(|| format!("`$ref` names another document ({}), which is never fetched", shown()))?
+            }
+        };
+        let base = &self.resources[resource].pointer;
+        let fragment = json::percent_decoded(fragment);
+        if fragment.is_empty() || fragment.starts_with('/') {
+            let mut pointer = base.clone();
+            json::pointer_tokens(&fragment).iter().for_each(|token| push_pointer(&mut pointer, token));
+            return match self.root.pointer(&pointer) {
+                Some(Value::Object(_) | Value::Bool(_)) => Ok(pointer),
+                _ => Err(format!("`$ref` leads to no schema: {}", shown())),
+            };
+        }
+        let anchor = self.anchors.get(&(resource, fragment));
+        anchor.cloned().ok_or_else(|| format!("`$ref` leads to no schema: {}", shown()))
+    }
+
+    /// Schemas in places that hold none by themselves, such as `#/components/schemas/Pet`, become definitions.
+    fn lift(&mut self, translated: &mut Value) -> Result<(), String> {
+        let mut lifted = 0;
+        while let Some(pointer) = self.wanted.iter().find(|pointer| !self.moved.contains_key(*pointer)).cloned() {
+            lifted += 1;
+            if lifted > LIFTED_MAX {
+                return Err(format!("more than {LIFTED_MAX} references lead to places outside of `$defs`"));
+            }
+            let Some(schema) = self.root.pointer(&pointer).cloned() else {
+                return Err(format!("`$ref` leads to no schema: {}", name::quoted(&pointer)));
+            };
+            let last = json::pointer_tokens(&pointer).last().map(|token| token.clone().into_owned());
+            let Value::Object(root) = &mut *translated else { return Ok(()) };
+            let definitions = root.entry("$defs").or_insert_with(|| Value::Object(Map::new()));
+            let free = free_name(last.as_deref().unwrap_or("schema"), definitions);
+            // Its place is taken before what is in it asks for one.
+            definitions[&free] = Value::Bool(true);
+            self.scan(&schema, &pointer, 0);
+            let schema = self.schema(&schema, &pointer, &below("/$defs", &free), 0)?;
+            if let Some(definition) = translated.pointer_mut("/$defs").and_then(|all| all.get_mut(&free)) {
+                *definition = schema;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What stands under a keyword.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Inside {
+    /// Schemas by name.
+    Named,
+    /// One schema, or a list of them.
+    Schemas,
+    Nothing,
+}
+
+pub(super) fn inside(keyword: &str) -> Inside {
+    match keyword {
+        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies" => {
+            Inside::Named
+        }
+        "items"
+        | "prefixItems"
+        | "additionalItems"
+        | "additionalProperties"
+        | "allOf"
+        | "anyOf"
+        | "oneOf"
+        | "not"
+        | "if"
+        | "then"
+        | "else"
+        | "contains"
+        | "propertyNames"
+        | "unevaluatedItems"
+        | "unevaluatedProperties" => Inside::Schemas,
+        _ => Inside::Nothing,
+    }
+}
+
+/// Calls `visit` with every schema directly inside.
+pub(super) fn each_inside(members: &mut Map<String, Value>, visit: &mut dyn FnMut(&mut Value)) {
+    for (keyword, value) in members.iter_mut() {
+        match (inside(keyword), value) {
+            (Inside::Named, Value::Object(schemas)) => schemas.values_mut().for_each(&mut *visit),
+            (Inside::Schemas, Value::Array(schemas)) => schemas.iter_mut().for_each(&mut *visit),
+            (Inside::Schemas, schema) => visit(schema),
+            _ => {}
+        }
+    }
+}
+
+/// References that hold a pointer of the original become pointers of the translation.
+fn point(schema: &mut Value, moved: &BTreeMap<String, String>) {
+    let Value::Object(members) = schema else { return };
+    if let Some(Value::String(target)) = members.get_mut("$ref")
+        && let Some(now) = moved.get(target.as_str())
+    {
+        *target = format!("#{}", json::percent_encoded(now));
+    }
+    each_inside(members, &mut |schema| point(schema, moved));
+}
+
+fn below(pointer: &str, token: &str) -> String {
+    let mut below = pointer.to_owned();
+    push_pointer(&mut below, token);
+    below
+}
+
+fn free_name(wanted: &str, taken: &Value) -> String {
+    let mut names = std::iter::once(wanted.to_owned()).chain((2..).map(|number| format!("{wanted}_{number}")));
+    names.find(|name| taken.get(name).is_none()).expect("there are infinitely many names")
+}
+
+/// A reference to a document as seen from another one.
+fn joined(base: &str, reference: &str) -> String {
+    let reference = reference.trim_end_matches('#');
+    let is_absolute = reference.split_once(':').is_some_and(|(scheme, _)| {
+        !scheme.is_empty() && scheme.chars().all(|next| next.is_ascii_alphanumeric() || "+-.".contains(next))
+    });
+    match base.rfind('/') {
+        Some(end) if !is_absolute => format!("{}{reference}", &base[..=end]),
+        _ => reference.to_owned(),
+    }
+}
+
+/// No reader of ours takes an integer beyond: bounds out there hold for everything.
+fn is_no_bound(keyword: &str, value: &Value) -> bool {
+    let Some(bound) = value.as_f64() else { return false };
+    match keyword {
+        "maximum" | "exclusiveMaximum" => bound > json::INTEGER_MAX as f64,
+        "minimum" | "exclusiveMinimum" => bound < -(json::INTEGER_MAX as f64),
+        _ => false,
+    }
+}
+
+/// Every number in it can be sent as it is.
+fn is_exact(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.as_f64().is_some_and(|number| number.abs() <= json::INTEGER_MAX as f64),
+        Value::Array(values) => values.iter().all(is_exact),
+        Value::Object(members) => members.values().all(is_exact),
+        _ => true,
+    }
+}

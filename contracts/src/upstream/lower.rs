@@ -1,0 +1,422 @@
+//! Forms of schemas that some clients refuse, written as others that mean the same.
+//!
+//! What cannot be written otherwise at the root of an input is published wider than it is, and arguments are held
+//! against the whole of it.
+
+use serde_json::{Map, Value, json};
+
+use super::{bind::inline, dialect::each_inside};
+
+/// Keywords that say something about any type of value and so stay beside the alternatives.
+const TEXTS: &[&str] = &[
+    "title",
+    "description",
+    "default",
+    "examples",
+    "$comment",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "$defs",
+    "definitions",
+    "$schema",
+];
+/// Keywords that hold the same value to further schemas.
+const APPLIED: &[&str] = &["$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
+const NUMERIC: &[&str] = &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
+const OF_TEXTS: &[&str] =
+    &["minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType", "contentSchema"];
+const OF_LISTS: &[&str] = &[
+    "items",
+    "prefixItems",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "contains",
+    "minContains",
+    "maxContains",
+    "unevaluatedItems",
+];
+const OF_OBJECTS: &[&str] = &[
+    "properties",
+    "patternProperties",
+    "additionalProperties",
+    "required",
+    "minProperties",
+    "maxProperties",
+    "propertyNames",
+    "dependentRequired",
+    "dependentSchemas",
+    "unevaluatedProperties",
+];
+
+/// What was written otherwise, in words for a report.
+#[derive(Default)]
+pub(super) struct Lowered {
+    pub told: Vec<&'static str>,
+}
+
+impl Lowered {
+    pub(super) fn tell(&mut self, what: &'static str) {
+        if !self.told.contains(&what) {
+            self.told.push(what);
+        }
+    }
+}
+
+/// Makes the root a plain object. The error says why it cannot be one.
+pub(super) fn root(schema: &mut Value, lowered: &mut Lowered) -> Result<(), String> {
+    if *schema == Value::Bool(true) {
+        *schema = json!({});
+    }
+    let whole = schema.clone();
+    let Value::Object(members) = schema else { return Err("the input takes nothing".to_owned()) };
+    if members.contains_key("$ref") {
+        refer_from_root(members, &whole);
+        lowered.tell("the reference at the root of the input is written out");
+    }
+    match members.get("type") {
+        Some(kind) if kind == "object" => {}
+        Some(Value::Array(kinds)) if kinds.iter().any(|kind| kind == "object") => {
+            members.insert("type".to_owned(), "object".into());
+        }
+        Some(_) => return Err("the input is no object, and arguments have names".to_owned()),
+        None => {
+            let at = usize::from(members.contains_key("$schema"));
+            members.shift_insert(at, "type".to_owned(), "object".into());
+            lowered.tell("`\"type\": \"object\"` is added at the root of the input");
+        }
+    }
+    Ok(())
+}
+
+/// A reference beside nothing else is written out; beside rules it becomes one of `allOf`.
+fn refer_from_root(members: &mut Map<String, Value>, whole: &Value) {
+    let shared = ["$defs", "definitions", "$schema"];
+    let mut own: Map<String, Value> = members.clone();
+    let kept: Map<String, Value> =
+        shared.iter().filter_map(|keyword| Some(((*keyword).to_owned(), own.shift_remove(*keyword)?))).collect();
+    let mut alone = Value::Object(own);
+    inline(&mut alone, whole);
+    if let Value::Object(alone) = alone {
+        *members = alone;
+    }
+    if let Some(reference) = members.shift_remove("$ref") {
+        let all = members.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(all) = all {
+            all.push(json!({ "$ref": reference }));
+        }
+    }
+    members.extend(kept);
+    if let Some(dialect) = members.shift_remove("$schema") {
+        members.shift_insert(0, "$schema".to_owned(), dialect);
+    }
+}
+
+/// Lists of types become alternatives, lists say that they hold anything where they say nothing.
+pub(super) fn inside(schema: &mut Value, lowered: &mut Lowered) {
+    let Value::Object(members) = schema else { return };
+    each_inside(members, &mut |schema| inside(schema, lowered));
+    if let Some(Value::Object(properties)) = members.get_mut("properties") {
+        for property in properties.values_mut().filter(|property| **property == Value::Bool(true)) {
+            *property = json!({});
+            lowered.tell("properties that may be anything are written `{}`");
+        }
+    }
+    if let Some(Value::Array(kinds)) = members.get("type") {
+        let kinds: Vec<String> = kinds.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        *members = alternatives(members, &kinds);
+        lowered.tell("lists of types are written as `anyOf`");
+    }
+    if members.get("type").is_some_and(|kind| kind == "array")
+        && !["items", "prefixItems", "unevaluatedItems"].iter().any(|keyword| members.contains_key(*keyword))
+    {
+        members.insert("items".to_owned(), json!({}));
+        lowered.tell("lists that do not say what is in them have `\"items\": {}`");
+    }
+}
+
+/// One schema for each type, with the rules that are about it.
+fn alternatives(members: &Map<String, Value>, kinds: &[String]) -> Map<String, Value> {
+    let mut outer = Map::new();
+    let mut rules = Map::new();
+    for (keyword, value) in members.iter().filter(|(keyword, _)| *keyword != "type") {
+        let of_one_type = [NUMERIC, OF_TEXTS, OF_LISTS, OF_OBJECTS].iter().any(|of| of.contains(&keyword.as_str()));
+        match of_one_type || ["enum", "const"].contains(&keyword.as_str()) {
+            true => rules.insert(keyword.clone(), value.clone()),
+            false => outer.insert(keyword.clone(), value.clone()),
+        };
+    }
+    // What is evaluated is told by keywords beside it.
+    let is_tangled = APPLIED.iter().any(|keyword| outer.contains_key(*keyword))
+        && ["unevaluatedProperties", "unevaluatedItems"].iter().any(|keyword| rules.contains_key(*keyword));
+    if is_tangled {
+        outer.extend(std::mem::take(&mut rules));
+    }
+    let arms: Vec<Value> = kinds.iter().filter_map(|kind| arm(kind, kinds, &rules)).collect();
+    let arms = match <[Value; 1]>::try_from(arms) {
+        Ok([Value::Object(only)]) => {
+            outer.extend(only);
+            return outer;
+        }
+        Ok([only]) => vec![only],
+        Err(arms) => arms,
+    };
+    match outer.contains_key("anyOf") {
+        false => _ = outer.insert("anyOf".to_owned(), Value::Array(arms)),
+        true => {
+            let all = outer.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
+            if let Value::Array(all) = all {
+                all.push(json!({ "anyOf": arms }));
+            }
+        }
+    }
+    outer
+}
+
+/// `None`: no value of the type is allowed.
+fn arm(kind: &str, kinds: &[String], rules: &Map<String, Value>) -> Option<Value> {
+    let about: &[&str] = match kind {
+        "number" | "integer" => NUMERIC,
+        "string" => OF_TEXTS,
+        "array" => OF_LISTS,
+        "object" => OF_OBJECTS,
+        _ => &[],
+    };
+    let is_of = |value: &Value| match kind {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        _ => value.is_number(),
+    };
+    // Every integer is a number.
+    if kind == "integer" && kinds.iter().any(|kind| kind == "number") {
+        return None;
+    }
+    let mut arm = Map::from_iter([("type".to_owned(), Value::from(kind))]);
+    for (keyword, value) in rules {
+        match (keyword.as_str(), value) {
+            ("enum", Value::Array(values)) => {
+                let values: Vec<Value> = values.iter().filter(|value| is_of(value)).cloned().collect();
+                if values.is_empty() {
+                    return None;
+                }
+                // Null has one value.
+                if kind != "null" {
+                    arm.insert("enum".to_owned(), Value::Array(values));
+                }
+            }
+            ("const", value) if !is_of(value) => return None,
+            ("const", value) => _ = arm.insert("const".to_owned(), value.clone()),
+            (keyword, value) if about.contains(&keyword) => _ = arm.insert(keyword.to_owned(), value.clone()),
+            _ => {}
+        }
+    }
+    Some(Value::Object(arm))
+}
+
+/// The input without `allOf`, `anyOf` and `oneOf` at its root, and whether it takes more than before. `None`: it has none.
+pub(super) fn plain_root(schema: &Value) -> Option<(Value, bool)> {
+    let Value::Object(members) = schema else { return None };
+    if !["allOf", "anyOf", "oneOf"].iter().any(|keyword| members.contains_key(*keyword)) {
+        return None;
+    }
+    let all = all_of(members, schema, 0);
+    let mut plain = Map::new();
+    for (keyword, value) in members {
+        match keyword.as_str() {
+            "allOf" | "anyOf" | "oneOf" => {}
+            "properties" | "required" | "additionalProperties" | "unevaluatedProperties" => {}
+            _ => _ = plain.insert(keyword.clone(), value.clone()),
+        }
+    }
+    let mut at = plain.keys().position(|keyword| keyword == "type").map_or(0, |at| at + 1);
+    let mut put = |keyword: &str, value: Value| {
+        plain.shift_insert(at, keyword.to_owned(), value);
+        at += 1;
+    };
+    put("properties", Value::Object(all.properties));
+    if !all.required.is_empty() {
+        put("required", all.required.into());
+    }
+    if all.is_closed {
+        put("additionalProperties", false.into());
+    } else if let Some(rest) = members.get("additionalProperties").filter(|_| all.is_exact) {
+        put("additionalProperties", rest.clone());
+    }
+    Some((Value::Object(plain), !all.is_exact))
+}
+
+/// What objects of a schema may hold, at least.
+struct Members {
+    properties: Map<String, Value>,
+    required: Vec<String>,
+    /// Nothing but the properties may be there.
+    is_closed: bool,
+    /// It says the same as the schema, and no less.
+    is_exact: bool,
+}
+
+fn all_of(schema: &Map<String, Value>, root: &Value, depth: usize) -> Members {
+    let mut all = Members {
+        properties: schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default(),
+        required: texts(schema.get("required")),
+        is_closed: ["additionalProperties", "unevaluatedProperties"]
+            .iter()
+            .any(|keyword| schema.get(*keyword) == Some(&Value::Bool(false)))
+            && !schema.contains_key("patternProperties"),
+        is_exact: true,
+    };
+    let says_rest = |schema: &Map<String, Value>| {
+        ["additionalProperties", "unevaluatedProperties", "patternProperties"]
+            .iter()
+            .any(|keyword| schema.contains_key(*keyword))
+    };
+    for arm in arms(schema, "allOf", root) {
+        let known = ["type", "properties", "required"];
+        let is_plain = arm.keys().all(|keyword| known.contains(&keyword.as_str()) || TEXTS.contains(&keyword.as_str()));
+        let is_object = arm.get("type").is_none_or(|kind| kind == "object");
+        all.is_exact &= is_plain && is_object && !says_rest(schema);
+        let arm = if depth < 8 { all_of(&arm, root, depth + 1) } else { Members::anything() };
+        all.is_exact &= arm.is_exact;
+        all.is_closed |= arm.is_closed;
+        for (name, property) in arm.properties {
+            let both = match all.properties.get(&name) {
+                Some(own) if *own != property => json!({ "allOf": [own, property] }),
+                _ => property,
+            };
+            all.properties.insert(name, both);
+        }
+        all.required.extend(arm.required);
+    }
+    for keyword in ["anyOf", "oneOf"] {
+        let arms = arms(schema, keyword, root);
+        if arms.is_empty() {
+            continue;
+        }
+        all.is_exact = false;
+        let arms = arms.iter().map(|arm| if depth < 8 { all_of(arm, root, depth + 1) } else { Members::anything() });
+        let any = arms.reduce(either).unwrap_or_else(Members::anything);
+        all.is_closed |= any.is_closed;
+        for (name, property) in any.properties {
+            let both = match all.properties.get(&name) {
+                // What holds in every case says more than what holds in some.
+                Some(own) => own.clone(),
+                None => property,
+            };
+            all.properties.insert(name, both);
+        }
+        all.required.extend(any.required);
+    }
+    let mut once: Vec<String> = Vec::new();
+    all.required.retain(|name| {
+        !once.contains(name) && {
+            once.push(name.clone());
+            true
+        }
+    });
+    all
+}
+
+impl Members {
+    fn anything() -> Self {
+        Self { properties: Map::new(), required: Vec::new(), is_closed: false, is_exact: false }
+    }
+}
+
+/// Objects of either. A property that one side alone names keeps its schema: on the other it would mean nothing.
+fn either(one: Members, other: Members) -> Members {
+    let mut properties = one.properties;
+    for (name, property) in other.properties {
+        let both = match properties.get(&name) {
+            Some(own) if *own == property => property,
+            Some(own) => either_value(own, &property),
+            None => property,
+        };
+        properties.insert(name, both);
+    }
+    Members {
+        properties,
+        required: one.required.into_iter().filter(|name| other.required.contains(name)).collect(),
+        is_closed: one.is_closed && other.is_closed,
+        is_exact: false,
+    }
+}
+
+/// Listed values are listed together, since that is how alternatives are told apart.
+fn either_value(one: &Value, other: &Value) -> Value {
+    if let (Some((mut values, rest)), Some((further, other_rest))) = (listed(one), listed(other))
+        && rest == other_rest
+    {
+        for value in further {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        let mut both = rest;
+        both.insert("enum".to_owned(), Value::Array(values));
+        return Value::Object(both);
+    }
+    let arms = |schema: &Value| match schema {
+        Value::Object(members) if members.len() == 1 => members.get("anyOf").and_then(Value::as_array).cloned(),
+        _ => None,
+    };
+    let mut all = arms(one).unwrap_or_else(|| vec![one.clone()]);
+    for arm in arms(other).unwrap_or_else(|| vec![other.clone()]) {
+        if !all.contains(&arm) {
+            all.push(arm);
+        }
+    }
+    json!({ "anyOf": all })
+}
+
+/// The values of `const` or `enum`, and what is said beside them; texts are not compared.
+fn listed(schema: &Value) -> Option<(Vec<Value>, Map<String, Value>)> {
+    let mut rest = schema.as_object()?.clone();
+    let values = match (rest.shift_remove("const"), rest.shift_remove("enum")) {
+        (Some(value), None) => vec![value],
+        (None, Some(Value::Array(values))) => values,
+        _ => return None,
+    };
+    rest.retain(|keyword, _| !["title", "description", "default", "examples"].contains(&keyword.as_str()));
+    Some((values, rest))
+}
+
+fn arms(schema: &Map<String, Value>, keyword: &str, root: &Value) -> Vec<Map<String, Value>> {
+    let arms = schema.get(keyword).and_then(Value::as_array).into_iter().flatten();
+    arms.map(|arm| {
+        let mut arm = arm.clone();
+        inline(&mut arm, root);
+        match arm {
+            Value::Object(arm) => arm,
+            _ => Map::new(),
+        }
+    })
+    .collect()
+}
+
+fn texts(list: Option<&Value>) -> Vec<String> {
+    list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Whether every value of an output schema is an object, as lists may publish it.
+pub(super) fn is_object(schema: &Value, root: &Value, depth: usize) -> bool {
+    const OBJECTS: [&str; 4] = ["properties", "required", "additionalProperties", "patternProperties"];
+    let Value::Object(members) = schema else { return false };
+    match members.get("type") {
+        Some(kind) => return kind == "object",
+        None if depth > 8 => return false,
+        None => {}
+    }
+    let of = |keyword: &str| members.get(keyword).and_then(Value::as_array);
+    let every = |arms: &Vec<Value>| !arms.is_empty() && arms.iter().all(|arm| is_object(arm, root, depth + 1));
+    let target = members.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
+    let target = target.and_then(|target| root.pointer(&crate::json::percent_decoded(target)));
+    target.is_some_and(|target| is_object(target, root, depth + 1))
+        || ["anyOf", "oneOf"].into_iter().filter_map(of).any(every)
+        || of("allOf").is_some_and(|arms| arms.iter().any(|arm| is_object(arm, root, depth + 1)))
+        || OBJECTS.iter().any(|keyword| members.contains_key(*keyword))
+}

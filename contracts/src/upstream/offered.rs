@@ -1,0 +1,76 @@
+//! The items of a document, read back.
+
+use serde_json::{Map, Value};
+
+use crate::{Problem, json, offer::Kind};
+
+/// What a document says of its server and its items; wrong types count as absent, as they do where it is composed.
+pub(super) struct Offer {
+    pub instructions: Option<String>,
+    pub items: Vec<Offered>,
+}
+
+pub(super) struct Offered {
+    /// Where it is in the document.
+    pub place: String,
+    pub kind: Kind,
+    pub name: String,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub annotations: Map<String, Value>,
+    /// `icons`, `execution` and `_meta`, as they were written.
+    pub listed: Map<String, Value>,
+    pub input: Schema,
+    pub output: Option<Schema>,
+}
+
+/// `{json, error}`.
+#[derive(Default)]
+pub(super) struct Schema {
+    pub json: Option<Value>,
+    pub error: Option<String>,
+}
+
+/// Bounds in schemas may be numbers that no reader holds; they are judged where the schema is.
+pub(super) fn read(file: &str, text: &str) -> Result<Offer, Problem> {
+    let hint = "give a document as `weir extract` or `weir compose` prints it";
+    let (value, faults) = json::read_all(text);
+    let Some(value) = value else {
+        let (place, message) = faults.into_iter().next().map(|fault| (fault.path, fault.message)).unwrap_or_default();
+        return Err(Problem::new(file, place, format!("JSON: {message}")).hint(hint));
+    };
+    let Some(Value::Array(items)) = value.get("items") else {
+        return Err(Problem::new(file, "", "the document has no list of items").hint(hint));
+    };
+    let items = items.iter().enumerate().filter_map(|(index, item)| offered(index, item)).collect();
+    let instructions = value.pointer("/server/instructions").and_then(Value::as_str).map(str::to_owned);
+    Ok(Offer { instructions, items })
+}
+
+fn offered(index: usize, item: &Value) -> Option<Offered> {
+    let kind = match item.get("type")?.as_str()? {
+        "tool" => Kind::Tool,
+        "resource" => Kind::Resource,
+        "resource-template" => Kind::ResourceTemplate,
+        "prompt" => Kind::Prompt,
+        _ => return None,
+    };
+    let text = |name: &str| item.get(name).and_then(Value::as_str).map(str::to_owned);
+    let meta = |name: &str| item.get("meta").and_then(|meta| meta.get(name));
+    let kept = [("icons", meta("icons")), ("execution", item.get("execution")), ("_meta", meta("_meta"))];
+    Some(Offered {
+        place: format!("/items/{index}"),
+        kind,
+        name: text("name")?,
+        title: text("title"),
+        description: text("description"),
+        annotations: meta("annotations").and_then(Value::as_object).cloned().unwrap_or_default(),
+        listed: kept.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.clone()))).collect(),
+        input: item.pointer("/detail/input").map(schema).unwrap_or_default(),
+        output: item.pointer("/detail/output").map(schema),
+    })
+}
+
+fn schema(detail: &Value) -> Schema {
+    Schema { json: detail.get("json").cloned(), error: detail.get("error").and_then(Value::as_str).map(str::to_owned) }
+}

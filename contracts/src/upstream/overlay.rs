@@ -1,0 +1,251 @@
+//! What an operator says about an upstream's offer: which items are taken, and what is published otherwise.
+//!
+//! ```yaml
+//! contract: github
+//! upstream: github
+//! prefix: gh
+//! take: ["*"]
+//! leave: ["delete_*"]
+//! tools:
+//!   - from: create_issue
+//!     tool: open_issue
+//!     description: Opens an issue.
+//!     set: { owner: acme }
+//!     limits: { rate: 30/min, timeout_ms: 10000 }
+//!     output: drop
+//! ```
+
+use serde_json::{Map, Value};
+
+use crate::{
+    Problem,
+    contract::Limits,
+    form::{Problems, Table, audit_clear, limits, table, text},
+    name,
+    offer::{DESCRIPTION_MAX, TITLE_MAX},
+};
+
+/// Tools of one overlay.
+const TOOLS_MAX: usize = 10_000;
+const PATTERN_MAX: usize = 200;
+const SET_MAX: usize = 100;
+
+/// A file that was read, every part of it in its bounds.
+#[derive(Clone, Debug)]
+pub struct Overlay {
+    /// As problems name it.
+    pub file: String,
+    pub contract: String,
+    /// The upstream that it is for.
+    pub upstream: String,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    /// Said instead of what the server says.
+    pub instructions: Option<String>,
+    pub prefix: Option<String>,
+    /// Patterns of names: `*` stands for any characters, `?` for one.
+    pub take: Vec<String>,
+    pub leave: Vec<String>,
+    pub tools: Vec<ToolOverlay>,
+}
+
+/// What is said about one tool of the offer.
+#[derive(Clone, Debug)]
+pub struct ToolOverlay {
+    /// The tool's name at its server.
+    pub from: String,
+    /// The name that it is published under, without the prefix.
+    pub tool: Option<String>,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    /// Arguments that every call carries and no agent sees or sets.
+    pub set: Map<String, Value>,
+    pub limits: Limits,
+    /// The output schema is neither published nor asked for.
+    pub drops_output: bool,
+    /// Arguments that the audit may keep in clear.
+    pub clear: Vec<String>,
+    pub(super) place: String,
+}
+
+impl Overlay {
+    /// Reads YAML or JSON, strictly; `file` is the name shown in problems. All problems at once.
+    pub fn read(file: &str, text: &str) -> Result<Self, Vec<Problem>> {
+        let value = text::read(file, text).map_err(|problem| vec![problem])?;
+        let mut problems = Problems::new(file);
+        match Table::new(&value, String::new(), &mut problems) {
+            None => Err(problems.into_vec()),
+            Some(table) => {
+                let overlay = overlay(file, &table, &mut problems);
+                problems.finish(overlay)
+            }
+        }
+    }
+
+    /// Whether an item of that name is taken.
+    pub(super) fn takes(&self, name: &str) -> bool {
+        let is_meant = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, name));
+        is_meant(&self.take) && !is_meant(&self.leave)
+    }
+}
+
+fn overlay(file: &str, table: &Table<'_>, problems: &mut Problems) -> Overlay {
+    const KEYS: &[&str] =
+        &["contract", "upstream", "title", "description", "instructions", "prefix", "take", "leave", "tools"];
+    if table.has("plugin") {
+        let hint = "`[plugins.NAME]` in the configuration has `prefix`, `tools`, `limits` and `audit`";
+        problems.add_hint("/plugin", "an overlay is for an upstream server, not for a plugin", hint);
+    }
+    let known: Vec<&str> = KEYS.iter().copied().chain(table.has("plugin").then_some("plugin")).collect();
+    table.check_keys(&known, problems);
+    let contract = table.required_text("contract", problems).unwrap_or_default();
+    if !contract.is_empty()
+        && let Err(message) = name::check_contract(&contract)
+    {
+        problems.add("/contract", message);
+    }
+    let upstream = match table.has("plugin") {
+        true => String::new(),
+        false => table.required_text("upstream", problems).unwrap_or_default(),
+    };
+    let prefix = table.text("prefix", table::TITLE_MAX, problems);
+    if let Some(prefix) = prefix.as_ref().filter(|prefix| !prefix.is_empty())
+        && !name::is_tool(prefix)
+    {
+        problems.add("/prefix", "the prefix is not made of A-Z, a-z, 0-9, '_' and '-'");
+    }
+    Overlay {
+        file: file.to_owned(),
+        contract,
+        upstream,
+        title: table.text("title", TITLE_MAX, problems),
+        description: table.text("description", table::TEXT_MAX, problems),
+        instructions: table.text("instructions", table::TEXT_MAX, problems),
+        prefix,
+        take: patterns(table, "take", problems).unwrap_or_else(|| vec!["*".to_owned()]),
+        leave: patterns(table, "leave", problems).unwrap_or_default(),
+        tools: tools(table, problems),
+    }
+}
+
+fn patterns(table: &Table<'_>, key: &str, problems: &mut Problems) -> Option<Vec<String>> {
+    let patterns = table.names(key, problems)?;
+    for (index, pattern) in patterns.iter().enumerate() {
+        if pattern.is_empty() || pattern.len() > PATTERN_MAX {
+            let message = format!("a pattern has 1 to {PATTERN_MAX} characters, such as `delete_*`");
+            problems.add(format!("{}/{index}", table.at(key)), message);
+        }
+    }
+    Some(patterns)
+}
+
+fn tools(table: &Table<'_>, problems: &mut Problems) -> Vec<ToolOverlay> {
+    let Some(entries) = table.list("tools", problems) else { return Vec::new() };
+    let entries = problems.bounded("/tools", entries, TOOLS_MAX, "tools");
+    let mut tools: Vec<ToolOverlay> = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let place = format!("/tools/{index}");
+        let Some(tool) = Table::new(entry, place.clone(), problems).map(|entry| tool(&entry, problems)) else {
+            continue;
+        };
+        if !tool.from.is_empty() && tools.iter().any(|other| other.from == tool.from) {
+            let message = format!("the tool {} is there twice", name::quoted(&tool.from));
+            problems.add_hint(format!("{place}/from"), message, "say everything about it in one entry");
+        }
+        tools.push(tool);
+    }
+    tools
+}
+
+fn tool(table: &Table<'_>, problems: &mut Problems) -> ToolOverlay {
+    const KEYS: &[&str] = &["from", "tool", "title", "description", "set", "limits", "output", "audit"];
+    table.check_keys(KEYS, problems);
+    let from = table.required_text("from", problems).unwrap_or_default();
+    let tool = table.text("tool", table::TITLE_MAX, problems);
+    if let Some(Err(message)) = tool.as_deref().map(name::check_tool) {
+        problems.add(table.at("tool"), message);
+    }
+    let set = table.object("set", problems).cloned().unwrap_or_default();
+    if set.len() > SET_MAX {
+        problems.add(table.at("set"), format!("more than {SET_MAX} arguments"));
+    }
+    ToolOverlay {
+        from,
+        tool,
+        title: table.text("title", TITLE_MAX, problems),
+        description: table.text("description", DESCRIPTION_MAX, problems),
+        set,
+        limits: {
+            let limits = limits(table, &["rate", "timeout_ms"], problems);
+            Limits { rate: limits.rate, timeout_ms: limits.timeout_ms }
+        },
+        drops_output: drops_output(table, problems),
+        clear: audit_clear(table, problems),
+        place: table.place().to_owned(),
+    }
+}
+
+fn drops_output(table: &Table<'_>, problems: &mut Problems) -> bool {
+    match table.text("output", table::TITLE_MAX, problems).as_deref() {
+        None => false,
+        Some("drop") => true,
+        Some(other) => {
+            let message = format!("{} is nothing that can be done with an output schema", name::quoted(other));
+            problems.add_hint(table.at("output"), message, "write `output: drop`, or nothing");
+            false
+        }
+    }
+}
+
+/// `*` stands for any characters, `?` for one. Each star is tried once: what a later one can take, an earlier one need not.
+fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (mut at, mut in_name) = (0, 0);
+    let mut star = None;
+    while in_name < name.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, in_name));
+                at += 1;
+            }
+            Some(next) if *next == '?' || *next == name[in_name] => {
+                at += 1;
+                in_name += 1;
+            }
+            _ => match star {
+                Some((of_star, taken)) => {
+                    star = Some((of_star, taken + 1));
+                    at = of_star + 1;
+                    in_name = taken + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|rest| *rest == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn patterns_of_names() {
+        for (pattern, name, is_meant) in [
+            ("*", "", true),
+            ("*", "anything", true),
+            ("delete_*", "delete_all", true),
+            ("delete_*", "undelete_all", false),
+            ("*_all", "delete_all", true),
+            ("a*b*c", "aXbXbXc", true),
+            ("a*b*c", "aXbX", false),
+            ("get_?", "get_a", true),
+            ("get_?", "get_", false),
+            ("get", "get_a", false),
+            ("*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa", false),
+            ("Größe*", "Größe_1", true),
+        ] {
+            assert_eq!(matches(pattern, name), is_meant, "{pattern} {name}");
+        }
+    }
+}
