@@ -26,7 +26,7 @@ pub(crate) type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
 pub(crate) struct Inbox {
     waiting: Mutex<Waiting>,
     ask: Vec<Ask>,
-    /// How often a list changed.
+    /// How often a list changed, or nothing came any more.
     changes: watch::Sender<u64>,
     pub(crate) rubbish: AtomicU64,
     /// Answers that nobody waits for.
@@ -115,10 +115,18 @@ impl Inbox {
         for (_, awaited) in waiting.by_id.drain() {
             let _ = awaited.answer.send(Err(failure.clone().into()));
         }
+        drop(waiting);
+        // Whoever follows its lists has to look for another session.
+        self.changes.send_modify(|changes| *changes += 1);
     }
 
     pub(crate) fn is_closed(&self) -> bool {
         self.waiting().over.is_some()
+    }
+
+    /// Why nothing comes any more, once that is so.
+    pub(crate) fn over(&self) -> Option<Failure> {
+        self.waiting().over.clone()
     }
 
     fn receive_one(&self, text: &str) -> Option<String> {

@@ -1,8 +1,10 @@
 //! A client of other MCP servers: child processes and URLs, both eras of the protocol, everything bounded.
 //!
 //! A [`Session`] is opened to a [`Target`], agrees with the server on an era, and then lists and calls. What the server
-//! answers stays raw JSON: reading it is for those who know what it should be. Nothing in this crate knows contracts.
+//! answers stays raw JSON: reading it is for those who know what it should be. [`Upstreams`] are the servers of a
+//! configuration, each with its sessions. Nothing in this crate knows contracts.
 
+mod config;
 mod error;
 mod guard;
 mod handshake;
@@ -10,12 +12,16 @@ mod inbox;
 mod link;
 mod list;
 mod message;
+mod pool;
 mod session;
 mod settings;
+mod upstreams;
 
+pub use config::{Changes, First, Isolation, UpstreamConfig, Wrong};
 pub use error::{Failure, Kind, Refusal, RequestError};
 pub use guard::guard;
 pub use list::Listed;
 pub use message::Progress;
-pub use session::{Call, Session};
+pub use session::{Call, Resumed, Session};
 pub use settings::{Ask, Bounds, Command, Era, Settings, Target, Transport, Url};
+pub use upstreams::{CallFailure, Called, Resolved, Seen, ToolCall, Upstream, Upstreams};

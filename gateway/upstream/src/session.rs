@@ -40,11 +40,20 @@ pub struct Call<'c> {
     pub name: &'c str,
     /// An object, as it is to be sent.
     pub arguments: Option<&'c RawValue>,
+    /// What the caller answers to what the tool asked before.
+    pub resumed: Option<&'c Resumed>,
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
     pub cancel: &'c CancellationToken,
     pub timeout: Duration,
     /// The W3C trace context of the caller.
     pub traceparent: Option<&'c str>,
+}
+
+/// The answers to what a tool asked its caller, and the state that came with the questions; JSON.
+#[derive(Clone, Debug)]
+pub struct Resumed {
+    pub responses: Box<RawValue>,
+    pub state: Option<Box<RawValue>>,
 }
 
 /// What requests are sent with, before and after an era is agreed on.
@@ -132,7 +141,7 @@ impl Session {
     }
 
     /// Ends the session and waits until nothing is left of it: no child, and no child's child.
-    pub async fn close(self) {
+    pub async fn close(&self) {
         self.core.link.close().await;
     }
 
@@ -152,6 +161,11 @@ impl Session {
     /// True once nothing can be asked any more: the child ended, or its stream did.
     pub fn is_closed(&self) -> bool {
         self.core.inbox.is_closed()
+    }
+
+    /// Why nothing can be asked any more, once that is so.
+    pub(crate) fn over(&self) -> Option<Failure> {
+        self.core.inbox.over()
     }
 
     /// How often the server said that a list changed.
@@ -202,6 +216,10 @@ impl Session {
         let name = message::text(call.name);
         let mut params = vec![("name", name.as_str())];
         params.extend(call.arguments.map(|arguments| ("arguments", arguments.get())));
+        if let Some(resumed) = call.resumed {
+            params.push(("inputResponses", resumed.responses.get()));
+            params.extend(resumed.state.iter().map(|state| ("requestState", state.get())));
+        }
         params.extend(meta.iter().map(|meta| ("_meta", meta.as_str())));
         let request = Request {
             method: "tools/call",

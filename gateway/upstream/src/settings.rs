@@ -2,15 +2,17 @@
 
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
 
+use serde::Deserialize;
+
 /// Where the server is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     Command(Command),
     Url(Url),
 }
 
 /// A server that is started as a child and spoken to over its stdin and stdout.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
     pub program: OsString,
     pub arguments: Vec<OsString>,
@@ -22,7 +24,7 @@ pub struct Command {
     pub guard: Vec<OsString>,
 }
 
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     pub url: String,
     /// Sent with every request, and never shown.
@@ -64,7 +66,8 @@ pub struct Settings {
     pub bounds: Bounds,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Ask {
     Elicitation,
     Sampling,
@@ -110,6 +113,16 @@ impl std::fmt::Debug for Url {
 }
 
 impl Ask {
+    /// The capability of a client that it needs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Elicitation => "elicitation",
+            Self::Sampling => "sampling",
+            Self::Roots => "roots",
+            Self::Ui => "extensions",
+        }
+    }
+
     pub(crate) fn capability(self) -> &'static str {
         match self {
             Self::Elicitation => r#""elicitation":{"form":{},"url":{}}"#,

@@ -1,0 +1,299 @@
+//! What an operator writes under `[upstreams.NAME]` of `weir.toml`.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fmt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, SeqAccess, Visitor},
+};
+use weir_connections::config::resolve;
+
+use crate::settings::{Ask, Bounds, Command, Settings, Target, Transport, Url};
+
+/// `url`, and the values of `env` and `headers`, may hold secrets by reference, as connections do: `env:NAME`, `file:path`,
+/// or `${env:NAME}` inside a longer value.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UpstreamConfig {
+    /// The program, or it and its arguments.
+    #[serde(deserialize_with = "words")]
+    pub command: Vec<String>,
+    /// Further arguments.
+    pub args: Vec<String>,
+    /// Beside `PATH`, `HOME`, `LANG` and `TMPDIR`.
+    pub env: BTreeMap<String, String>,
+    /// Where the command is started; by default the folder of the configuration.
+    pub folder: Option<PathBuf>,
+    pub url: Option<String>,
+    /// Sent with every request.
+    pub headers: BTreeMap<String, String>,
+    /// By default the one that the URL answers to.
+    pub transport: Option<TransportWord>,
+    /// Who may share one session.
+    pub isolation: Isolation,
+    /// What the server may ask of callers; it may list other tools where it may ask.
+    pub ask: Vec<Ask>,
+    /// What becomes of its tools when they are seen for the first time.
+    pub first: First,
+    /// What becomes of changes later.
+    pub changes: Changes,
+    /// A file that chooses, renames, describes and bounds its tools.
+    pub overlay: Option<PathBuf>,
+    /// The contract that its tools are published as; by default one of its own name.
+    pub contract: Option<String>,
+    /// In front of the name of every tool, with `_` between them; by default the upstream's name, and with "" nothing.
+    pub prefix: Option<String>,
+    /// How long a start may take. A call waits for one ten seconds at most.
+    pub start_s: u64,
+    /// For each list, and for a call where its tool sets nothing else.
+    pub timeout_ms: u64,
+    pub in_flight_max: usize,
+    pub sessions_max: usize,
+    /// A session that was not used for so long is closed.
+    pub idle_s: u64,
+    pub result_max_bytes: usize,
+    /// All its lists together.
+    pub list_max_bytes: usize,
+    pub items_max: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TransportWord {
+    Http,
+    Sse,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Isolation {
+    /// Everybody: for a server that keeps no state.
+    Shared,
+    Tenant,
+    #[default]
+    Agent,
+    /// Each session of a client; of clients without sessions, the agent.
+    Session,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum First {
+    /// They wait until someone publishes them.
+    #[default]
+    Hold,
+    /// They are published, unless lint finds an error.
+    Publish,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Changes {
+    /// All of them wait.
+    #[default]
+    Hold,
+    /// Those that change no text, add nothing and take nothing from callers are published.
+    Compatible,
+}
+
+impl Default for UpstreamConfig {
+    fn default() -> Self {
+        Self {
+            command: Vec::new(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            folder: None,
+            url: None,
+            headers: BTreeMap::new(),
+            transport: None,
+            isolation: Isolation::default(),
+            ask: Vec::new(),
+            first: First::default(),
+            changes: Changes::default(),
+            overlay: None,
+            contract: None,
+            prefix: None,
+            start_s: 180,
+            timeout_ms: 30_000,
+            in_flight_max: 32,
+            sessions_max: 16,
+            idle_s: 300,
+            result_max_bytes: 8 << 20,
+            list_max_bytes: 4 << 20,
+            items_max: 2_000,
+        }
+    }
+}
+
+/// What is wrong with an entry beside the types of its values: the key, what, and what to do.
+pub type Wrong = (&'static str, String, String);
+
+impl UpstreamConfig {
+    /// Everything at once.
+    pub fn check(&self, name: &str) -> Vec<Wrong> {
+        let mut wrong = Vec::new();
+        let mut note = |key, what: &str, hint: &str| wrong.push((key, what.to_owned(), hint.to_owned()));
+        let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
+        if !(1..=64).contains(&name.len()) || !name.bytes().all(fits) {
+            note("", "an upstream's name is 1 to 64 of a-z, 0-9, `-` and `_`", "give it another name");
+        }
+        match (&self.command[..], &self.url) {
+            ([], None) => note(
+                "",
+                "neither a `command` nor a `url` says where the server is",
+                "write command = [\"program\", \"argument\"], or url = \"https://…\"",
+            ),
+            ([_, ..], Some(_)) => {
+                note("url", "a server is either a `command` or a `url`", "leave one of them out");
+            }
+            ([program, ..], None) if program.is_empty() => {
+                note("command", "the program has no name", "write command = [\"program\", \"argument\"]");
+            }
+            _ => {}
+        }
+        if self.url.is_some() {
+            let of_commands =
+                [("args", self.args.is_empty()), ("env", self.env.is_empty()), ("folder", self.folder.is_none())];
+            for (key, is_empty) in of_commands {
+                if !is_empty {
+                    note(key, &format!("`{key}` is for a command"), "leave it out; a URL takes `headers`");
+                }
+            }
+        } else {
+            let of_urls = [("headers", self.headers.is_empty()), ("transport", self.transport.is_none())];
+            for (key, is_empty) in of_urls {
+                if !is_empty {
+                    note(key, &format!("`{key}` is for a URL"), "leave it out; a command takes `env`");
+                }
+            }
+        }
+        let counts = [
+            ("start_s", self.start_s),
+            ("timeout_ms", self.timeout_ms),
+            ("in_flight_max", self.in_flight_max as u64),
+            ("sessions_max", self.sessions_max as u64),
+            ("idle_s", self.idle_s),
+            ("result_max_bytes", self.result_max_bytes as u64),
+            ("list_max_bytes", self.list_max_bytes as u64),
+            ("items_max", self.items_max as u64),
+        ];
+        for (key, _) in counts.iter().filter(|(_, count)| *count == 0) {
+            note(key, "must be a whole number from 1", "leave it out for the default");
+        }
+        wrong
+    }
+
+    pub fn contract<'c>(&'c self, name: &'c str) -> &'c str {
+        self.contract.as_deref().unwrap_or(name)
+    }
+
+    /// Where the server is, with every secret in its place. `guard`: the words that start the guard of children. The error
+    /// names the reference, never a value.
+    pub(crate) fn target(&self, base: &Path, guard: &[OsString]) -> Result<Target, String> {
+        let resolved = |values: &BTreeMap<String, String>| {
+            let each = values.iter().map(|(name, value)| Ok((name.clone(), resolve(value, base)?)));
+            each.collect::<Result<Vec<(String, String)>, String>>()
+        };
+        if let Some(url) = &self.url {
+            let transport = match self.transport {
+                None => Transport::Either,
+                Some(TransportWord::Http) => Transport::Http,
+                Some(TransportWord::Sse) => Transport::Sse,
+            };
+            return Ok(Target::Url(Url { url: resolve(url, base)?, headers: resolved(&self.headers)?, transport }));
+        }
+        let mut words = self.command.iter().chain(&self.args).map(OsString::from);
+        Ok(Target::Command(Command {
+            program: words.next().unwrap_or_default(),
+            arguments: words.collect(),
+            environment: resolved(&self.env)?.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            folder: Some(base.join(self.folder.as_deref().unwrap_or(Path::new("")))),
+            guard: guard.to_owned(),
+        }))
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            ask: self.ask.clone(),
+            start: Duration::from_secs(self.start_s),
+            request: Duration::from_millis(self.timeout_ms),
+            bounds: Bounds {
+                message_max_bytes: self.result_max_bytes.max(self.list_max_bytes),
+                list_max_bytes: self.list_max_bytes,
+                items_max: self.items_max,
+                ..Bounds::default()
+            },
+            ..Settings::default()
+        }
+    }
+}
+
+/// One text or a list of them.
+fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    struct Words;
+    impl<'de> Visitor<'de> for Words {
+        type Value = Vec<String>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("a sequence")
+        }
+
+        fn visit_str<E: Error>(self, word: &str) -> Result<Vec<String>, E> {
+            Ok(vec![word.to_owned()])
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<String>, A::Error> {
+            let mut words = Vec::new();
+            while let Some(word) = list.next_element()? {
+                words.push(word);
+            }
+            Ok(words)
+        }
+    }
+    from.deserialize_any(Words)
+}
+
+/// Leaves out whatever may hold a credential, written there or not.
+impl fmt::Debug for UpstreamConfig {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("UpstreamConfig").field("isolation", &self.isolation).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_says_where_the_server_is_once() {
+        let command = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let url = || Some("https://example.org/mcp".to_owned());
+        let sound = UpstreamConfig { command: command(&["uvx", "mcp-server-time"]), ..UpstreamConfig::default() };
+        assert_eq!(sound.check("time"), []);
+        let keys = |config: &UpstreamConfig, name: &str| -> Vec<&str> {
+            config.check(name).into_iter().map(|(key, ..)| key).collect()
+        };
+        assert_eq!(keys(&UpstreamConfig::default(), "Time"), ["", ""]);
+        assert_eq!(keys(&UpstreamConfig { url: url(), ..sound.clone() }, "t"), ["url"]);
+        let mixed = UpstreamConfig { url: url(), args: command(&["a"]), in_flight_max: 0, ..UpstreamConfig::default() };
+        assert_eq!(keys(&mixed, "t"), ["args", "in_flight_max"]);
+        let transport = Some(TransportWord::Sse);
+        assert_eq!(keys(&UpstreamConfig { transport, ..sound }, "t"), ["transport"]);
+    }
+
+    #[test]
+    fn a_missing_secret_is_named_and_a_found_one_is_not_printed() {
+        let mut config = UpstreamConfig { command: vec!["x".to_owned()], ..UpstreamConfig::default() };
+        config.env.insert("TOKEN".to_owned(), "env:WEIR_NO_SUCH_VARIABLE".to_owned());
+        let error = config.target(Path::new("."), &[]).err().expect("the variable is not set");
+        assert!(error.contains("WEIR_NO_SUCH_VARIABLE"), "{error}");
+        config.env.insert("TOKEN".to_owned(), "hunter2".to_owned());
+        assert!(!format!("{config:?}").contains("hunter2"));
+    }
+}

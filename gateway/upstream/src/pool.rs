@@ -1,0 +1,367 @@
+//! The sessions with one server: opened when a call needs one, shared by those who may share one, closed when idle.
+//!
+//! A start goes on when the call that wanted it gives up. A server that does not start, or ends at once, is started again
+//! later each time, so that it costs its own callers alone.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher as _, RandomState},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    sync::{Notify, watch},
+    time::timeout,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    error::{Failure, Kind},
+    session::Session,
+    settings::{Settings, Target},
+};
+
+/// The wait after a first failed start; each further one doubles it …
+const RESTART_MIN: Duration = Duration::from_millis(500);
+/// … up to this.
+const RESTART_MAX: Duration = Duration::from_secs(60);
+/// A session that ended sooner, and had answered nothing, counts as a failed start.
+const LIVED: Duration = Duration::from_secs(10);
+/// What changes of lists are no news: those that come with the start of a session.
+const SETTLING: Duration = Duration::from_secs(2);
+
+/// Whose session it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    Shared,
+    /// Ours, to look at the lists.
+    Lookout,
+    Tenant(Arc<str>),
+    Agent(Arc<str>, Arc<str>),
+    /// Of an agent's client.
+    Session(Arc<str>, Arc<str>, u128),
+}
+
+pub(crate) struct Pool {
+    target: Target,
+    settings: Settings,
+    sessions_max: usize,
+    idle: Duration,
+    slots: Mutex<HashMap<Key, Arc<Slot>>>,
+    trouble: Mutex<Trouble>,
+    restarts: AtomicU64,
+    /// The server keeps nothing between requests: everybody shares one session.
+    stateless: AtomicBool,
+    /// Wakes when the server says that a list changed.
+    changed: Arc<Notify>,
+    closing: CancellationToken,
+    tasks: TaskTracker,
+}
+
+struct Slot {
+    opening: watch::Receiver<Opening>,
+    began: Instant,
+    used: Mutex<Instant>,
+    /// A request was answered in it.
+    answered: AtomicBool,
+}
+
+#[derive(Clone)]
+enum Opening {
+    Starting,
+    Ready(Arc<Session>),
+    Failed(Failure),
+}
+
+/// Starts that failed, one after the other.
+#[derive(Default)]
+struct Trouble {
+    in_a_row: u32,
+    until: Option<Instant>,
+    last: Option<Failure>,
+}
+
+/// A session while a request is made in it.
+pub(crate) struct Lease {
+    slot: Arc<Slot>,
+    pub(crate) session: Arc<Session>,
+}
+
+/// Why there is no session now. Nothing was sent.
+#[derive(Clone, Debug)]
+pub(crate) enum Unready {
+    /// The server is still on its way.
+    Starting,
+    /// It did not start, and is tried again after a while.
+    Failed {
+        failure: Option<Failure>,
+        retry_after: Duration,
+    },
+    /// All sessions that there may be are in use.
+    Full,
+    Closed,
+}
+
+impl Pool {
+    pub(crate) fn new(target: Target, settings: Settings, sessions_max: usize, idle: Duration) -> Self {
+        Self {
+            target,
+            settings,
+            sessions_max,
+            idle,
+            slots: Mutex::default(),
+            trouble: Mutex::default(),
+            restarts: AtomicU64::new(0),
+            stateless: AtomicBool::new(false),
+            changed: Arc::default(),
+            closing: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// A session for `key`, waited for so long.
+    pub(crate) async fn session(self: &Arc<Self>, key: Key, patience: Duration) -> Result<Lease, Unready> {
+        let key = if self.stateless.load(Ordering::Relaxed) { Key::Shared } else { key };
+        let slot = self.slot(key)?;
+        let mut opening = slot.opening.clone();
+        let opened = timeout(patience, opening.wait_for(|opening| !matches!(opening, Opening::Starting))).await;
+        let opened = opened.map_err(|_| Unready::Starting)?.map_err(|_| Unready::Closed)?.clone();
+        match opened {
+            Opening::Ready(session) => Ok(Lease { slot, session }),
+            Opening::Failed(failure) => Err(Unready::Failed { failure: Some(failure), retry_after: self.wait() }),
+            Opening::Starting => Err(Unready::Starting),
+        }
+    }
+
+    /// The one that is there, or one that is being opened from now on.
+    fn slot(self: &Arc<Self>, key: Key) -> Result<Arc<Slot>, Unready> {
+        let mut slots = lock(&self.slots);
+        if self.closing.is_cancelled() {
+            return Err(Unready::Closed);
+        }
+        let is_over = match slots.get(&key) {
+            Some(slot) if slot.is_usable() => {
+                *lock(&slot.used) = Instant::now();
+                return Ok(slot.clone());
+            }
+            over => over.is_some(),
+        };
+        if is_over && let Some(over) = slots.remove(&key) {
+            self.note_end(&over);
+            self.restarts.fetch_add(1, Ordering::Relaxed);
+        }
+        let retry_after = self.wait();
+        if !retry_after.is_zero() {
+            return Err(Unready::Failed { failure: lock(&self.trouble).last.clone(), retry_after });
+        }
+        // The lookout's is beside those of callers.
+        let of_callers = slots.keys().filter(|other| **other != Key::Lookout).count();
+        if key != Key::Lookout && of_callers >= self.sessions_max {
+            let idle = slots.iter().filter(|(key, slot)| **key != Key::Lookout && slot.is_idle());
+            let longest = idle.min_by_key(|(_, slot)| *lock(&slot.used)).map(|(key, _)| key.clone());
+            let evicted = longest.and_then(|key| slots.remove(&key)).ok_or(Unready::Full)?;
+            self.close_later(&evicted);
+        }
+        let slot = self.open();
+        slots.insert(key, slot.clone());
+        Ok(slot)
+    }
+
+    fn open(self: &Arc<Self>) -> Arc<Slot> {
+        let (told, opening) = watch::channel(Opening::Starting);
+        let now = Instant::now();
+        let slot = Arc::new(Slot { opening, began: now, used: Mutex::new(now), answered: AtomicBool::new(false) });
+        let pool = self.clone();
+        self.tasks.spawn(async move {
+            let opened = tokio::select! {
+                opened = Session::open(&pool.target, pool.settings.clone()) => opened,
+                () = pool.closing.cancelled() => return,
+            };
+            let opening = match opened {
+                Ok(session) => {
+                    if session.is_modern() && matches!(pool.target, Target::Url(_)) {
+                        pool.stateless.store(true, Ordering::Relaxed);
+                    }
+                    pool.follow(&session);
+                    Opening::Ready(Arc::new(session))
+                }
+                Err(failure) => {
+                    lock(&pool.trouble).failed(Some(failure.clone()));
+                    Opening::Failed(failure)
+                }
+            };
+            let _ = told.send(opening); // nobody may wait any more
+        });
+        slot
+    }
+
+    /// Passes on what the server says of its lists.
+    fn follow(&self, session: &Session) {
+        let (mut changes, changed) = (session.changes(), self.changed.clone());
+        let closing = self.closing.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(SETTLING).await;
+            changes.mark_unchanged();
+            loop {
+                tokio::select! {
+                    more = changes.changed() => if more.is_err() { return },
+                    () = closing.cancelled() => return,
+                }
+                changed.notify_one();
+            }
+        });
+    }
+
+    /// Of a session that ended by itself.
+    fn note_end(&self, over: &Slot) {
+        let opening = over.opening.borrow();
+        if let Opening::Ready(session) = &*opening {
+            let mut trouble = lock(&self.trouble);
+            match over.answered.load(Ordering::Relaxed) || over.began.elapsed() >= LIVED {
+                true => *trouble = Trouble::default(),
+                false => trouble.failed(session.over()),
+            }
+        }
+    }
+
+    /// Until the next start may be tried.
+    fn wait(&self) -> Duration {
+        let trouble = lock(&self.trouble);
+        trouble.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+    }
+
+    /// Closes what was not used for long.
+    pub(crate) fn sweep(&self) {
+        let mut slots = lock(&self.slots);
+        let idle: Vec<Key> = slots
+            .iter()
+            // What everybody shares, and what we listen with, stays.
+            .filter(|(key, _)| !matches!(key, Key::Lookout | Key::Shared))
+            .filter(|(_, slot)| slot.is_idle() && lock(&slot.used).elapsed() >= self.idle)
+            .map(|(key, _)| key.clone())
+            .collect();
+        for slot in idle.iter().filter_map(|key| slots.remove(key)) {
+            self.close_later(&slot);
+        }
+    }
+
+    fn close_later(&self, slot: &Slot) {
+        if let Opening::Ready(session) = &*slot.opening.borrow() {
+            let session = session.clone();
+            self.tasks.spawn(async move { session.close().await });
+        }
+    }
+
+    /// Ends all sessions once nobody makes a request in them, or after a minute.
+    pub(crate) async fn drain(&self) {
+        const CALLS_END: Duration = Duration::from_secs(60);
+        let calls_end = async {
+            while lock(&self.slots).values().any(|slot| slot.is_busy()) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let _ = timeout(CALLS_END, calls_end).await; // those that last longer are cut off
+        self.close().await;
+    }
+
+    /// Ends all sessions, and waits until nothing is left of them.
+    pub(crate) async fn close(&self) {
+        self.closing.cancel();
+        let slots: Vec<Arc<Slot>> = lock(&self.slots).drain().map(|(_, slot)| slot).collect();
+        slots.iter().for_each(|slot| self.close_later(slot));
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    pub(crate) fn open_sessions(&self) -> usize {
+        lock(&self.slots).values().filter(|slot| matches!(&*slot.opening.borrow(), Opening::Ready(_))).count()
+    }
+
+    pub(crate) fn restarts(&self) -> u64 {
+        self.restarts.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn changed(&self) -> &Notify {
+        &self.changed
+    }
+
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.closing
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        let slots: Vec<Arc<Slot>> = lock(&self.slots).values().cloned().collect();
+        let ready = slots.iter().filter_map(|slot| match &*slot.opening.borrow() {
+            Opening::Ready(session) => Some(session.stderr()),
+            Opening::Starting | Opening::Failed(_) => None,
+        });
+        ready.filter(|text| !text.is_empty()).last().unwrap_or_default()
+    }
+}
+
+impl Lease {
+    /// The server has answered: whatever becomes of the session, it had started well.
+    pub(crate) fn answered(&self) {
+        self.slot.answered.store(true, Ordering::Relaxed);
+        *lock(&self.slot.used) = Instant::now();
+    }
+}
+
+impl Slot {
+    fn is_usable(&self) -> bool {
+        match &*self.opening.borrow() {
+            Opening::Starting => self.opening.has_changed().is_ok(),
+            Opening::Ready(session) => !session.is_closed(),
+            Opening::Failed(_) => false,
+        }
+    }
+
+    /// Somebody makes a request in it.
+    fn is_busy(&self) -> bool {
+        matches!(&*self.opening.borrow(), Opening::Ready(session) if Arc::strong_count(session) > 1)
+    }
+
+    /// Nobody makes a request in it.
+    fn is_idle(&self) -> bool {
+        match &*self.opening.borrow() {
+            Opening::Ready(session) => Arc::strong_count(session) == 1,
+            Opening::Starting | Opening::Failed(_) => false,
+        }
+    }
+}
+
+impl Trouble {
+    fn failed(&mut self, failure: Option<Failure>) {
+        let wait = RESTART_MIN.saturating_mul(1 << self.in_a_row.min(16)).min(RESTART_MAX);
+        self.in_a_row += 1;
+        self.until = Some(Instant::now() + jitter(wait));
+        self.last = failure;
+    }
+}
+
+/// Between three quarters of it and all of it, so that servers that ended together do not start together.
+fn jitter(wait: Duration) -> Duration {
+    let random = RandomState::new().hash_one(0_u8) % 256;
+    wait.mul_f64(0.75 + random as f64 / 1024.0)
+}
+
+impl Unready {
+    pub(crate) fn into_failure(self, name: &str) -> Failure {
+        let expected = format!("the server `{name}` to be there");
+        match self {
+            Self::Failed { failure: Some(failure), .. } => failure.before_sending(),
+            Self::Failed { failure: None, .. } => Failure::new(Kind::Closed, expected, "it ended").before_sending(),
+            Self::Starting => Failure::new(Kind::Timeout, expected, "it is still starting").before_sending(),
+            Self::Full => Failure::new(Kind::Start, expected, "all its sessions are in use").before_sending(),
+            Self::Closed => Failure::new(Kind::Closed, expected, "it is no longer used").before_sending(),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

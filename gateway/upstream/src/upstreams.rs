@@ -1,0 +1,402 @@
+//! The servers of a configuration, as they are called and looked at while a gateway serves.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::Path,
+    sync::{
+        Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+use weir_admission::{BackedOff, Backoff, End, Overloaded, Turns};
+
+use crate::{
+    config::{Isolation, UpstreamConfig},
+    error::{Failure, Kind, Refusal, RequestError},
+    list::Listed,
+    message::Progress,
+    pool::{Key, Pool, Unready},
+    session,
+    settings::Target,
+};
+
+/// What a call waits for a server that is still starting, of its own time.
+const START_PATIENCE: Duration = Duration::from_secs(10);
+/// How often idle sessions are looked for.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// All of them, by name.
+#[derive(Default)]
+pub struct Upstreams {
+    by_name: RwLock<BTreeMap<String, Arc<Upstream>>>,
+    /// The words that start the guard of children.
+    guard: Vec<OsString>,
+}
+
+/// One that is about to be served: its secrets were found.
+pub struct Resolved {
+    name: String,
+    config: UpstreamConfig,
+    target: Target,
+}
+
+pub struct Upstream {
+    pub name: Arc<str>,
+    config: UpstreamConfig,
+    target: Target,
+    pool: Arc<Pool>,
+    turns: Turns,
+    backoff: Backoff,
+    calls: [AtomicU64; Called::ALL.len()],
+    seen: Mutex<Seen>,
+}
+
+/// What the last look found.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// `None`: not looked yet.
+    pub at: Option<SystemTime>,
+    /// Why it could not be looked at, or what it lists could not be published.
+    pub failure: Option<String>,
+    /// What the server says it is.
+    pub server: String,
+    /// The contract that its tools are published as; empty where that is not known.
+    pub contract: String,
+    /// Tools that can be published.
+    pub tools: usize,
+    /// Items that cannot, and why.
+    pub left_out: Vec<String>,
+    /// What is said of the rest.
+    pub notes: Vec<String>,
+    /// The draft that waits for someone.
+    pub draft: Option<String>,
+}
+
+/// How a call ended, as it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Called {
+    Answered,
+    /// The server refused it with an error of the protocol.
+    Refused,
+    /// It was not sent: no session, no turn, or a wait after failures.
+    Unavailable,
+    /// The connection or the server broke, or what came was too large or no answer.
+    Failed,
+    Timeout,
+    Cancelled,
+}
+
+/// One call of a tool, and whose it is.
+pub struct ToolCall<'c> {
+    pub tenant: &'c Arc<str>,
+    pub agent: &'c Arc<str>,
+    /// The session of the caller's client, where it has one.
+    pub session: Option<u128>,
+    pub tool: &'c Arc<str>,
+    /// A JSON object.
+    pub arguments: &'c RawValue,
+    pub resumed: Option<&'c session::Resumed>,
+    pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
+    pub cancel: &'c CancellationToken,
+    pub deadline: Instant,
+    pub traceparent: Option<&'c str>,
+}
+
+/// Why a call has no result.
+#[derive(Clone, Debug)]
+pub enum CallFailure {
+    Overloaded {
+        retry_after_ms: u32,
+    },
+    /// Its last calls all failed.
+    BackedOff {
+        retry_after_ms: u32,
+    },
+    /// There is no session; nothing was sent.
+    NotThere {
+        why: Failure,
+        retry_after_ms: u32,
+    },
+    Refused(Refusal),
+    Failed(Failure),
+}
+
+impl Upstreams {
+    pub fn new(guard: Vec<OsString>) -> Self {
+        Self { by_name: RwLock::default(), guard }
+    }
+
+    /// With every secret in its place, and what is wrong with the others.
+    pub fn resolve(
+        &self,
+        configs: &BTreeMap<String, UpstreamConfig>,
+        base: &Path,
+    ) -> (Vec<Resolved>, Vec<(String, String)>) {
+        let (mut resolved, mut wrong) = (Vec::new(), Vec::new());
+        for (name, config) in configs {
+            match config.target(base, &self.guard) {
+                Ok(target) => resolved.push(Resolved { name: name.clone(), config: config.clone(), target }),
+                Err(what) => wrong.push((name.clone(), what)),
+            }
+        }
+        (resolved, wrong)
+    }
+
+    /// Serves these from now on. Those that did not change keep their sessions; those that are gone, or others now, end
+    /// theirs: calls in flight first run to their end.
+    pub fn take(&self, resolved: Vec<Resolved>) {
+        let mut by_name = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
+        let mut before = std::mem::take(&mut *by_name);
+        for new in resolved {
+            let same = before.remove(&new.name).filter(|old| old.config == new.config && old.target == new.target);
+            let upstream = same.unwrap_or_else(|| Arc::new(Upstream::new(&new)));
+            by_name.insert(new.name, upstream);
+        }
+        for gone in before.into_values() {
+            tokio::spawn(async move { gone.pool.drain().await });
+        }
+    }
+
+    pub fn get(&self, name: &str) -> Option<Arc<Upstream>> {
+        self.by_name.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    pub fn all(&self) -> Vec<Arc<Upstream>> {
+        self.by_name.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// Closes idle sessions, until the task ends.
+    pub async fn sweep(&self) {
+        loop {
+            tokio::time::sleep(SWEEP_INTERVAL).await;
+            self.all().iter().for_each(|upstream| upstream.pool.sweep());
+        }
+    }
+
+    /// Ends every session, and waits until nothing is left of them.
+    pub async fn close(&self) {
+        let close = |upstream: Arc<Upstream>| tokio::spawn(async move { upstream.pool.close().await });
+        let closing: Vec<_> = self.all().into_iter().map(close).collect();
+        for closed in closing {
+            let _ = closed.await;
+        }
+    }
+}
+
+impl Upstream {
+    fn new(resolved: &Resolved) -> Self {
+        let Resolved { name, config, target } = resolved;
+        let idle = Duration::from_secs(config.idle_s);
+        let pool = Pool::new(target.clone(), config.settings(), config.sessions_max, idle);
+        Self {
+            name: name.as_str().into(),
+            pool: Arc::new(pool),
+            turns: Turns::new(config.in_flight_max, config.in_flight_max.div_ceil(2)),
+            backoff: Backoff::default(),
+            calls: Default::default(),
+            seen: Mutex::default(),
+            config: config.clone(),
+            target: target.clone(),
+        }
+    }
+
+    pub fn config(&self) -> &UpstreamConfig {
+        &self.config
+    }
+
+    /// The contract that its tools are published as.
+    pub fn contract(&self) -> &str {
+        self.config.contract(&self.name)
+    }
+
+    /// Calls a tool and returns the raw result. It is sent once.
+    pub async fn call(&self, call: &ToolCall<'_>) -> Result<Box<RawValue>, CallFailure> {
+        let called = self.call_uncounted(call).await;
+        self.calls[Called::of(&called) as usize].fetch_add(1, Ordering::Relaxed);
+        called
+    }
+
+    async fn call_uncounted(&self, call: &ToolCall<'_>) -> Result<Box<RawValue>, CallFailure> {
+        let _turn = self.turns.take(call.tenant).await?;
+        let attempt = self.backoff.attempt(call.tenant, call.tool, Instant::now())?;
+        let key = match (self.config.isolation, call.session) {
+            (Isolation::Shared, _) => Key::Shared,
+            (Isolation::Tenant, _) => Key::Tenant(call.tenant.clone()),
+            (Isolation::Session, Some(id)) => Key::Session(call.tenant.clone(), call.agent.clone(), id),
+            (Isolation::Agent | Isolation::Session, _) => Key::Agent(call.tenant.clone(), call.agent.clone()),
+        };
+        let mut result = self.call_in(key.clone(), call).await;
+        // A session that had ended before anything could be sent is replaced, once.
+        if let Err(CallFailure::Failed(failure)) = &result
+            && (failure.kind, failure.is_handed_over) == (Kind::Closed, false)
+        {
+            result = self.call_in(key, call).await;
+        }
+        let end = match &result {
+            Ok(_) | Err(CallFailure::Refused(_)) => End::Answered,
+            Err(CallFailure::Failed(failure)) if failure.kind != Kind::Cancelled => End::Failed,
+            Err(_) => End::Open,
+        };
+        attempt.ended(end, Instant::now());
+        result
+    }
+
+    async fn call_in(&self, key: Key, call: &ToolCall<'_>) -> Result<Box<RawValue>, CallFailure> {
+        let left = || call.deadline.saturating_duration_since(Instant::now());
+        let session = self.pool.session(key, left().min(START_PATIENCE));
+        let lease = tokio::select! {
+            lease = session => lease.map_err(|unready| self.not_there(unready))?,
+            () = call.cancel.cancelled() => {
+                let failure = Failure::new(Kind::Cancelled, "the call to run to its end", "its caller cancelled it");
+                return Err(CallFailure::Failed(failure.before_sending()));
+            }
+        };
+        let request = session::Call {
+            name: call.tool,
+            arguments: Some(call.arguments),
+            resumed: call.resumed,
+            progress: call.progress.clone(),
+            cancel: call.cancel,
+            timeout: left(),
+            traceparent: call.traceparent,
+        };
+        let result = lease.session.call(request).await;
+        match result {
+            Ok(result) => {
+                lease.answered();
+                Ok(result)
+            }
+            Err(RequestError::Refused(refusal)) => {
+                lease.answered();
+                Err(CallFailure::Refused(refusal))
+            }
+            Err(RequestError::Failed(failure)) => Err(CallFailure::Failed(failure)),
+        }
+    }
+
+    fn not_there(&self, unready: Unready) -> CallFailure {
+        let retry_after = match &unready {
+            Unready::Failed { retry_after, .. } => *retry_after,
+            Unready::Starting | Unready::Full => Duration::from_secs(1),
+            Unready::Closed => Duration::from_secs(5),
+        };
+        let retry_after_ms = u32::try_from(retry_after.as_millis()).unwrap_or(u32::MAX).max(100);
+        CallFailure::NotThere { why: unready.into_failure(&self.name), retry_after_ms }
+    }
+
+    /// What the server lists now, and what it says it is. The session stays open, to hear of changes.
+    pub async fn lists(&self) -> Result<(Listed, Box<RawValue>), Failure> {
+        let key = if self.config.isolation == Isolation::Shared { Key::Shared } else { Key::Lookout };
+        let patience = Duration::from_secs(self.config.start_s.saturating_add(1));
+        let lease = self.pool.session(key, patience).await.map_err(|unready| unready.into_failure(&self.name))?;
+        let listed = lease.session.lists().await?;
+        lease.answered();
+        Ok((listed, lease.session.about()))
+    }
+
+    /// Ready when the server says that a list changed, in any session; never again once it is no longer used.
+    pub async fn list_changed(&self) {
+        self.pool.changed().notified().await;
+    }
+
+    /// Ready once it is no longer used.
+    pub async fn ended(&self) {
+        self.pool.closing().cancelled().await;
+    }
+
+    pub fn is_ended(&self) -> bool {
+        self.pool.closing().is_cancelled()
+    }
+
+    /// Wakes whoever waits for a change of a list, as if the server had said so.
+    pub fn look(&self) {
+        self.pool.changed().notify_one();
+    }
+
+    /// What the last look found.
+    pub fn seen(&self) -> Seen {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn note(&self, seen: Seen) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+    }
+
+    pub fn sessions(&self) -> usize {
+        self.pool.open_sessions()
+    }
+
+    /// Sessions that were opened in the place of one that had ended by itself.
+    pub fn restarts(&self) -> u64 {
+        self.pool.restarts()
+    }
+
+    /// What a child wrote to stderr last, without the secrets that it was given.
+    pub fn stderr(&self) -> String {
+        self.pool.stderr()
+    }
+
+    /// How many calls ended so.
+    pub fn calls(&self, called: Called) -> u64 {
+        self.calls[called as usize].load(Ordering::Relaxed)
+    }
+}
+
+impl Seen {
+    pub const STATES: [&'static str; 3] = ["up", "down", "unknown"];
+
+    /// `up`, `down`, or `unknown` before the first look.
+    pub fn state(&self) -> &'static str {
+        match (self.at, &self.failure) {
+            (None, _) => "unknown",
+            (_, Some(_)) => "down",
+            (Some(_), None) => "up",
+        }
+    }
+}
+
+impl Called {
+    pub const ALL: [Self; 6] =
+        [Self::Answered, Self::Refused, Self::Unavailable, Self::Failed, Self::Timeout, Self::Cancelled];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Refused => "refused",
+            Self::Unavailable => "unavailable",
+            Self::Failed => "failed",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    fn of(result: &Result<Box<RawValue>, CallFailure>) -> Self {
+        match result {
+            Ok(_) => Self::Answered,
+            Err(CallFailure::Refused(_)) => Self::Refused,
+            Err(CallFailure::Failed(failure)) => match failure.kind {
+                Kind::Timeout => Self::Timeout,
+                Kind::Cancelled => Self::Cancelled,
+                _ => Self::Failed,
+            },
+            Err(_) => Self::Unavailable,
+        }
+    }
+}
+
+impl From<Overloaded> for CallFailure {
+    fn from(Overloaded { retry_after_ms }: Overloaded) -> Self {
+        Self::Overloaded { retry_after_ms }
+    }
+}
+
+impl From<BackedOff> for CallFailure {
+    fn from(BackedOff { retry_after_ms }: BackedOff) -> Self {
+        Self::BackedOff { retry_after_ms }
+    }
+}
