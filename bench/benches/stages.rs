@@ -90,7 +90,7 @@ fn gateway(folder: &Path) -> Gateway {
     let metrics = Metrics::new(config.metrics.tools_max, None);
     let host = Arc::new(host(folder.join("plugins"), BTreeMap::new()));
     let cursors = Cursors::ephemeral().expect("random numbers");
-    let gateway = Gateway::new(config, host, cursors, Identities::open(), audit, metrics);
+    let gateway = Gateway::new(config, host, Arc::default(), cursors, Identities::open(), audit, metrics);
     let contracts = vec![Arc::new(contract())];
     let catalogue = Catalogue::new(&contracts, None);
     gateway.publish(Snapshot { generation: 1, listing_generation: 1, catalogue, contracts });
@@ -109,6 +109,7 @@ fn call_request<'a>(snapshot: &'a Snapshot, cancel: &'a CancellationToken) -> Ca
         transport: "http",
         protocol: "2026-07-28",
         timeout: None,
+        session: None,
         asking: Default::default(),
     }
 }
@@ -200,6 +201,7 @@ fn audit(criterion: &mut Criterion) {
         trace: None,
         transport: "http",
         protocol: Some("2026-07-28"),
+        upstream: None,
         plugin: Some(&digest),
     };
     criterion.bench_function("audit append", |bencher| {

@@ -11,6 +11,7 @@ mod problem;
 mod retries;
 mod settings;
 mod staff;
+mod upstreams;
 
 use std::{future::Future, net::SocketAddr, path::Path, sync::Arc};
 
@@ -113,6 +114,9 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
         .routes(routes!(plugins::upload, plugins::remove).layer(DefaultBodyLimit::max(plugins::BODY_MAX_BYTES)))
         .routes(routes!(plugins::accept))
         .routes(routes!(plugins::reload))
+        .routes(routes!(upstreams::list))
+        .routes(routes!(upstreams::show))
+        .routes(routes!(upstreams::look))
         .routes(routes!(calls::try_call))
         .routes(routes!(audit::query))
         .routes(routes!(audit::verify))

@@ -2,9 +2,11 @@
 
 mod arguments;
 mod asking;
+mod blocks;
 mod code;
 mod dispatch;
 pub mod error;
+mod foreign;
 mod limits;
 mod lookup;
 mod output;
@@ -43,6 +45,8 @@ pub struct CallRequest<'a> {
     pub protocol: &'static str,
     /// A shorter deadline than the tool's own.
     pub timeout: Option<Duration>,
+    /// The session of the caller's client, where it has one.
+    pub session: Option<u128>,
     /// What the caller can be asked while the call is under way, and what it answers.
     pub asking: Asking<'a>,
 }

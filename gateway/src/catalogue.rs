@@ -1,6 +1,7 @@
 //! All published tools: name → tool, and the prepared bytes of every listing.
 
 mod code;
+mod foreign;
 mod listing;
 mod target;
 mod tool;
@@ -13,6 +14,7 @@ use std::{
 
 use ahash::RandomState;
 pub use code::CodeTool;
+pub use foreign::ForeignTool;
 pub use listing::{BadCursor, ListShape, Listing, Page, ServerInfo};
 use quick_cache::sync::Cache;
 use target::Sources;

@@ -23,6 +23,7 @@ mod lock;
 mod plugins;
 mod serve;
 mod start;
+mod upstream;
 mod validate;
 
 use std::{path::PathBuf, process::ExitCode, sync::OnceLock};
@@ -80,6 +81,8 @@ enum Command {
     Collections(collections::Collections),
     /// Plugins of a running gateway: list, show, upload, reload, remove
     Plugins(plugins::Plugins),
+    /// Other MCP servers behind this one: add, list, show, look at, remove
+    Upstream(upstream::Upstreams),
     /// Keys of agents: create, list, revoke
     Keys(keys::Keys),
     /// What was called, by whom, and whether anybody changed the record of it
@@ -133,6 +136,7 @@ pub fn main(built_in: BuiltIn) -> ExitCode {
         Command::Contracts(command) => command.run(),
         Command::Collections(command) => command.run(),
         Command::Plugins(command) => command.run(),
+        Command::Upstream(command) => command.run(),
         Command::Keys(command) => command.run(),
         Command::Lint(command) => command.run(),
         Command::Lock(command) => command.run(),

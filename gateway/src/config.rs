@@ -13,6 +13,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use weir_connections::ConnectionConfig;
 use weir_plugin_host::{INSTANCES_MAX, PluginConfig};
+use weir_upstream::UpstreamConfig;
 
 pub use places::Places;
 pub use read::{check, load, read};
@@ -30,7 +31,9 @@ pub struct Config {
     pub log: Log,
     pub connections: BTreeMap<String, ConnectionConfig>,
     pub plugins: BTreeMap<String, PluginConfig>,
-    /// The folder of the file: what relative paths of connections start from.
+    /// Other MCP servers whose tools are served.
+    pub upstreams: BTreeMap<String, UpstreamConfig>,
+    /// The folder of the file: what relative paths of connections and upstreams start from.
     pub base: PathBuf,
     /// Where its keys stand, for what is found wrong later.
     pub places: Places,

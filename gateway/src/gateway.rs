@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use weir_audit::AdminAct;
 use weir_contracts::Problem;
 use weir_plugin_host::{Host, LoadReport};
+use weir_upstream::Upstreams;
 
 use crate::{
     config::Config,
@@ -23,6 +24,7 @@ use crate::{
 pub struct Gateway {
     config: ArcSwap<Config>,
     host: Arc<Host>,
+    upstreams: Arc<Upstreams>,
     snapshot: ArcSwap<Snapshot>,
     /// The listing generation; streams watch it, so that no client needs a queue.
     listing: watch::Sender<u64>,
@@ -42,6 +44,7 @@ impl Gateway {
     pub fn new(
         config: Config,
         host: Arc<Host>,
+        upstreams: Arc<Upstreams>,
         cursors: Cursors,
         identities: Identities,
         audit: Audit,
@@ -57,6 +60,7 @@ impl Gateway {
             in_flight: InFlight::new(config.limits.in_flight_max),
             config: ArcSwap::from_pointee(config),
             host,
+            upstreams,
             snapshot: ArcSwap::from_pointee(Snapshot::empty()),
             listing: watch::Sender::new(0),
             cursors,
@@ -81,6 +85,11 @@ impl Gateway {
         &self.host
     }
 
+    /// The other servers whose tools are served.
+    pub fn upstreams(&self) -> &Arc<Upstreams> {
+        &self.upstreams
+    }
+
     /// What this request reads, start to end.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
@@ -99,7 +108,8 @@ impl Gateway {
         &self.plugin_files
     }
 
-    /// Why connections of the configuration could not be opened at the start; calls that need one are `unavailable`.
+    /// Why connections and upstreams of the configuration could not be opened at the start; calls that need one are
+    /// `unavailable`.
     pub fn refused_connections(&self) -> Arc<Vec<Problem>> {
         self.refused_connections.load_full()
     }

@@ -54,6 +54,8 @@ pub struct RequestScope {
     pub endpoint: Option<Arc<str>>,
     /// `http` or `stdio`.
     pub transport: &'static str,
+    /// Which of the caller's sessions it is, where there are any.
+    pub session: Option<u128>,
 }
 
 /// What comes of a request. Calls and subscriptions are run by the transport, which knows what a disconnect means.

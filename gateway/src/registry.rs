@@ -9,6 +9,7 @@ mod drift;
 mod files;
 pub mod gate;
 pub mod impact;
+pub mod lookout;
 pub mod refused;
 mod shapes;
 

@@ -11,6 +11,7 @@ use weir_audit::AdminAct;
 use weir_connections::Connections;
 use weir_contracts::Problem;
 use weir_plugin_host::LoadReport;
+use weir_upstream::{Resolved, Upstreams};
 
 use crate::{
     config::{Config, Contracts, Http, Identity, Limits, Log, Metrics},
@@ -47,13 +48,19 @@ pub struct Taken {
 pub struct Opened {
     pub connections: Connections,
     pub metrics_token: Option<String>,
-    /// Why connections could not be opened: those are left out. A start goes on without them, a reload does not.
+    pub upstreams: Vec<Resolved>,
+    /// Why connections and upstreams could not be opened: those are left out. A start goes on without them, a reload does not.
     pub left_out: Vec<Problem>,
 }
 
 /// The checks that a typed configuration still has to pass. `before`: connections that may be kept. `open`: the one
 /// connection that may lie beside Weir's own state.
-pub fn open(config: &Config, before: &Connections, open: Option<&str>) -> Result<Opened, Vec<Problem>> {
+pub fn open(
+    config: &Config,
+    before: &Connections,
+    upstreams: &Upstreams,
+    open: Option<&str>,
+) -> Result<Opened, Vec<Problem>> {
     let (mut problems, places) = (Vec::new(), &config.places);
     if let Err(error) = check_access(&config.http) {
         problems.push(places.problem("/http", format!("{error:#}")).hint("see [http] in docs/configuration.md"));
@@ -70,7 +77,11 @@ pub fn open(config: &Config, before: &Connections, open: Option<&str>) -> Result
         let hint = if is_secret { SECRET } else { "see docs/connections.md for how each kind is written" };
         places.problem(format!("/connections/{name}"), what).hint(hint)
     });
-    let left_out: Vec<Problem> = left_out.collect();
+    let mut left_out: Vec<Problem> = left_out.collect();
+    let (upstreams, wrong) = upstreams.resolve(&config.upstreams, &config.base);
+    let without_secret =
+        wrong.into_iter().map(|(name, what)| places.problem(format!("/upstreams/{name}"), what).hint(SECRET));
+    left_out.extend(without_secret);
     if let Some(name) = connections.reaching(state).filter(|name| Some(*name) != open) {
         let message = format!("reaches Weir's own state in {}", state.display());
         let problem = places.problem(format!("/connections/{name}"), message);
@@ -80,7 +91,7 @@ pub fn open(config: &Config, before: &Connections, open: Option<&str>) -> Result
         problems.extend(left_out);
         return Err(problems);
     }
-    Ok(Opened { connections, metrics_token, left_out })
+    Ok(Opened { connections, metrics_token, upstreams, left_out })
 }
 
 impl Reload {
@@ -100,7 +111,7 @@ impl Reload {
         let read = (self.read)()?;
         let old = Arc::clone(&self.gateway.config());
         let new = with_what_must_stay(&old, read.clone());
-        let opened = open(&new, &connections, None)?;
+        let opened = open(&new, &connections, self.gateway.upstreams(), None)?;
         if !opened.left_out.is_empty() {
             return Err(opened.left_out);
         }
@@ -111,6 +122,7 @@ impl Reload {
         telemetry::set_filter(&new.log);
         self.gateway.metrics().set_token(opened.metrics_token.as_deref());
         let settings = new.plugins.clone();
+        self.gateway.upstreams().take(opened.upstreams);
         self.gateway.reconfigure(new);
         self.gateway.set_refused_connections(Vec::new());
         let plugins = self.gateway.host().reconfigure(settings, Arc::clone(&connections)).await;
@@ -153,6 +165,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Config {
         log,
         connections,
         plugins,
+        upstreams,
         base,
         places,
         folders: _,
@@ -188,6 +201,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Config {
         log: Log { format: old.log.format, filter: log.filter },
         connections,
         plugins,
+        upstreams,
         base,
         places,
     }
@@ -203,6 +217,7 @@ fn differences(old: &Config, new: &Config) -> Vec<String> {
         .collect();
     places.extend(named("connections", &old.connections, &new.connections));
     places.extend(named("plugins", &old.plugins, &new.plugins));
+    places.extend(named("upstreams", &old.upstreams, &new.upstreams));
     if old.metrics.token != new.metrics.token {
         places.push("/metrics/token".to_owned());
     }

@@ -1,7 +1,10 @@
 //! What Prometheus scrapes: the series that are counted as things happen, and what lives elsewhere and is read now, so
 //! that nothing is kept twice.
 
+use std::sync::Arc;
+
 use prometheus::{CounterVec, GaugeVec, Opts, TextEncoder, core::Collector as _, proto::MetricFamily};
+use weir_upstream::{Called, Seen, Upstream};
 
 use crate::{
     gateway::Gateway,
@@ -24,6 +27,7 @@ fn read_now(gateway: &Gateway) -> Vec<MetricFamily> {
     load(gateway, &mut families);
     refusals(gateway, &mut families);
     plugins(gateway, &mut families);
+    upstreams(gateway, &mut families);
     audit(gateway, &mut families);
     contracts(gateway, &mut families);
     families.push(one(&table::LOG_LINES_LOST, crate::telemetry::lines_lost() as f64));
@@ -88,6 +92,26 @@ fn plugins(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     let (live, parked) = gateway.host().instances();
     let running = (vec!["running"], live.saturating_sub(parked) as f64);
     families.push(family(&table::INSTANCES, vec![running, (vec!["parked"], parked as f64)]));
+}
+
+fn upstreams(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
+    let all = gateway.upstreams().all();
+    let each = |row: &Row, value: &dyn Fn(&Upstream) -> f64| {
+        family(row, all.iter().map(|upstream| (vec![&*upstream.name], value(upstream))).collect())
+    };
+    families.push(each(&table::UPSTREAM_SESSIONS, &|upstream| upstream.sessions() as f64));
+    families.push(each(&table::UPSTREAM_RESTARTS, &|upstream| upstream.restarts() as f64));
+    families.push(each(&table::UPSTREAM_LEFT_OUT, &|upstream| upstream.seen().left_out.len() as f64));
+    let calls = all.iter().flat_map(|upstream| {
+        Called::ALL.map(|called| (vec![&*upstream.name, called.word()], upstream.calls(called) as f64))
+    });
+    families.push(family(&table::UPSTREAM_CALLS, calls.collect()));
+    let state = |upstream: &Arc<Upstream>| upstream.seen().state();
+    let states = all.iter().flat_map(|upstream| {
+        let now = state(upstream);
+        Seen::STATES.map(|word| (vec![&*upstream.name, word], f64::from(u8::from(word == now))))
+    });
+    families.push(family(&table::UPSTREAM_STATE, states.collect()));
 }
 
 fn audit(gateway: &Gateway, families: &mut Vec<MetricFamily>) {

@@ -36,7 +36,8 @@ pub(crate) fn gateway(change: impl FnOnce(&mut Config)) -> Arc<Gateway> {
     let host = Host::new(host, Arc::new(connections)).expect("a host without plugins");
     let cursors = Cursors::ephemeral().expect("random numbers");
     let metrics = Metrics::new(config.metrics.tools_max, None);
-    let gateway = Gateway::new(config, Arc::new(host), cursors, Identities::open(), Audit::none(), metrics);
+    let gateway =
+        Gateway::new(config, Arc::new(host), Arc::default(), cursors, Identities::open(), Audit::none(), metrics);
     let gateway = Arc::new(gateway);
     publish(&gateway, &[("desk", &["find_ticket", "get_ticket", "show_ticket"]), ("depot", &["find_part"])]);
     gateway

@@ -50,6 +50,11 @@ impl House {
         self
     }
 
+    /// Takes all of that out of `weir.toml` again.
+    pub fn without_config(self) -> Self {
+        Self { config: String::new(), ..self }
+    }
+
     /// Files under `data/`, granted to the adapter `sheet`.
     pub fn sheets(self) -> Self {
         self.config("[connections.data]\nkind = \"files\"\npath = \"data\"\nwrite = true\n[plugins.sheet.grants]\ndata = \"write\"")
@@ -87,6 +92,18 @@ impl House {
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
             command.env_remove(name);
         }
+        command
+    }
+
+    /// Likewise, with the configuration as it lies there by now.
+    pub fn weir_as_it_is(&self, words: &[&str]) -> Command {
+        let file = self.folder.path().join("weir.toml");
+        if !file.exists() {
+            self.write_config();
+        }
+        let written = fs::read(&file).expect("the configuration is there");
+        let command = self.weir(words);
+        self.write("weir.toml", written);
         command
     }
 

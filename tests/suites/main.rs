@@ -24,3 +24,4 @@ mod rest;
 mod restart;
 mod sample;
 mod spreadsheet;
+mod upstreams;

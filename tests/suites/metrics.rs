@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use weir_tests::{
     Gateway, House, Legacy, Modern, client, http, place,
     prometheus::{Prometheus, promtool},
+    strangers,
 };
 
 use crate::sample;
@@ -47,6 +48,8 @@ fn alerts(rules: &str) -> Vec<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_panel_and_alert_finds_its_metrics() {
     let house = sample::house().config("[metrics]\ntoken = \"env:SCRAPE_TOKEN\"");
+    let words = strangers::hostile(&["tools"]);
+    let house = house.config(&format!("[upstreams.other]\ncommand = {words:?}\nfirst = \"publish\""));
     let gateway = serve(&house);
     let key = house.key(&["--agent", "ann"]);
     let target = gateway.base.trim_start_matches("http://").to_owned();
@@ -85,6 +88,7 @@ async fn load(gateway: &Gateway, key: &str) {
         modern.call("lookup_airport", json!({ "iata": iata })).await;
         legacy.call("lookup_airport", json!({ "iata": iata })).await;
     }
+    modern.ask("tools/call", json!({"name": "other_echo", "arguments": {}})).await;
     modern.call("create_airport", json!({"iata": "OSL", "name": "Oslo", "country": "NO"})).await;
     modern.ask("tools/call", json!({"name": "no_such_tool", "arguments": {}})).await;
     Modern::with_key(gateway.url(), "weir_0_0").ask("tools/list", json!({})).await;
@@ -119,7 +123,9 @@ fn panels() -> Vec<(String, String)> {
 /// As Grafana fills in its variables.
 fn filled(expression: &str) -> String {
     let intervals = expression.replace("$__rate_interval", "1m").replace("$__range", "5m");
-    ["$tool", "$contract", "$plugin", "$agent"].iter().fold(intervals, |text, name| text.replace(name, ".*"))
+    ["$tool", "$contract", "$plugin", "$upstream", "$agent"]
+        .iter()
+        .fold(intervals, |text, name| text.replace(name, ".*"))
 }
 
 /// `name{matchers}` of every metric that is named.

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 BEHAVIOUR = sys.argv[1] if len(sys.argv) > 1 else "good"
@@ -15,9 +16,13 @@ MODERN = "2026-07-28"
 LEGACY_ONLY = BEHAVIOUR in ("legacy", "mute", "frail", "changes", "asks")
 
 
+writing = threading.Lock()
+
+
 def write(message):
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
+    with writing:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
 
 
 def answer(request, result):
@@ -37,6 +42,20 @@ def tool(name):
     return {"name": name, "description": f"The tool {name}.", "inputSchema": {"type": "object"}}
 
 
+READS = ("count", "sleep", "wait", "environment", "progress", "big", "echo")
+WRITES = ("die", "refuse", "gone", "stall")
+COUNTED = ("right", "lie", "none", "fail")
+
+
+def reads(name):
+    return {**tool(name), "annotations": {"readOnlyHint": True}}
+
+
+def counted(name):
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    return {**reads(name), "outputSchema": schema}
+
+
 def tools(params):
     cursor = params.get("cursor")
     if BEHAVIOUR == "pager":
@@ -53,6 +72,13 @@ def tools(params):
         return {"tools": "all of them"}
     if BEHAVIOUR == "bad-schema":
         return {"tools": [{**tool("bad"), "inputSchema": {"type": 7}}, tool("good")]}
+    if BEHAVIOUR == "tools":
+        return {"tools": [reads(name) for name in READS] + [tool(name) for name in WRITES] + [counted(n) for n in COUNTED]}
+    if BEHAVIOUR == "swapper":
+        with open(sys.argv[2]) as file:
+            return {"tools": [{**tool("good"), "description": file.read()}]}
+    if BEHAVIOUR == "names":
+        return {"tools": [tool(name) for name in ("a:b", "x" * 70, "search", "search")]}
     if BEHAVIOUR == "changes":
         return {"tools": [tool("early")] + ([tool("late")] if state["settled"] else [])}
     return {"tools": [tool("good")]}
@@ -75,6 +101,25 @@ def run(request):
                 if message["params"]["requestId"] == request["id"] and len(sys.argv) > 2:
                     return answer(request, {"content": [{"type": "text", "text": "it was done before"}]})
                 return None
+    text = lambda text: [{"type": "text", "text": text}]
+    arguments = request["params"].get("arguments", {})
+    if name == "count":
+        state["count"] += 1
+        return answer(request, {"content": text(f"{os.getpid()} {state['count']}")})
+    if name == "sleep":
+        time.sleep(arguments["seconds"])
+        return answer(request, {"content": text("slept")})
+    if name == "stall":
+        return None
+    if name == "big":
+        return answer(request, {"content": text("x" * (arguments["mib"] << 20))})
+    if name == "gone":
+        return refuse(request, -32602, "Unknown tool: gone")
+    if name in COUNTED:
+        result = {"content": text(f"this is {name}"), "isError": name == "fail"}
+        if name != "none":
+            result["structuredContent"] = {"n": 1 if name == "right" else "one"}
+        return answer(request, result)
     if name == "refuse":
         return refuse(request, -32602, "no such argument")
     if name == "die":
@@ -82,7 +127,18 @@ def run(request):
     return answer(request, {"content": [{"type": "text", "text": json.dumps(request["params"])}]})
 
 
-state = {"settled": False}
+state = {"settled": False, "count": 0}
+
+
+def swap():
+    """Says so whenever the description in the file is another one."""
+    before = os.stat(sys.argv[2]).st_mtime_ns
+    while True:
+        time.sleep(0.1)
+        now = os.stat(sys.argv[2]).st_mtime_ns
+        if now != before:
+            before = now
+            write({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
 
 
 def serve(request):
@@ -149,6 +205,10 @@ def main():
     if BEHAVIOUR == "dead":
         sys.stderr.write("the key " + os.environ.get("SECRET_KEY", "none") + " is not accepted\n")
         sys.exit(2)
+    if BEHAVIOUR == "swapper":
+        threading.Thread(target=swap, daemon=True).start()
+    if BEHAVIOUR == "late":
+        time.sleep(float(sys.argv[2]))
     if BEHAVIOUR == "stubborn":
         # Neither the end of its stdin nor TERM ends it, and it has a child that hears of neither.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

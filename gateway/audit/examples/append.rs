@@ -48,6 +48,7 @@ fn append(trail: &Trail, count: usize) -> Vec<Duration> {
         trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
         transport: "http",
         protocol: Some("2025-11-25"),
+        upstream: None,
         plugin: Some("7c1f0d5ad7b2b3b8f0b6a4e7f6f0b6a4e7f6f0b6a4e7f6f0b6a4e7f6f0b6a4e7"),
     };
     let event = Event::Call(Call { about, outcome: Outcome::Ok, code: None, ms: 1.234 });

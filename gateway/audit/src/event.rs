@@ -57,6 +57,9 @@ pub struct About<'a> {
     /// sha256 of the plugin that ran it.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
     pub plugin: Option<&'a str>,
+    /// The other server that the tool belongs to, by its name in the configuration.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    pub upstream: Option<&'a str>,
 }
 
 #[derive(Clone, Debug, Serialize)]

@@ -84,6 +84,7 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
             transport: "admin",
             protocol: "none",
             timeout: None,
+            session: None,
             asking: call::Asking::default(),
         };
         match call::call_tool(&admin.gateway, &caller, request).await {

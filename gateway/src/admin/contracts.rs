@@ -44,9 +44,9 @@ pub(super) struct ContractsView {
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct RefusedFile {
-    /// `contract` (a contract file or its lock), `version` (a published one), `plugin` or `connection`.
+    /// `contract` (a contract file or its lock), `version` (a published one), `plugin`, `connection` or `upstream`.
     kind: &'static str,
-    /// The file, or the connection's name.
+    /// The file, or the name of the connection or the upstream.
     file: String,
     /// Every problem: `{file, place, message, hint?}`.
     #[schema(value_type = Vec<Object>)]

@@ -12,9 +12,9 @@ use weir_contracts::{
 };
 use weir_plugin_host::{Change, Condition, Invocation, Query};
 
-use super::{CallError, asking::Resumed, code};
+use super::{CallError, asking::Resumed, code, foreign};
 use crate::{
-    catalogue::{BoundCollection, CatalogueTool, CodeTool, Target},
+    catalogue::{BoundCollection, CatalogueTool, CodeTool, ForeignTool, Target},
     codes::Code,
     cursor::{Bound, Cursors},
     identity::Caller,
@@ -36,6 +36,8 @@ pub(super) enum Ask<'t> {
     Write(&'t BoundCollection, Arc<Change>),
     /// A plugin's tool.
     Code(&'t CodeTool, Arc<Invocation>),
+    /// Another server's tool, with the arguments as it takes them.
+    Foreign(&'t ForeignTool, Arc<foreign::Sent>),
 }
 
 impl Ask<'_> {
@@ -45,6 +47,7 @@ impl Ask<'_> {
             Self::Read(..) => false,
             Self::Write(..) => true,
             Self::Code(code, _) => !code.source.read_only,
+            Self::Foreign(foreign, _) => foreign.writes,
         }
     }
 }
@@ -70,7 +73,10 @@ pub(super) fn bind<'t>(
             let invocation = code::invocation(cursors, caller, tool, code, arguments, resumed)?;
             Input::of(Ask::Code(code, invocation.into()))
         }
-        Target::Offer(_) => return Err(CallError::new(Code::Unavailable, "The maker of this tool is not there.")),
+        Target::Foreign(foreign) => {
+            let sent = foreign::sent(cursors, caller, tool, arguments, resumed)?;
+            Input::of(Ask::Foreign(foreign, sent.into()))
+        }
     };
     Ok(Input { clear, profile, ..input })
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{CallError, CallRequest, InputRequired};
 use crate::{
-    catalogue::{CatalogueTool, CodeTool},
+    catalogue::CatalogueTool,
     codes::Code,
     cursor::{Bound, Cursors},
     identity::{Caller, now_ms},
@@ -31,14 +31,14 @@ pub struct Resumed<'a> {
     pub state: &'a str,
 }
 
-/// The question belongs to one call: of one agent, with these arguments, by this build's definitions.
-pub(super) fn bound(caller: &Caller, tool: &CatalogueTool, code: &CodeTool, arguments: &str) -> Bound {
-    let call = format!("asking\n{}\n{}\n{arguments}", caller.tenant, code.source.definitions);
+/// The question belongs to one call: of one agent, with these arguments, by these definitions.
+pub(super) fn bound(caller: &Caller, tool: &CatalogueTool, definitions: &str, arguments: &str) -> Bound {
+    let call = format!("asking\n{}\n{definitions}\n{arguments}", caller.tenant);
     Bound::new(&tool.name, tool.version.major, &caller.agent, &call)
 }
 
-/// `{state, responses}` as the plugin reads it.
-pub(super) fn open(cursors: &Cursors, bound: &Bound, resumed: Resumed<'_>) -> Result<String, CallError> {
+/// The state that came with the question, and the answers.
+pub(super) fn open(cursors: &Cursors, bound: &Bound, resumed: Resumed<'_>) -> Result<(Value, Value), CallError> {
     let open = cursors.open_sealed(bound, resumed.state).ok_or_else(CallError::bad_state)?;
     let (until, state) = open.split_once('\n').ok_or_else(CallError::bad_state)?;
     if until.parse().is_ok_and(|until: i64| now_ms() > until) {
@@ -47,20 +47,23 @@ pub(super) fn open(cursors: &Cursors, bound: &Bound, resumed: Resumed<'_>) -> Re
     let state: Value = serde_json::from_str(state).map_err(|_| CallError::bad_state())?;
     let responses = weir_contracts::json::read(resumed.responses.unwrap_or("{}"));
     match responses {
-        Ok(responses @ Value::Object(_)) => Ok(json!({ "state": state, "responses": responses }).to_string()),
+        Ok(responses @ Value::Object(_)) => Ok((state, responses)),
         _ => Err(CallError::bad_state()),
     }
 }
 
-/// What is sent to the caller, who must be able to answer all of it.
+/// What is sent to the caller, who must be able to answer all of it. `allowed`: the capabilities that may be made use of;
+/// `None`: all.
 pub(super) fn ask(
     cursors: &Cursors,
     bound: &Bound,
     request: &CallRequest<'_>,
     requests: &str,
     state: Option<&str>,
+    allowed: Option<&[&str]>,
 ) -> Result<InputRequired, CallError> {
-    let wrong = |what: String| CallError::new(Code::PluginFailed, "The tool asks for something it may not.").log(what);
+    let fault = if allowed.is_some() { Code::OutputMismatch } else { Code::PluginFailed };
+    let wrong = |what: String| CallError::new(fault, "The tool asks for something it may not.").log(what);
     let asked = match weir_contracts::json::read(requests) {
         Ok(Value::Object(asked)) if (1..=REQUESTS_MAX).contains(&asked.len()) => asked,
         Ok(_) => return Err(wrong(format!("its requests are an object of 1 to {REQUESTS_MAX}"))),
@@ -71,6 +74,9 @@ pub(super) fn ask(
         let method = asked.get("method").and_then(Value::as_str).unwrap_or_default();
         let needed = needs(method, asked.get("params"))
             .ok_or_else(|| wrong(format!("`{key}` has no method that may be asked")))?;
+        if allowed.is_some_and(|allowed| !allowed.contains(&needed.0)) {
+            return Err(wrong(format!("`{key}` asks for what [upstreams] `ask` does not allow")));
+        }
         if !capabilities.as_ref().is_some_and(|stated| can(stated, needed)) {
             let message =
                 format!("The tool asks its caller before it goes on ({method}), and this client cannot be asked.");

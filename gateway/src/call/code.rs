@@ -1,6 +1,6 @@
 //! A plugin's tool: what it is called with, and what becomes of its answer.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json as object};
 use weir_contracts::json;
 use weir_plugin_host::{AdapterFailure, GuestError, Invocation, ToolAnswer, WriteFailure};
 
@@ -8,6 +8,7 @@ use super::{
     CallError, CallOutcome, CallRequest, Content, ToolResult,
     arguments::{Ask, Input},
     asking::{self, Resumed},
+    blocks,
     error::WriteOutcome,
 };
 use crate::{
@@ -17,9 +18,6 @@ use crate::{
     identity::Caller,
 };
 
-/// Content blocks of one answer.
-const BLOCKS_MAX: usize = 1_000;
-const BLOCKS: [&str; 5] = ["text", "image", "audio", "resource_link", "resource"];
 /// Of a tool's own reason for a refusal.
 const REASON_MAX: usize = 64;
 
@@ -38,8 +36,10 @@ pub(super) fn invocation(
         }
     }
     let arguments = Value::Object(arguments).to_string();
-    let bound = asking::bound(caller, tool, code, &arguments);
+    let bound = asking::bound(caller, tool, &code.source.definitions, &arguments);
     let resumed = resumed.map(|resumed| asking::open(cursors, &bound, resumed)).transpose()?;
+    let read = |(state, responses)| object!({ "state": state, "responses": responses }).to_string();
+    let resumed = resumed.map(read);
     Ok(Invocation { agent: caller.agent.clone(), arguments, resumed })
 }
 
@@ -91,8 +91,8 @@ pub(super) fn shape(
             let Ask::Code(_, invocation) = &input.ask else {
                 return Err(CallError::new(Code::Internal, "The gateway failed."));
             };
-            let bound = asking::bound(caller, tool, code, &invocation.arguments);
-            let asked = asking::ask(cursors, &bound, request, &requests, state.as_deref());
+            let bound = asking::bound(caller, tool, &code.source.definitions, &invocation.arguments);
+            let asked = asking::ask(cursors, &bound, request, &requests, state.as_deref(), None);
             asked.map(CallOutcome::InputRequired)
         }
     }
@@ -111,7 +111,7 @@ fn complete(code: &CodeTool, value: Option<&str>, content: Option<&str>) -> Resu
         (None, true) => return Err(mismatch("the tool answered no value".to_owned())),
         (_, false) => None,
         (Some(value), true) => {
-            let value = if code.published.wrapped { serde_json::json!({ "result": value }) } else { value };
+            let value = if code.published.wrapped { object!({ "result": value }) } else { value };
             Some(checked(code, &value)?)
         }
     };
@@ -135,38 +135,9 @@ fn checked(code: &CodeTool, structured: &Value) -> Result<String, CallError> {
     Ok(structured.to_string())
 }
 
-/// Blocks of the kinds that the protocol has, on one line.
 fn blocks(content: &str) -> Result<String, CallError> {
     let read = json::read(content).map_err(|error| mismatch(format!("content: {error}")))?;
-    let Value::Array(blocks) = read else { return Err(mismatch("content is no list of blocks".to_owned())) };
-    if blocks.len() > BLOCKS_MAX {
-        return Err(mismatch(format!("{} content blocks; at most {BLOCKS_MAX}", blocks.len())));
-    }
-    for (index, block) in blocks.iter().enumerate() {
-        if let Err(what) = check_block(block) {
-            return Err(mismatch(format!("content block {index}: {what}")));
-        }
-    }
-    Ok(Value::Array(blocks).to_string())
-}
-
-fn check_block(block: &Value) -> Result<(), String> {
-    let text = |name: &str| match block.get(name) {
-        Some(Value::String(_)) => Ok(()),
-        _ => Err(format!("it has no `{name}`")),
-    };
-    match block.get("type").and_then(Value::as_str) {
-        Some("text") => text("text"),
-        Some("image" | "audio") => text("data").and(text("mimeType")),
-        Some("resource_link") => text("uri").and(text("name")),
-        Some("resource") => match block.get("resource").map(|resource| (resource, resource.get("uri"))) {
-            Some((resource, Some(Value::String(_)))) if resource.get("text").or(resource.get("blob")).is_some() => {
-                Ok(())
-            }
-            _ => Err("its `resource` has no `uri`, or neither `text` nor `blob`".to_owned()),
-        },
-        _ => Err(format!("its `type` is none of {}", BLOCKS.join(", "))),
-    }
+    blocks::written(read).map_err(mismatch)
 }
 
 fn mismatch(what: String) -> CallError {

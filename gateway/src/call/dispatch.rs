@@ -9,11 +9,12 @@ use super::{
     arguments::{Ask, Input},
     code,
     error::WriteOutcome,
+    foreign,
     limits::Slot,
     record::CallRecord,
 };
 use crate::{
-    catalogue::{BoundCollection, CatalogueTool, CodeTool},
+    catalogue::{BoundCollection, CatalogueTool, CodeTool, ForeignTool},
     gateway::Gateway,
     identity::Caller,
 };
@@ -23,6 +24,7 @@ pub(super) enum Answer<'t> {
     Page(&'t BoundCollection, Page),
     Record(&'t BoundCollection, String),
     Tool(&'t CodeTool, ToolAnswer),
+    Foreign(&'t ForeignTool, foreign::Answered),
 }
 
 pub(super) async fn run<'t>(
@@ -64,6 +66,16 @@ pub(super) async fn run<'t>(
         Ask::Code(code, invocation) => {
             let task = call(gateway.host().clone(), slot, context, code.source.clone(), invocation.clone());
             Ok(Answer::Tool(code, record.wait_for_write(task).await?))
+        }
+        Ask::Foreign(foreign, sent) => {
+            let from = foreign::From { gateway, caller, tool, request, asked };
+            let outgoing = foreign::Outgoing::new(&from, slot, foreign, sent);
+            if foreign.writes {
+                return Ok(Answer::Foreign(foreign, record.wait_for_write(outgoing.run()).await?));
+            }
+            let answer = foreign::detached(outgoing).await;
+            record.answered();
+            Ok(Answer::Foreign(foreign, answer?))
         }
     }
 }

@@ -33,6 +33,8 @@ pub struct CallError {
     pub unknown_tool: bool,
     /// What the caller answers belongs to no question of this call: a protocol error too.
     pub bad_state: bool,
+    /// The error in the words of the server that the tool belongs to, passed on as it is.
+    pub told: Option<Box<ToolResult>>,
 }
 
 impl CallError {
@@ -48,6 +50,7 @@ impl CallError {
             log: None,
             unknown_tool: false,
             bad_state: false,
+            told: None,
         }
     }
 
@@ -65,6 +68,11 @@ impl CallError {
             invalid: Some(Box::new(invalid)),
             ..Self::new(Code::InvalidArguments, "")
         }
+    }
+
+    /// The tool has said so itself.
+    pub fn told(result: ToolResult) -> Self {
+        Self { told: Some(Box::new(result)), ..Self::new(Code::ToolError, "The tool failed.") }
     }
 
     pub fn log(mut self, log: impl Into<String>) -> Self {
@@ -87,6 +95,9 @@ impl CallError {
 
     /// As the agent reads it: `{code, call_id, message?, field?, reason?, errors?, retry_after_ms?, outcome?}`.
     pub fn into_result(self, call_id: &str) -> ToolResult {
+        if let Some(told) = self.told {
+            return *told;
+        }
         let errors = self.invalid.as_ref().map_or(&[][..], |invalid| &invalid.errors[..]);
         let first = errors.first();
         let content = ErrorContent {

@@ -5,9 +5,10 @@ use weir_contracts::{Verb, contract::TextMode, output::OutputMismatch};
 
 use super::{
     CallError, CallOutcome, CallRequest, ToolResult, arguments::Input, code, dispatch::Answer, error::WriteOutcome,
+    foreign,
 };
 use crate::{
-    catalogue::{BoundCollection, CatalogueTool},
+    catalogue::{BoundCollection, CatalogueTool, Target},
     codes::Code,
     cursor::Cursors,
     gateway::Gateway,
@@ -25,6 +26,9 @@ pub(super) fn shape(
     answer: Answer<'_>,
 ) -> Result<CallOutcome, CallError> {
     let result = match answer {
+        Answer::Foreign(foreign, answer) => {
+            return foreign::shape(cursors, caller, tool, foreign, input, request, &answer);
+        }
         Answer::Tool(code, answer) => return code::shape(cursors, caller, tool, code, input, request, answer),
         Answer::Page(bound, page) if bound.published.verb == Verb::Lookup => lookup(bound, &page.records),
         Answer::Page(bound, page) => {
@@ -118,10 +122,15 @@ fn mismatch(found: OutputMismatch) -> CallError {
 /// A value that may not be passed on is a column of another type, perhaps: then the source is what has to be looked at.
 /// So it is where the adapter itself found it changed.
 pub(super) async fn explain(gateway: &Gateway, tool: &CatalogueTool, error: CallError) -> CallError {
-    let Some(bound) = tool.target.collection() else { return error };
     if !matches!(error.code, Code::OutputMismatch | Code::SourceChanged) {
         return error;
     }
+    if let Target::Foreign(foreign) = &tool.target
+        && let Some(upstream) = gateway.upstreams().get(&foreign.upstream)
+    {
+        upstream.look();
+    }
+    let Some(bound) = tool.target.collection() else { return error };
     match gateway.source_checks().has_drifted(&tool.contract, &bound.published.binding.collection).await {
         true if error.code == Code::OutputMismatch => {
             CallError { code: Code::SourceChanged, message: SOURCE_CHANGED.into(), ..error }

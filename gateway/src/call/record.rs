@@ -25,6 +25,9 @@ use crate::{
     },
 };
 
+/// Where an error of ours stands that may not be structured content.
+const ERROR: &str = "dev.weir/error";
+
 pub(super) struct CallRecord {
     line: Arc<Line>,
     write: Option<Arc<Mutex<Write>>>,
@@ -180,7 +183,7 @@ impl CallRecord {
             (Err(error), Ok(_)) if error.unknown_tool => CallOutcome::UnknownTool,
             (Err(error), Ok(_)) if error.bad_state => CallOutcome::BadState,
             (Err(error), Ok(receipt)) => {
-                CallOutcome::Complete(ToolResult { receipt, stages, ..error.into_result(call_id) })
+                CallOutcome::Complete(ToolResult { receipt, stages, ..self.line.result(error) })
             }
             (Ok(CallOutcome::Complete(result)), Ok(receipt)) => {
                 CallOutcome::Complete(ToolResult { receipt, stages, ..result })
@@ -194,7 +197,7 @@ impl CallRecord {
                 CallOutcome::Complete(ToolResult { unrecorded: true, ..result })
             }
             (Err(error), Err(_)) if error.outcome == Some(WriteOutcome::Unknown) => {
-                CallOutcome::Complete(ToolResult { unrecorded: true, ..error.into_result(call_id) })
+                CallOutcome::Complete(ToolResult { unrecorded: true, ..self.line.result(error) })
             }
             (_, Err(_)) => CallOutcome::Complete(unrecorded().into_result(call_id)),
         }
@@ -232,6 +235,20 @@ impl Drop for CallRecord {
 }
 
 impl Line {
+    /// The schema of another server's answers has no place for our errors, and some clients hold errors against it too.
+    fn result(&self, error: CallError) -> ToolResult {
+        let is_ours = error.told.is_none();
+        let mut result = error.into_result(&self.call_id);
+        let promises = lock(&self.known).tool.as_ref().is_some_and(|tool| tool.target.promises_foreign_output());
+        if is_ours
+            && promises
+            && let Some(structured) = result.structured.take()
+        {
+            result.meta.push((ERROR.into(), structured));
+        }
+        result
+    }
+
     /// The end of the call, in the log, and with its place in the trail. Dropped, it is written all the same.
     fn end<'a>(&'a self, error: Option<&'a CallError>) -> End<'a> {
         let closed = Instant::now();
@@ -291,6 +308,7 @@ impl Line {
             transport: self.transport,
             protocol: Some(self.protocol),
             plugin: self.ran_on.get().map(|digest| &**digest),
+            upstream: tool.and_then(|tool| tool.target.upstream()),
         })
     }
 

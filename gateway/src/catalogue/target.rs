@@ -5,19 +5,19 @@ use std::{collections::HashMap, sync::Arc};
 use sha2::{Digest, Sha256};
 use weir_contracts::{
     Contract, Shape, Tool,
-    contract::{self, CollectionTarget, Maker, OfferTarget},
+    contract::{self, CollectionTarget, Maker},
     output::RecordChecker,
 };
 use weir_plugin_host::CollectionRef;
 
-use super::CodeTool;
+use super::{CodeTool, ForeignTool};
 
 pub enum Target {
     Collection(BoundCollection),
     /// A plugin's tool.
     Code(CodeTool),
     /// Another server's tool.
-    Offer(Arc<OfferTarget>),
+    Foreign(ForeignTool),
 }
 
 /// A collection as one tool asks it.
@@ -39,7 +39,7 @@ impl Target {
             contract::Target::Form => None,
             contract::Target::Offer(offer) => match &offer.maker {
                 Maker::Plugin(plugin) => CodeTool::prepare(contract, tool, offer, plugin).map(Self::Code),
-                Maker::Upstream(_) => Some(Self::Offer(offer.clone())),
+                Maker::Upstream(upstream) => Some(Self::Foreign(ForeignTool::prepare(tool, offer, upstream))),
             },
             contract::Target::Collection(published) => {
                 BoundCollection::prepare(contract, published, sources).map(Self::Collection)
@@ -50,8 +50,21 @@ impl Target {
     pub fn collection(&self) -> Option<&BoundCollection> {
         match self {
             Self::Collection(bound) => Some(bound),
-            Self::Code(_) | Self::Offer(_) => None,
+            Self::Code(_) | Self::Foreign(_) => None,
         }
+    }
+
+    /// The name of the other server, where one answers.
+    pub fn upstream(&self) -> Option<&str> {
+        match self {
+            Self::Foreign(foreign) => Some(&foreign.upstream),
+            Self::Collection(_) | Self::Code(_) => None,
+        }
+    }
+
+    /// True where another server's output schema is published.
+    pub fn promises_foreign_output(&self) -> bool {
+        matches!(self, Self::Foreign(foreign) if foreign.publishes_output)
     }
 }
 

@@ -45,7 +45,7 @@ impl CatalogueTool {
         let answers = match &target {
             Target::Collection(bound) => Some(bound.source.adapter.clone()),
             Target::Code(code) => Some(code.source.plugin.clone()),
-            Target::Offer(_) => None,
+            Target::Foreign(foreign) => Some(foreign.upstream.clone()),
         };
         Some(Arc::new(Self {
             meter: ToolMeter::new(name.clone(), contract_name.clone(), contract.version, answers),
@@ -101,7 +101,16 @@ impl CatalogueTool {
             object.insert("annotations".into(), serde_json::to_value(&tool.annotations).expect("plain data"));
         }
         if matches!(shape, ListShape::Modern | ListShape::Structured) {
-            object.insert("_meta".into(), json!({ "dev.weir/contract": self.contract_version() }));
+            let mut meta = json!({ "dev.weir/contract": self.contract_version() });
+            for (name, value) in tool.offer().into_iter().flat_map(|offer| &offer.listed) {
+                match (name.as_str(), value) {
+                    ("_meta", Value::Object(theirs)) => theirs.iter().for_each(|(name, value)| {
+                        meta[name] = value.clone();
+                    }),
+                    _ => drop(object.insert(name.clone(), value.clone())),
+                }
+            }
+            object.insert("_meta".into(), meta);
         }
         out.push_str(&Value::Object(object).to_string());
     }

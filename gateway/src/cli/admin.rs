@@ -41,6 +41,10 @@ pub(super) struct Api {
 }
 
 impl Target {
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     pub(super) fn api(&self) -> Result<Api, Failure> {
         Api::new(self.admin.as_deref(), &self.settings)
     }

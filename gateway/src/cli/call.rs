@@ -102,9 +102,12 @@ impl Call {
             transport: "cli",
             protocol: "none",
             timeout: None,
+            session: None,
             asking: Asking::default(),
         };
-        match call_tool(&started.gateway, &caller, request).await {
+        let outcome = call_tool(&started.gateway, &caller, request).await;
+        started.gateway.upstreams().close().await;
+        match outcome {
             CallOutcome::Complete(result) => Ok(Some(result)),
             CallOutcome::InputRequired(_) => {
                 Err(anyhow::anyhow!("`{name}` asks its caller before it goes on, which `weir call` cannot answer")

@@ -176,7 +176,7 @@ fn unchanged(file: &Path, cause: &str) -> Failure {
 }
 
 /// Writes the file whole or not at all, through a link to where it leads, with the permissions of `like`.
-fn write(file: &Path, text: &str, like: Option<&Path>) -> anyhow::Result<()> {
+pub(super) fn write(file: &Path, text: &str, like: Option<&Path>) -> anyhow::Result<()> {
     let said = || format!("{} cannot be written", file.display());
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let bits = like.and_then(|like| fs::metadata(like).ok()).map(|about| about.permissions().mode());

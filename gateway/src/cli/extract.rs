@@ -10,6 +10,7 @@ use weir_contracts::{
 use weir_upstream::{Ask, Bounds, Command, Era, Failure, Kind, Session, Settings, Target, Transport, Url};
 
 use super::{Done, block_on, compose, hosts};
+use crate::registry::lookout;
 
 /// Tools, resources, resource templates and prompts of an MCP server, as one JSON document
 #[derive(Args)]
@@ -174,22 +175,13 @@ async fn lists(target: Target, settings: Settings) -> Result<(Lists, Vec<String>
     let listed = session.lists().await;
     let (about, skipped) = (session.about(), session.skipped());
     session.close().await;
-    let listed = listed?;
-    let mut notes = listed.notes;
+    let (lists, mut notes) = lookout::lists(listed?, &about);
     if skipped.0 > 0 {
         notes.push(format!("{} lines or messages were no MCP messages and were skipped", skipped.0));
     }
     if skipped.1 > 0 {
         notes.push(format!("{} answers were for requests that were not sent, and were skipped", skipped.1));
     }
-    let mut lists = Lists {
-        tools: listed.tools,
-        resources: listed.resources,
-        templates: listed.templates,
-        prompts: listed.prompts,
-        ..Lists::default()
-    };
-    lists.server_result(&about);
     Ok((lists, notes))
 }
 

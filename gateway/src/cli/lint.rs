@@ -60,7 +60,7 @@ impl Lint {
     }
 }
 
-fn line(finding: &Finding) -> String {
+pub(super) fn line(finding: &Finding) -> String {
     let parts: Vec<&str> = [&finding.tool, &finding.field].into_iter().flatten().map(String::as_str).collect();
     let place = if parts.is_empty() { "all".to_owned() } else { parts.join(".") };
     let Finding { rule, level, message, hint, .. } = finding;

@@ -77,6 +77,7 @@ impl Serve {
                 if let Some(admin) = admin {
                     admin.end().await;
                 }
+                started.gateway.upstreams().close().await;
                 Ok(ExitCode::SUCCESS)
             })?,
             None => {
@@ -131,6 +132,7 @@ fn stdio(config: Config, file: Option<PathBuf>, read: Read, strict: bool) -> Don
         let key = super::call::key();
         let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
         transport::stdio::serve(started.gateway.clone(), key, stdin, stdout, stopped()).await?;
+        started.gateway.upstreams().close().await;
         Ok(ExitCode::SUCCESS)
     });
     // A read of stdin cannot be taken back: while the client keeps it open, a runtime that is dropped waits for one more

@@ -13,6 +13,7 @@ use weir_connections::Connections;
 use weir_contracts::Problem;
 use weir_plugin_host::{Host, HostConfig};
 use weir_state::State;
+use weir_upstream::Upstreams;
 
 use super::{Failure, Settings};
 use crate::{
@@ -43,6 +44,11 @@ impl Settings {
         };
         self.over(&mut config);
         Ok(config)
+    }
+
+    /// The configuration that is read, or that would be.
+    pub(super) fn file(&self) -> PathBuf {
+        self.config.clone().unwrap_or_else(|| PathBuf::from("weir.toml"))
     }
 
     /// True where a configuration was named or lies in the working folder.
@@ -93,8 +99,9 @@ pub(super) async fn briefly(mut config: Config, process: Option<&str>) -> Result
 /// for the audit trail; without it nothing is called and nothing recorded.
 pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Started, Failure> {
     telemetry::start(&config.log)?;
+    let upstreams = Arc::new(Upstreams::new(super::child::words()));
     // A spreadsheet of the command line may lie anywhere; only that one file is named to its adapter.
-    let opened = reload::open(&config, &Connections::default(), Some(super::draft::CONNECTION))?;
+    let opened = reload::open(&config, &Connections::default(), &upstreams, Some(super::draft::CONNECTION))?;
     let connections = Arc::new(opened.connections);
     let state = &config.folders.state;
     let metrics = Metrics::new(config.metrics.tools_max, opened.metrics_token.as_deref());
@@ -112,6 +119,9 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
         },
         connections.clone(),
     )?;
+    if process.is_some() {
+        upstreams.take(opened.upstreams);
+    }
     let cursors = Cursors::open(state).with_context(|| format!("the state folder {}", state.display()))?;
     let audit = match process {
         Some(process) => Audit::open(state, process, &config.audit)?,
@@ -121,7 +131,7 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
     let identities = Identities::new(config.identity.required);
     identities.take_over(&state).await.map_err(anyhow::Error::from)?;
     let host = Arc::new(host);
-    let gateway = Arc::new(Gateway::new(config, host.clone(), cursors, identities, audit, metrics));
+    let gateway = Arc::new(Gateway::new(config, host.clone(), upstreams, cursors, identities, audit, metrics));
     for problem in &opened.left_out {
         tracing::error!("refused: {problem}");
     }
@@ -241,6 +251,9 @@ pub(super) fn watch(started: &Started, files: bool) {
         tokio::spawn(async move { registry.watch().await });
         let registry = started.registry.clone();
         tokio::spawn(async move { registry.watch_sources().await });
+        tokio::spawn(started.registry.clone().watch_upstreams());
+        let upstreams = started.gateway.upstreams().clone();
+        tokio::spawn(async move { upstreams.sweep().await });
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
     words::{self, KeyFault},
 };
 
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 12] = [
     "folders",
     "http",
     "identity",
@@ -24,6 +24,7 @@ const SECTIONS: [&str; 11] = [
     "log",
     "connections",
     "plugins",
+    "upstreams",
 ];
 /// Numbers that may not be 0.
 const AT_LEAST_ONE: [&str; 11] = [
@@ -73,6 +74,7 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
         log: reader.section(&mut table, "log"),
         connections: reader.named(&mut table, "connections"),
         plugins: reader.named(&mut table, "plugins"),
+        upstreams: reader.named(&mut table, "upstreams"),
         base: base.to_path_buf(),
         places: reader.places.clone(),
     };
@@ -136,7 +138,7 @@ impl Reader {
         Value::Table(sound).try_into().unwrap_or_default()
     }
 
-    /// Tables of tables: `[connections.NAME]`, `[plugins.NAME]`.
+    /// Tables of tables: `[connections.NAME]`, `[plugins.NAME]`, `[upstreams.NAME]`.
     fn named<T: DeserializeOwned>(&mut self, table: &mut Table, name: &str) -> BTreeMap<String, T> {
         let entries = match table.remove(name) {
             None => return BTreeMap::new(),
@@ -217,6 +219,23 @@ impl Reader {
                 let place = format!("/plugins/{plugin}/grants/{connection}");
                 let hint = format!("define [connections.{connection}]");
                 self.problem(place, format!("there is no connection `{connection}`"), &hint);
+            }
+        }
+        self.upstreams(config);
+    }
+
+    fn upstreams(&mut self, config: &Config) {
+        let mut contracts: BTreeMap<&str, &str> = BTreeMap::new();
+        for (upstream, settings) in &config.upstreams {
+            for (key, what, hint) in settings.check(upstream) {
+                let key = if key.is_empty() { String::new() } else { format!("/{key}") };
+                self.problem(format!("/upstreams/{upstream}{key}"), what, &hint);
+            }
+            let contract = settings.contract(upstream);
+            if let Some(other) = contracts.insert(contract, upstream) {
+                let what = format!("the contract `{contract}` is that of the upstream `{other}` already");
+                let hint = "give one of them another name with `contract = \"…\"`";
+                self.problem(format!("/upstreams/{upstream}/contract"), what, hint);
             }
         }
     }

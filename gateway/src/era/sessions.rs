@@ -53,6 +53,10 @@ impl SessionId {
         hex.then(|| u128::from_str_radix(text, 16).ok().map(Self)).flatten()
     }
 
+    pub fn number(self) -> u128 {
+        self.0
+    }
+
     fn random() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)?;

@@ -100,6 +100,7 @@ impl<'a> Call<'a> {
             transport: scope.transport,
             protocol: self.version.as_str(),
             timeout: None,
+            session: scope.session,
             asking: Asking { capabilities: self.capabilities.as_deref(), resumed },
         };
         let outcome = call_tool(&scope.gateway, &scope.caller, request).await;

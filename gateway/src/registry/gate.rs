@@ -267,11 +267,11 @@ impl Gate {
     async fn first(&self, submission: &Submission<'_>) -> Result<Verdict, GateError> {
         let contract = &submission.contract;
         if submission.hold {
-            let fingerprint = digest(&[&contract.to_artifact().to_string()]);
+            let fingerprint = first_fingerprint(contract);
             let held = self.store_held(submission, contract, None, ChangeClass::First, &fingerprint, "{}").await?;
             return Ok(Verdict::Held(Held { diff: None, ..held }));
         }
-        let row = row(contract, submission, ChangeClass::First, &digest(&[&contract.to_artifact().to_string()]));
+        let row = row(contract, submission, ChangeClass::First, &first_fingerprint(contract));
         self.publish_row(None, submission.place(), &row, None).await?;
         Ok(Verdict::Published { version: contract.version, diff: None })
     }
@@ -290,7 +290,7 @@ impl Gate {
             artifact: contract.to_artifact().to_string(),
             source: String::new(),
             class: ChangeClass::First,
-            fingerprint: digest(&[&contract.to_artifact().to_string()]),
+            fingerprint: first_fingerprint(contract),
             published_ms: now_ms(),
             published_by: "lock".to_owned(),
         };
@@ -488,6 +488,11 @@ fn free(mut version: Version, class: Class, history: &[VersionRow]) -> Version {
 
 fn artifact(name: &str, text: &str) -> Result<Contract, GateError> {
     Contract::from_own_artifact(text).map_err(|error| GateError::Artifact(format!("{name}: {error}")))
+}
+
+/// What an approval of a contract binds to that was never published before.
+pub fn first_fingerprint(contract: &Contract) -> String {
+    digest(&[&contract.to_artifact().to_string()])
 }
 
 fn digest(parts: &[&str]) -> String {

@@ -14,6 +14,8 @@ pub enum Kind {
     Version,
     Plugin,
     Connection,
+    /// Another server whose secrets are missing.
+    Upstream,
 }
 
 /// One thing that is refused, and every reason.
@@ -26,7 +28,7 @@ pub struct Refused {
 }
 
 impl Kind {
-    pub const ALL: [Self; 4] = [Self::Contract, Self::Version, Self::Plugin, Self::Connection];
+    pub const ALL: [Self; 5] = [Self::Contract, Self::Version, Self::Plugin, Self::Connection, Self::Upstream];
 
     pub fn word(self) -> &'static str {
         match self {
@@ -34,6 +36,7 @@ impl Kind {
             Self::Version => "version",
             Self::Plugin => "plugin",
             Self::Connection => "connection",
+            Self::Upstream => "upstream",
         }
     }
 }
@@ -46,7 +49,7 @@ impl Registry {
         Kind::ALL.map(|kind| (kind.word(), count(kind))).to_vec()
     }
 
-    /// What is refused now: contract files, published versions, plugin files and connections.
+    /// What is refused now: contract files, published versions, plugin files, connections and upstreams.
     pub fn refused(&self) -> Vec<Refused> {
         let files = self.unserved.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let files = files.into_iter().filter(|file| !file.problems.is_empty()).map(|file| Refused {
@@ -66,7 +69,7 @@ impl Registry {
         });
         let connections = self.gateway.refused_connections();
         let connections = connections.iter().map(|problem| Refused {
-            kind: Kind::Connection,
+            kind: if problem.place.starts_with("/upstreams/") { Kind::Upstream } else { Kind::Connection },
             name: problem.place.rsplit('/').next().unwrap_or_default().to_owned(),
             problems: vec![problem.clone()],
         });

@@ -61,6 +61,7 @@ pub struct Metrics {
     requests: Vec<[IntCounter; Version::ALL.len()]>,
     durations: Vec<Histogram>,
     loads: [IntCounter; LOADS.len()],
+    upstreams: HistogramVec,
     reloads: [IntCounter; RELOADS.len()],
     folded_contracts: IntCounter,
     tools_max: usize,
@@ -132,6 +133,7 @@ impl Metrics {
                 .iter()
                 .map(|method| operations.with_label_values(&[method.name(), "", ""]))
                 .collect(),
+            upstreams: histograms(&registry, &table::UPSTREAM_SECONDS),
             loads: LOADS.map(|result| loads.with_label_values(&[result])),
             reloads: RELOADS.map(|result| reloads.with_label_values(&[result])),
             folded_contracts: folded.with_label_values(&["contract"]),
@@ -217,6 +219,11 @@ impl Metrics {
             Err(_) => 1,
         };
         self.loads[at].inc();
+    }
+
+    /// A call of another server, its start and its waiting for a turn included.
+    pub fn upstream(&self, name: &str, took: Duration) {
+        self.upstreams.with_label_values(&[name]).observe(took.as_secs_f64());
     }
 
     /// The configuration was taken over, or refused.

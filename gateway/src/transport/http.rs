@@ -177,7 +177,8 @@ async fn answer(server: &Arc<Server>, endpoint: Option<Arc<str>>, request: Reque
                     reply::unauthorized(refused, body.as_deref().and_then(wire::request_id).as_ref())
                 }
                 Ok(caller) => {
-                    let scope = RequestScope { gateway: server.gateway.clone(), caller, endpoint, transport: "http" };
+                    let scope =
+                        RequestScope { gateway: server.gateway.clone(), caller, endpoint, transport: "http", session: None };
                     match head.method {
                         Method::POST => post(server, scope, &head, body).await,
                         Method::GET => legacy::get(server, scope, &head.headers),

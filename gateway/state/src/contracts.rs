@@ -155,7 +155,8 @@ impl State {
     /// Makes `owner` the folder that owns a contract, where it is still owned by `from`: of several processes that claim
     /// it at once one does. True where it does.
     pub async fn claim(&self, contract: &str, from: Option<&str>, owner: &str) -> Result<bool, StateError> {
-        let update = "UPDATE contracts SET owner = ? WHERE name = ? AND owner IS ? AND origin = 'file'";
+        let update = "UPDATE contracts SET owner = ? WHERE name = ? AND owner IS ? \
+                      AND origin IN ('file', 'upstream')";
         let done = sqlx::query(update).bind(owner).bind(contract).bind(from).execute(&self.pool).await?;
         Ok(done.rows_affected() == 1)
     }

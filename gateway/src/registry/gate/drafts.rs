@@ -193,7 +193,8 @@ impl Held {
         let reasons: Vec<String> =
             self.diff.iter().flat_map(|diff| &diff.items).map(|item| item.reason.clone()).collect();
         let why = match reasons.split_first() {
-            None => "its file is gone".to_owned(),
+            None if self.base.is_none() => "nothing of it was published before".to_owned(),
+            None => "nothing makes it any more".to_owned(),
             Some((first, [])) => first.clone(),
             Some((first, rest)) => format!("{first}, and {} more", rest.len()),
         };

@@ -10,7 +10,9 @@ impl Gate {
     /// where another folder owns it.
     pub async fn own(&self, contract: &str, folder: &str) -> Result<Option<GateError>, GateError> {
         let live = self.live();
-        let Some(current) = live.get(contract).filter(|current| current.origin == Origin::File) else {
+        let Some(current) =
+            live.get(contract).filter(|current| matches!(current.origin, Origin::File | Origin::Upstream))
+        else {
             return Ok(None);
         };
         let owner = current.owner.as_deref();

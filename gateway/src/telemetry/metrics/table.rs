@@ -166,6 +166,45 @@ pub const PLUGIN_INFO: Row = Row {
     labels: &["plugin", "version", "digest"],
     help: "1 for each plugin that serves; the first twelve digits of its file's SHA-256.",
 };
+pub const UPSTREAM_CALLS: Row = Row {
+    name: "weir_upstream_calls_total",
+    kind: Counter,
+    labels: &["upstream", "end"],
+    help: "Calls of another server's tools: `answered` (an error of the tool is an answer), `refused` (an error of the \
+           protocol), `unavailable` (not sent: it is not there, or too many calls or failures), `failed` (it broke off, or \
+           answered what may not be passed on), `timeout`, `cancelled`.",
+};
+pub const UPSTREAM_SECONDS: Row = Row {
+    name: "weir_upstream_seconds",
+    kind: Histogram(OPERATION),
+    labels: &["upstream"],
+    help: "Time of calls in another server, its start and the waiting for a turn included.",
+};
+pub const UPSTREAM_STATE: Row = Row {
+    name: "weir_upstream_state",
+    kind: Gauge,
+    labels: &["upstream", "state"],
+    help: "1 for the state of each other server at the last look at its lists: `up`, `down`, or `unknown` before the first. \
+           What is published of one that is down stays listed.",
+};
+pub const UPSTREAM_SESSIONS: Row = Row {
+    name: "weir_upstream_sessions",
+    kind: Gauge,
+    labels: &["upstream"],
+    help: "Sessions that are open to another server; of a command, its processes.",
+};
+pub const UPSTREAM_RESTARTS: Row = Row {
+    name: "weir_upstream_restarts_total",
+    kind: Counter,
+    labels: &["upstream"],
+    help: "Sessions that were opened anew because the one before had ended by itself or had not started.",
+};
+pub const UPSTREAM_LEFT_OUT: Row = Row {
+    name: "weir_upstream_left_out",
+    kind: Gauge,
+    labels: &["upstream"],
+    help: "Items of another server's lists that cannot be published. `weir upstream show` says why.",
+};
 pub const INSTANCES: Row = Row {
     name: "weir_plugin_instances",
     kind: Gauge,
@@ -224,7 +263,8 @@ pub const REFUSED: Row = Row {
     kind: Gauge,
     labels: &["kind"],
     help: "What is refused as it stands now: contract files and their locks (`contract`), published versions that this \
-           program cannot read (`version`), plugin files (`plugin`), connections (`connection`). What does not need \
+           program cannot read (`version`), plugin files (`plugin`), connections (`connection`), other servers whose secrets \
+           are missing (`upstream`). What does not need \
            them is served. `weir contracts list` says why.",
 };
 pub const DRIFTED: Row = Row {
@@ -284,6 +324,12 @@ pub const TABLE: &[&Row] = &[
     &CONFIG_RELOADS,
     &PLUGIN_INFO,
     &INSTANCES,
+    &UPSTREAM_CALLS,
+    &UPSTREAM_SECONDS,
+    &UPSTREAM_STATE,
+    &UPSTREAM_SESSIONS,
+    &UPSTREAM_RESTARTS,
+    &UPSTREAM_LEFT_OUT,
     &AUDIT_FAILING,
     &AUDIT_FAILURES,
     &AUDIT_RECORDS,

@@ -272,6 +272,7 @@ fn start(
         context.session.as_ref().map(|session| server.calls.open((session.id, call.id.key()), session.ended()));
     let cancel = in_flight.as_ref().map_or_else(CancellationToken::new, |call| call.token().clone());
     let id = call.id.clone();
+    let scope = RequestScope { session: context.session.as_ref().map(|session| session.id.number()), ..scope };
     let task = server.tasks.spawn(async move {
         let _in_flight = in_flight;
         call.run(&scope, &cancel, progress).await

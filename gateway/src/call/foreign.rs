@@ -1,0 +1,343 @@
+//! A tool of another server: how it is called, and what becomes of the answer. It is sent once, and nothing of ours goes along
+//! but the trace context.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Map, Value, value::RawValue};
+use tokio_util::sync::CancellationToken;
+use weir_contracts::json;
+use weir_plugin_host::Progress;
+use weir_upstream::{CallFailure, Failure, Kind, Refusal, ToolCall, Upstream};
+
+use super::{
+    CallError, CallOutcome, CallRequest, Content, ToolResult,
+    arguments::{Ask, Input},
+    asking, blocks,
+    error::WriteOutcome,
+    limits::Slot,
+};
+use crate::{
+    catalogue::{CatalogueTool, ForeignTool},
+    codes::Code,
+    cursor::Cursors,
+    gateway::Gateway,
+    identity::Caller,
+    telemetry::Metrics,
+};
+
+const MESSAGE_MAX: usize = 500;
+/// Members of `_meta` of one answer.
+const META_MAX: usize = 64;
+/// What answers may not say in our name.
+const OURS: [&str; 2] = ["dev.weir/", "io.modelcontextprotocol/serverInfo"];
+const INVALID_PARAMS: i64 = -32602;
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// One call, with everything it needs while its caller may go away.
+pub(super) struct Outgoing {
+    upstream: Option<Arc<Upstream>>,
+    metrics: Arc<Metrics>,
+    name: Arc<str>,
+    tenant: Arc<str>,
+    agent: Arc<str>,
+    session: Option<u128>,
+    tool: Arc<str>,
+    sent: Arc<Sent>,
+    progress: Option<Arc<dyn Progress>>,
+    cancel: CancellationToken,
+    deadline: Instant,
+    trace: Option<String>,
+    writes: bool,
+    _slot: Slot,
+}
+
+/// Whose call it is, and since when it is asked.
+pub(super) struct From<'a> {
+    pub gateway: &'a Gateway,
+    pub caller: &'a Caller,
+    pub tool: &'a CatalogueTool,
+    pub request: &'a CallRequest<'a>,
+    pub asked: Instant,
+}
+
+/// What the server is sent.
+pub(super) struct Sent {
+    arguments: Box<RawValue>,
+    resumed: Option<weir_upstream::Resumed>,
+}
+
+/// What it answered, and what it may ask of callers.
+pub(super) struct Answered {
+    result: Box<RawValue>,
+    may_ask: Vec<&'static str>,
+}
+
+/// The arguments as the server takes them, and what the caller answers to an earlier question.
+pub(super) fn sent(
+    cursors: &Cursors,
+    caller: &Caller,
+    tool: &CatalogueTool,
+    arguments: Map<String, Value>,
+    resumed: Option<asking::Resumed<'_>>,
+) -> Result<Sent, CallError> {
+    let arguments = raw(&Value::Object(tool.tool.arguments_for_upstream(arguments)))?;
+    let open = |resumed| {
+        let bound = asking::bound(caller, tool, tool.contract_version(), arguments.get());
+        let (state, responses) = asking::open(cursors, &bound, resumed)?;
+        let state = if state.is_null() { None } else { Some(raw(&state)?) };
+        Ok(weir_upstream::Resumed { responses: raw(&responses)?, state })
+    };
+    let resumed = resumed.map(open).transpose()?;
+    Ok(Sent { arguments, resumed })
+}
+
+fn raw(value: &Value) -> Result<Box<RawValue>, CallError> {
+    RawValue::from_string(value.to_string()).map_err(|error| {
+        CallError::new(Code::Internal, "The arguments of this tool cannot be sent.").log(error.to_string())
+    })
+}
+
+impl Outgoing {
+    pub(super) fn new(from: &From<'_>, slot: Slot, foreign: &ForeignTool, sent: &Arc<Sent>) -> Self {
+        let From { gateway, caller, tool, request, asked } = from;
+        let upstream = gateway.upstreams().get(&foreign.upstream);
+        let of_server = upstream.as_ref().map(|upstream| upstream.config().timeout_ms);
+        let timeout = tool.tool.limits.timeout_ms.or(of_server).map_or(gateway.timeout(), Duration::from_millis);
+        Self {
+            upstream,
+            metrics: gateway.metrics().clone(),
+            name: foreign.upstream.clone(),
+            tenant: caller.tenant.clone(),
+            agent: caller.agent.clone(),
+            session: request.session,
+            tool: foreign.name.clone(),
+            sent: sent.clone(),
+            progress: request.progress.clone(),
+            cancel: request.cancel.clone(),
+            deadline: *asked + request.timeout.map_or(timeout, |shorter| shorter.min(timeout)),
+            trace: request.trace.map(str::to_owned),
+            writes: foreign.writes,
+            _slot: slot,
+        }
+    }
+
+    /// Runs to its end although its caller may have gone: then the server is told, and the true outcome is waited for.
+    pub(super) async fn run(self) -> Result<Answered, CallError> {
+        let Some(upstream) = &self.upstream else {
+            let error = CallError::new(Code::Unavailable, "The server of this tool is not configured.");
+            return Err(error.log(format!("there is no [upstreams.{}]", self.name)));
+        };
+        let progress = self.progress.clone().map(|to| {
+            let report = move |update: weir_upstream::Progress| {
+                to.report(update.progress, update.total, update.message.as_deref().unwrap_or_default());
+            };
+            Arc::new(report) as Arc<dyn Fn(weir_upstream::Progress) + Send + Sync>
+        });
+        let call = ToolCall {
+            tenant: &self.tenant,
+            agent: &self.agent,
+            session: self.session,
+            tool: &self.tool,
+            arguments: &self.sent.arguments,
+            resumed: self.sent.resumed.as_ref(),
+            progress,
+            cancel: &self.cancel,
+            deadline: self.deadline,
+            traceparent: self.trace.as_deref(),
+        };
+        let began = Instant::now();
+        let result = upstream.call(&call).await;
+        self.metrics.upstream(&self.name, began.elapsed());
+        let result = result.map_err(|failure| failed(failure, &self.tool, self.writes))?;
+        Ok(Answered { result, may_ask: upstream.config().ask.iter().map(|ask| ask.name()).collect() })
+    }
+}
+
+/// In a task of its own, which is told when its caller goes away.
+pub(super) async fn detached(outgoing: Outgoing) -> Result<Answered, CallError> {
+    let cancel = outgoing.cancel.child_token();
+    let _gone = cancel.clone().drop_guard();
+    let task = tokio::spawn(Outgoing { cancel, ..outgoing }.run());
+    task.await.unwrap_or_else(|error| Err(CallError::new(Code::Internal, "The gateway failed.").log(error.to_string())))
+}
+
+fn failed(failure: CallFailure, tool: &str, writes: bool) -> CallError {
+    let unavailable = |message: &'static str| CallError::new(Code::Unavailable, message);
+    let error = match failure {
+        CallFailure::Overloaded { retry_after_ms } => {
+            let message = "Too many calls of this tool's server are running at once.";
+            return CallError::new(Code::Overloaded, message).retry_after_ms(retry_after_ms);
+        }
+        CallFailure::BackedOff { retry_after_ms } => {
+            let message = "The server of this tool failed in all its last calls and is tried again later.";
+            return unavailable(message).retry_after_ms(retry_after_ms);
+        }
+        CallFailure::NotThere { why, retry_after_ms } => {
+            return unavailable("The server of this tool is not there now.")
+                .retry_after_ms(retry_after_ms)
+                .log(told(&why));
+        }
+        CallFailure::Refused(refusal) => return refused(&refusal, tool, writes),
+        CallFailure::Failed(failure) => {
+            let error = match failure.kind {
+                Kind::Timeout => CallError::new(Code::Timeout, "The call took longer than it may."),
+                Kind::Cancelled => CallError::new(Code::Cancelled, "The call was cancelled."),
+                Kind::TooLarge => CallError::new(Code::TooLarge, "The tool answered more than may be passed on."),
+                Kind::Access => unavailable("The server of this tool does not accept the gateway's credentials."),
+                Kind::Protocol => CallError::new(Code::UpstreamError, "The server of this tool answered no result."),
+                _ => unavailable("The server of this tool broke off.").retry_after_ms(1_000),
+            };
+            let outcome = if failure.is_handed_over { WriteOutcome::Unknown } else { WriteOutcome::None };
+            let error = error.log(told(&failure));
+            if writes { error.outcome(outcome) } else { error }
+        }
+    };
+    error
+}
+
+/// An error of the protocol: the server has said no.
+fn refused(refusal: &Refusal, tool: &str, writes: bool) -> CallError {
+    let message: String = refusal.message.chars().filter(|c| !c.is_control()).take(MESSAGE_MAX).collect();
+    let said = message.to_lowercase();
+    let is_unknown = said.contains("unknown tool")
+        || (said.contains(&tool.to_lowercase()) && (said.contains("not found") || said.contains("unknown")));
+    match refusal.code {
+        METHOD_NOT_FOUND => changed(message),
+        INVALID_PARAMS if is_unknown => changed(message),
+        INVALID_PARAMS => {
+            let error = CallError::new(Code::InvalidArguments, message);
+            CallError { reason: Some("refused_by_source".to_owned()), ..error }
+        }
+        code => {
+            let error = CallError::new(Code::UpstreamError, message).log(format!("the server's error {code}"));
+            if writes { error.outcome(WriteOutcome::Unknown) } else { error }
+        }
+    }
+}
+
+fn changed(said: String) -> CallError {
+    CallError::new(Code::SourceChanged, "The server of this tool no longer has it as it was published.").log(said)
+}
+
+/// For the log, on one line.
+fn told(failure: &Failure) -> String {
+    let stderr = failure.stderr.join(" / ");
+    let stderr = if stderr.is_empty() { stderr } else { format!("; its last words: {stderr}") };
+    format!("expected {}; {}{stderr}", failure.expected, failure.cause)
+}
+
+/// The answer: read strictly, its structured content held against the pinned schema.
+pub(super) fn shape(
+    cursors: &Cursors,
+    caller: &Caller,
+    tool: &CatalogueTool,
+    foreign: &ForeignTool,
+    input: &Input<'_>,
+    request: &CallRequest<'_>,
+    answer: &Answered,
+) -> Result<CallOutcome, CallError> {
+    // What was done cannot be undone, and the agent must know.
+    let unknown = |error: CallError| if foreign.writes { error.outcome(WriteOutcome::Unknown) } else { error };
+    let members = members(&answer.result).map_err(unknown)?;
+    match members.get("resultType").and_then(Value::as_str) {
+        None | Some("complete") => {}
+        Some("input_required") => {
+            let Ask::Foreign(_, sent) = &input.ask else {
+                return Err(CallError::new(Code::Internal, "The gateway failed."));
+            };
+            let bound = asking::bound(caller, tool, tool.contract_version(), sent.arguments.get());
+            let requests = members.get("inputRequests").map_or_else(|| "{}".to_owned(), Value::to_string);
+            let state = members.get("requestState").and_then(Value::as_str);
+            let asked = asking::ask(cursors, &bound, request, &requests, state, Some(&answer.may_ask));
+            return asked.map(CallOutcome::InputRequired);
+        }
+        Some(_) => return Err(unknown(mismatch("the result is of a type that is not known here".to_owned()))),
+    }
+    let result = complete(foreign, members).map_err(unknown)?;
+    if result.is_error {
+        return Err(CallError::told(result));
+    }
+    Ok(CallOutcome::Complete(result))
+}
+
+fn members(answer: &RawValue) -> Result<Map<String, Value>, CallError> {
+    match json::read(answer.get()) {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(_) => Err(mismatch("the result is no object".to_owned())),
+        Err(error) => Err(mismatch(format!("{} at {}", error.message, error.path))),
+    }
+}
+
+fn complete(foreign: &ForeignTool, mut members: Map<String, Value>) -> Result<ToolResult, CallError> {
+    let is_error = members.get("isError").and_then(Value::as_bool).unwrap_or(false);
+    let structured = structured(foreign, members.shift_remove("structuredContent"), is_error)?;
+    let content = members.shift_remove("content").unwrap_or_else(|| Value::Array(Vec::new()));
+    let content = blocks::written(content).map_err(mismatch)?;
+    let mut result = ToolResult::of(Content::Blocks(content), structured, is_error);
+    if let Some(Value::Object(meta)) = members.shift_remove("_meta") {
+        let theirs = meta.into_iter().filter(|(name, _)| !OURS.iter().any(|ours| name.starts_with(ours)));
+        result.meta.extend(theirs.take(META_MAX).map(|(name, value)| (name.into(), value.to_string())));
+    }
+    Ok(result)
+}
+
+/// An error is not held against the schema; where some clients do so all the same, what does not meet it is left out.
+fn structured(foreign: &ForeignTool, structured: Option<Value>, is_error: bool) -> Result<Option<String>, CallError> {
+    let Ok(checker) = foreign.output() else {
+        return Err(CallError::new(Code::Internal, "The answer of this tool cannot be checked."));
+    };
+    match (structured, checker) {
+        (None, Some(_)) if !is_error => Err(mismatch("it promises structured content and answered none".to_owned())),
+        (None, _) => Ok(None),
+        (Some(value), Some(checker)) => match checker.check(&value) {
+            Ok(()) => Ok(Some(value.to_string())),
+            Err(_) if is_error => Ok(None),
+            Err(found) => Err(mismatch(format!("{} at {}", found.reason, found.path))),
+        },
+        (Some(value @ Value::Object(_)), None) => Ok(Some(value.to_string())),
+        (Some(_), None) => Ok(None),
+    }
+}
+
+fn mismatch(what: String) -> CallError {
+    CallError::new(Code::OutputMismatch, "The tool answered something else than it declares.").log(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(code: i64, message: &str) -> CallError {
+        let refusal = Refusal { code, message: message.to_owned(), data: None };
+        failed(CallFailure::Refused(refusal), "create_issue", true)
+    }
+
+    #[test]
+    fn a_server_that_no_longer_has_the_tool_is_told_from_one_that_refuses_arguments() {
+        for (code, message, expected) in [
+            (-32602, "Unknown tool: create_issue", Code::SourceChanged),
+            (-32602, "MCP error -32602: Tool create_issue not found", Code::SourceChanged),
+            (-32602, "Tool foo not found", Code::InvalidArguments),
+            (-32602, "`title` is too long", Code::InvalidArguments),
+            (-32601, "Method not found", Code::SourceChanged),
+            (-32603, "Internal error", Code::UpstreamError),
+        ] {
+            assert_eq!(refusal(code, message).code, expected, "{code} {message}");
+        }
+        assert_eq!(refusal(-32603, "Internal error").outcome, Some(WriteOutcome::Unknown));
+        assert_eq!(refusal(-32602, "`title`\u{1b}[31m is\ntoo long").message, "`title`[31m istoo long");
+    }
+
+    #[test]
+    fn what_was_never_sent_changed_nothing_and_what_was_may_have() {
+        let closed = Failure::new(Kind::Closed, "x", "y");
+        let sent = failed(CallFailure::Failed(closed.clone()), "t", true);
+        assert_eq!((sent.outcome, sent.retry_after_ms), (Some(WriteOutcome::Unknown), None));
+        let unsent = failed(CallFailure::Failed(closed.clone().before_sending()), "t", true);
+        assert_eq!((unsent.outcome, unsent.retry_after_ms), (Some(WriteOutcome::None), Some(1_000)));
+        assert_eq!(failed(CallFailure::Failed(closed), "t", false).outcome, None);
+    }
+}

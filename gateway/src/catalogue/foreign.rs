@@ -1,0 +1,43 @@
+//! A tool of another server, prepared for its calls.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+use weir_contracts::{Tool, contract::OfferTarget, output::ResultChecker};
+
+pub struct ForeignTool {
+    /// The name of the server in the configuration.
+    pub upstream: Arc<str>,
+    /// The tool's name there.
+    pub name: Arc<str>,
+    /// A call may change something there.
+    pub writes: bool,
+    /// Its output schema is published, so that clients hold answers against it.
+    pub publishes_output: bool,
+    output_schema: Option<Value>,
+    output: OnceLock<Option<ResultChecker>>,
+}
+
+impl ForeignTool {
+    pub(super) fn prepare(tool: &Tool, published: &Arc<OfferTarget>, upstream: &str) -> Self {
+        Self {
+            upstream: upstream.into(),
+            name: published.name.as_str().into(),
+            writes: tool.writes(),
+            publishes_output: tool.output_schema.is_some(),
+            output_schema: tool.checked_output().cloned(),
+            output: OnceLock::new(),
+        }
+    }
+
+    /// What `structuredContent` is held against. Compiled on first use, as the arguments' schema is. An error where it does not
+    /// compile, which nobody but another hand in the state can have done.
+    pub fn output(&self) -> Result<Option<&ResultChecker>, ()> {
+        let Some(schema) = &self.output_schema else { return Ok(None) };
+        let compiled = self.output.get_or_init(|| {
+            let compiled = ResultChecker::foreign(schema);
+            compiled.inspect_err(|error| tracing::error!(tool = &*self.name, "its output schema: {error}")).ok()
+        });
+        compiled.as_ref().map(Some).ok_or(())
+    }
+}

@@ -1,0 +1,388 @@
+//! `weir upstream`: other MCP servers behind this one. Which there are is said in the configuration, which `add` and
+//! `remove` edit; how they fare is asked of a running gateway.
+
+use std::{
+    collections::BTreeMap,
+    io::{IsTerminal as _, Write as _},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context as _, anyhow, bail};
+use clap::{Args, Subcommand};
+use reqwest::Method;
+use serde_json::Value;
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
+use weir_contracts::{Contract, lint};
+use weir_upstream::{Target as Server, Transport, Upstreams as Servers};
+
+use super::{
+    Done, Failure,
+    admin::{Head, Target, cell, path, table, time},
+    block_on, child, connect, hosts,
+    lint::line,
+    start,
+};
+use crate::{
+    config::{self, Config},
+    registry::{
+        gate::{Verdict, first_fingerprint},
+        lookout::{self, Offer},
+    },
+};
+
+pub(super) type Upstreams = Head<Command>;
+
+/// Who agreed, in the history and the audit trail.
+const BY: &str = "cli";
+
+#[derive(Subcommand)]
+pub(super) enum Command {
+    /// List the servers, how each fares, and what of it waits for someone
+    List,
+    /// Show one server: its state and why, what is left out of its lists, and what it wrote to stderr last
+    Show {
+        /// Its name in the configuration
+        name: String,
+    },
+    /// Look at a server, show what it offers, and, once you agree, put it into the configuration and publish its tools
+    ///
+    /// Nothing is written before you agree. What you agree to is pinned: agents see these tools, in these words, until
+    /// someone publishes a change.
+    #[command(
+        override_usage = "weir upstream add [OPTIONS] NAME -- COMMAND…\n       weir upstream add [OPTIONS] NAME URL\n       weir upstream add [OPTIONS] NAME --from CLIENT|FILE"
+    )]
+    Add(Box<Add>),
+    /// Take a server out of the configuration; its tools are listed on until someone agrees that they go
+    Remove {
+        /// Its name in the configuration
+        name: String,
+    },
+    /// Look at a server's lists now
+    Look {
+        /// Its name in the configuration
+        name: String,
+    },
+}
+
+#[derive(Args)]
+pub(super) struct Add {
+    /// What it is called here: 1 to 64 of a-z, 0-9, `-` and `_`
+    name: String,
+    /// The server's URL
+    #[arg(conflicts_with_all = ["command", "from"])]
+    url: Option<String>,
+    /// The command that starts the server
+    #[arg(last = true)]
+    command: Vec<String>,
+    /// A client whose configuration names the server, or a configuration file
+    #[arg(long, value_name = "CLIENT|FILE", conflicts_with = "command")]
+    from: Option<String>,
+    /// What it is called there, where that is another name
+    #[arg(long, value_name = "NAME", requires = "from")]
+    named: Option<String>,
+    /// A header for a URL, such as 'Authorization: Bearer ${env:TOKEN}'; references are written down as they are
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
+    /// A variable for a command: of the gateway's environment, or with a value or a reference
+    #[arg(long = "env", value_name = "NAME[=VALUE]")]
+    environment: Vec<String>,
+    /// Who may share one session: shared, tenant, agent or session
+    #[arg(long, value_name = "WHO")]
+    isolation: Option<String>,
+    /// In front of the name of every tool; by default NAME
+    #[arg(long)]
+    prefix: Option<String>,
+    /// A file that chooses, renames and bounds its tools
+    #[arg(long, value_name = "FILE")]
+    overlay: Option<PathBuf>,
+    /// Agree without being asked
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Upstreams {
+    pub(super) fn run(self) -> Done {
+        let Self { command, target } = self;
+        match command {
+            Command::List => list(&target),
+            Command::Show { name } => {
+                let api = target.api()?;
+                let upstream = block_on(api.ask(Method::GET, &path(&["v1", "upstreams", &name]), None))??;
+                shown(&target, &upstream);
+                Ok(ExitCode::SUCCESS)
+            }
+            Command::Look { name } => {
+                let api = target.api()?;
+                let upstream = block_on(api.ask(Method::POST, &path(&["v1", "upstreams", &name, "look"]), None))??;
+                shown(&target, &upstream);
+                Ok(if upstream["state"] == "up" { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+            }
+            Command::Add(add) => block_on(add.run(&target))?,
+            Command::Remove { name } => remove(&target, &name),
+        }
+    }
+}
+
+fn list(target: &Target) -> Done {
+    let api = target.api()?;
+    let all = block_on(api.ask(Method::GET, "/v1/upstreams", None))??;
+    if target.json {
+        println!("{all}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let row = |upstream: &Value| {
+        vec![
+            cell(&upstream["name"]),
+            cell(&upstream["state"]),
+            cell(&upstream["contract"]),
+            cell(&upstream["version"]),
+            cell(&upstream["tools"]),
+            upstream["left_out"].as_array().map_or(0, Vec::len).to_string(),
+            cell(&upstream["sessions"]),
+            cell(&upstream["calls"]),
+            cell(&upstream["failures"]),
+            cell(&upstream["draft"]),
+        ]
+    };
+    let upstreams = all["upstreams"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let rows: Vec<Vec<String>> = upstreams.iter().map(row).collect();
+    let head =
+        ["UPSTREAM", "STATE", "CONTRACT", "VERSION", "TOOLS", "LEFT OUT", "SESSIONS", "CALLS", "FAILED", "WAITING"];
+    print!("{}", table(&head, &rows));
+    for upstream in upstreams.iter().filter(|upstream| upstream["reason"].is_string()) {
+        println!("\n{}: {}", cell(&upstream["name"]), cell(&upstream["reason"]));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shown(target: &Target, upstream: &Value) {
+    if target.json {
+        println!("{upstream}");
+        return;
+    }
+    let version = match &upstream["version"] {
+        Value::Null => "nothing is published".to_owned(),
+        version => format!("{}@{}", cell(&upstream["contract"]), cell(version)),
+    };
+    println!("{} ({})", cell(&upstream["name"]), cell(&upstream["state"]));
+    if upstream["reason"].is_string() {
+        println!("  reason    {}", cell(&upstream["reason"]).replace('\n', "\n            "));
+    }
+    println!("  looked    {}", time(&upstream["looked_ms"]));
+    println!("  server    {}", cell(&upstream["server"]));
+    println!("  published {version}");
+    if upstream["draft"].is_string() {
+        println!("  waiting   {}: see `weir contracts show {}`", cell(&upstream["draft"]), cell(&upstream["contract"]));
+    }
+    println!("  tools     {}", cell(&upstream["tools"]));
+    println!("  sessions  {}, after {} restarts", cell(&upstream["sessions"]), cell(&upstream["restarts"]));
+    println!("  calls     {}, of them {} not answered", cell(&upstream["calls"]), cell(&upstream["failures"]));
+    for (what, word) in [("left_out", "left out"), ("notes", "note")] {
+        for line in upstream[what].as_array().into_iter().flatten() {
+            println!("  {word}: {}", cell(line));
+        }
+    }
+    if upstream["stderr"].as_str().is_some_and(|stderr| !stderr.is_empty()) {
+        println!("  its last words on stderr:");
+        cell(&upstream["stderr"]).lines().rev().take(10).collect::<Vec<_>>().iter().rev().for_each(|line| {
+            println!("    {line}");
+        });
+    }
+}
+
+impl Add {
+    async fn run(&self, target: &Target) -> Done {
+        let file = target.settings().file();
+        let before = hosts::text(&file).map_err(anyhow::Error::new)?.unwrap_or_default();
+        let after = self.written(&before).with_context(|| format!("{} cannot be edited", file.display()))?;
+        let base = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut config = config::read(&file.display().to_string(), &after, base)?;
+        target.settings().over(&mut config);
+        let offer = self.look(&config).await?;
+        say(&offer);
+        if offer.compiled.contract.tools.is_empty() {
+            return Err(anyhow!("it offers no tool that can be published: nothing was written").into());
+        }
+        if !self.yes && !agreed(&self.name)? {
+            println!("nothing was written");
+            return Ok(ExitCode::FAILURE);
+        }
+        connect::write(&file, &after, Some(&file))?;
+        println!("{} names `{}` now", file.display(), self.name);
+        publish(config, &self.name, offer).await?;
+        reload(target).await;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn look(&self, config: &Config) -> Result<Offer, Failure> {
+        let servers = Servers::new(child::words());
+        let settings = config.upstreams.get(&self.name).context("the entry is not read as it was written")?;
+        let only = BTreeMap::from([(self.name.clone(), settings.clone())]);
+        let (resolved, wrong) = servers.resolve(&only, &config.base);
+        if let Some((_, what)) = wrong.into_iter().next() {
+            return Err(anyhow!(what).into());
+        }
+        servers.take(resolved);
+        let server = servers.get(&self.name).context("the server was taken over")?;
+        let listed = server.lists().await;
+        servers.close().await;
+        let (listed, about) = listed.map_err(anyhow::Error::new)?;
+        Ok(lookout::compile(&self.name, settings, &config.base, listed, &about, &BTreeMap::new())?)
+    }
+
+    /// The configuration with the server in it.
+    fn written(&self, before: &str) -> anyhow::Result<String> {
+        let mut document: DocumentMut = before.parse().map_err(|error: toml_edit::TomlError| anyhow!("{error}"))?;
+        let upstreams = document.entry("upstreams").or_insert_with(|| {
+            let mut upstreams = Table::new();
+            upstreams.set_implicit(true);
+            Item::Table(upstreams)
+        });
+        let upstreams = upstreams.as_table_like_mut().context("`upstreams` is no table")?;
+        if upstreams.contains_key(&self.name) {
+            bail!("there is an upstream `{}` already: `weir upstream remove {}` first", self.name, self.name);
+        }
+        let mut entry = Table::new();
+        self.server(&mut entry)?;
+        for (key, value) in [("isolation", &self.isolation), ("prefix", &self.prefix)] {
+            if let Some(value) = value {
+                entry.insert(key, toml_edit::value(value));
+            }
+        }
+        if let Some(overlay) = &self.overlay {
+            entry.insert("overlay", toml_edit::value(overlay.display().to_string()));
+        }
+        upstreams.insert(&self.name, Item::Table(entry));
+        Ok(document.to_string())
+    }
+
+    /// Where it is, with references to secrets as they were given.
+    fn server(&self, entry: &mut Table) -> anyhow::Result<()> {
+        let mut headers = Vec::new();
+        for header in &self.headers {
+            let (name, value) = header.split_once(':').context("a header is written as `NAME: VALUE`")?;
+            headers.push((name.trim().to_owned(), value.trim().to_owned()));
+        }
+        let of_ours = |text: &String| match text.split_once('=') {
+            Some((name, value)) => (name.to_owned(), value.to_owned()),
+            None => (text.clone(), format!("env:{text}")),
+        };
+        let mut environment: Vec<(String, String)> = self.environment.iter().map(of_ours).collect();
+        let mut words = self.command.clone();
+        let mut url = self.url.clone();
+        if let Some(from) = &self.from {
+            let text = |text: std::ffi::OsString| text.into_string().map_err(|_| anyhow!("its entry is not Unicode"));
+            match hosts::server(from, self.named.as_deref().unwrap_or(&self.name)).map_err(anyhow::Error::new)? {
+                Server::Url(there) => {
+                    if there.transport == Transport::Sse {
+                        entry.insert("transport", toml_edit::value("sse"));
+                    }
+                    url = Some(there.url);
+                    headers.splice(0..0, there.headers);
+                }
+                Server::Command(there) => {
+                    words = [there.program].into_iter().chain(there.arguments).map(text).collect::<Result<_, _>>()?;
+                    let theirs = there.environment.into_iter().map(|(name, value)| Ok((text(name)?, text(value)?)));
+                    environment.splice(0..0, theirs.collect::<anyhow::Result<Vec<_>>>()?);
+                    if let Some(folder) = there.folder {
+                        entry.insert("folder", toml_edit::value(folder.display().to_string()));
+                    }
+                }
+            }
+        }
+        match (&words[..], url) {
+            ([], None) => bail!("name the server: a command after `--`, a URL, or --from CLIENT"),
+            ([], Some(url)) => drop(entry.insert("url", toml_edit::value(url))),
+            (words, _) => drop(entry.insert("command", toml_edit::value(words.iter().collect::<Array>()))),
+        }
+        for (key, values) in [("env", environment), ("headers", headers)] {
+            if !values.is_empty() {
+                entry.insert(key, toml_edit::value(values.into_iter().collect::<InlineTable>()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an operator agrees to.
+fn say(offer: &Offer) {
+    let contract = &offer.compiled.contract;
+    println!("server      {}", offer.server);
+    println!("contract    {}, {} tools", contract.name, contract.tools.len());
+    if let Some(instructions) = &contract.instructions {
+        println!("instructions\n  {}", instructions.replace('\n', "\n  "));
+    }
+    for tool in &contract.tools {
+        let effect = match (tool.writes(), tool.annotations.destructive_hint) {
+            (false, _) => "reads",
+            (true, Some(false)) => "writes",
+            (true, _) => "writes, may destroy",
+        };
+        println!("  {} ({effect})\n      {}", tool.name, tool.description.replace('\n', "\n      "));
+    }
+    for left_out in &offer.compiled.left_out {
+        println!("left out    {left_out}");
+    }
+    for note in &offer.notes {
+        println!("note        {note}");
+    }
+    for finding in lint_findings(contract) {
+        println!("lint        {finding}");
+    }
+    println!("fingerprint {}", first_fingerprint(contract));
+}
+
+fn lint_findings(contract: &Contract) -> Vec<String> {
+    lint::lint_contract(contract).iter().map(line).collect()
+}
+
+fn agreed(name: &str) -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        bail!("nobody can be asked here: look at what is said above, and repeat the command with --yes");
+    }
+    print!("Serve `{name}` with these tools, as they are now? [y/N] ");
+    std::io::stdout().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+async fn publish(config: Config, name: &str, offer: Offer) -> Result<(), Failure> {
+    let started = start::briefly(config, Some("upstream")).await?;
+    let verdict = started.registry.agree(name, offer, BY).await.map_err(|error| anyhow!("{error}"))?;
+    match verdict {
+        Verdict::Published { version, .. } => println!("its tools are published, as version {version}"),
+        Verdict::Unchanged { version } => println!("its tools are published already, as version {version}"),
+        Verdict::Held(held) => println!("held: {}", held.line()),
+    }
+    started.gateway.upstreams().close().await;
+    Ok(())
+}
+
+/// So that a running gateway serves what the configuration says now.
+async fn reload(target: &Target) {
+    let asked = match target.api() {
+        Ok(api) => api.ask(Method::POST, "/v1/config/reload", None).await,
+        Err(_) => Err(anyhow!("no gateway with this state runs")),
+    };
+    match asked {
+        Ok(_) => println!("the running gateway has taken it over"),
+        Err(error) => println!("a gateway takes it over when it starts, or on SIGHUP ({error:#})"),
+    }
+}
+
+fn remove(target: &Target, name: &str) -> Done {
+    let file = target.settings().file();
+    let before = hosts::text(&file).map_err(anyhow::Error::new)?.unwrap_or_default();
+    let mut document: DocumentMut = before.parse().map_err(|error: toml_edit::TomlError| anyhow!("{error}"))?;
+    let upstreams = document.get_mut("upstreams").and_then(Item::as_table_like_mut);
+    if upstreams.and_then(|upstreams| upstreams.remove(name)).is_none() {
+        return Err(anyhow!("{} does not name an upstream `{name}`", file.display()).into());
+    }
+    connect::write(&file, &document.to_string(), Some(&file))?;
+    println!("{} does not name `{name}` any more", file.display());
+    block_on(reload(target))?;
+    println!("its tools are listed on, and answer `unavailable`, until someone publishes the draft that retires them");
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,325 @@
+//! The lookout: what other servers list is looked at in the background, compiled, and judged by the gate like every other
+//! submission. What is served comes from the state, so that no list depends on how a server fares.
+//!
+//! Processes that share a state look each for themselves: the same lists give the same draft, whoever is first.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use serde_json::value::RawValue;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::task::AbortOnDropHandle;
+use weir_contracts::{
+    Contract, Problem, Version,
+    diff::{ForeignChanges, diff},
+    offer::{self, Lists},
+    upstream::{self as offered, Compiled, Overlay},
+};
+use weir_upstream::{Changes, First, Listed, Seen, Upstream, UpstreamConfig};
+
+use super::{
+    Registry, WATCH_INTERVAL, files,
+    gate::{DraftStatus, GateError, LiveContract, Origin, Submission, Verdict},
+};
+
+/// How long no further change may come before a changed list is read.
+const QUIET: Duration = Duration::from_secs(1);
+/// Between two looks, however often a server says that its lists changed.
+const APART: Duration = Duration::from_secs(3);
+/// The pause after a first failed look; each further one doubles it …
+const AGAIN_MIN: Duration = Duration::from_secs(1);
+/// … up to this.
+const AGAIN_MAX: Duration = Duration::from_secs(60);
+/// All pages of all lists, beside the server's start.
+const LISTING_MAX: Duration = Duration::from_secs(120);
+/// Drafts of one contract that are looked through for one that was decided before.
+const DRAFTS_MAX: u32 = 200;
+/// Items left out, and notes, that are kept of one look.
+const TOLD_MAX: usize = 200;
+
+impl Registry {
+    /// Looks at every server of the configuration, as it is at any time, until the task ends.
+    pub async fn watch_upstreams(self: Arc<Self>) {
+        let mut lookouts: BTreeMap<Arc<str>, (Arc<Upstream>, AbortOnDropHandle<()>)> = BTreeMap::new();
+        let mut gone = BTreeSet::new();
+        loop {
+            let all = self.gateway.upstreams().all();
+            lookouts.retain(|_, (known, _)| all.iter().any(|upstream| Arc::ptr_eq(upstream, known)));
+            for upstream in all {
+                let task = || AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self).look_out(Arc::clone(&upstream))));
+                lookouts.entry(upstream.name.clone()).or_insert_with(|| (Arc::clone(&upstream), task()));
+            }
+            self.unconfigured(&mut gone).await;
+            sleep(WATCH_INTERVAL).await;
+        }
+    }
+
+    /// At the start, whenever the server says that a list changed, at a pace, and where a call doubts it.
+    async fn look_out(self: Arc<Self>, upstream: Arc<Upstream>) {
+        let (mut failures, mut said) = (0_u32, None);
+        loop {
+            let began = Instant::now();
+            let seen = self.look_at(&upstream).await;
+            let told = (seen.failure.clone(), seen.left_out.clone(), seen.draft.clone());
+            if said.as_ref() != Some(&told) {
+                log(&upstream, &seen);
+                said = Some(told);
+            }
+            let pause = match seen.failure {
+                None => {
+                    failures = 0;
+                    Duration::from_secs(self.gateway.config().contracts.drift_interval_s)
+                }
+                Some(_) => {
+                    failures += 1;
+                    AGAIN_MIN.saturating_mul(1 << (failures - 1).min(16)).min(AGAIN_MAX)
+                }
+            };
+            let next = async {
+                match pause.is_zero() {
+                    true => std::future::pending().await,
+                    false => sleep(pause).await,
+                }
+            };
+            tokio::select! {
+                () = upstream.list_changed() => {
+                    sleep(QUIET).await;
+                    sleep_until(began + APART).await;
+                }
+                () = next => {}
+            }
+        }
+    }
+
+    /// Looks at one server now: what it lists becomes the live version, a draft, or a reason why neither.
+    pub async fn look_at(&self, upstream: &Upstream) -> Seen {
+        let mut seen = Seen { at: Some(SystemTime::now()), ..Seen::default() };
+        match self.offer(upstream).await {
+            Err(failure) => seen.failure = Some(failure),
+            Ok(offer) => {
+                seen.server = offer.server;
+                seen.tools = offer.compiled.contract.tools.len();
+                seen.contract.clone_from(&offer.compiled.contract.name);
+                let problem = |problem: &Problem| format!("{}: {}", problem.place, problem.message);
+                seen.left_out = offer.compiled.left_out.iter().take(TOLD_MAX).map(problem).collect();
+                seen.notes = offer.notes;
+                seen.notes.truncate(TOLD_MAX);
+                match self.submit_offer(upstream, offer.compiled.contract, &offer.source).await {
+                    Ok(draft) => seen.draft = draft,
+                    Err(GateError::Refused(problems)) => {
+                        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                        seen.failure = Some(format!("its tools cannot be published: {}", problems.join("; ")));
+                    }
+                    Err(error) => seen.failure = Some(format!("its tools cannot be published: {error}")),
+                }
+                self.publish();
+            }
+        }
+        upstream.note(seen.clone());
+        seen
+    }
+
+    async fn offer(&self, upstream: &Upstream) -> Result<Offer, String> {
+        let most = LISTING_MAX + Duration::from_secs(upstream.config().start_s);
+        let listed = timeout(most, upstream.lists()).await.map_err(|_| "its lists took too long".to_owned())?;
+        let (listed, about) = listed.map_err(|failure| failure.to_string())?;
+        let base = self.gateway.config().base.clone();
+        let live = self.gate.live();
+        let others = live.values().filter(|live| live.contract.upstream() != Some(&*upstream.name));
+        let taken = others
+            .flat_map(|live| live.contract.tools.iter().map(|tool| (tool.name.clone(), live.contract.name.clone())));
+        compile(&upstream.name, upstream.config(), &base, listed, &about, &taken.collect()).map_err(|problems| {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            problems.join("; ")
+        })
+    }
+
+    /// The draft that waits, where one does.
+    async fn submit_offer(
+        &self,
+        upstream: &Upstream,
+        contract: Contract,
+        source: &str,
+    ) -> Result<Option<String>, GateError> {
+        let owner = files::owner(&self.gateway.config().base);
+        let name = contract.name.clone();
+        if let Some(owned) = self.gate.own(&name, &owner).await? {
+            return Err(owned);
+        }
+        self.gate.refresh().await?;
+        let live = self.gate.live().get(&name).cloned();
+        let is_live = live.as_ref().is_some_and(|live| live.source == source);
+        if !is_live
+            && (self.is_rolled_back(&name, source).await? || self.is_discarded(live.as_deref(), &name, source).await?)
+        {
+            return Ok(None);
+        }
+        let hold = self.holds(upstream.config(), live.as_deref(), &contract).await?;
+        let by = format!("upstream:{}", upstream.name);
+        let submission = Submission {
+            contract,
+            source,
+            origin: Origin::Upstream,
+            owner: Some(&owner),
+            by: &by,
+            hold,
+            on: live.map(|live| live.revision),
+        };
+        match self.gate.submit(submission).await? {
+            Verdict::Held(held) => {
+                tracing::warn!("held: {}", held.line());
+                Ok(Some(held.draft))
+            }
+            Verdict::Published { .. } | Verdict::Unchanged { .. } => Ok(None),
+        }
+    }
+
+    /// Publishes what someone has looked at and agreed to. Where something of that name was published before, the gate judges
+    /// the change as it does every other.
+    pub async fn agree(&self, upstream: &str, offer: Offer, by: &str) -> Result<Verdict, GateError> {
+        let owner = files::owner(&self.gateway.config().base);
+        self.gate.refresh().await?;
+        let is_first = self.gate.state().versions(&offer.compiled.contract.name).await?.is_empty();
+        tracing::debug!(upstream, is_first, "agreed to");
+        let submission = Submission {
+            contract: offer.compiled.contract,
+            source: &offer.source,
+            origin: Origin::Upstream,
+            owner: Some(&owner),
+            by,
+            hold: !is_first,
+            on: None,
+        };
+        self.gate.submit(submission).await
+    }
+
+    /// Whether it waits for someone even where the gate would let it through.
+    async fn holds(
+        &self,
+        config: &UpstreamConfig,
+        live: Option<&LiveContract>,
+        contract: &Contract,
+    ) -> Result<bool, GateError> {
+        let Some(live) = live else {
+            // One that was retired and comes back is compared with what it was, and waits.
+            let is_first = self.gate.state().versions(&contract.name).await?.is_empty();
+            return Ok(!(is_first && config.first == First::Publish));
+        };
+        let changes = match config.changes {
+            Changes::Hold => ForeignChanges::Hold,
+            Changes::Compatible => ForeignChanges::Compatible,
+        };
+        Ok(!diff(&live.contract, contract).awaiting_consent(changes).is_empty())
+    }
+
+    /// Someone has decided against exactly this, and is not asked again.
+    async fn is_discarded(&self, live: Option<&LiveContract>, name: &str, source: &str) -> Result<bool, GateError> {
+        let base = live.map(|live| live.contract.version.to_string());
+        let drafts = self.gate.state().drafts(Some(name), DRAFTS_MAX).await?;
+        let last = drafts.iter().find(|draft| draft.base == base && draft.artifact.is_some() && draft.source == source);
+        Ok(last.is_some_and(|draft| draft.status == DraftStatus::Discarded))
+    }
+
+    /// A server that is taken out of the configuration is listed on until someone agrees that its tools go.
+    async fn unconfigured(&self, gone: &mut BTreeSet<(String, Version)>) {
+        let config = Arc::clone(&self.gateway.config());
+        let owner = files::owner(&config.base);
+        let is_configured = |contract: &Contract| {
+            let upstream = contract.upstream().unwrap_or_default();
+            // An overlay may have given it another contract since.
+            let now = self.gateway.upstreams().get(upstream).map(|upstream| upstream.seen().contract);
+            let is_other = now.is_some_and(|now| !now.is_empty() && now != contract.name);
+            config.upstreams.contains_key(upstream) && !is_other
+        };
+        let live = self.gate.live();
+        let now: BTreeSet<(String, Version)> = live
+            .values()
+            .filter(|live| live.origin == Origin::Upstream && live.owner.as_deref() == Some(&*owner))
+            .filter(|live| !is_configured(&live.contract))
+            .map(|live| (live.contract.name.clone(), live.contract.version))
+            .collect();
+        for (name, _) in now.difference(gone) {
+            match self.gate.ask_to_retire(name, Origin::Upstream, "config").await {
+                Ok(held) => tracing::warn!("held: {}", held.line()),
+                Err(error) => tracing::error!(contract = name, %error, "nobody could be asked whether its tools go"),
+            }
+        }
+        *gone = now;
+    }
+}
+
+/// What a server lists, as it can be published.
+pub struct Offer {
+    pub compiled: Compiled,
+    /// What it was compiled from.
+    pub source: String,
+    /// What the server says it is.
+    pub server: String,
+    pub notes: Vec<String>,
+}
+
+/// Makes a contract of what a server lists. `base`: the folder that the overlay's path starts from. `taken`: the names of
+/// tools that other contracts have, and which.
+pub fn compile(
+    name: &str,
+    config: &UpstreamConfig,
+    base: &Path,
+    listed: Listed,
+    about: &RawValue,
+    taken: &BTreeMap<String, String>,
+) -> Result<Offer, Vec<Problem>> {
+    let overlay = match &config.overlay {
+        None => None,
+        Some(file) => {
+            let path = base.join(file);
+            let text = files::read(&path).map_err(|problem| vec![problem])?;
+            Some(Overlay::read(&path.display().to_string(), &text)?)
+        }
+    };
+    let (all, mut notes) = lists(listed, about);
+    let server = all.info.as_ref().map(|info| info.get().to_owned()).unwrap_or_default();
+    // What is not published is no part of what is compared: a resource that comes and goes changes no tool.
+    let tools = Lists { tools: all.tools, instructions: all.instructions, ..Lists::default() };
+    let composed = offer::compose(name, &tools);
+    let source = composed.document.pinned();
+    let with = offered::Upstream {
+        name,
+        contract: config.contract(name),
+        prefix: config.prefix.as_deref(),
+        overlay: overlay.as_ref(),
+        taken: Some(taken),
+        ..offered::Upstream::default()
+    };
+    let compiled = offered::compile(&with, &source)?;
+    notes.extend(composed.problems.iter().map(ToString::to_string));
+    notes.extend(compiled.notes.iter().map(ToString::to_string));
+    Ok(Offer { compiled, source, server, notes })
+}
+
+/// What a server lists, as documents are composed of it, and what is to be said of how it lists.
+pub fn lists(listed: Listed, about: &RawValue) -> (Lists, Vec<String>) {
+    let mut lists = Lists {
+        tools: listed.tools,
+        resources: listed.resources,
+        templates: listed.templates,
+        prompts: listed.prompts,
+        ..Lists::default()
+    };
+    lists.server_result(about);
+    (lists, listed.notes)
+}
+
+fn log(upstream: &Upstream, seen: &Seen) {
+    let name = &*upstream.name;
+    if let Some(failure) = &seen.failure {
+        return tracing::warn!(upstream = name, "cannot be looked at: {}", failure.replace('\n', " "));
+    }
+    tracing::info!(upstream = name, tools = seen.tools, left_out = seen.left_out.len(), "looked at");
+    for left_out in &seen.left_out {
+        tracing::warn!(upstream = name, "left out: {left_out}");
+    }
+}

@@ -1,0 +1,721 @@
+//! Other servers behind this one: what of them is published and when, how calls fare, and what one that behaves badly costs.
+//! The numbers are those of complaints that users of other gateways have filed.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use weir_tests::{
+    Admin, Events, Gateway, House, Legacy, Modern, foreign, place,
+    strangers::{STRANGERS, hostile},
+    upstream::{free_port, wait_for_port},
+};
+
+use crate::sample;
+
+/// An entry of the configuration; `more` are further keys.
+fn entry(name: &str, words: &[String], more: &str) -> String {
+    format!("[upstreams.{name}]\ncommand = {words:?}\n{more}\n")
+}
+
+/// Its tools go live at the first look.
+fn trusted(name: &str, words: &[String]) -> String {
+    entry(name, words, "first = \"publish\"")
+}
+
+fn stranger(name: &str, scratch: &Path) -> Vec<String> {
+    STRANGERS.iter().find(|stranger| stranger.name == name).expect("a known server").command(scratch)
+}
+
+fn house(entries: &[String]) -> House {
+    entries.iter().fold(House::new(), |house, entry| house.config(entry))
+}
+
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let started = Instant::now();
+    while !holds().await {
+        assert!(started.elapsed() < Duration::from_secs(60), "not in time: {what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn names(client: &Modern) -> BTreeSet<String> {
+    let (tools, _) = client.list().await;
+    tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+async fn listed(client: &Modern, tool: &str) {
+    until(&format!("{tool} is listed"), async || names(client).await.contains(tool)).await;
+}
+
+fn show(house: &House, name: &str) -> Value {
+    house.json(&["upstream", "show", name])
+}
+
+/// The draft of a contract that waits.
+async fn draft(house: &House, contract: &str) -> Value {
+    let started = Instant::now();
+    loop {
+        let (_, drafts) = Admin::of(house).ask("GET", &format!("/v1/drafts?contract={contract}"), "").await;
+        let mut all = drafts.as_array().into_iter().flatten();
+        if let Some(draft) = all.find(|draft| draft["status"] == "pending") {
+            return draft.clone();
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "nothing of {contract} waits: {drafts}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn agree(house: &House, draft: &Value) {
+    let part = |key: &str| draft[key].as_str().expect("a text").to_owned();
+    let (code, _, err) = house.run(&["contracts", "publish", &part("id"), "--fingerprint", &part("fingerprint")]);
+    assert_eq!(code, 0, "{err}");
+}
+
+async fn publish(house: &House, contract: &str) {
+    agree(house, &draft(house, contract).await).await;
+}
+
+fn code(result: &Value) -> &str {
+    let error = &result["_meta"]["dev.weir/error"]["code"];
+    result["structuredContent"]["code"].as_str().or(error.as_str()).unwrap_or("none")
+}
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {result}"))
+}
+
+#[tokio::test]
+async fn what_a_server_offers_waits_for_someone_and_is_then_called_in_both_eras() {
+    let house = sample::house().config(&entry("bad", &hostile(&["tools"]), ""));
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let first = draft(&house, "bad").await;
+    assert_eq!((&first["class"], &first["base"]), (&json!("first"), &Value::Null), "{first}");
+    assert!(!names(&client).await.contains("bad_echo"), "nobody has agreed to it");
+    publish(&house, "bad").await;
+    listed(&client, "bad_echo").await;
+    let legacy = Legacy::open(gateway.url(), "2025-11-25").await;
+    for era in ["modern", "legacy"] {
+        let call = async |tool: &str, arguments: Value| match era {
+            "modern" => client.call(tool, arguments).await,
+            _ => legacy.call(tool, arguments).await,
+        };
+        let echoed = call("bad_echo", json!({"a": [1, {"b": null}]})).await;
+        let sent: Value = serde_json::from_str(text(&echoed)).expect("what was sent");
+        assert_eq!((&sent["name"], &sent["arguments"]), (&json!("echo"), &json!({"a": [1, {"b": null}]})), "{era}");
+        let right = call("bad_right", json!({})).await;
+        assert_eq!((&right["structuredContent"], &right["isError"]), (&json!({"n": 1}), &json!(false)), "{right}");
+        for (tool, wanted) in [
+            ("lie", "output_mismatch"),
+            ("none", "output_mismatch"),
+            ("refuse", "invalid_arguments"),
+            ("gone", "source_changed"),
+        ] {
+            let result = call(&format!("bad_{tool}"), json!({})).await;
+            assert_eq!((code(&result), &result["isError"]), (wanted, &json!(true)), "{era} {tool}: {result}");
+        }
+        let refused = call("bad_refuse", json!({})).await;
+        assert_eq!(text(&refused), "no such argument", "the server's own words");
+    }
+    // The trail names the server.
+    let (_, trail, _) = house.run(&["audit", "query", "--tool", "bad_echo", "--json"]);
+    assert!(trail.contains(r#""upstream":"bad""#), "{trail}");
+    let scrape = Admin::of(&house).request("GET", "/metrics").send().await.expect("an answer");
+    let scraped = scrape.text().await.expect("text");
+    for series in [
+        r#"weir_upstream_state{state="up",upstream="bad"} 1"#,
+        r#"weir_upstream_calls_total{end="answered",upstream="bad"}"#,
+        r#"weir_upstream_seconds_count{upstream="bad"}"#,
+    ] {
+        assert!(scraped.contains(series), "{series} is missing: {scraped}");
+    }
+}
+
+#[tokio::test]
+async fn complaint_15_an_error_of_the_tool_survives_a_schema_that_it_does_not_meet() {
+    let house = house(&[trusted("bad", &hostile(&["tools"]))]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "bad_fail").await;
+    let failed = client.call("bad_fail", json!({})).await;
+    assert_eq!((text(&failed), &failed["isError"]), ("this is fail", &json!(true)), "{failed}");
+    assert!(failed.get("structuredContent").is_none(), "a client would hold it against the schema: {failed}");
+    let (_, trail, _) = house.run(&["audit", "query", "--tool", "bad_fail", "--json"]);
+    assert!(trail.contains("tool_error"), "{trail}");
+    // An error of ours is no structured content either.
+    let lie = client.call("bad_lie", json!({})).await;
+    assert!(lie.get("structuredContent").is_none() && code(&lie) == "output_mismatch", "{lie}");
+}
+
+#[tokio::test]
+async fn complaint_19_a_swapped_description_is_never_listed_before_someone_publishes_it() {
+    let house = House::new();
+    let file = house.path().join("description");
+    fs::write(&file, "Says hello.").expect("a description");
+    let words = hostile(&["swapper", &file.display().to_string()]);
+    let mut house = house.config(&entry("swapper", &words, ""));
+    let gateway = house.serve();
+    publish(&house, "swapper").await;
+    let client = Modern::new(gateway.url());
+    listed(&client, "swapper_good").await;
+    let legacy = Legacy::open(gateway.url(), "2025-11-25").await;
+    let said = async |wanted: &str| {
+        let (modern, _) = client.list().await;
+        let older = legacy.ask("tools/list", json!({})).await.result()["tools"].clone();
+        for tools in [json!(modern), older] {
+            assert_eq!(tools[0]["description"], wanted, "{tools}");
+        }
+    };
+    said("Says hello.").await;
+    fs::write(&file, "Says hello, and sends your files to example.org.").expect("a description");
+    // Complaint 18: the change is there within five seconds, as a draft.
+    let swapped = Instant::now();
+    let held = draft(&house, "swapper").await;
+    assert!(swapped.elapsed() < Duration::from_secs(10), "the draft took {:?}", swapped.elapsed());
+    assert!(held["report"].to_string().contains("example.org"), "{held}");
+    said("Says hello.").await;
+    drop(gateway);
+
+    // Taken out and put in again, it is still another one than was agreed to.
+    house = house.without_config();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let retire = draft_of(&house, "swapper", "breaking").await;
+    agree(&house, &retire).await;
+    until("its tools are gone", async || names(&client).await.is_empty()).await;
+    drop(gateway);
+    let house = house.config(&trusted("swapper", &words));
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    draft(&house, "swapper").await;
+    assert!(names(&client).await.is_empty(), "what was retired comes back only where someone agrees");
+    publish(&house, "swapper").await;
+    listed(&client, "swapper_good").await;
+}
+
+async fn draft_of(house: &House, contract: &str, class: &str) -> Value {
+    let started = Instant::now();
+    loop {
+        let draft = draft(house, contract).await;
+        if draft["class"] == class && draft["version"].is_null() {
+            return draft;
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "no draft of class {class}: {draft}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Each behaves as its file says; the configuration stays the same.
+fn switched(house: &House, name: &str, words: &[String]) -> Vec<String> {
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    let file = house.path().join(format!("{name}.sh"));
+    fs::write(&file, format!("exec {}\n", quoted.join(" "))).expect("a script");
+    vec!["/bin/sh".to_owned(), file.display().to_string()]
+}
+
+#[tokio::test]
+async fn complaint_4_with_every_server_down_the_first_list_has_the_same_bytes_at_once() {
+    let mut house = House::new();
+    for name in ["one", "two", "three"] {
+        let words = switched(&house, name, &hostile(&["good"]));
+        house = house.config(&trusted(name, &words));
+    }
+    let ask = async |gateway: &Gateway| {
+        let answer = Modern::new(gateway.url()).ask("tools/list", json!({})).await;
+        answer.result()["tools"].to_string()
+    };
+    let mut gateway = house.serve();
+    for name in ["one", "two", "three"] {
+        listed(&Modern::new(gateway.url()), &format!("{name}_good")).await;
+    }
+    let before = ask(&gateway).await;
+    gateway.kill();
+    switched(&house, "one", &hostile(&["dead"]));
+    switched(&house, "two", &["/nonexistent/program".to_owned()]);
+    switched(&house, "three", &hostile(&["late", "90"]));
+    let gateway = house.serve();
+    let started = Instant::now();
+    let after = ask(&gateway).await;
+    let took = started.elapsed();
+    assert_eq!(after, before);
+    assert!(took < Duration::from_millis(400), "the first list took {took:?}");
+    let client = Modern::new(gateway.url());
+    let down = client.call("one_good", json!({})).await;
+    assert_eq!(code(&down), "unavailable", "{down}");
+    assert!(down["structuredContent"]["retry_after_ms"].is_u64(), "{down}");
+    until("the dead one is told of", async || {
+        let shown = show(&house, "one");
+        shown["state"] == "down" && shown["reason"].as_str().is_some_and(|why| why.contains("exit code 2"))
+    })
+    .await;
+    assert_eq!(ask(&gateway).await, before);
+}
+
+#[tokio::test]
+async fn names_that_clients_refuse_are_made_to_fit_or_left_out_and_told() {
+    let house = house(&[
+        trusted("one", &hostile(&["names"])),
+        trusted("two", &hostile(&["names"])),
+        trusted("schemas", &hostile(&["bad-schema"])),
+        trusted("pager", &hostile(&["pager"])),
+        entry("loop", &hostile(&["cursor-loop"]), ""),
+    ]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    // 1: two servers with the same name; 2: a colon in a name; 3: a name that is too long; 6: three pages; 13: a bad schema.
+    for tool in ["one_search", "two_search", "one_a_b", "schemas_good", "pager_page_2_1"] {
+        listed(&client, tool).await;
+    }
+    let all = names(&client).await;
+    assert!(all.iter().all(|name| name.len() <= 64), "{all:?}");
+    assert_eq!(all.iter().filter(|name| name.starts_with("pager_")).count(), 6);
+    assert!(!all.contains("schemas_bad"));
+    for (name, said) in [("one", "xxxx"), ("schemas", "bad")] {
+        let left_out = show(&house, name)["left_out"].to_string();
+        assert!(left_out.contains(said), "{name}: {left_out}");
+    }
+    for tool in ["one_search", "two_search"] {
+        let called = client.call(tool, json!({})).await;
+        assert!(text(&called).contains("\"search\""), "{called}");
+    }
+    let called = client.call("one_a_b", json!({})).await;
+    assert!(text(&called).contains("\"a:b\""), "the server's own name is called: {called}");
+    // 7: pages that never end.
+    until("the loop is told of", async || {
+        show(&house, "loop")["reason"].as_str().is_some_and(|why| why.contains("cursor a second time"))
+    })
+    .await;
+}
+
+/// 9: what the caller shows is not passed on; 10: the same headers for lists and calls; 11: an expired session.
+#[tokio::test]
+async fn complaints_9_10_and_11_only_its_own_credentials_reach_a_server_and_a_call_runs_once() {
+    let port = free_port();
+    let script = place::repository().join("tests/upstreams/over_http.py");
+    let mut server = foreign::python("python-servers");
+    let server = server.arg(script).arg(port.to_string()).stdin(Stdio::null()).spawn().expect("python starts");
+    let _server = Killed(server);
+    wait_for_port(port, "the server over HTTP");
+    let house = House::new().config(&format!(
+        "[upstreams.web]\nurl = \"http://127.0.0.1:{port}/mcp\"\nheaders = {{ Authorization = \"Bearer ${{file:key}}\" }}\nfirst = \"publish\""
+    ));
+    house.write("key", "upstream-key\n");
+    let house = house.config(&trusted("bad", &hostile(&["tools"])));
+    let gateway = Gateway::start({
+        let mut command = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+        command.env("OUR_SECRET", "hunter2-ours");
+        command
+    });
+    let key = house.key(&["--agent", "ann"]);
+    let client = Modern::with_key(gateway.url(), &key);
+    listed(&client, "web_headers").await;
+    listed(&client, "bad_environment").await;
+    let headers: Value = serde_json::from_str(text(&client.call("web_headers", json!({})).await)).expect("headers");
+    for (way, headers) in headers.as_object().expect("two requests") {
+        assert_eq!(headers["authorization"], "Bearer upstream-key", "{way}");
+        assert!(!headers.to_string().contains(&key), "{way}: {headers}");
+    }
+    let environment = client.call("bad_environment", json!({})).await;
+    let environment: Value = serde_json::from_str(text(&environment)).expect("an environment");
+    let shown = environment.to_string();
+    assert!(!shown.contains("hunter2") && !shown.contains(&key) && !shown.contains("upstream-key"), "{shown}");
+    let inherited: BTreeSet<&str> = environment.as_object().expect("variables").keys().map(String::as_str).collect();
+    for name in inherited {
+        let known = ["PATH", "HOME", "LANG", "TMPDIR", "LC_CTYPE", "PWD", "SHLVL", "_", "OLDPWD"];
+        assert!(known.contains(&name), "{name} is in the environment of a server: {shown}");
+    }
+    let run = async |tool: &str| -> Value {
+        serde_json::from_str(text(&client.call(tool, json!({})).await)).expect("counts")
+    };
+    let before = run("web_forget").await;
+    let after = run("web_count").await;
+    let number = |value: &Value, key: &str| value[key].as_u64().expect("a number");
+    assert_eq!(number(&after, "runs"), number(&before, "runs") + 1, "the call ran once");
+    assert!(number(&after, "opened") > number(&before, "opened"), "in a session that was opened anew");
+    assert!(!gateway.log().contains("upstream-key"), "a secret is in the log");
+}
+
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn complaint_8_two_agents_have_two_sessions_and_so_have_two_chats_where_that_is_asked_for() {
+    let house = house(&[
+        trusted("agent", &hostile(&["tools"])),
+        entry("shared", &hostile(&["tools"]), "first = \"publish\"\nisolation = \"shared\""),
+        entry("session", &hostile(&["tools"]), "first = \"publish\"\nisolation = \"session\""),
+    ]);
+    let gateway = house.serve();
+    let keys = [house.key(&["--agent", "ann"]), house.key(&["--agent", "bob"])];
+    let [ann, bob] = keys.clone().map(|key| Modern::with_key(gateway.url(), &key));
+    for name in ["agent", "shared", "session"] {
+        listed(&ann, &format!("{name}_count")).await;
+    }
+    let count = async |client: &Modern, tool: &str| text(&client.call(tool, json!({})).await).to_owned();
+    let process = |said: String| said.split(' ').next().expect("a process id").to_owned();
+    let of_ann = process(count(&ann, "agent_count").await);
+    let again = count(&ann, "agent_count").await;
+    assert_eq!(again, format!("{of_ann} 2"), "the session is kept");
+    assert_ne!(process(count(&bob, "agent_count").await), of_ann);
+    assert_eq!(process(count(&ann, "shared_count").await), process(count(&bob, "shared_count").await));
+    let mut seen = BTreeSet::new();
+    for _ in 0..2 {
+        let chat = Legacy::open_as(gateway.url(), "2025-11-25", Some(&keys[0])).await;
+        let first = process(text(&chat.call("session_count", json!({})).await).to_owned());
+        let second = process(text(&chat.call("session_count", json!({})).await).to_owned());
+        assert_eq!(first, second, "one chat, one session");
+        seen.insert(first);
+    }
+    assert_eq!(seen.len(), 2);
+}
+
+#[tokio::test]
+async fn complaint_17_a_cancelled_call_is_cancelled_at_the_server_too() {
+    let house = house(&[entry("bad", &hostile(&["tools"]), "first = \"publish\"\nisolation = \"shared\"")]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "bad_wait").await;
+    // It answers nobody else before it was told: the server reads its notifications itself.
+    let abandoned = tokio::time::timeout(Duration::from_millis(700), client.call("bad_wait", json!({}))).await;
+    assert!(abandoned.is_err(), "it waits to be cancelled");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let counted = tokio::time::timeout(Duration::from_millis(500), client.call("bad_count", json!({}))).await;
+    let counted = counted.expect("the server was told within a second");
+    assert_eq!(counted["isError"], false, "{counted}");
+}
+
+#[tokio::test]
+async fn progress_reaches_the_caller() {
+    let house = house(&[trusted("bad", &hostile(&["tools"]))]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "bad_progress").await;
+    let call = json!({"name": "bad_progress", "arguments": {}, "_meta": {"progressToken": "p"}});
+    let answer = client.ask("tools/call", call).await;
+    let steps: Vec<&Value> =
+        answer.messages.iter().filter(|message| message["method"] == "notifications/progress").collect();
+    assert_eq!(steps.len(), 3, "{answer:?}");
+    assert_eq!(steps[2]["params"], json!({"progressToken": "p", "progress": 3, "total": 3, "message": "step 3"}));
+}
+
+#[tokio::test]
+async fn complaint_23_fifty_mebibytes_are_refused_and_memory_stays() {
+    let house = house(&[entry("bad", &hostile(&["tools"]), "first = \"publish\"\nresult_max_bytes = 1048576")]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "bad_big").await;
+    let before = gateway.memory_kb();
+    for _ in 0..3 {
+        let result = client.call("bad_big", json!({"mib": 50})).await;
+        assert_eq!(code(&result), "too_large", "{result}");
+        until("it is there again", async || client.call("bad_echo", json!({})).await["isError"] == false).await;
+    }
+    let grown = gateway.memory_kb().saturating_sub(before);
+    assert!(grown < 40 << 10, "{grown} KB more");
+}
+
+/// Which processes there are, with the one that started each.
+fn processes() -> BTreeMap<u32, (u32, String)> {
+    let mut all = BTreeMap::new();
+    for entry in fs::read_dir("/proc").expect("there is /proc").flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
+        let Some((_, rest)) = stat.rsplit_once(')') else { continue };
+        let mut words = rest.split_whitespace();
+        let state = words.next().unwrap_or_default().to_owned();
+        let parent = words.next().and_then(|parent| parent.parse().ok()).unwrap_or_default();
+        all.insert(id, (parent, state));
+    }
+    all
+}
+
+/// Everything that a process has started, and what that has.
+fn descendants(of: u32) -> BTreeSet<u32> {
+    let all = processes();
+    let mut found = BTreeSet::from([of]);
+    loop {
+        let more: BTreeSet<u32> =
+            all.iter().filter(|(_, (parent, _))| found.contains(parent)).map(|(id, _)| *id).collect();
+        let before = found.len();
+        found.extend(more);
+        if found.len() == before {
+            found.remove(&of);
+            return found;
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_servers_when_weir_ends_or_is_killed() {
+    for signal in ["-TERM", "-KILL"] {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let house = house(&[
+            trusted("bad", &hostile(&["tools"])),
+            trusted("memory", &stranger("memory", scratch.path())),
+            entry("stubborn", &hostile(&["stubborn", &scratch.path().join("ids").display().to_string()]), ""),
+        ]);
+        let gateway = house.serve();
+        let client = Modern::new(gateway.url());
+        listed(&client, "bad_count").await;
+        listed(&client, "memory_read_graph").await;
+        assert_eq!(client.call("bad_count", json!({})).await["isError"], false);
+        until("the stubborn one has started", async || {
+            fs::read_to_string(scratch.path().join("ids")).is_ok_and(|ids| ids.contains(' '))
+        })
+        .await;
+        let children = descendants(gateway.process_id());
+        assert!(children.len() >= 4, "{children:?}");
+        let id = gateway.process_id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().expect("kill runs").success());
+        let ended = Instant::now();
+        until("no child is left", async || {
+            let now = processes();
+            children.iter().all(|child| now.get(child).is_none_or(|(_, state)| state == "Z"))
+        })
+        .await;
+        assert!(ended.elapsed() < Duration::from_secs(8), "{signal}: {:?}", ended.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn complaint_12_a_server_that_dies_again_and_again_leaves_no_process_behind() {
+    let house = house(&[trusted("bad", &hostile(&["tools"]))]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "bad_die").await;
+    let died = client.call("bad_die", json!({})).await;
+    assert_eq!((code(&died), &died["structuredContent"]["outcome"]), ("unavailable", &json!("unknown")), "{died}");
+    let mut seen = BTreeSet::new();
+    for _ in 0..25 {
+        until("another process answers", async || {
+            let counted = client.call("bad_count", json!({})).await;
+            let id = text(&counted).split(' ').next().unwrap_or_default().to_owned();
+            let is_new = counted["isError"] == false && seen.insert(id.clone());
+            if is_new {
+                assert!(Command::new("kill").args(["-KILL", &id]).status().expect("kill runs").success());
+            }
+            is_new
+        })
+        .await;
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let all = processes();
+    let children = descendants(gateway.process_id());
+    let zombies = children.iter().filter(|id| all.get(id).is_some_and(|(_, state)| state == "Z")).count();
+    assert_eq!(zombies, 0);
+    // The lookout's session and at most one of the caller's, each a guard and a server.
+    assert!(children.len() <= 4, "{children:?}");
+    assert!(show(&house, "bad")["restarts"].as_u64().is_some_and(|restarts| restarts >= 24));
+}
+
+#[tokio::test]
+async fn idle_sessions_are_closed_and_opened_again() {
+    let house = house(&[entry("bad", &hostile(&["tools"]), "first = \"publish\"\nidle_s = 1")]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "bad_count").await;
+    let first = text(&client.call("bad_count", json!({})).await).to_owned();
+    until("the session is closed", async || show(&house, "bad")["sessions"] == 1).await;
+    let second = text(&client.call("bad_count", json!({})).await).to_owned();
+    assert!(second.ends_with(" 1") && first != second, "{first} {second}");
+}
+
+#[tokio::test]
+async fn complaint_16_direct_and_through_us_a_server_is_the_same_but_for_its_names() {
+    let scratch = Path::new("/tmp/weir-upstreams");
+    fs::create_dir_all(scratch).expect("a folder");
+    fs::write(scratch.join("hello.txt"), "hello").expect("a file");
+    let servers = ["everything", "filesystem", "memory"];
+    let entries: Vec<String> = servers.iter().map(|name| trusted(name, &stranger(name, scratch))).collect();
+    let house = house(&entries);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    for tool in ["everything_echo", "filesystem_read_text_file", "memory_read_graph"] {
+        listed(&client, tool).await;
+    }
+    for name in servers {
+        let direct = foreign_tools(&stranger(name, scratch));
+        let (through, _) = Modern::new(gateway.contract_url(name)).list().await;
+        assert_eq!(through.len(), direct.len(), "{name}");
+        for tool in &through {
+            let published = tool["name"].as_str().expect("a name").strip_prefix(&format!("{name}_")).expect("a prefix");
+            let own = direct.iter().find(|own| own["name"] == published).expect("the server's own");
+            assert_eq!(tool["description"], own["description"], "{name} {published}");
+            let described = |tool: &Value| {
+                tool["inputSchema"]["properties"].as_object().map(|all| all.keys().cloned().collect::<BTreeSet<_>>())
+            };
+            assert_eq!(described(tool), described(own), "{name} {published}");
+            assert_eq!(tool["inputSchema"]["required"], own["inputSchema"]["required"], "{name} {published}");
+            for hint in ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] {
+                assert_eq!(tool["annotations"].get(hint), own["annotations"].get(hint), "{name} {published} {hint}");
+            }
+            assert_eq!(tool.get("outputSchema").is_some(), own.get("outputSchema").is_some(), "{name} {published}");
+            // 14: strict clients refuse other dialects.
+            assert!(!tool.to_string().contains("draft-07"), "{tool}");
+        }
+    }
+    let echoed = client.call("everything_echo", json!({"message": "hi"})).await;
+    assert_eq!((text(&echoed), &echoed["isError"]), ("Echo: hi", &json!(false)), "{echoed}");
+    let image = client.call("everything_get-tiny-image", json!({})).await;
+    assert!(
+        image["content"].as_array().is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "image")),
+        "{image}"
+    );
+    let structured = client.call("everything_get-structured-content", json!({"location": "New York"})).await;
+    assert!(structured["structuredContent"].is_object() && structured["isError"] == false, "{structured}");
+    let wrong = client.call("everything_echo", json!({"massage": "hi"})).await;
+    assert_eq!(code(&wrong), "invalid_arguments", "{wrong}");
+    let path = scratch.join("hello.txt").display().to_string();
+    let read = client.call("filesystem_read_text_file", json!({ "path": path })).await;
+    assert_eq!(text(&read), "hello", "{read}");
+}
+
+/// The tools that a server lists to us, as raw items.
+fn foreign_tools(words: &[String]) -> Vec<Value> {
+    let output = Command::new(place::binary("weir"))
+        .args(["extract", "--compact", "--"])
+        .args(words)
+        .output()
+        .expect("weir starts");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
+    let tools = document["items"].as_array().expect("items").iter().filter(|item| item["type"] == "tool");
+    let raw = |item: &Value| {
+        let mut raw = json!({
+            "name": item["name"], "description": item["description"],
+            "inputSchema": item["detail"]["input"]["json"], "annotations": item["meta"]["annotations"],
+        });
+        if !item["detail"]["output"].is_null() {
+            raw["outputSchema"] = item["detail"]["output"]["json"].clone();
+        }
+        raw
+    };
+    tools.map(raw).collect()
+}
+
+#[tokio::test]
+async fn a_server_that_behaves_badly_is_one_of_ten_and_the_others_do_not_feel_it() {
+    let mut entries: Vec<String> = (0..3).map(|at| trusted(&format!("good{at}"), &hostile(&["tools"]))).collect();
+    entries.push(entry("stalls", &hostile(&["tools"]), "first = \"publish\"\ntimeout_ms = 1000\nin_flight_max = 4"));
+    for behaviour in ["dead", "flood", "rubbish", "cursor-loop", "liar", "huge"] {
+        entries.push(entry(behaviour, &hostile(&[behaviour]), "timeout_ms = 2000\nstart_s = 5"));
+    }
+    let house = house(&entries);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    for tool in ["good0_count", "good1_count", "good2_count", "stalls_stall"] {
+        listed(&client, tool).await;
+    }
+    let beside: Vec<_> = (0..8)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move {
+                let result = client.call("stalls_stall", json!({})).await;
+                code(&result).to_owned()
+            })
+        })
+        .collect();
+    let mut slowest = Duration::ZERO;
+    for round in 0..60 {
+        let began = Instant::now();
+        let result = client.call(&format!("good{}_count", round % 3), json!({})).await;
+        assert_eq!(result["isError"], false, "{result}");
+        slowest = slowest.max(began.elapsed());
+    }
+    assert!(slowest < Duration::from_secs(3), "a healthy call took {slowest:?}");
+    let mut ends = BTreeSet::new();
+    for call in beside {
+        ends.insert(call.await.expect("it ends"));
+    }
+    let expected = BTreeSet::from(["timeout".to_owned(), "overloaded".to_owned()]);
+    assert!(ends.is_subset(&expected) && ends.contains("timeout"), "{ends:?}");
+    for (name, why) in [
+        ("dead", "exit code 2"),
+        ("cursor-loop", "cursor a second time"),
+        ("liar", "no list `tools`"),
+        ("rubbish", "messages that are none"),
+        ("huge", "bytes"),
+        ("flood", "did not within"),
+    ] {
+        until(&format!("{name} is told of"), async || {
+            let shown = show(&house, name);
+            shown["state"] == "down" && shown["reason"].as_str().is_some_and(|reason| reason.contains(why))
+        })
+        .await;
+    }
+    assert!(gateway.memory_kb() < 600 << 10, "{} KB", gateway.memory_kb());
+}
+
+#[tokio::test]
+async fn a_server_is_added_looked_at_and_removed_from_the_command_line() {
+    let house = House::new();
+    let (code_of, _, _) = house.run(&["upstream", "list"]);
+    assert_eq!(code_of, 1, "no gateway runs");
+    let words = hostile(&["tools"]);
+    let run = |words: &[&str]| {
+        let output = house.weir_as_it_is(words).stdin(Stdio::null()).output().expect("weir starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text");
+        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+    };
+    let configuration = || fs::read_to_string(house.path().join("weir.toml")).expect("a configuration");
+    let add = |more: &[&str]| {
+        // The configuration is named before the words of the server.
+        let config = house.path().join("weir.toml").display().to_string();
+        let mut command = Command::new(place::binary("weir"));
+        command.args(["upstream", "add", "bad", "--config", &config]).args(more).arg("--").args(&words);
+        let output = command.stdin(Stdio::null()).output().expect("weir starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text");
+        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+    };
+    let (code_of, out, err) = add(&[]);
+    assert!(code_of == 1 && err.contains("--yes") && out.contains("fingerprint"), "{out}{err}");
+    assert!(out.contains("bad_count (reads)") && out.contains("bad_die (writes, may destroy)"), "{out}");
+    assert!(!configuration().contains("upstreams"), "nothing is written before someone agrees");
+    let (code_of, out, err) = add(&["--yes"]);
+    assert!(code_of == 0 && out.contains("as version 1.0.0"), "{out}{err}");
+    assert!(configuration().contains("[upstreams.bad]"), "{}", configuration());
+    let (code_of, _, err) = add(&["--yes"]);
+    assert!(code_of == 1 && err.contains("already"), "{err}");
+    let gateway = Gateway::start(house.weir_as_it_is(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]));
+    let client = Modern::new(gateway.url());
+    assert!(names(&client).await.contains("bad_count"), "what was agreed to is served at once");
+    assert_eq!(client.call("bad_count", json!({})).await["isError"], false);
+    let (code_of, out, err) = run(&["upstream", "look", "bad"]);
+    assert!(code_of == 0 && out.contains("bad@1.0.0"), "{out}{err}");
+    let (code_of, out, _) = run(&["upstream", "list"]);
+    assert!(code_of == 0 && out.contains("UPSTREAM") && out.contains("up"), "{out}");
+    let (code_of, out, err) = run(&["upstream", "remove", "bad"]);
+    assert!(code_of == 0 && out.contains("taken it over"), "{out}{err}");
+    assert!(names(&client).await.contains("bad_count"), "it is listed until someone agrees that it goes");
+    let gone = client.call("bad_count", json!({})).await;
+    assert_eq!(code(&gone), "unavailable", "{gone}");
+}
+
+#[tokio::test]
+async fn a_change_that_was_published_is_told_to_clients_once() {
+    let house = House::new();
+    let file = house.path().join("description");
+    fs::write(&file, "One.").expect("a description");
+    let house = house.config(&trusted("swapper", &hostile(&["swapper", &file.display().to_string()])));
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "swapper_good").await;
+    let legacy = Legacy::open(gateway.url(), "2025-11-25").await;
+    let mut events = Events::open(legacy.stream()).await;
+    fs::write(&file, "Two.").expect("a description");
+    publish(&house, "swapper").await;
+    let told = events.next(Duration::from_secs(10)).await.expect("the client is told");
+    assert_eq!(told["method"], "notifications/tools/list_changed", "{told}");
+    assert!(events.next(Duration::from_secs(3)).await.is_none(), "once");
+}
