@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use weir::{
     Gateway,
-    call::{CallRequest, call_tool},
+    call::{CallRequest, Endpoint, call_tool},
     catalogue::Catalogue,
     config::Config,
     cursor::Cursors,
@@ -100,7 +100,7 @@ fn gateway(folder: &Path) -> Gateway {
 fn call_request<'a>(snapshot: &'a Snapshot, cancel: &'a CancellationToken) -> CallRequest<'a> {
     CallRequest {
         snapshot,
-        endpoint: None,
+        endpoint: &Endpoint::All,
         tool: ticket::TOOL,
         arguments: Some(ARGUMENTS),
         progress: None,
@@ -127,8 +127,9 @@ fn path(criterion: &mut Criterion) {
         });
     });
     criterion.bench_function("lookup", |bencher| {
-        bencher
-            .iter(|| black_box(snapshot.catalogue.tool(None, black_box(ticket::TOOL), &Access::EVERYTHING)).is_some());
+        bencher.iter(|| {
+            black_box(snapshot.catalogue.tool(&Endpoint::All, black_box(ticket::TOOL), &Access::EVERYTHING)).is_some()
+        });
     });
     let tool = snapshot.catalogue.tools().next().expect("a tool");
     let agent: Arc<str> = "local".into();

@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use weir::{
-    catalogue::Catalogue,
+    catalogue::{Catalogue, Endpoint},
     identity::{Access, AccessList, Caller, Identities},
     limits::Buckets,
 };
@@ -105,7 +105,10 @@ fn views() -> anyhow::Result<Grown> {
         let accesses: Vec<Access> = accesses.map(|number| Access::to(list(number))).collect();
         let began = Instant::now();
         for access in &accesses {
-            assert!(catalogue.listing(None, access).is_some_and(|listing| listing.len() == 1), "one tool is seen");
+            assert!(
+                catalogue.listing(&Endpoint::All, access).is_some_and(|listing| listing.len() == 1),
+                "one tool is seen"
+            );
         }
         began.elapsed().as_nanos() as f64 / accesses.len() as f64
     };

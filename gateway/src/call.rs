@@ -22,14 +22,14 @@ pub use self::asking::{Asking, Resumed};
 pub use self::error::CallError;
 use self::record::CallRecord;
 pub use self::result::{Content, InputRequired, ToolResult};
+pub use crate::catalogue::Endpoint;
 use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller, snapshot::Snapshot};
 
 /// One call as any transport and any era asks for it.
 pub struct CallRequest<'a> {
     /// The generation that the request reads, from its first look to the last byte of its answer.
     pub snapshot: &'a Snapshot,
-    /// `None` for `/mcp`, the contract's name for `/mcp/<contract>`.
-    pub endpoint: Option<&'a str>,
+    pub endpoint: &'a Endpoint,
     pub tool: &'a str,
     /// The raw text of `arguments`; absent is `{}`.
     pub arguments: Option<&'a str>,

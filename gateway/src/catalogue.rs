@@ -1,6 +1,7 @@
 //! All published tools: name → tool, and the prepared bytes of every listing.
 
 mod code;
+mod endpoint;
 mod foreign;
 mod listing;
 mod target;
@@ -14,6 +15,7 @@ use std::{
 
 use ahash::RandomState;
 pub use code::CodeTool;
+pub use endpoint::Endpoint;
 pub use foreign::ForeignTool;
 pub use listing::{BadCursor, ListShape, Listing, Page, ServerInfo};
 use quick_cache::sync::Cache;
@@ -68,18 +70,21 @@ impl Catalogue {
         Self { tools, contracts: contracts.to_vec(), listings, by_contract, views: views() }
     }
 
-    /// The tool of that name, if the endpoint (`None`: `/mcp`) serves it to those with that access.
-    pub fn tool(&self, endpoint: Option<&str>, name: &str, access: &Access) -> Option<&Arc<CatalogueTool>> {
+    /// The tool of that name, if the endpoint serves it to those with that access.
+    pub fn tool(&self, endpoint: &Endpoint, name: &str, access: &Access) -> Option<&Arc<CatalogueTool>> {
         let tool = self.tools.get(name)?;
-        let served = endpoint.is_none_or(|contract| *tool.contract == *contract);
+        let served = match endpoint {
+            Endpoint::All => true,
+            Endpoint::Contract(contract) => tool.contract == *contract,
+        };
         (served && access.allows(&tool.contract, &tool.name)).then_some(tool)
     }
 
     /// What an endpoint lists to those with that access; `None` when there is no such endpoint for them.
-    pub fn listing(&self, endpoint: Option<&str>, access: &Access) -> Option<Arc<Listing>> {
+    pub fn listing(&self, endpoint: &Endpoint, access: &Access) -> Option<Arc<Listing>> {
         let place = match endpoint {
-            None => 0,
-            Some(contract) => *self.by_contract.get(contract)?, // a name that the caller made up is not kept
+            Endpoint::All => 0,
+            Endpoint::Contract(contract) => *self.by_contract.get(&**contract)?, // a name that the caller made up is not kept
         };
         let Some(digest) = access.digest() else { return Some(self.listings[place].clone()) };
         let prepare = || Ok::<View, Infallible>(self.view(place, access).map(Arc::new));

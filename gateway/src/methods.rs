@@ -14,6 +14,7 @@ mod trace;
 
 use std::{borrow::Cow, sync::Arc, time::Instant};
 
+pub use crate::catalogue::Endpoint;
 pub use call::Call;
 pub use changes::{LIST_CHANGED, ListChanges};
 pub use initialize::negotiate;
@@ -50,8 +51,7 @@ pub struct Request<'a> {
 pub struct RequestScope {
     pub gateway: Arc<Gateway>,
     pub caller: Caller,
-    /// `None` for `/mcp`, the contract's name for `/mcp/<contract>`.
-    pub endpoint: Option<Arc<str>>,
+    pub endpoint: Endpoint,
     /// `http` or `stdio`.
     pub transport: &'static str,
     /// Which of the caller's sessions it is, where there are any.
@@ -104,7 +104,7 @@ pub use trace::traceparent;
 impl RequestScope {
     fn listing(&self) -> Result<Arc<Listing>, RpcError> {
         let snapshot = self.gateway.snapshot();
-        let listing = snapshot.catalogue.listing(self.endpoint.as_deref(), self.caller.access());
+        let listing = snapshot.catalogue.listing(&self.endpoint, self.caller.access());
         listing.ok_or_else(|| self.unknown())
     }
 
@@ -113,8 +113,10 @@ impl RequestScope {
     }
 
     fn unknown(&self) -> RpcError {
-        let contract = self.endpoint.as_deref().unwrap_or_default();
-        let contract: String = contract.chars().take(64).collect();
+        let contract: String = match &self.endpoint {
+            Endpoint::All => String::new(),
+            Endpoint::Contract(contract) => contract.chars().take(64).collect(),
+        };
         RpcError::refused(404, format!("no contract `{contract}` is served here; /mcp serves all of them"))
     }
 }

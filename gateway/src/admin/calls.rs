@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::{Answer, Ask, Refusal, problem::Body, staff::Staff};
 use crate::{
-    call::{self, CallOutcome, CallRequest},
+    call::{self, CallOutcome, CallRequest, Endpoint},
     registry::gate::Role,
     telemetry::metrics::STAGES,
 };
@@ -64,7 +64,10 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
     staff.needs(Role::Editor)?;
     let caller = admin.gateway.identities().agent(&trial.agent).ok_or_else(|| Refusal::not_found("agent"))?;
     let snapshot = admin.gateway.snapshot();
-    let tool = snapshot.catalogue.tool(None, &trial.tool, caller.access()).ok_or_else(|| Refusal::not_found("tool"))?;
+    let tool = snapshot
+        .catalogue
+        .tool(&Endpoint::All, &trial.tool, caller.access())
+        .ok_or_else(|| Refusal::not_found("tool"))?;
     if tool.tool.writes() && !trial.dry_run {
         staff.needs(Role::Operator)?;
     }
@@ -75,7 +78,7 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
     } else {
         let request = CallRequest {
             snapshot: &snapshot,
-            endpoint: None,
+            endpoint: &Endpoint::All,
             tool: &trial.tool,
             arguments: Some(&arguments),
             progress: None,

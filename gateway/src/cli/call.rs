@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Done, Failure, Settings, block_on, draft, flags, start};
 use crate::{
-    call::{Asking, CallOutcome, CallRequest, Content, ToolResult, call_tool},
+    call::{Asking, CallOutcome, CallRequest, Content, Endpoint, ToolResult, call_tool},
     identity::{Credential, Refused},
 };
 
@@ -82,8 +82,8 @@ impl Call {
             refused => anyhow::anyhow!("WEIR_KEY: {}", refused.message()),
         })?;
         let snapshot = started.gateway.snapshot();
-        let Some(tool) = snapshot.catalogue.tool(None, name, caller.access()) else {
-            let is_visible = |name: &&str| snapshot.catalogue.tool(None, name, caller.access()).is_some();
+        let Some(tool) = snapshot.catalogue.tool(&Endpoint::All, name, caller.access()) else {
+            let is_visible = |name: &&str| snapshot.catalogue.tool(&Endpoint::All, name, caller.access()).is_some();
             let mut names: Vec<&str> = snapshot.catalogue.tools().map(|tool| &*tool.name).filter(is_visible).collect();
             names.sort_unstable();
             return Err(unknown(name, &names).into());
@@ -93,7 +93,7 @@ impl Call {
         };
         let request = CallRequest {
             snapshot: &snapshot,
-            endpoint: None,
+            endpoint: &Endpoint::All,
             tool: name,
             arguments: Some(&arguments),
             progress: None,

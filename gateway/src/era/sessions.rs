@@ -16,7 +16,7 @@ use std::{
 use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 
-use crate::{identity::Caller, wire::Version};
+use crate::{identity::Caller, methods::Endpoint, wire::Version};
 
 /// Looked at when room is needed, so that one request never walks through all sessions.
 const LOOKED_AT_MAX: usize = 16;
@@ -29,7 +29,7 @@ pub struct Session {
     pub id: SessionId,
     pub version: Version,
     caller: Caller,
-    endpoint: Option<Arc<str>>,
+    endpoint: Endpoint,
     /// Milliseconds since the table was made.
     used: AtomicU64,
     /// Set when the session ends: its calls and its stream end with it.
@@ -91,12 +91,7 @@ impl Sessions {
         Self { table: DashMap::new(), queue: Mutex::default(), most: most.max(1), idle, start: Instant::now() }
     }
 
-    pub fn open(
-        &self,
-        caller: Caller,
-        endpoint: Option<Arc<str>>,
-        version: Version,
-    ) -> Result<Arc<Session>, getrandom::Error> {
+    pub fn open(&self, caller: Caller, endpoint: Endpoint, version: Version) -> Result<Arc<Session>, getrandom::Error> {
         let now = self.now();
         let session = Arc::new(Session {
             id: SessionId::random()?,
@@ -114,9 +109,9 @@ impl Sessions {
     }
 
     /// The session, where it lives and is this caller's on this endpoint; who may not have it cannot tell whether it is.
-    pub fn get(&self, id: SessionId, caller: &Caller, endpoint: Option<&str>) -> Option<Arc<Session>> {
+    pub fn get(&self, id: SessionId, caller: &Caller, endpoint: &Endpoint) -> Option<Arc<Session>> {
         let session = self.table.get(&id)?.clone();
-        if session.caller != *caller || session.endpoint.as_deref() != endpoint {
+        if session.caller != *caller || session.endpoint != *endpoint {
             return None;
         }
         if self.is_idle(&session) {

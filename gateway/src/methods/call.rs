@@ -84,14 +84,14 @@ impl<'a> Call<'a> {
         let snapshot = scope.gateway.snapshot();
         let is_modern = self.version.is_modern();
         let listing = || match is_modern {
-            true => snapshot.catalogue.listing(scope.endpoint.as_deref(), scope.caller.access()),
+            true => snapshot.catalogue.listing(&scope.endpoint, scope.caller.access()),
             false => None,
         };
         let responses = self.responses.as_deref();
         let resumed = self.state.as_deref().map(|state| Resumed { responses, state });
         let request = CallRequest {
             snapshot: &snapshot,
-            endpoint: scope.endpoint.as_deref(),
+            endpoint: &scope.endpoint,
             tool: &self.tool,
             arguments: self.arguments.as_deref(),
             progress,

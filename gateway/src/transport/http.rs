@@ -36,7 +36,7 @@ use crate::{
     },
     gateway::Gateway,
     identity::Credential,
-    methods::{RequestScope, Subscriptions},
+    methods::{Endpoint, RequestScope, Subscriptions},
     wire::{self, Body, Malformed, Message, RpcError},
 };
 
@@ -85,7 +85,7 @@ pub async fn serve(
             async move {
                 // Nearly all that is asked: no way through the routes for it.
                 match request.uri().path() == "/mcp" {
-                    true => Ok(answer(&server, None, request.map(axum::body::Body::new)).await),
+                    true => Ok(answer(&server, Endpoint::All, request.map(axum::body::Body::new)).await),
                     false => routes.call(request).await,
                 }
             }
@@ -140,21 +140,21 @@ async fn nothing(State(server): State<Arc<Server>>, request: Request) -> Respons
 }
 
 async fn all(State(server): State<Arc<Server>>, request: Request) -> Response {
-    answer(&server, None, request).await
+    answer(&server, Endpoint::All, request).await
 }
 
 async fn contract(State(server): State<Arc<Server>>, Path(contract): Path<String>, request: Request) -> Response {
-    answer(&server, Some(contract.into()), request).await
+    answer(&server, Endpoint::Contract(contract.into()), request).await
 }
 
 /// Host and Origin come first, whatever the method; CORS headers go on whatever the answer.
-async fn answer(server: &Arc<Server>, endpoint: Option<Arc<str>>, request: Request) -> Response {
+async fn answer(server: &Arc<Server>, endpoint: Endpoint, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let origin = match server.access.check(&head.uri, &head.headers) {
         Ok(origin) => origin,
         Err(refused) => {
             let address = connections::peer().map(|peer| peer.ip());
-            let place = place_of(endpoint.as_deref());
+            let place = endpoint.to_string();
             server.gateway.audit().refused(RefusedWhat::Request, &place, None, address, refused.what);
             return reply::refusal(&refused.error);
         }
@@ -166,7 +166,7 @@ async fn answer(server: &Arc<Server>, endpoint: Option<Arc<str>>, request: Reque
             let credential = Credential::of_header(authorization);
             match server.gateway.identities().resolve(credential) {
                 Err(refused) => {
-                    let place = place_of(endpoint.as_deref());
+                    let place = endpoint.to_string();
                     let (id, reason) = (credential.id(), refused.to_string());
                     let address = connections::peer().map(|peer| peer.ip());
                     server.gateway.audit().refused(RefusedWhat::Identity, &place, id, address, &reason);
@@ -201,11 +201,6 @@ fn give_back(mut asked: HeaderMap, answered: &mut HeaderMap) {
     asked.clear();
     asked.extend(answered.drain());
     *answered = asked;
-}
-
-/// For the audit trail.
-fn place_of(endpoint: Option<&str>) -> String {
-    endpoint.map_or_else(|| "/mcp".to_owned(), |contract| format!("/mcp/{contract}"))
 }
 
 async fn post(server: &Arc<Server>, scope: RequestScope, head: &Parts, body: axum::body::Body) -> Response {

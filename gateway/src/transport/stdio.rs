@@ -23,7 +23,7 @@ use crate::{
     },
     gateway::Gateway,
     identity::{Caller, Credential},
-    methods::{self, Call, LIST_CHANGED, ListChanges, Reply, RequestScope, Subscription, Subscriptions},
+    methods::{self, Call, Endpoint, LIST_CHANGED, ListChanges, Reply, RequestScope, Subscription, Subscriptions},
     wire::{Body, GivenParams, Id, Malformed, Message, Method, RpcError, Version, error_answer, notification},
 };
 
@@ -64,7 +64,7 @@ pub async fn serve(
     let mut lines = Lines::new(stdin, http.body_max_bytes);
     let mut connection = Connection {
         subscriptions: Subscriptions::new(http.streams_max, ending.clone()),
-        scope: RequestScope { gateway: gateway.clone(), caller, endpoint: None, transport: "stdio", session: Some(0) },
+        scope: RequestScope { gateway: gateway.clone(), caller, endpoint: Endpoint::All, transport: "stdio", session: Some(0) },
         key,
         calls: Cancellations::default(),
         tasks: TaskTracker::new(),

@@ -2,14 +2,14 @@
 
 use super::*;
 
-const ANY: Option<Arc<str>> = None;
+const ANY: Endpoint = Endpoint::All;
 
 fn open(sessions: &Sessions) -> Arc<Session> {
     sessions.open(Caller::local(), ANY, Version::V2025_11_25).unwrap()
 }
 
 fn lives(sessions: &Sessions, session: &Session) -> bool {
-    sessions.get(session.id, &Caller::local(), None).is_some()
+    sessions.get(session.id, &Caller::local(), &Endpoint::All).is_some()
 }
 
 #[test]
@@ -26,13 +26,13 @@ fn ids_are_random_and_read_back() {
 #[test]
 fn a_session_is_its_callers_on_its_endpoint() {
     let sessions = Sessions::new(10, Duration::from_secs(60));
-    let session = sessions.open(Caller::local(), Some("desk".into()), Version::V2025_03_26).unwrap();
+    let session = sessions.open(Caller::local(), Endpoint::Contract("desk".into()), Version::V2025_03_26).unwrap();
     let other = Caller { agent: "other".into(), ..Caller::local() };
-    assert!(sessions.get(session.id, &other, Some("desk")).is_none());
-    assert!(sessions.get(session.id, &Caller::local(), None).is_none());
-    assert!(sessions.get(session.id, &Caller::local(), Some("desk")).is_some());
+    assert!(sessions.get(session.id, &other, &Endpoint::Contract("desk".into())).is_none());
+    assert!(sessions.get(session.id, &Caller::local(), &Endpoint::All).is_none());
+    assert!(sessions.get(session.id, &Caller::local(), &Endpoint::Contract("desk".into())).is_some());
     sessions.end(&session);
-    assert!(sessions.get(session.id, &Caller::local(), Some("desk")).is_none());
+    assert!(sessions.get(session.id, &Caller::local(), &Endpoint::Contract("desk".into())).is_none());
     assert!(session.ended().is_cancelled());
 }
 

@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::{
-    call::{CallRequest, call_tool},
+    call::{CallRequest, Endpoint, call_tool},
     gateway::Gateway,
     identity::Caller,
     scrape::text,
@@ -15,7 +15,7 @@ async fn call(gateway: &Gateway, tool: &str, arguments: &str) {
     let snapshot = gateway.snapshot();
     let request = CallRequest {
         snapshot: &snapshot,
-        endpoint: None,
+        endpoint: &Endpoint::All,
         tool,
         arguments: Some(arguments),
         progress: None,

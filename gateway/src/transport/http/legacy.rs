@@ -191,7 +191,7 @@ impl LegacyContext {
             .to_str()
             .ok()
             .and_then(SessionId::parse)
-            .and_then(|id| server.sessions.get(id, &scope.caller, scope.endpoint.as_deref()))
+            .and_then(|id| server.sessions.get(id, &scope.caller, &scope.endpoint))
             .ok_or_else(|| RpcError::refused(404, "there is no such session, or it has ended: initialize again"))?;
         Ok(Self { version: session.version, session: Some(session) })
     }
