@@ -32,7 +32,7 @@ fuzz_target!(|bytes: &[u8]| {
             }
             Err(refused) => {
                 assert!(!refused.errors.is_empty());
-                let told = refused.to_json();
+                let told = refused.structured_content().to_json();
                 let told: Value = serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"));
                 assert_eq!(told["code"], "invalid_arguments");
                 // What cannot be read alike by every reader is refused whatever a schema says.
