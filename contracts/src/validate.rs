@@ -336,6 +336,6 @@ fn built(schema: &Value, options: jsonschema::ValidationOptions<'_>) -> Result<j
 }
 
 /// A valid value, built from the schema alone; `None` where none can be made.
-pub(crate) fn example(schema: &Value) -> Option<Value> {
+pub fn example(schema: &Value) -> Option<Value> {
     example::build(schema, schema)
 }

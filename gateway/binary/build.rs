@@ -1,11 +1,27 @@
-//! Puts the adapters that are built in `plugins/` into the program. A crate of its own, so that another build of an
+//! Puts the adapters that are built in `plugins/` into the program, and the sources that `weir plugin new` begins with. A crate of its own, so that another build of an
 //! adapter links the program again and compiles nothing of the gateway.
 
-use std::{env, fs, path::Path};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
 
 use sha2::{Digest as _, Sha256};
 
 const ADAPTERS: [&str; 3] = ["rest", "sheet", "sql"];
+/// Files and folders of the repository that the author of a plugin needs.
+const SOURCES: [&str; 10] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "plugin-sdk/Cargo.toml",
+    "plugin-sdk/src",
+    "plugin-sdk/wit",
+    "plugin-sdk/macros/Cargo.toml",
+    "plugin-sdk/macros/src",
+    "plugin-sdk/js",
+    "plugin-sdk/python",
+    "plugin-sdk/templates",
+];
 
 fn main() {
     let manifest = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
@@ -31,4 +47,32 @@ fn main() {
     list.push(']');
     let out = env::var("OUT_DIR").expect("cargo sets it");
     fs::write(Path::new(&out).join("adapters.rs"), list).expect("the build folder can be written to");
+    fs::write(Path::new(&out).join("sources.rs"), sources(&Path::new(&manifest).join("../.."))).expect("as above");
+}
+
+/// `(path, content)` of each file, in the order of their paths.
+fn sources(repository: &Path) -> String {
+    let repository = repository.canonicalize().expect("this crate lies in it");
+    let mut files = Vec::new();
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={}", repository.join(source).display());
+        collect(&repository.join(source), &mut files);
+    }
+    files.sort();
+    let mut list = String::from("&[\n");
+    for file in files {
+        let path = file.strip_prefix(&repository).expect("it lies there");
+        list.push_str(&format!("    ({path:?}, include_bytes!({file:?})),\n"));
+    }
+    list.push(']');
+    list
+}
+
+fn collect(path: &Path, files: &mut Vec<PathBuf>) {
+    if path.is_file() {
+        return files.push(path.to_owned());
+    }
+    for entry in fs::read_dir(path).expect("a folder of the repository").flatten() {
+        collect(&entry.path(), files);
+    }
 }

@@ -3,6 +3,7 @@
 
 mod admin;
 mod audit;
+mod author;
 mod backup;
 mod call;
 mod child;
@@ -32,6 +33,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use weir_contracts::Problem;
 use weir_plugin_host::BuiltIn;
 
+pub use self::author::Sources;
 use crate::{config::LogFormat, telemetry};
 
 /// The gateway between agents and data. A form is a tool contract: describe a tool as a form, point it at a
@@ -79,7 +81,8 @@ enum Command {
     Contracts(contracts::Contracts),
     /// Collections of a running gateway: what their sources are like now, and what changed
     Collections(collections::Collections),
-    /// Plugins of a running gateway: list, show, upload, reload, remove
+    /// Write a plugin (new, build, check, schema, test); look after those of a running gateway (list, show, upload, …)
+    #[command(name = "plugin", visible_alias = "plugins")]
     Plugins(plugins::Plugins),
     /// Other MCP servers behind this one: add, list, show, look at, remove
     Upstream(upstream::Upstreams),
@@ -121,8 +124,16 @@ fn built_in() -> BuiltIn {
     BUILT_IN.get().copied().unwrap_or_default()
 }
 
-pub fn main(built_in: BuiltIn) -> ExitCode {
+/// What `weir plugin new` makes folders of.
+static SOURCES: OnceLock<Sources> = OnceLock::new();
+
+fn sources() -> Sources {
+    SOURCES.get().copied().unwrap_or_default()
+}
+
+pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
     let _ = BUILT_IN.set(built_in); // once a process
+    let _ = SOURCES.set(sources);
     end_with_the_reader();
     let matches = Cli::command().long_version(long_version(built_in)).get_matches();
     let done = match Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).command {

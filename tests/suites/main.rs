@@ -3,6 +3,7 @@
 mod admin;
 mod arguments;
 mod audit;
+mod author;
 mod bound;
 mod built_in;
 mod calls;

@@ -50,7 +50,8 @@ pub struct PluginConfig {
     /// Of each of its tools, as a contract writes them.
     pub limits: ToolLimits,
     pub audit: ToolAudit,
-    /// It is being worked on: another build of it goes live at once, even where it may write.
+    /// It is being worked on: another build of it goes live at once, even where it may write, and whatever it changes of
+    /// its tools.
     pub dev: bool,
     pub isolation: Option<Isolation>,
     pub memory_max_mb: Option<u32>,

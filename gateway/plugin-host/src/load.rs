@@ -610,7 +610,7 @@ fn check_pin(name: &str, config: &PluginConfig, digest: &str) -> Result<(), Stri
 fn held(file: &str, name: &str, digest: String) -> Refused {
     let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str()).unwrap_or(file);
     let reason = format!(
-        "held: `{name}` may write, and this is not a build of it that was let in. Let it in with `weir plugins accept \
+        "held: `{name}` may write, and this is not a build of it that was let in. Let it in with `weir plugin accept \
          {stem} --sha256 {digest}`, or pin it: `[plugins.{name}] sha256`"
     );
     Refused { held: Some(digest), ..Refused::from(reason) }

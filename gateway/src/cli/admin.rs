@@ -30,7 +30,7 @@ pub(super) struct Target {
     #[arg(long, global = true)]
     pub(super) json: bool,
     #[command(flatten)]
-    settings: Settings,
+    pub(super) settings: Settings,
 }
 
 /// An admin API, and the key for it: `WEIR_ADMIN_KEY`, or the first key in the state folder.

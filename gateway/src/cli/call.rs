@@ -6,11 +6,15 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use weir_contracts::{
+    Tool,
+    contract::{Maker, Target},
+};
 
 use super::{Done, Failure, Settings, block_on, draft, flags, start};
 use crate::{
     call::{Asking, CallOutcome, CallRequest, Content, Endpoint, ToolResult, call_tool},
-    identity::{Credential, Refused},
+    identity::{Caller, Credential, Refused},
 };
 
 #[derive(Args)]
@@ -29,11 +33,11 @@ pub(super) struct Call {
     #[command(flatten)]
     settings: Settings,
     #[command(subcommand)]
-    tool: Tool,
+    tool: Called,
 }
 
 #[derive(Subcommand)]
-enum Tool {
+enum Called {
     /// The tool's name and its flags; `weir call TOOL --help` shows them
     #[command(external_subcommand)]
     Named(Vec<String>),
@@ -41,7 +45,7 @@ enum Tool {
 
 impl Call {
     pub(super) fn run(self) -> Done {
-        let Tool::Named(words) = &self.tool;
+        let Called::Named(words) = &self.tool;
         let Some((name, line)) = words.split_first() else { unreachable!("a subcommand has a name") };
         let result = match &self.url {
             Some(url) => block_on(at_url(url, name, line))??,
@@ -74,13 +78,7 @@ impl Call {
             Some(file) => draft::serve_file(&started, file).await?,
             None => start::contracts(&started, false).await?,
         }
-        let key = key();
-        let credential = key.as_deref().map_or(Credential::None, Credential::Key);
-        let caller = started.gateway.identities().resolve(credential);
-        let caller = caller.map_err(|refused| match refused {
-            Refused::Missing => anyhow::anyhow!("a key is needed: set WEIR_KEY"),
-            refused => anyhow::anyhow!("WEIR_KEY: {}", refused.message()),
-        })?;
+        let caller = caller(&started)?;
         let snapshot = started.gateway.snapshot();
         let Some(tool) = snapshot.catalogue.tool(&Endpoint::All, name, caller.access()) else {
             let is_visible = |name: &&str| snapshot.catalogue.tool(&Endpoint::All, name, caller.access()).is_some();
@@ -88,7 +86,8 @@ impl Call {
             names.sort_unstable();
             return Err(unknown(name, &names).into());
         };
-        let Some(arguments) = parse(name, &tool.tool.description, &tool.tool.input_schema, line)? else {
+        let cli = cli(&started, &tool.tool);
+        let Some(arguments) = parse(name, &tool.tool.description, &tool.tool.input_schema, &cli, line)? else {
             return Ok(None);
         };
         let request = CallRequest {
@@ -118,9 +117,26 @@ impl Call {
     }
 }
 
+/// Who `WEIR_KEY` says we are.
+pub(super) fn caller(started: &start::Started) -> anyhow::Result<Caller> {
+    let key = key();
+    let credential = key.as_deref().map_or(Credential::None, Credential::Key);
+    let caller = started.gateway.identities().resolve(credential);
+    caller.map_err(|refused| match refused {
+        Refused::Missing => anyhow::anyhow!("a key is needed: set WEIR_KEY"),
+        refused => anyhow::anyhow!("WEIR_KEY: {}", refused.message()),
+    })
+}
+
 /// `None` when help was asked for and printed.
-fn parse(name: &str, description: &str, schema: &Value, line: &[String]) -> anyhow::Result<Option<String>> {
-    match flags::command(name, description, schema).try_get_matches_from(line) {
+fn parse(
+    name: &str,
+    description: &str,
+    schema: &Value,
+    cli: &Value,
+    line: &[String],
+) -> anyhow::Result<Option<String>> {
+    match flags::command(name, description, schema, cli).try_get_matches_from(line) {
         Ok(matches) => Ok(Some(Value::Object(flags::arguments(schema, &matches)?).to_string())),
         Err(error) if !error.use_stderr() => {
             error.print()?;
@@ -128,6 +144,17 @@ fn parse(name: &str, description: &str, schema: &Value, line: &[String]) -> anyh
         }
         Err(error) => error.exit(),
     }
+}
+
+/// What the author of a plugin says of the tool on the command line. Nothing of it is published.
+fn cli(started: &start::Started, tool: &Tool) -> Value {
+    let Target::Offer(offered) = &tool.target else { return Value::Null };
+    let Maker::Plugin(plugin) = &offered.maker else { return Value::Null };
+    let defined = started.gateway.host().defined();
+    let definitions = defined.iter().find(|(name, _)| name == plugin).map(|(_, definitions)| &definitions.text);
+    let tools: Vec<Value> = definitions.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let tool = tools.into_iter().find(|tool| tool["name"] == offered.name);
+    tool.map_or(Value::Null, |mut tool| tool["cli"].take())
 }
 
 fn unknown(name: &str, names: &[&str]) -> anyhow::Error {
@@ -148,7 +175,7 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
         return Err(unknown(name, &tools.iter().filter_map(|tool| tool["name"].as_str()).collect::<Vec<_>>()));
     };
     let description = tool["description"].as_str().unwrap_or_default();
-    let Some(arguments) = parse(name, description, &tool["inputSchema"], line)? else { return Ok(None) };
+    let Some(arguments) = parse(name, description, &tool["inputSchema"], &Value::Null, line)? else { return Ok(None) };
     let arguments: Value = serde_json::from_str(&arguments)?;
     let result = remote.request("tools/call", Some(name), json!({ "name": name, "arguments": arguments })).await?;
     let structured = result.get("structuredContent").map(Value::to_string);
@@ -190,7 +217,7 @@ impl Remote {
         }
     }
 
-    async fn request(&self, method: &str, name: Option<&str>, mut params: Value) -> anyhow::Result<Value> {
+    pub(super) async fn request(&self, method: &str, name: Option<&str>, mut params: Value) -> anyhow::Result<Value> {
         const VERSION: &str = "2026-07-28";
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": VERSION,

@@ -277,7 +277,7 @@ fn split(url: &str) -> anyhow::Result<(String, String)> {
 }
 
 /// Not in the shared temporary folder: compiled plugins are native code.
-fn state_folder() -> PathBuf {
+pub(super) fn state_folder() -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
     cache.or(home).map_or_else(|| PathBuf::from(".weir"), |folder| folder.join("weir").join("state"))

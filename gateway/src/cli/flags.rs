@@ -1,31 +1,60 @@
 //! Command-line flags of one tool, from its input schema. The only place where text is coerced:
 //! a terminal has nothing else.
 
+use std::{collections::BTreeSet, io::Read as _};
+
 use clap::{Arg, ArgAction, Command};
 use serde_json::{Map, Value};
 
-/// The command of one tool: a flag for every argument, help from the descriptions.
-pub(super) fn command(name: &str, description: &str, schema: &Value) -> Command {
-    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+/// What a file of arguments may have, as a request over HTTP.
+const INPUT_MAX_BYTES: u64 = 4 << 20;
+
+/// The command of one tool: a flag for every argument, help from the descriptions. `cli` is what its author says of the
+/// command line (`{"parameters": {"environment": {"positional": true, "aliases": ["-e"], "metavar": "ENV"}}}`), or null.
+pub(super) fn command(name: &str, description: &str, schema: &Value, cli: &Value) -> Command {
+    let required = required(schema);
     let mut command = Command::new(name.to_owned())
         .bin_name(format!("weir call {name}"))
         .about(description.to_owned())
         .no_binary_name(true)
         .disable_version_flag(true);
     let properties = schema["properties"].as_object();
+    let positional = positional(schema, cli);
+    let names = properties.into_iter().flatten().map(|(field, _)| field.as_str());
+    let mut taken: BTreeSet<String> = names.flat_map(|name| [name.to_owned(), name.replace('_', "-")]).collect();
+    taken.extend(["help", "h", "arguments", "input"].map(str::to_owned));
     for (field, property) in properties.into_iter().flatten() {
         let dashed = field.replace('_', "-");
         // A tool may have an argument of that very name too.
         let is_free = !properties.is_some_and(|properties| properties.contains_key(&dashed));
-        let flag = flag(field, property, required.contains(&field.as_str()));
+        let stated = &cli["parameters"][field];
+        let mut flag = flag(field, property, required.contains(&field.as_str()));
+        if let Some(metavar) = stated["metavar"].as_str() {
+            flag = flag.value_name(metavar.to_owned());
+        }
+        let place = positional.iter().position(|name| name == field);
+        if let Some(place) = place {
+            // Shown as the author declared it; otherwise a convenience beside the flag.
+            let word = flag.clone().id(by_position(field)).index(place + 1).conflicts_with(field.clone());
+            let is_declared = stated["positional"] == true;
+            command = command.arg(word.value_name(dashed.to_uppercase()).num_args(1).hide(!is_declared));
+            flag = flag.hide(is_declared);
+        }
+        for alias in stated["aliases"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            flag = aliased(flag, alias, &mut taken);
+        }
         command = command.arg(match is_free {
             true => flag.long(dashed).alias(field.clone()),
             false => flag.long(field.clone()),
         });
     }
-    if schema["properties"].get("arguments").is_none() {
-        let help = "All arguments as one JSON object, instead of flags";
-        command = command.arg(Arg::new("arguments").long("arguments").value_name("JSON").help(help));
+    for (whole, word, help) in [
+        ("arguments", "JSON", "All arguments as one JSON object; flags come over them"),
+        ("input", "FILE", "A file with all arguments as one JSON object, `-` for stdin; flags come over them"),
+    ] {
+        if schema["properties"].get(whole).is_none() {
+            command = command.arg(Arg::new(whole).long(whole).value_name(word).help(help));
+        }
     }
     command
 }
@@ -34,19 +63,78 @@ pub(super) fn command(name: &str, description: &str, schema: &Value) -> Command 
 pub(super) fn arguments(schema: &Value, matches: &clap::ArgMatches) -> anyhow::Result<Map<String, Value>> {
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     let mut arguments = Map::new();
-    if !properties.contains_key("arguments")
-        && let Some(text) = matches.get_one::<String>("arguments")
-    {
-        let whole = weir_contracts::json::read(text).map_err(|error| anyhow::anyhow!("--arguments: {error}"))?;
-        let Value::Object(whole) = whole else { anyhow::bail!("--arguments: must be a JSON object") };
-        arguments = whole;
+    let whole = |name: &str| matches.get_one::<String>(name).filter(|_| !properties.contains_key(name));
+    if let Some(file) = whole("input") {
+        arguments.extend(object("--input", &read(file)?)?);
+    }
+    if let Some(text) = whole("arguments") {
+        arguments.extend(object("--arguments", text)?);
     }
     for (field, property) in &properties {
-        let Some(values) = matches.get_many::<String>(field) else { continue };
+        // No id of a flag has a space in it.
+        let by_position = matches.try_get_many::<String>(&by_position(field)).ok().flatten();
+        let Some(values) = matches.get_many::<String>(field).or(by_position) else { continue };
         let values: Vec<&str> = values.map(String::as_str).collect();
         arguments.insert(field.clone(), value(property, &values));
     }
     Ok(arguments)
+}
+
+fn object(flag: &str, text: &str) -> anyhow::Result<Map<String, Value>> {
+    match weir_contracts::json::read(text).map_err(|error| anyhow::anyhow!("{flag}: {error}"))? {
+        Value::Object(whole) => Ok(whole),
+        _ => anyhow::bail!("{flag}: must be a JSON object"),
+    }
+}
+
+fn read(file: &str) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let mut source: Box<dyn std::io::Read> = match file {
+        "-" => Box::new(std::io::stdin()),
+        file => Box::new(std::fs::File::open(file).map_err(|error| anyhow::anyhow!("--input {file}: {error}"))?),
+    };
+    let count = source.by_ref().take(INPUT_MAX_BYTES + 1).read_to_string(&mut text);
+    let count = count.map_err(|error| anyhow::anyhow!("--input {file}: {error}"))?;
+    anyhow::ensure!(count as u64 <= INPUT_MAX_BYTES, "--input {file}: has more than {INPUT_MAX_BYTES} bytes");
+    Ok(text)
+}
+
+fn required(schema: &Value) -> Vec<&str> {
+    schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// The arguments that may be given without a flag, in their order: those that the author declares so, or else those that
+/// are required.
+fn positional(schema: &Value, cli: &Value) -> Vec<String> {
+    let declared = cli["parameters"].as_object().into_iter().flatten();
+    let declared: Vec<&str> =
+        declared.filter(|(_, stated)| stated["positional"] == true).map(|(field, _)| field.as_str()).collect();
+    let chosen = if declared.is_empty() { required(schema) } else { declared };
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    properties.map(|(field, _)| field.clone()).filter(|field| chosen.contains(&field.as_str())).collect()
+}
+
+fn by_position(field: &str) -> String {
+    format!("{field} by position")
+}
+
+/// `-e` or `--env`. What the help and other arguments need stays theirs, and the first who names a flag has it.
+fn aliased(flag: Arg, alias: &str, taken: &mut BTreeSet<String>) -> Arg {
+    let (long, name) = match (alias.strip_prefix("--"), alias.strip_prefix('-')) {
+        (Some(name), _) => (true, name),
+        (None, Some(name)) => (false, name),
+        (None, None) => return flag,
+    };
+    let letter = name.chars().next().filter(|first| first.is_ascii_alphanumeric());
+    let Some(letter) = letter.filter(|_| long || name.len() == 1) else { return flag };
+    if !taken.insert(name.to_owned()) {
+        return flag;
+    }
+    match (long, flag.get_short()) {
+        (true, _) => flag.visible_alias(name.to_owned()),
+        (false, None) => flag.short(letter),
+        (false, Some(_)) => flag.visible_short_alias(letter),
+    }
 }
 
 fn flag(field: &str, property: &Value, required: bool) -> Arg {
@@ -128,7 +216,11 @@ mod tests {
     use super::*;
 
     fn parse(schema: &Value, line: &[&str]) -> Value {
-        let matches = command("tool", "A tool.", schema).try_get_matches_from(line).expect("parsed");
+        parse_with(schema, &Value::Null, line)
+    }
+
+    fn parse_with(schema: &Value, cli: &Value, line: &[&str]) -> Value {
+        let matches = command("tool", "A tool.", schema, cli).try_get_matches_from(line).expect("parsed");
         Value::Object(arguments(schema, &matches).expect("arguments"))
     }
 
@@ -155,9 +247,51 @@ mod tests {
         assert_eq!(parse(&schema, &["--min-price", "1.5"]), json!({ "min_price": 1.5 }), "as people type it");
         assert_eq!(parse(&schema, &["--min_price", "1.5"]), json!({ "min_price": 1.5 }), "as the schema names it");
         assert_eq!(parse(&schema, &["--a-b", "x", "--a_b", "y"]), json!({ "a-b": "x", "a_b": "y" }));
-        let help = command("tool", "A tool.", &schema).render_help().to_string();
+        let help = command("tool", "A tool.", &schema, &Value::Null).render_help().to_string();
         assert!(help.contains("--min-price") && !help.contains("--min_price"), "{help}");
         assert_eq!(parse(&schema, &["--limit", "many"]), json!({ "limit": "many" }));
         assert_eq!(parse(&schema, &["--arguments", "{\"limit\":1}", "--limit", "2"]), json!({ "limit": 2 }));
+    }
+
+    #[test]
+    fn words_aliases_and_files_are_arguments_too() {
+        let schema = json!({ "properties": {
+            "environment": { "type": "string" }, "service_name": { "type": "string" }, "count": { "type": "integer" },
+            "limits": { "type": "object" },
+        }, "required": ["environment", "service_name"] });
+        let expected = json!({ "environment": "prod", "service_name": "web" });
+        for line in [
+            ["prod", "web"].as_slice(),
+            &["prod", "--service-name", "web"],
+            &["--environment", "prod", "--service_name=web"],
+        ] {
+            assert_eq!(parse(&schema, line), expected, "{line:?}");
+        }
+        let nested = parse(&schema, &["prod", "web", "--limits", r#"{"low": [1, {"a": null}]}"#, "--count", "-2"]);
+        assert_eq!((&nested["limits"]["low"][1], &nested["count"]), (&json!({"a": null}), &json!(-2)));
+        let both =
+            command("tool", "A tool.", &schema, &Value::Null).try_get_matches_from(["prod", "--environment", "test"]);
+        assert!(both.is_err(), "an argument is given once");
+
+        let cli = json!({ "parameters": {
+            "count": { "positional": true }, "service_name": { "aliases": ["-s", "--svc", "-S"], "metavar": "NAME" },
+        }});
+        for line in [["3", "-s", "web"], ["3", "--svc", "web"], ["3", "-S", "web"]] {
+            assert_eq!(parse_with(&schema, &cli, &line), json!({ "service_name": "web", "count": 3 }), "{line:?}");
+        }
+        let help = command("tool", "A tool.", &schema, &cli).render_help().to_string();
+        for shown in ["[COUNT]", "-s, --service-name <NAME>", "--svc"] {
+            assert!(help.contains(shown), "{shown}: {help}");
+        }
+
+        let file = std::env::temp_dir().join(format!("weir-flags-{}.json", std::process::id()));
+        std::fs::write(&file, r#"{"environment": "test", "count": 1}"#).expect("written");
+        let path = file.to_str().expect("a path");
+        let merged = parse(&schema, &["--input", path, "--environment", "prod"]);
+        assert_eq!(merged, json!({ "environment": "prod", "count": 1 }), "flags come over it");
+        std::fs::remove_file(&file).expect("removed");
+        let matches = command("tool", "A tool.", &schema, &Value::Null).try_get_matches_from(["--input", "/not/there"]);
+        let refused = arguments(&schema, &matches.expect("parsed")).expect_err("no such file");
+        assert!(refused.to_string().contains("--input /not/there"), "{refused}");
     }
 }

@@ -1,4 +1,5 @@
-//! `weir plugins`: what runs, what was refused and why; a new file, an old one away.
+//! `weir plugin`: the author's commands, and the plugins of a running gateway: what runs, what was refused and why; a new
+//! file, an old one away.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,13 +14,23 @@ use serde_json::{Value, json};
 use super::{
     Done, Failure,
     admin::{Head, Target, cell, path, table},
-    block_on,
+    author, block_on,
 };
 
 pub(super) type Plugins = Head<Command>;
 
 #[derive(Subcommand)]
 pub(super) enum Command {
+    /// Make a folder for a new plugin, which builds as it is
+    New(author::New),
+    /// Make the component of the plugin in this folder; each command is shown before it runs
+    Build(author::Build),
+    /// Look at a built plugin as agents and operators will: exit code 1 where something fails
+    Check(author::Check),
+    /// Print the definitions of a component's tools, as its code declares them
+    Schema(author::Schema),
+    /// Run the cases in `tests/*.json`: arguments, and the result or the error that is expected
+    Test(author::Test),
     /// List the plugins that run, where each comes from and how it fares, and the files that were refused or are held
     List,
     /// Show one plugin: its digest, what it may reach, and how its calls ended
@@ -39,7 +50,7 @@ pub(super) enum Command {
     },
     /// Let a held build in: one whose plugin may write, and that nobody has let in yet
     ///
-    /// `weir plugins list` names the files that are held, with their digests. Look at the file before you accept it.
+    /// `weir plugin list` names the files that are held, with their digests. Look at the file before you accept it.
     Accept {
         /// The file's name, without `.wasm`
         #[arg(value_parser = file_name)]
@@ -63,6 +74,11 @@ impl Plugins {
     pub(super) fn run(self) -> Done {
         let Self { command, target } = self;
         match command {
+            Command::New(new) => new.run(),
+            Command::Build(build) => build.run(&target.settings),
+            Command::Check(check) => check.run(&target.settings, target.json),
+            Command::Schema(schema) => schema.run(&target.settings),
+            Command::Test(test) => test.run(&target.settings, target.json),
             Command::List => list(&target),
             Command::Show { name } => show(&target, &name),
             Command::Upload { file, name } => upload(&target, &file, name),

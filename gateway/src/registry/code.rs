@@ -8,7 +8,7 @@ use weir_plugin_host::{Admitted, Admitting, Definitions, PluginConfig, ToolGate}
 
 use super::{
     Registry,
-    gate::{GateError, Origin, Submission, Verdict},
+    gate::{Approval, GateError, Held, Origin, Role, Submission, Verdict},
 };
 
 /// The registry as the host of plugins asks it.
@@ -107,7 +107,22 @@ impl Registry {
             hold: false,
             on: None,
         };
-        self.gate.submit(submission).await.map(Submitted::Judged)
+        let verdict = match self.gate.submit(submission).await? {
+            Verdict::Held(held) if config.dev => self.publish_at_work(held, &by).await?,
+            verdict => verdict,
+        };
+        Ok(Submitted::Judged(verdict))
+    }
+
+    /// A plugin that is being worked on is published as it is built, whatever that changes.
+    async fn publish_at_work(&self, held: Held, by: &str) -> Result<Verdict, GateError> {
+        let approval = Approval { fingerprint: &held.fingerprint, role: Role::Operator, by };
+        match self.gate.publish(&held.draft, &approval).await {
+            Ok((_, Some(version))) => Ok(Verdict::Published { version, diff: held.diff }),
+            // Someone was quicker with this name: what is live now stays.
+            Ok((_, None)) | Err(GateError::Outdated { .. } | GateError::Decided(_)) => Ok(Verdict::Held(held)),
+            Err(error) => Err(error),
+        }
     }
 
     /// The contract as it can be served: a version whose build is not there yet waits behind the one that is served.

@@ -98,11 +98,11 @@ fn unusable(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::InvalidData => format!(
             "which builds were let in stands in {path}, which cannot be read: {error}. Put the file back from a backup, or \
-             move it away, after which the first build of each plugin is let in; then `weir plugins reload`"
+             move it away, after which the first build of each plugin is let in; then `weir plugin reload`"
         ),
         _ => format!(
             "which builds were let in is kept in {path}: {error}. Give the gateway's user access to it and room on its \
-             disk; then `weir plugins reload`"
+             disk; then `weir plugin reload`"
         ),
     }
 }

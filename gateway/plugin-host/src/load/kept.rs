@@ -40,7 +40,7 @@ impl Kept {
         kept().map_err(|error: io::Error| {
             format!(
                 "builds that were let in are kept in {}: {error}. Give the gateway's user access to it and room on its \
-                 disk; then `weir plugins reload`",
+                 disk; then `weir plugin reload`",
                 folder.display()
             )
         })

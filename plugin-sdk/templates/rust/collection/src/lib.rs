@@ -1,4 +1,4 @@
-//! A template: the numbers up to a bound, as a collection.
+//! An adapter: the numbers up to a bound, as a collection.
 
 use weir_plugin_sdk::adapter::parse_settings;
 use weir_plugin_sdk::matches::Matcher;
@@ -13,7 +13,7 @@ pub struct Numbers {
 }
 
 impl Adapter for Numbers {
-    const NAME: &'static str = "numbers";
+    const NAME: &'static str = "{{name}}";
 
     fn settings_schema() -> serde_json::Value {
         json!({ "type": "object", "properties": { "up_to": { "type": "integer" } }, "required": ["up_to"] })

@@ -1,0 +1,16 @@
+//! What the author of a plugin works with: a folder to begin with, a build, the definitions, checks and tests. All of it
+//! is inside the program; this repository is not needed.
+
+mod build;
+mod cases;
+mod check;
+mod folder;
+mod run;
+mod schema;
+mod start_new;
+mod templates;
+
+pub(super) use self::{build::Build, cases::Test, check::Check, schema::Schema, start_new::New};
+
+/// The sources that come with the program: the path in its repository, and the file.
+pub type Sources = &'static [(&'static str, &'static [u8])];

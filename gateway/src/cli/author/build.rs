@@ -1,0 +1,127 @@
+//! `weir plugin build`: the commands that make a component of a plugin's folder, each shown before it runs.
+
+mod javascript;
+mod python;
+mod rust;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, Stdio},
+};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+
+use super::{
+    super::{Done, Failure, Settings},
+    folder::Folder,
+    templates::Language,
+};
+
+#[derive(Args)]
+pub(in super::super) struct Build {
+    /// The plugin's folder
+    #[arg(default_value = ".")]
+    folder: PathBuf,
+}
+
+impl Build {
+    pub(in super::super) fn run(self, settings: &Settings) -> Done {
+        let folder = Folder::open(&self.folder, settings)?;
+        let component = build(&folder)?;
+        println!("{} ({} KB)", component.display(), fs::metadata(&component)?.len().div_ceil(1024));
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Builds and puts the component in its place at once: a gateway that watches the folder never sees half a file.
+pub(super) fn build(folder: &Folder) -> Result<PathBuf, Failure> {
+    let built = compile(folder)?;
+    let target = folder.component();
+    let place = target.parent().context("the plugins folder has a name")?;
+    let draft = place.join(format!(".{}.new", folder.name));
+    fs::create_dir_all(place).with_context(|| format!("{} cannot be made", place.display()))?;
+    fs::copy(&built, &draft).with_context(|| format!("{} cannot be copied to {}", built.display(), draft.display()))?;
+    fs::rename(&draft, &target)?;
+    Ok(target)
+}
+
+/// The same once more, of everything that is the plugin's own: the component that comes of it.
+pub(super) fn build_again(folder: &Folder) -> Result<PathBuf, Failure> {
+    if folder.language == Language::Rust {
+        rust::forget(folder)?;
+    }
+    compile(folder)
+}
+
+fn compile(folder: &Folder) -> Result<PathBuf, Failure> {
+    Ok(match folder.language {
+        Language::Rust => rust::build(folder)?,
+        Language::Js => javascript::build(folder)?,
+        Language::Python => python::build(folder)?,
+    })
+}
+
+/// Whether the folder's plugin has tools or adapters alone: those in Rust say it in their code.
+fn world(folder: &Folder, of_tools: &str) -> &'static str {
+    if folder.has(of_tools) { "toolbox" } else { "adapter" }
+}
+
+/// Where builds leave what is not yet in its place.
+fn work(folder: &Folder) -> anyhow::Result<PathBuf> {
+    let work = folder.path.join(".weir/build");
+    fs::create_dir_all(&work).with_context(|| format!("{} cannot be made", work.display()))?;
+    Ok(work)
+}
+
+fn command(folder: &Folder, program: impl AsRef<Path>) -> Command {
+    let mut command = Command::new(program.as_ref());
+    command.current_dir(&folder.path);
+    command
+}
+
+/// Shows the command and runs it. `lacking`: what to do where its program is not there.
+fn run(command: &mut Command, lacking: &str) -> anyhow::Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    eprintln!("$ {}", shown(command));
+    // What goes to our stdout is the answer of `weir`, which may be JSON.
+    let status = match command.stdin(Stdio::null()).stdout(std::io::stderr()).status() {
+        Ok(status) => status,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            bail!("`{program}` is not there; install it:\n\n  {lacking}\n")
+        }
+        Err(error) => return Err(error).with_context(|| format!("`{program}` cannot be run")),
+    };
+    if !status.success() {
+        bail!("`{program}` ended with {status}; what is above says why");
+    }
+    Ok(())
+}
+
+/// As it would be typed in the plugin's folder.
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let quoted = |word: &std::ffi::OsStr| {
+        let word = word.to_string_lossy();
+        let plain = word.chars().all(|c| c.is_alphanumeric() || "-_./=:@+,".contains(c));
+        if plain { word.into_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    };
+    words.map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// What a program prints, without showing it.
+fn output(command: &mut Command, lacking: &str) -> anyhow::Result<String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = match command.stdin(Stdio::null()).output() {
+        Ok(output) => output,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            bail!("`{program}` is not there; install it:\n\n  {lacking}\n")
+        }
+        Err(error) => return Err(error).with_context(|| format!("`{program}` cannot be run")),
+    };
+    if !output.status.success() {
+        bail!("`{}` failed: {}", shown(command), String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

@@ -1,0 +1,74 @@
+//! Rust: cargo, for the target that the linker of every Rust toolchain makes a component of.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use serde_json::Value;
+
+use super::{Folder, command, output, run};
+
+const TARGET: &str = "wasm32-unknown-unknown";
+const INSTALL_RUST: &str = "curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh";
+
+pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
+    let sysroot = output(command(folder, "rustc").args(["--print", "sysroot"]), INSTALL_RUST)?;
+    if !Path::new(sysroot.trim()).join("lib/rustlib").join(TARGET).join("lib").is_dir() {
+        bail!("Rust has no standard library for `{TARGET}` here; install it:\n\n  rustup target add {TARGET}\n");
+    }
+    run(command(folder, "cargo").args(["build", "--release", "--target", TARGET]), INSTALL_RUST)?;
+    let package = Package::read(folder)?;
+    Ok(package.folder.join(TARGET).join("release").join(format!("{}.wasm", package.library)))
+}
+
+/// So that the next build compiles the plugin itself again.
+pub(super) fn forget(folder: &Folder) -> anyhow::Result<()> {
+    let package = Package::read(folder)?;
+    run(
+        command(folder, "cargo").args([
+            "clean",
+            "--quiet",
+            "--release",
+            "--target",
+            TARGET,
+            "--package",
+            &package.name,
+        ]),
+        INSTALL_RUST,
+    )
+}
+
+struct Package {
+    name: String,
+    /// As its file is named.
+    library: String,
+    /// Where cargo builds.
+    folder: PathBuf,
+}
+
+impl Package {
+    fn read(folder: &Folder) -> anyhow::Result<Self> {
+        let words = ["metadata", "--no-deps", "--format-version", "1"];
+        let metadata: Value = serde_json::from_str(&output(command(folder, "cargo").args(words), INSTALL_RUST)?)?;
+        let manifest = folder.path.join("Cargo.toml");
+        let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let package = packages
+            .iter()
+            .find(|package| package["manifest_path"].as_str().map(Path::new) == Some(&manifest))
+            .with_context(|| format!("{} names no package", manifest.display()))?;
+        let is_component = |target: &&Value| {
+            target["crate_types"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "cdylib"))
+        };
+        let library = package["targets"].as_array().into_iter().flatten().find(is_component).with_context(|| {
+            format!(
+                "{}: there is no library for a component; write `[lib] crate-type = [\"rlib\", \"cdylib\"]`",
+                manifest.display()
+            )
+        })?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Ok(Self {
+            name: text(&package["name"]),
+            library: text(&library["name"]).replace('-', "_"),
+            folder: text(&metadata["target_directory"]).into(),
+        })
+    }
+}

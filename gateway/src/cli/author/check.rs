@@ -1,0 +1,138 @@
+//! `weir plugin check`: looks at a component as agents and operators will, before they do. Nothing is changed by it: no
+//! connection may be written while its tools are tried.
+
+mod calls;
+mod definitions;
+mod report;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Args;
+use sha2::{Digest as _, Sha256};
+
+use self::report::Report;
+use super::{
+    super::{Done, Failure, Settings, block_on, start::Started},
+    build,
+    folder::Folder,
+    run::{Trial, refusal},
+};
+
+#[derive(Args)]
+pub(in super::super) struct Check {
+    /// A component; by default what `weir plugin build` left in this folder, which is built where it is not there
+    file: Option<PathBuf>,
+    /// Do not build a second time
+    #[arg(long)]
+    once: bool,
+}
+
+impl Check {
+    pub(in super::super) fn run(self, settings: &Settings, json: bool) -> Done {
+        let (component, config, folder) = match self.file {
+            Some(file) => (file, settings.config()?, None),
+            None => {
+                let folder = Folder::open(Path::new("."), settings)?;
+                let component = folder.component();
+                if !component.exists() {
+                    build::build(&folder)?;
+                }
+                (component, folder.config.clone(), Some(folder))
+            }
+        };
+        let mut report = Report::default();
+        let trial = Trial::new(&component, config, false)?;
+        block_on(look(&trial, &mut report))??;
+        drop(trial);
+        if let Some(folder) = folder.filter(|_| !self.once) {
+            second_build(&folder, &component, &mut report)?;
+        }
+        report.print(json);
+        Ok(if report.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}
+
+async fn look(trial: &Trial, report: &mut Report) -> Result<(), Failure> {
+    let alone = trial.load().await?;
+    if let Some(reason) = refusal(&alone) {
+        report.fail("loads", reason);
+        return Ok(());
+    }
+    for plugin in alone.gateway.host().plugins().iter().filter(|plugin| !plugin.built_in) {
+        let adapters = match plugin.adapters.len() {
+            0 => String::new(),
+            _ => format!(", adapters {}", plugin.adapters.join(", ")),
+        };
+        report.ok("loads", format!("{} {}{adapters}", plugin.name, plugin.version));
+    }
+    for (plugin, definitions) in alone.gateway.host().defined() {
+        definitions::look(&plugin, &definitions.text, &trial.config, report);
+    }
+    drop(alone);
+    if report.has_failed() {
+        return Ok(());
+    }
+    let served = match trial.serve().await {
+        Ok(served) => served,
+        Err(Failure::Problems(problems)) => {
+            problems.iter().for_each(|problem| report.fail("is published", problem.to_string()));
+            return Ok(());
+        }
+        Err(failure) => return Err(failure),
+    };
+    if let Some(reason) = refusal(&served) {
+        report.fail("is published", reason);
+    }
+    for problem in served.registry.refused().into_iter().flat_map(|refused| refused.problems) {
+        report.fail("is published", problem.to_string());
+    }
+    lists(&served, report);
+    if !report.has_failed() {
+        calls::look(&served, report).await?;
+    }
+    Ok(())
+}
+
+/// What an agent is offered, and what a model may misread in it.
+fn lists(served: &Started, report: &mut Report) {
+    let snapshot = served.gateway.snapshot();
+    let mut names: Vec<&str> = snapshot.catalogue.tools().map(|tool| &*tool.name).collect();
+    names.sort_unstable();
+    match names.len() {
+        0 => report.warn("lists", "no tool is served: an adapter needs a contract in `contracts/` to be tried with"),
+        count => report.ok("lists", format!("{count} tools: {}", names.join(", "))),
+    }
+    let mut found = false;
+    for finding in snapshot.contracts.iter().flat_map(|contract| weir_contracts::lint::lint_contract(contract)) {
+        let place: Vec<&str> = [&finding.tool, &finding.field].into_iter().flatten().map(String::as_str).collect();
+        let told = format!("{}: {}; {} ({})", place.join("."), finding.message, finding.hint, finding.rule);
+        match finding.level {
+            weir_contracts::lint::Level::Error => report.fail("lint", told),
+            weir_contracts::lint::Level::Warning => report.warn("lint", told),
+            weir_contracts::lint::Level::Info => continue,
+        }
+        found = true;
+    }
+    if !found && !names.is_empty() {
+        report.ok("lint", "nothing that a model may misread");
+    }
+}
+
+/// Whoever builds the same source should get the same bytes: then a digest says what a component was made of.
+fn second_build(folder: &Folder, component: &Path, report: &mut Report) -> Result<(), Failure> {
+    let first = fs::read(component)?;
+    let second = fs::read(build::build_again(folder)?)?;
+    match first == second {
+        true => report.ok("second build", format!("the same bytes, sha256 {}", hex::encode(Sha256::digest(&first)))),
+        false => report.warn(
+            "second build",
+            "other bytes come of the same source; where the source has changed since, `weir plugin build` first. Some tools \
+             never make the same component twice, and then only a digest of the file itself says which build it is",
+        ),
+    }
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! Calls of every tool with arguments made of its schema, over both doors of a gateway.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    sync::Notify,
+};
+
+use super::{
+    super::{
+        super::{Failure, call::Remote, start::Started},
+        run::Outcome,
+    },
+    Report,
+};
+use crate::transport;
+
+/// Room for an answer that is on its way.
+const PIPE_BYTES: usize = 64 << 10;
+
+struct Tool {
+    name: String,
+    read_only: bool,
+    arguments: Value,
+}
+
+pub(super) async fn look(served: &Started, report: &mut Report) -> Result<(), Failure> {
+    let mut tools = Vec::new();
+    for tool in served.gateway.snapshot().catalogue.tools() {
+        match weir_contracts::validate::example(&tool.tool.input_schema) {
+            Some(arguments) => {
+                let read_only = tool.tool.annotations.read_only_hint == Some(true);
+                tools.push(Tool { name: tool.name.to_string(), read_only, arguments });
+            }
+            None => report
+                .warn("answers", format!("{}: no arguments can be made of its schema, so it is not called", tool.name)),
+        }
+    }
+    if tools.is_empty() {
+        return Ok(());
+    }
+    over_http(served, &tools, report).await?;
+    over_stdio(served, &tools, report).await?;
+    if report.is_clean("outputs conform") {
+        report.ok("outputs conform", "every answer is what its schema promises");
+    }
+    if tools.iter().any(|tool| tool.read_only) && report.is_clean("reads only") {
+        report.ok("reads only", "no tool that says it only reads has tried to write");
+    }
+    Ok(())
+}
+
+async fn over_http(served: &Started, tools: &[Tool], report: &mut Report) -> Result<(), Failure> {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}/mcp", listener.local_addr()?);
+    let ended = Arc::new(Notify::new());
+    let end = ended.clone();
+    let server =
+        tokio::spawn(transport::http::serve(served.gateway.clone(), listener, async move { end.notified().await }));
+    let remote = Remote::new(&url)?;
+    let listed = remote.tools().await?;
+    if listed.len() != served.gateway.snapshot().catalogue.len() {
+        report.fail("answers over HTTP", format!("{} tools are listed there", listed.len()));
+    }
+    for tool in tools {
+        let params = json!({ "name": tool.name, "arguments": tool.arguments });
+        match remote.request("tools/call", Some(&tool.name), params).await {
+            Ok(result) => judge("answers over HTTP", tool, &result, report),
+            Err(error) => report.fail("answers over HTTP", format!("{}: {error:#}", tool.name)),
+        }
+    }
+    ended.notify_one();
+    server.await.context("the server of the check")??;
+    if report.is_clean("answers over HTTP") {
+        report.ok("answers over HTTP", format!("{} tools, with arguments made of their schemas", tools.len()));
+    }
+    Ok(())
+}
+
+async fn over_stdio(served: &Started, tools: &[Tool], report: &mut Report) -> Result<(), Failure> {
+    let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
+    let (stdin, stdout) = tokio::io::split(theirs);
+    let gateway = served.gateway.clone();
+    let server =
+        tokio::spawn(
+            async move { transport::stdio::serve(gateway, None, stdin, stdout, std::future::pending()).await },
+        );
+    let (answers, mut questions) = tokio::io::split(ours);
+    let mut answers = BufReader::new(answers).lines();
+    for (id, tool) in tools.iter().enumerate() {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let params = json!({ "name": tool.name, "arguments": tool.arguments, "_meta": meta });
+        let question = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        questions.write_all(format!("{question}\n").as_bytes()).await?;
+        let answer = loop {
+            let line = answers.next_line().await?.context("stdio has ended")?;
+            let message: Value = serde_json::from_str(&line).context("a line on stdout is no message")?;
+            if message["id"] == id {
+                break message;
+            }
+        };
+        match answer.get("error") {
+            Some(error) => report.fail("answers over stdio", format!("{}: {error}", tool.name)),
+            None => judge("answers over stdio", tool, &answer["result"], report),
+        }
+    }
+    questions.shutdown().await?;
+    drop((questions, answers));
+    server.await.context("the server of the check")??;
+    if report.is_clean("answers over stdio") {
+        report.ok("answers over stdio", format!("{} tools", tools.len()));
+    }
+    Ok(())
+}
+
+/// An error that the tool means is an answer; one that shows a flaw is not.
+fn judge(door: &'static str, tool: &Tool, result: &Value, report: &mut Report) {
+    let Outcome::Failed { code, text, .. } = Outcome::of_result(result) else { return };
+    let told = format!("{} {}: {text}", tool.name, tool.arguments);
+    match code.as_str() {
+        "output_mismatch" => report.fail("outputs conform", told),
+        "forbidden" if tool.read_only => report.fail("reads only", told),
+        "plugin_failed" | "invalid_arguments" | "internal" => report.fail(door, told),
+        "timeout" | "unavailable" | "upstream_error" | "overloaded" => report.warn(door, told),
+        _ => {}
+    }
+}

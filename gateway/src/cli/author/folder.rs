@@ -1,0 +1,54 @@
+//! The folder of a plugin: its language, its name, and the file that a build leaves.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use super::{
+    super::{Failure, Settings},
+    templates::Language,
+};
+use crate::config::{self, Config};
+
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    pub(super) name: String,
+    pub(super) language: Language,
+    /// What it runs with: its `weir.toml`.
+    pub(super) config: Config,
+}
+
+/// What tells a language, and the file that says so.
+const MARKS: [(&str, Language); 3] =
+    [("Cargo.toml", Language::Rust), ("package.json", Language::Js), ("pyproject.toml", Language::Python)];
+
+impl Folder {
+    pub(super) fn open(path: &Path, settings: &Settings) -> Result<Self, Failure> {
+        let path = path.canonicalize().with_context(|| format!("{} cannot be opened", path.display()))?;
+        let found = MARKS.iter().find(|(file, _)| path.join(file).is_file());
+        let (_, language) = found.with_context(|| {
+            format!(
+                "{} is no folder of a plugin: it has neither of {}; `weir plugin new NAME` makes one",
+                path.display(),
+                MARKS.map(|(file, _)| file).join(", ")
+            )
+        })?;
+        let file = path.join("weir.toml");
+        let mut config = if file.is_file() { config::load(&file)? } else { Config::bare(&path) };
+        settings.over(&mut config);
+        let name = match config.plugins.keys().collect::<Vec<_>>()[..] {
+            [name] => name.clone(),
+            _ => path.file_name().and_then(|name| name.to_str()).context("the folder's name is not UTF-8")?.to_owned(),
+        };
+        Ok(Self { path, name, language: *language, config })
+    }
+
+    /// What a build leaves, where a gateway in this folder finds it.
+    pub(super) fn component(&self) -> PathBuf {
+        self.config.folders.plugins.join(format!("{}.wasm", self.name))
+    }
+
+    pub(super) fn has(&self, file: &str) -> bool {
+        self.path.join(file).exists()
+    }
+}

@@ -1,0 +1,158 @@
+//! A gateway of a moment over one component: with a state of its own, and no connection that may be written.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use weir_plugin_host::Grant;
+
+use super::super::{Failure, draft, start};
+use crate::{
+    call::{Asking, CallOutcome, CallRequest, Content, call_tool},
+    config::{Config, Identity},
+    identity::Credential,
+};
+
+/// What a component is tried with. Its folder is removed when it is dropped.
+pub(super) struct Trial {
+    folder: PathBuf,
+    pub(super) config: Config,
+}
+
+impl Trial {
+    /// Of `component`, with the settings and connections of `config`; a connection may be written where `write` says so.
+    pub(super) fn new(component: &Path, mut config: Config, write: bool) -> Result<Self, Failure> {
+        let state = if config.folders.state.exists() { config.folders.state.clone() } else { draft::state_folder() };
+        let folder = state.join(format!("trial-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        let plugins = folder.join("plugins");
+        fs::create_dir_all(&plugins).with_context(|| format!("{} cannot be made", plugins.display()))?;
+        let trial = folder.clone();
+        let name = component.file_name().context("the component is a file")?;
+        fs::copy(component, plugins.join(name)).with_context(|| format!("{} cannot be read", component.display()))?;
+        let cache = config.folders.cache.take().unwrap_or_else(|| state.join("plugins"));
+        config.folders.cache = Some(cache);
+        config.folders.plugins = plugins;
+        config.folders.state = folder.join("state");
+        config.identity = Identity::default();
+        config.log.filter = Some("off".to_owned());
+        for plugin in config.plugins.values_mut() {
+            // Of what lies in the author's folder there is no other build that could be meant.
+            plugin.dev = true;
+            plugin.sha256 = None;
+            if !write {
+                plugin.grants.values_mut().for_each(|grant| *grant = Grant::Read);
+            }
+        }
+        Ok(Self { folder: trial, config })
+    }
+
+    /// Loads the component and nothing more, so that nobody judges what it defines.
+    pub(super) async fn load(&self) -> Result<start::Started, Failure> {
+        let mut config = self.config.clone();
+        config.folders.state = self.folder.join("look");
+        start::briefly(config, None).await
+    }
+
+    /// Serves it, with the contracts of its folder.
+    pub(super) async fn serve(&self) -> Result<start::Started, Failure> {
+        let started = start::briefly(self.config.clone(), Some("check")).await?;
+        start::contracts(&started, false).await?;
+        Ok(started)
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Why the component does not load.
+pub(super) fn refusal(started: &start::Started) -> Option<String> {
+    started.gateway.plugin_files().refused().into_iter().map(|refused| refused.reason).next()
+}
+
+/// What came of one call.
+pub(super) enum Outcome {
+    Answered {
+        structured: Option<Value>,
+        content: Value,
+    },
+    Failed {
+        code: String,
+        reason: Option<String>,
+        text: String,
+    },
+    /// The tool has questions for its caller.
+    Asked,
+    /// With the names that there are.
+    Unknown(Vec<String>),
+}
+
+impl Outcome {
+    /// Of the result of a `tools/call`.
+    pub(super) fn of_result(result: &Value) -> Self {
+        if result["resultType"] == "input_required" {
+            return Self::Asked;
+        }
+        let (structured, content) = (result.get("structuredContent").cloned(), result["content"].clone());
+        if result["isError"] != true {
+            return Self::Answered { structured, content };
+        }
+        let error = structured.unwrap_or_default();
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let told = text(&content[0]["text"]).or_else(|| text(&error["message"])).unwrap_or_default();
+        Self::Failed { code: text(&error["code"]).unwrap_or_default(), reason: text(&error["reason"]), text: told }
+    }
+}
+
+/// Calls one tool as anybody's client would.
+pub(super) async fn call(started: &start::Started, tool: &str, arguments: &Value) -> Outcome {
+    let caller = match started.gateway.identities().resolve(Credential::None) {
+        Ok(caller) => caller,
+        Err(refused) => {
+            let text = refused.message().to_string();
+            return Outcome::Failed { code: "unauthenticated".to_owned(), reason: None, text };
+        }
+    };
+    let arguments = arguments.to_string();
+    let request = CallRequest {
+        endpoint: None,
+        tool,
+        arguments: Some(&arguments),
+        progress: None,
+        cancel: &CancellationToken::new(),
+        trace: None,
+        transport: "cli",
+        protocol: "none",
+        timeout: None,
+        asking: Asking::default(),
+    };
+    match call_tool(&started.gateway, &caller, request).await {
+        CallOutcome::Complete(result) => {
+            let read = |text: &str| serde_json::from_str(text).unwrap_or_default();
+            let structured = result.structured.as_deref().map(read);
+            let content = match &result.content {
+                Content::Blocks(blocks) => read(blocks),
+                other => json!([{ "type": "text", "text": other.text() }]),
+            };
+            let mut told = json!({ "content": content, "isError": result.is_error });
+            if let Some(structured) = structured {
+                told["structuredContent"] = structured;
+            }
+            Outcome::of_result(&told)
+        }
+        CallOutcome::InputRequired(_) => Outcome::Asked,
+        CallOutcome::UnknownTool | CallOutcome::BadState => {
+            let snapshot = started.gateway.snapshot();
+            let mut names: Vec<String> = snapshot.catalogue.tools().map(|tool| tool.name.to_string()).collect();
+            names.sort_unstable();
+            Outcome::Unknown(names)
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! `weir plugin schema`: the definitions of a component's tools, as its code declares them.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::Args;
+use serde_json::Value;
+
+use super::{
+    super::{Done, Failure, Settings, block_on},
+    folder::Folder,
+    run::{Trial, refusal},
+};
+use crate::config::Config;
+
+#[derive(Args)]
+pub(in super::super) struct Schema {
+    /// The component; by default what `weir plugin build` left in this folder
+    file: Option<PathBuf>,
+}
+
+impl Schema {
+    pub(in super::super) fn run(self, settings: &Settings) -> Done {
+        let (component, config) = component(self.file.as_deref(), settings)?;
+        let trial = Trial::new(&component, config, false)?;
+        let defined = block_on(async {
+            let started = trial.load().await?;
+            if let Some(reason) = refusal(&started) {
+                return Err(Failure::from(anyhow::anyhow!("{}: {reason}", component.display())));
+            }
+            Ok(started.gateway.host().defined())
+        })??;
+        let Some((_, definitions)) = defined.first() else {
+            return Err(anyhow::anyhow!(
+                "{} has no tools: it is an adapter, whose tools are those of a contract (`weir compile`)",
+                component.display()
+            )
+            .into());
+        };
+        let definitions: Value = serde_json::from_str(&definitions.text).map_err(anyhow::Error::from)?;
+        println!("{}", serde_json::to_string_pretty(&definitions).expect("plain JSON"));
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The file that is named, or the one that was built here; and what it runs with.
+pub(super) fn component(file: Option<&Path>, settings: &Settings) -> Result<(PathBuf, Config), Failure> {
+    if let Some(file) = file {
+        return Ok((file.to_owned(), settings.config()?));
+    }
+    let folder = Folder::open(Path::new("."), settings)?;
+    let component = folder.component();
+    if !component.exists() {
+        return Err(anyhow::anyhow!("{} is not there; `weir plugin build` makes it", component.display()).into());
+    }
+    Ok((component, folder.config))
+}

@@ -1,0 +1,166 @@
+//! The files of a new plugin's folder, from what the program carries.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use toml_edit::{DocumentMut, InlineTable, Item, Table, Value};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Kind {
+    /// Functions that are tools by themselves
+    Tools,
+    /// An adapter: records of a source, which a contract makes tools of
+    Collection,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Language {
+    Rust,
+    Js,
+    Python,
+}
+
+impl Kind {
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Collection => "collection",
+        }
+    }
+}
+
+impl Language {
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Rust => "rust",
+            Self::Js => "js",
+            Self::Python => "python",
+        }
+    }
+}
+
+const TEMPLATES: &str = "plugin-sdk/templates/";
+
+/// Every file of a plugin of that name, by its path in the new folder.
+pub(super) fn files(name: &str, kind: Kind, language: Language) -> anyhow::Result<Vec<(PathBuf, Vec<u8>)>> {
+    let mut files = Vec::new();
+    for (from, to) in rows(kind, language) {
+        for (path, content) in sources().iter().filter(|(path, _)| path.starts_with(&from)) {
+            let rest = &path[from.len()..];
+            // The folder of a language has one folder for each kind, which is a row of its own.
+            let of_a_kind = ["tools/", "collection/"].iter().any(|kind| rest.starts_with(kind));
+            if to.is_empty() && of_a_kind && !from.ends_with(&format!("{}/", kind.folder())) {
+                continue;
+            }
+            files.push((PathBuf::from(format!("{to}{}", rest.replace("dot-", "."))), filled(content, name)));
+        }
+    }
+    if language == Language::Rust {
+        files.push(("sdk/Cargo.toml".into(), alone("plugin-sdk/Cargo.toml")?));
+        files.push(("sdk/macros/Cargo.toml".into(), alone("plugin-sdk/macros/Cargo.toml")?));
+        // The versions this program was made and tested with; cargo drops those that the plugin does not use.
+        files.push(("Cargo.lock".into(), source("Cargo.lock")?.to_vec()));
+    }
+    anyhow::ensure!(!files.is_empty(), "this program was built without templates");
+    Ok(files)
+}
+
+/// What is taken from where. `to` is a folder with its slash, or nothing for the new folder itself.
+fn rows(kind: Kind, language: Language) -> Vec<(String, &'static str)> {
+    let mut rows = vec![
+        (format!("{TEMPLATES}all/"), ""),
+        (format!("{TEMPLATES}all/{}/", kind.folder()), ""),
+        (format!("{TEMPLATES}{}/", language.folder()), ""),
+        (format!("{TEMPLATES}{}/{}/", language.folder(), kind.folder()), ""),
+    ];
+    // An adapter in another language than Rust is written against the interface itself.
+    let interface = if kind == Kind::Tools { "plugin-sdk/wit/0.1.1/" } else { "plugin-sdk/wit/0.1.0/" };
+    match language {
+        Language::Rust => {
+            rows.push(("plugin-sdk/src/".to_owned(), "sdk/src/"));
+            rows.push(("plugin-sdk/macros/src/".to_owned(), "sdk/macros/src/"));
+            rows.push(("plugin-sdk/wit/".to_owned(), "sdk/wit/"));
+        }
+        other => {
+            rows.push((interface.to_owned(), "sdk/wit/"));
+            rows.push((format!("plugin-sdk/{}/{}/", other.folder(), kind.folder()), "sdk/"));
+        }
+    }
+    rows
+}
+
+fn filled(content: &[u8], name: &str) -> Vec<u8> {
+    match std::str::from_utf8(content) {
+        Ok(text) => text.replace("{{name}}", name).into_bytes(),
+        Err(_) => content.to_vec(),
+    }
+}
+
+fn sources() -> super::Sources {
+    crate::cli::sources()
+}
+
+fn source(path: &str) -> anyhow::Result<&'static [u8]> {
+    let found = sources().iter().find(|(source, _)| *source == path);
+    found.map(|(_, content)| *content).with_context(|| format!("this program was built without {path}"))
+}
+
+fn document(path: &str) -> anyhow::Result<DocumentMut> {
+    Ok(std::str::from_utf8(source(path)?)?.parse()?)
+}
+
+/// A manifest of our workspace as one that needs no workspace: what it takes from there is written out.
+fn alone(path: &str) -> anyhow::Result<Vec<u8>> {
+    let workspace = document("Cargo.toml")?;
+    let mut manifest = document(path)?;
+    manifest.remove("lints");
+    manifest.remove("dev-dependencies");
+    let package = manifest["package"].as_table_mut().context("a manifest has a package")?;
+    let inherited: Vec<String> =
+        package.iter().filter(|(_, item)| inherits(item)).map(|(key, _)| key.to_owned()).collect();
+    for key in inherited {
+        package.insert(&key, workspace["workspace"]["package"][&key].clone());
+    }
+    let versions = workspace["workspace"]["dependencies"].as_table().context("the workspace names versions")?;
+    for table in dependency_tables(&mut manifest) {
+        let names: Vec<String> =
+            table.iter().filter(|(_, item)| inherits(item)).map(|(key, _)| key.to_owned()).collect();
+        for name in names {
+            let mut written = match versions.get(&name).and_then(Item::as_value) {
+                Some(Value::InlineTable(written)) => written.clone(),
+                Some(version) => InlineTable::from_iter([("version", version.clone())]),
+                None => anyhow::bail!("{path}: the workspace names no version of {name}"),
+            };
+            if name == "weir-plugin-sdk-macros" {
+                written.insert("path", "macros".into());
+            }
+            if let Some(optional) = table[&name].get("optional").and_then(Item::as_value) {
+                written.insert("optional", optional.clone());
+            }
+            table.insert(&name, Item::Value(Value::InlineTable(written)));
+        }
+    }
+    Ok(manifest.to_string().into_bytes())
+}
+
+fn inherits(item: &Item) -> bool {
+    item.get("workspace").and_then(Item::as_bool) == Some(true)
+}
+
+/// `[dependencies]`, and those of a target.
+fn dependency_tables(manifest: &mut DocumentMut) -> Vec<&mut Table> {
+    let mut tables = Vec::new();
+    for (key, item) in manifest.iter_mut() {
+        match key.get() {
+            "dependencies" => tables.extend(item.as_table_mut()),
+            "target" => {
+                for (_, target) in item.as_table_mut().into_iter().flat_map(Table::iter_mut) {
+                    tables.extend(target.get_mut("dependencies").and_then(Item::as_table_mut));
+                }
+            }
+            _ => {}
+        }
+    }
+    tables
+}

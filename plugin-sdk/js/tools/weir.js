@@ -1,0 +1,264 @@
+// What a plugin in JavaScript imports: a function with the types of its parameters is a tool.
+//
+// Types are declared once, here, and are the JSON Schema that agents read. `weir.d.ts` has the same for editors.
+import * as clockOf from "weir:plugin/clock@0.1.1";
+import * as filesOf from "weir:plugin/files@0.1.1";
+import * as httpOf from "weir:plugin/http@0.1.1";
+import * as logOf from "weir:plugin/log@0.1.1";
+import * as progressOf from "weir:plugin/progress@0.1.1";
+import * as randomOf from "weir:plugin/random@0.1.1";
+import * as sqlOf from "weir:plugin/sql@0.1.1";
+
+// ---- types ----
+
+const COMMON = ["title", "description", "examples"];
+const TEXT = ["minLength", "maxLength", "pattern", "format"];
+const NUMBER = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
+const LIST = ["minItems", "maxItems"];
+const MAP = ["minProperties", "maxProperties"];
+/** How `weir call` takes a parameter. */
+const CLI = ["positional", "aliases", "metavar"];
+
+const make = (schema, keywords, options = {}) => {
+  const type = { schema, optional: false, cli: {} };
+  for (const [name, value] of Object.entries(options)) {
+    if (name === "default") type.default = value;
+    else if (CLI.includes(name)) type.cli[name] = value;
+    else if (COMMON.includes(name) || keywords.includes(name)) schema[name] = value;
+    else throw new TypeError(`\`${name}\` is no option of this type; it has ${[...keywords, ...COMMON, "default", ...CLI].join(", ")}`);
+  }
+  return type;
+};
+
+export const text = (options) => make({ type: "string" }, TEXT, options);
+export const integer = (options) => make({ type: "integer" }, NUMBER, options);
+export const number = (options) => make({ type: "number" }, NUMBER, options);
+export const boolean = (options) => make({ type: "boolean" }, [], options);
+export const date = (options) => make({ type: "string", format: "date" }, [], options);
+export const datetime = (options) => make({ type: "string", format: "date-time" }, [], options);
+export const anything = (options) => make({}, [], options);
+export const choice = (values, options) => {
+  const kinds = new Set(values.map((value) => (Number.isInteger(value) ? "integer" : typeof value === "string" ? "string" : "other")));
+  if (kinds.size !== 1 || kinds.has("other")) throw new TypeError("a choice is among texts, or among whole numbers");
+  return make({ type: [...kinds][0], enum: [...values] }, [], options);
+};
+export const list = (items, options) =>
+  make(isAnything(items) ? { type: "array" } : { type: "array", items: inner(items) }, LIST, options);
+export const set = (items, options) => make({ type: "array", items: inner(items), uniqueItems: true }, LIST, options);
+export const map = (values, options) =>
+  make(isAnything(values) ? { type: "object" } : { type: "object", additionalProperties: inner(values) }, MAP, options);
+export const record = (fields, options) => make(properties(fields, false), [], options);
+export const anyOf = (types, options) => make({ anyOf: types.map(inner) }, [], options);
+
+/** May be left out; the function gets null then. What is returned so may be null, which answers `not_found`. */
+export const optional = (type) => ({ ...type, optional: true });
+
+const isAnything = (type) => Object.keys(type.schema).length === 0;
+
+/** Inside a list, a map or an alternative an optional value may be null. */
+const inner = (type) => {
+  if (!type.optional) return type.schema;
+  const { type: kind } = type.schema;
+  return typeof kind === "string" && !type.schema.enum
+    ? { ...type.schema, type: [kind, "null"] }
+    : { anyOf: [type.schema, { type: "null" }] };
+};
+
+const properties = (fields, ofTool) => {
+  const schema = { type: "object", properties: {} };
+  const required = [];
+  for (const [name, type] of Object.entries(fields)) {
+    const property = { ...type.schema };
+    if (type.default !== undefined) property.default = type.default;
+    else if (type.optional && ofTool) property.default = null;
+    else if (!type.optional) required.push(name);
+    schema.properties[name] = property;
+  }
+  if (required.length > 0) schema.required = required;
+  return schema;
+};
+
+// ---- tools ----
+
+/** One tool. Its description's first paragraph is the title; the rest, or else the first paragraph, the description. */
+export const tool = (given) => {
+  const { name, title, description, parameters = {}, returns, run, requests = [], ...hints } = given;
+  const known = ["readOnly", "destructive", "idempotent", "openWorld"];
+  for (const hint of Object.keys(hints)) {
+    if (!known.includes(hint)) throw new TypeError(`\`${hint}\` is no option of a tool; it has ${known.join(", ")}`);
+  }
+  const definition = { name };
+  const documented = paragraphs(description);
+  if (title ?? documented) definition.title = title ?? documented.first;
+  if (documented) definition.description = documented.rest;
+  definition.inputSchema = properties(parameters, true);
+  if (returns) definition.outputSchema = returns.schema;
+  const annotations = known.filter((hint) => hints[hint] !== undefined).map((hint) => [`${hint}Hint`, hints[hint]]);
+  if (annotations.length > 0) definition.annotations = Object.fromEntries(annotations);
+  const cli = Object.entries(parameters).filter(([, type]) => Object.keys(type.cli).length > 0);
+  if (cli.length > 0) definition.cli = { parameters: Object.fromEntries(cli.map(([of, type]) => [of, type.cli])) };
+  return { definition, parameters, returns, run, requests };
+};
+
+const paragraphs = (description) => {
+  const written = (description ?? "").split("\n").map((line) => line.trim()).join("\n").trim();
+  if (written === "") return undefined;
+  const [first, ...rest] = written.split(/\n\n+/);
+  const title = first.replace(/\n/g, " ");
+  return { first: title, rest: rest.join("\n\n") || title };
+};
+
+/** A refusal: a reason for programs, a sentence for the caller. */
+export class Refusal extends Error {
+  constructor(reason, sentence, { field, retryAfterMs, details } = {}) {
+    super(sentence);
+    Object.assign(this, { reason, field, retryAfterMs, details });
+  }
+}
+export const refuse = (reason, sentence, more) => {
+  throw new Refusal(reason, sentence, more);
+};
+
+/** Content blocks beside a value, or alone. */
+export class Answer {
+  constructor(value, content) {
+    Object.assign(this, { value, content });
+  }
+}
+export const answer = (value, content) => new Answer(value, content);
+export const blocks = (...content) => new Answer(undefined, content);
+
+/** Questions for the caller; the tool is called again with the answers. `state` is a text that is kept until then. */
+export class Question {
+  constructor(requests, state) {
+    Object.assign(this, { requests, state });
+  }
+}
+export const ask = (requests, state) => new Question(requests, state);
+export const form = (message, fields) => ({
+  method: "elicitation/create",
+  params: { mode: "form", message, requestedSchema: properties(fields, false) },
+});
+
+/** The call that a tool runs in: the second argument of its function. */
+export class Context {
+  #json;
+  #resumed;
+  #settings;
+  constructor(json, resumed, settings) {
+    [this.#json, this.#resumed, this.#settings] = [json, resumed, settings];
+  }
+  /** All that the gateway tells of the call: agent, tenant, call_id, contract, deadline_ms. */
+  get members() {
+    return JSON.parse(this.#json);
+  }
+  get agent() {
+    return this.members.agent;
+  }
+  get settings() {
+    return JSON.parse(this.#settings || "{}");
+  }
+  /** `{state, responses}` where this call answers a question of the last one. */
+  get resumed() {
+    return this.#resumed == null ? undefined : JSON.parse(this.#resumed);
+  }
+  get isCancelled() {
+    return progressOf.cancelled();
+  }
+  log(message) {
+    log.info(message);
+  }
+  progress(done, total, message = "") {
+    progressOf.report(done, total, message);
+  }
+}
+
+// ---- what the outside world offers ----
+
+export const log = {
+  debug: (message) => logOf.write("debug", message, undefined),
+  info: (message) => logOf.write("info", message, undefined),
+  warn: (message) => logOf.write("warn", message, undefined),
+  error: (message) => logOf.write("error", message, undefined),
+};
+export const clock = { nowMs: () => Number(clockOf.nowMs()) };
+export const random = { bytes: (length) => randomOf.bytes(length) };
+export const sql = {
+  query: (connection, words, parameters = [], limit = 1000) =>
+    JSON.parse(sqlOf.query({ connection, text: words, parameters: JSON.stringify(parameters), limit }).records),
+  execute: (connection, words, parameters = []) =>
+    Number(sqlOf.execute({ connection, text: words, parameters: JSON.stringify(parameters), limit: 1 })),
+};
+export const http = {
+  send: ({ connection, method = "GET", path = "/", query = [], headers = [], body }) =>
+    httpOf.send({ connection, method, path, query, headers, body }),
+};
+export const files = {
+  read: (root, path, offset = 0, length = 1 << 20) => filesOf.read(root, path, BigInt(offset), length),
+  replace: (root, path, content, ifVersion) => filesOf.replace(root, path, ifVersion, content),
+};
+
+// ---- the exports of a plugin ----
+
+const error = (code, message, more = {}) => ({
+  code,
+  message,
+  field: more.field,
+  retryAfterMs: more.retryAfterMs,
+  details: more.details === undefined ? undefined : JSON.stringify(more.details),
+});
+
+/** What is thrown and is no error record would trap, and a trap says nothing: every export is guarded. */
+const guard = (f) => (...args) => {
+  try {
+    return f(...args);
+  } catch (thrown) {
+    if (thrown instanceof Refusal) throw error(thrown.reason, thrown.message, thrown);
+    // What a call of the host has refused comes as an `Error` that carries the record.
+    const refused = thrown?.payload ?? thrown;
+    if (refused?.code && refused?.message) throw refused;
+    // Nobody looked whether the text holds a secret: it goes to the log alone.
+    log.error(`The tool failed: ${thrown?.stack ?? thrown}`);
+    throw error("internal", "The tool failed; its operator finds the reason in the log.");
+  }
+};
+
+const reply = ({ definition, returns }, value) => {
+  if (value instanceof Question) {
+    return { kind: "input-required", requests: JSON.stringify(value.requests), state: value.state };
+  }
+  if (typeof value?.then === "function") throw new TypeError(`\`${definition.name}\` is async: what a plugin calls has answered before it returns`);
+  const content = value instanceof Answer ? JSON.stringify(value.content) : undefined;
+  const plain = value instanceof Answer ? value.value : value;
+  if (!returns) return { kind: "complete", content: content ?? "[]" };
+  if (plain == null) {
+    if (returns.optional) refuse("not_found", "There is nothing of that kind.");
+    throw new TypeError(`\`${definition.name}\` returned nothing, against its \`returns\``);
+  }
+  return { kind: "complete", value: JSON.stringify(plain), content };
+};
+
+/** `export const { about, tools } = plugin({ name, version, tools: [deploy] });` */
+export const plugin = ({ name, version, tools }) => {
+  const byName = new Map(tools.map((each) => [each.definition.name, each]));
+  if (byName.size !== tools.length) throw new TypeError("two tools have one name");
+  const requests = [...new Set(tools.flatMap((each) => each.requests))].sort();
+  let settings = "";
+  return {
+    about: { about: () => JSON.stringify({ name, version, adapters: [], requests }) },
+    tools: {
+      configure: guard((given) => {
+        settings = given;
+      }),
+      definitions: guard(() => JSON.stringify(tools.map((each) => each.definition))),
+      call: guard((invocation) => {
+        const called = byName.get(invocation.tool) ?? refuse("unsupported", `This plugin has no tool \`${invocation.tool}\`.`);
+        const given = JSON.parse(invocation.arguments);
+        for (const [of, type] of Object.entries(called.parameters)) {
+          given[of] ??= type.default ?? null;
+        }
+        return reply(called, called.run(given, new Context(invocation.context, invocation.resumed, settings)));
+      }),
+    },
+  };
+};

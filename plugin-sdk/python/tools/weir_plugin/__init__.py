@@ -1,0 +1,249 @@
+"""What a plugin in Python imports: a function with type hints and a docstring is a tool.
+
+    @tool(idempotent=True)
+    def deploy(environment: Annotated[str, MinLen(1)], version: str = "latest", ctx: Context = None) -> dict[str, str]: ...
+
+    About, Tools = plugin("deploys", "0.1.0", deploy)
+"""
+
+import inspect
+import json
+import traceback
+import types
+import typing
+
+from . import schema
+from .schema import (
+    Alias, Description, Examples, Ge, Gt, Le, Lt, MaxLen, Metavar, MinLen, Pattern, Positional, Title,
+)
+
+try:
+    from componentize_py_types import Err
+    from wit_world.exports import tools as _tools
+    from wit_world.imports import answers as _answers, files, http, log as _log, progress as _progress, sql as _sql
+    from wit_world.imports.types import Error as _Error
+except ImportError:  # outside a component, as in the author's own unit tests
+    _log = None
+
+__all__ = [
+    "Alias", "Answer", "Context", "Description", "Examples", "Ge", "Gt", "Le", "Lt", "MaxLen", "Metavar", "MinLen",
+    "Pattern", "Positional", "Question", "Refusal", "Title", "form", "plugin", "sql", "tool",
+]
+
+HINTS = {"read_only": "readOnlyHint", "destructive": "destructiveHint", "idempotent": "idempotentHint",
+         "open_world": "openWorldHint"}
+
+
+class Refusal(Exception):
+    """Says no: a reason for programs, a sentence for the caller."""
+
+    def __init__(self, reason, sentence, *, field=None, retry_after_ms=None, details=None):
+        super().__init__(sentence)
+        self.reason, self.sentence, self.field = reason, sentence, field
+        self.retry_after_ms, self.details = retry_after_ms, details
+
+
+class Answer:
+    """A value with MCP content blocks beside it, or the blocks alone."""
+
+    __class_getitem__ = classmethod(types.GenericAlias)
+
+    def __init__(self, value=None, content=None):
+        self.value, self.content = value, content
+
+
+class Question:
+    """Asks the caller; the tool is called again with the answers, and with `state`."""
+
+    def __init__(self, requests, state=None):
+        self.requests, self.state = requests, state
+
+
+def form(message, fields):
+    """A question whose answer is a form: a dataclass or a TypedDict."""
+    requested = schema.Writer("input").whole(fields)
+    return {"method": "elicitation/create", "params": {"mode": "form", "message": message, "requestedSchema": requested}}
+
+
+class Context:
+    """The call that a tool runs in. A parameter of this type, or named `ctx`, is no part of the schema."""
+
+    def __init__(self, text="{}", resumed=None, settings=""):
+        self._text, self._resumed, self._settings = text, resumed, settings
+
+    @property
+    def members(self):
+        """All that the gateway tells of the call: agent, tenant, call_id, contract, deadline_ms."""
+        return json.loads(self._text)
+
+    @property
+    def agent(self):
+        return self.members.get("agent")
+
+    @property
+    def settings(self):
+        """The operator's `[plugins.NAME.settings]`."""
+        return json.loads(self._settings or "{}")
+
+    @property
+    def resumed(self):
+        """`{"state", "responses"}` where this call answers a question of the last one."""
+        return None if self._resumed is None else json.loads(self._resumed)
+
+    @property
+    def is_cancelled(self):
+        return _progress.cancelled() if _log else False
+
+    def log(self, message, level="info"):
+        if _log:
+            _log.write(level, message, None)
+
+    def progress(self, done, total=None, message=""):
+        if _log:
+            _progress.report(float(done), None if total is None else float(total), message)
+
+
+class sql:
+    """A database, by the name of a connection. Parameters are always bound."""
+
+    @staticmethod
+    def query(connection, text, parameters=(), limit=1000):
+        statement = _sql.Statement(connection, text, compact(list(parameters)), limit, None)
+        return json.loads(_sql.query(statement).records)
+
+    @staticmethod
+    def execute(connection, text, parameters=()):
+        return _sql.execute(_sql.Statement(connection, text, compact(list(parameters)), 1, None))
+
+
+class Tool:
+    """A function as a tool. It can still be called as the function."""
+
+    def __init__(self, function, name, title, description, requests, hints):
+        self.function, self.requests = function, requests
+        self.__doc__ = function.__doc__
+        docs = schema.Docs(function.__doc__)
+        hinted = typing.get_type_hints(function, include_extras=True)
+        self.context, self.parameters = None, []
+        for parameter in inspect.signature(function).parameters.values():
+            hint = hinted.get(parameter.name, parameter.annotation)
+            if parameter.name == "ctx" or schema.bare(hint) is Context:
+                self.context = parameter.name
+                continue
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise TypeError(f"{function.__name__}: `*{parameter.name}` has no schema; name each parameter")
+            if hint is parameter.empty:
+                raise TypeError(f"{function.__name__}: `{parameter.name}` has no type; write `{parameter.name}: str`")
+            self.parameters.append(
+                schema.Parameter(parameter.name, hint, parameter.default, docs.parameters.get(parameter.name)))
+        returned = hinted.get("return")
+        self.returns = None if returned in (None, type(None)) or schema.is_answer(returned, Answer) else returned
+        if schema.is_answer(returned, Answer) and typing.get_args(returned):
+            self.returns = typing.get_args(returned)[0]
+        self.definition = {"name": name or function.__name__}
+        if title or docs.title:
+            self.definition["title"] = title or docs.title
+        if description or docs.description:
+            self.definition["description"] = description or docs.description
+        self.definition["inputSchema"] = schema.Writer("input").parameters(self.parameters)
+        if self.returns is not None:
+            self.definition["outputSchema"] = schema.Writer("output").whole(schema.present(self.returns))
+        annotations = {HINTS[hint]: value for hint, value in hints.items() if value is not None}
+        if annotations:
+            self.definition["annotations"] = annotations
+        cli = {parameter.name: parameter.cli for parameter in self.parameters if parameter.cli}
+        if cli:
+            self.definition["cli"] = {"parameters": cli}
+
+    def __call__(self, *args, **kwargs):
+        return self.function(*args, **kwargs)
+
+    def answer(self, given, context):
+        arguments = {parameter.name: parameter.read(given) for parameter in self.parameters}
+        if self.context:
+            arguments[self.context] = context
+        value = self.function(**arguments)
+        if inspect.iscoroutine(value):
+            value = _finish(value)
+        if isinstance(value, Question):
+            return "input-required", None, None, compact(value.requests), value.state
+        content = compact(value.content) if isinstance(value, Answer) and value.content is not None else None
+        value = value.value if isinstance(value, Answer) else value
+        if self.returns is None:
+            return "complete", None, content or "[]", None, None
+        if value is None:
+            if schema.is_optional(self.returns):
+                raise Refusal("not_found", "There is nothing of that kind.")
+            raise TypeError(f"`{self.function.__name__}` returned None, against its annotation")
+        return "complete", compact(schema.plain(value)), content, None, None
+
+
+def _finish(coroutine):
+    """What a plugin calls has answered before it returns, so nothing can wake it later."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    raise RuntimeError("the tool waits for something that never comes")
+
+
+def tool(function=None, *, name=None, title=None, description=None, read_only=None, destructive=None, idempotent=None,
+         open_world=None, requests=()):
+    """Makes a tool of a function: `@tool`, or `@tool(read_only=True, requests=["sql"])`."""
+    hints = {"read_only": read_only, "destructive": destructive, "idempotent": idempotent, "open_world": open_world}
+
+    def make(function):
+        return Tool(function, name, title, description, list(requests), hints)
+
+    return make if function is None else make(function)
+
+
+def plugin(name, version, *tools):
+    """The two exports of a component: `About, Tools = plugin("deploys", "0.1.0", deploy)`."""
+    by_name = {}
+    for each in tools:
+        if not isinstance(each, Tool):
+            raise TypeError(f"`{getattr(each, '__name__', each)}` is no tool; write `@tool` above the function")
+        if by_name.setdefault(each.definition["name"], each) is not each:
+            raise TypeError(f"two tools have the name `{each.definition['name']}`")
+    requests = sorted({request for each in tools for request in each.requests})
+    about = compact({"name": name, "version": version, "adapters": [], "requests": requests})
+    definitions = compact([each.definition for each in tools])
+    settings = {"text": ""}
+
+    class About:
+        def about(self):
+            return about
+
+    class Tools:
+        def configure(self, given):
+            settings["text"] = given
+
+        def definitions(self):
+            return definitions
+
+        def call(self, invocation):
+            # An uncaught exception would trap, and a trap says nothing.
+            try:
+                called = by_name.get(invocation.tool)
+                if called is None:
+                    raise Refusal("unsupported", f"This plugin has no tool `{invocation.tool}`.")
+                context = Context(invocation.context, invocation.resumed, settings["text"])
+                kind, value, content, requests, state = called.answer(json.loads(invocation.arguments), context)
+                return _answers.Answer(kind, value, content, requests, state, None)
+            except Refusal as no:
+                details = None if no.details is None else compact(no.details)
+                raise Err(_Error(no.reason, no.sentence, no.field, no.retry_after_ms, details)) from None
+            except Err:
+                raise
+            except Exception:
+                # Nobody looked whether the text holds a secret: it goes to the log alone.
+                _log.write("error", f"The tool failed: {traceback.format_exc()}", None)
+                message = "The tool failed; its operator finds the reason in the log."
+                raise Err(_Error("internal", message, None, None, None)) from None
+
+    return About, Tools
+
+
+def compact(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

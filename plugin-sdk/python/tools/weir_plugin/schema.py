@@ -1,0 +1,472 @@
+"""From type hints to JSON Schema, and from JSON to values of those types. What has no honest schema is refused."""
+
+import base64
+import collections.abc
+import dataclasses
+import datetime
+import enum
+import inspect
+import json
+import re
+import types
+import typing
+
+_MISSING = inspect.Parameter.empty
+
+
+@dataclasses.dataclass(frozen=True)
+class _Marker:
+    value: object
+
+
+class MinLen(_Marker): ...
+class MaxLen(_Marker): ...
+class Gt(_Marker): ...
+class Lt(_Marker): ...
+class Ge(_Marker): ...
+class Le(_Marker): ...
+class Pattern(_Marker): ...
+class Description(_Marker): ...
+class Title(_Marker): ...
+
+
+class Examples:
+    def __init__(self, *values):
+        self.value = list(values)
+
+
+class Positional:
+    """`weir call` takes the parameter without a flag."""
+
+
+class Alias:
+    """Further flags of `weir call`: `Alias("-e")`."""
+
+    def __init__(self, *flags):
+        self.value = list(flags)
+
+
+class Metavar(_Marker):
+    """The word for the value in the help of `weir call`."""
+
+
+# By the name, so that `annotated_types` and pydantic's own markers mean the same.
+_LENGTHS = {"string": ("minLength", "maxLength"), "array": ("minItems", "maxItems"), "object": ("minProperties", "maxProperties")}
+_NUMBERS = {"Gt": ("gt", "exclusiveMinimum"), "Lt": ("lt", "exclusiveMaximum"), "Ge": ("ge", "minimum"), "Le": ("le", "maximum")}
+
+
+def bare(hint):
+    """Without its markers."""
+    return typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Annotated else hint
+
+
+def markers(hint):
+    return typing.get_args(hint)[1:] if typing.get_origin(hint) is typing.Annotated else ()
+
+
+def _is_union(hint):
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
+
+
+def is_optional(hint):
+    return _is_union(bare(hint)) and type(None) in typing.get_args(bare(hint))
+
+
+def present(hint):
+    """The type without None beside it."""
+    if not is_optional(hint):
+        return hint
+    arms = tuple(arm for arm in typing.get_args(bare(hint)) if arm is not type(None))
+    inner = arms[0] if len(arms) == 1 else typing.Union[arms]
+    return typing.Annotated[(inner, *markers(hint))] if markers(hint) else inner
+
+
+def is_answer(hint, answer):
+    return hint is answer or typing.get_origin(hint) is answer
+
+
+def _is_model(hint):
+    """A pydantic model, without importing pydantic."""
+    return inspect.isclass(hint) and hasattr(hint, "model_json_schema") and hasattr(hint, "model_validate")
+
+
+class Docs:
+    """A docstring: title, description, and what it says of each parameter (`Args:` or `Attributes:`)."""
+
+    SECTION = re.compile(r"^(Args|Arguments|Parameters|Attributes|Returns|Raises|Yields|Examples?|Notes?):\s*$")
+    ENTRY = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
+
+    def __init__(self, text):
+        self.title = self.description = None
+        self.parameters = {}
+        words, section, name = [], None, None
+        for line in inspect.cleandoc(text or "").splitlines():
+            found = self.SECTION.match(line)
+            if found:
+                section, name = found[1], None
+            elif section is None:
+                words.append(line)
+            elif section in ("Args", "Arguments", "Parameters", "Attributes"):
+                entry = self.ENTRY.match(line.strip()) if _indent(line) <= 4 else None
+                if entry:
+                    name = entry[1]
+                    self.parameters[name] = entry[2].strip()
+                elif name and line.strip():
+                    self.parameters[name] = f"{self.parameters[name]} {line.strip()}".strip()
+        written = "\n".join(words).strip()
+        if written:
+            first, _, rest = written.partition("\n\n")
+            self.title = " ".join(line.strip() for line in first.splitlines())
+            self.description = rest.strip() or self.title
+
+
+def _indent(line):
+    return len(line) - len(line.lstrip())
+
+
+class Parameter:
+    """One parameter of a function."""
+
+    def __init__(self, name, hint, default, documented):
+        self.name, self.hint, self.default, self.documented = name, hint, default, documented
+        self.cli = {}
+        for marker in markers(hint):
+            if marker is Positional or isinstance(marker, Positional):
+                self.cli["positional"] = True
+            elif isinstance(marker, Alias):
+                self.cli["aliases"] = marker.value
+            elif isinstance(marker, Metavar):
+                self.cli["metavar"] = marker.value
+
+    def read(self, given):
+        if self.name in given and not (given[self.name] is None and self.default is None):
+            return read(present(self.hint), given[self.name])
+        return None if self.default is _MISSING else self.default
+
+
+class Writer:
+    """Writes one schema. A type inside itself is written once, in place, and referred to from there."""
+
+    def __init__(self, purpose):
+        self.purpose = purpose
+        self.open, self.referred, self.definitions = [], [], {}
+
+    def whole(self, hint):
+        return self._closed(self.of(hint))
+
+    def parameters(self, parameters):
+        properties, required = {}, []
+        for parameter in parameters:
+            schema = self._documented(self.of(present(parameter.hint)), parameter.documented)
+            if parameter.default is _MISSING:
+                required.append(parameter.name)
+            else:
+                # Only what is JSON can be said.
+                default = _json_or_missing(parameter.default)
+                if default is not _MISSING:
+                    schema["default"] = default
+            properties[parameter.name] = schema
+        return self._closed(_object(properties, required))
+
+    def of(self, hint):
+        hint, marked = bare(hint), markers(hint)
+        return self._marked(self._plain(hint), marked)
+
+    def _closed(self, schema):
+        if self.definitions:
+            schema["$defs"] = self.definitions
+        return schema
+
+    def _plain(self, hint):
+        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+        match hint:
+            case _ if hint is str:
+                return {"type": "string"}
+            case _ if hint is bool:
+                return {"type": "boolean"}
+            case _ if hint is int:
+                return {"type": "integer"}
+            case _ if hint is float:
+                return {"type": "number"}
+            case _ if hint is bytes:
+                return {"type": "string", "contentEncoding": "base64"}
+            case _ if hint is typing.Any or hint is object:
+                return {}
+            case _ if hint is datetime.datetime:
+                return {"type": "string", "format": "date-time"}
+            case _ if hint is datetime.date:
+                return {"type": "string", "format": "date"}
+            case _ if hint is datetime.time:
+                return {"type": "string", "format": "time"}
+            case _ if hint in (list, collections.abc.Sequence, tuple):
+                return {"type": "array"}
+            case _ if hint in (set, frozenset):
+                return {"type": "array", "uniqueItems": True}
+            case _ if hint in (dict, collections.abc.Mapping):
+                return {"type": "object"}
+        if origin in (list, collections.abc.Sequence):
+            return self._items({"type": "array"}, arguments[0])
+        if origin in (set, frozenset):
+            return {**self._items({"type": "array"}, arguments[0]), "uniqueItems": True}
+        if origin is tuple:
+            if len(arguments) == 2 and arguments[1] is ...:
+                return self._items({"type": "array"}, arguments[0])
+            count = len(arguments)
+            return {"type": "array", "prefixItems": [self.of(each) for each in arguments], "minItems": count, "maxItems": count}
+        if origin in (dict, collections.abc.Mapping):
+            schema = {"type": "object"}
+            if inspect.isclass(arguments[0]) and issubclass(arguments[0], enum.Enum):
+                schema["propertyNames"] = self.of(arguments[0])
+            elif arguments[0] is not str:
+                raise TypeError(f"the keys of `{hint}` are no texts: a JSON object has no others")
+            values = self._nullable(arguments[1])
+            return {**schema, "additionalProperties": values} if values else schema
+        if origin is typing.Literal:
+            return self._choices(list(arguments), hint)
+        if _is_union(hint):
+            arms = [self.of(arm) for arm in arguments if arm is not type(None)]
+            if type(None) not in arguments:
+                return {"anyOf": arms}
+            return _or_null(arms[0]) if len(arms) == 1 else {"anyOf": [*arms, {"type": "null"}]}
+        if inspect.isclass(hint) and issubclass(hint, enum.Enum):
+            return self._choices([member.value for member in hint], hint)
+        if _is_model(hint):
+            return self._model(hint)
+        if dataclasses.is_dataclass(hint) or typing.is_typeddict(hint):
+            return self._record(hint)
+        raise TypeError(
+            f"`{hint}` has no schema; use str, int, float, bool, a list, set, tuple or dict of these, an Enum, a Literal, a "
+            "dataclass, a TypedDict, a date or a pydantic model")
+
+    def _items(self, schema, items):
+        inner = self._nullable(items)
+        return {**schema, "items": inner} if inner else schema
+
+    def _nullable(self, hint):
+        """Inside a list or a map a value that may be None is null."""
+        return _or_null(self.of(present(hint))) if is_optional(hint) else self.of(hint)
+
+    def _choices(self, values, hint):
+        for kind, word in ((str, "string"), (int, "integer")):
+            if all(isinstance(value, kind) and not isinstance(value, bool) for value in values):
+                return {"type": word, "enum": values}
+        raise TypeError(f"the values of `{hint}` are neither all texts nor all whole numbers")
+
+    def _record(self, hint):
+        name = hint.__name__
+        if hint in self.open:
+            self.referred.append(hint)
+            return {"$ref": f"#/$defs/{name}"}
+        self.open.append(hint)
+        properties, required = {}, []
+        docs = Docs(hint.__doc__ if not dataclasses.is_dataclass(hint) or not _made_doc(hint) else None)
+        for field in fields(hint):
+            schema = self._documented(self.of(present(field.hint)), docs.parameters.get(field.name))
+            if field.required:
+                required.append(field.name)
+            elif field.default not in (None, _MISSING):
+                default = _json_or_missing(field.default)
+                if default is not _MISSING:
+                    schema["default"] = default
+            properties[field.name] = schema
+        self.open.pop()
+        written = _object(properties, required)
+        if hint in self.referred:
+            self.definitions[name] = {**written}
+        return written
+
+    def _model(self, hint):
+        """pydantic writes it; its definitions move to the root."""
+        mode = "validation" if self.purpose == "input" else "serialization"
+        written = hint.model_json_schema(mode=mode)
+        definitions = written.pop("$defs", {})
+        self.definitions.update({name: _without_titles(inner) for name, inner in definitions.items()})
+        return _without_titles(written)
+
+    def _documented(self, schema, words):
+        if words and "description" not in schema:
+            schema = {**schema, "description": words}
+        return schema
+
+    def _marked(self, schema, marked):
+        kind = schema.get("type")
+        kind = kind[0] if isinstance(kind, list) else kind
+        for marker in marked:
+            name = type(marker).__name__
+            if name in ("MinLen", "MaxLen"):
+                if kind not in _LENGTHS:
+                    raise TypeError(f"`{name}` is for texts, lists, sets and dicts, not for {schema}")
+                value = getattr(marker, "value", None)
+                value = getattr(marker, "min_length" if name == "MinLen" else "max_length", value)
+                schema[_LENGTHS[kind][name == "MaxLen"]] = value
+            elif name in _NUMBERS:
+                if kind not in ("integer", "number"):
+                    raise TypeError(f"`{name}` is for numbers, not for {schema}")
+                attribute, key = _NUMBERS[name]
+                schema[key] = getattr(marker, attribute, getattr(marker, "value", None))
+            elif isinstance(marker, Pattern):
+                if kind != "string":
+                    raise TypeError(f"`Pattern` is for texts, not for {schema}")
+                schema["pattern"] = marker.value
+            elif isinstance(marker, Description):
+                schema["description"] = marker.value
+            elif isinstance(marker, Title):
+                schema["title"] = marker.value
+            elif isinstance(marker, Examples):
+                schema["examples"] = marker.value
+        return schema
+
+
+@dataclasses.dataclass
+class Field:
+    name: str
+    hint: object
+    required: bool
+    default: object
+
+
+def fields(hint):
+    """Of a dataclass or a TypedDict."""
+    hinted = typing.get_type_hints(hint, include_extras=True)
+    if typing.is_typeddict(hint):
+        for name, inner in hinted.items():
+            if typing.get_origin(inner) in (typing.Required, typing.NotRequired):
+                inner = typing.get_args(inner)[0]
+            yield Field(name, inner, name in hint.__required_keys__, _MISSING)
+        return
+    for field in dataclasses.fields(hint):
+        inner, default = hinted[field.name], field.default
+        if default is dataclasses.MISSING and field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        default = _MISSING if default is dataclasses.MISSING else default
+        yield Field(field.name, inner, default is _MISSING and not is_optional(inner), default)
+
+
+def _made_doc(hint):
+    """dataclasses write a docstring of their own where there is none."""
+    return (hint.__doc__ or "").startswith(f"{hint.__name__}(")
+
+
+def _object(properties, required):
+    written = {"type": "object", "properties": properties}
+    if required:
+        written["required"] = required
+    return written
+
+
+def _or_null(schema):
+    if isinstance(schema.get("type"), str) and "enum" not in schema:
+        return {**schema, "type": [schema["type"], "null"]}
+    return {"anyOf": [schema, {"type": "null"}]} if schema else schema
+
+
+def _without_titles(schema):
+    """The titles that pydantic makes of names say nothing new."""
+    if isinstance(schema, dict):
+        return {
+            key: {name: _without_titles(inner) for name, inner in value.items()} if key == "properties" else _without_titles(value)
+            for key, value in schema.items()
+            if key != "title"
+        }
+    return [_without_titles(inner) for inner in schema] if isinstance(schema, list) else schema
+
+
+def _json_or_missing(value):
+    try:
+        value = plain(value)
+        json.dumps(value, allow_nan=False)
+        return value
+    except (TypeError, ValueError):
+        return _MISSING
+
+
+def read(hint, value):
+    """A value of the type, from JSON that meets its schema."""
+    if value is None and is_optional(hint):
+        return None
+    hint = bare(present(hint))
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint is int:
+        return int(value)
+    if hint is float:
+        return float(value)
+    if hint is bytes:
+        return base64.b64decode(value)
+    if hint in (datetime.datetime, datetime.date, datetime.time):
+        return hint.fromisoformat(value)
+    if origin in (list, collections.abc.Sequence):
+        return [read(arguments[0], each) for each in value]
+    if hint in (set, frozenset, tuple):
+        return hint(value)
+    if origin in (set, frozenset):
+        return origin(read(arguments[0], each) for each in value)
+    if origin is tuple:
+        kinds = [arguments[0]] * len(value) if arguments[1:] == (...,) else arguments
+        return tuple(read(kind, each) for kind, each in zip(kinds, value))
+    if origin in (dict, collections.abc.Mapping):
+        return {read(arguments[0], key): read(arguments[1], each) for key, each in value.items()}
+    if inspect.isclass(hint) and issubclass(hint, enum.Enum):
+        return hint(value)
+    if _is_model(hint):
+        return hint.model_validate(value)
+    if _is_union(hint):
+        return _read_union(arguments, value)
+    if typing.is_typeddict(hint):
+        return {field.name: read(field.hint, value[field.name]) for field in fields(hint) if field.name in value}
+    if dataclasses.is_dataclass(hint):
+        given = {field.name: read(field.hint, value[field.name]) for field in fields(hint) if field.name in value}
+        for field in fields(hint):
+            if field.name not in given and field.default is _MISSING:
+                given[field.name] = None
+        return hint(**given)
+    return value
+
+
+def _read_union(arms, value):
+    for arm in arms:
+        try:
+            if _is_kind(bare(arm), value):
+                return read(arm, value)
+        except (TypeError, ValueError, KeyError):
+            continue
+    return value
+
+
+def _is_kind(hint, value):
+    kind = typing.get_origin(hint) or hint
+    if isinstance(value, bool):
+        return kind is bool
+    if dataclasses.is_dataclass(kind) or typing.is_typeddict(kind):
+        names = {field.name for field in fields(kind)}
+        return isinstance(value, dict) and all(field.name in value for field in fields(kind) if field.required) and set(value) <= names
+    if kind is int:
+        return isinstance(value, (int, float)) and float(value).is_integer()
+    if kind is float:
+        return isinstance(value, (int, float))
+    if kind in (list, tuple, set, frozenset):
+        return isinstance(value, list)
+    if kind is dict or _is_model(kind):
+        return isinstance(value, dict)
+    return isinstance(value, str) if kind in (str, bytes) or not inspect.isclass(kind) or issubclass(kind, (datetime.date, datetime.time)) else True
+
+
+def plain(value):
+    """What `json` can write. A field that is None is left out, as it may be."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        pairs = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
+        return {name: plain(inner) for name, inner in pairs if inner is not None}
+    if isinstance(value, collections.abc.Mapping):
+        return {plain(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, (set, frozenset)):
+        return sorted((plain(inner) for inner in value), key=repr)
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value

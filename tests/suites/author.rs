@@ -1,0 +1,369 @@
+//! What the author of a plugin sees, in each language: from an empty folder to a tool that is called, with nothing but the
+//! program and the language's own tools.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::{Value, json};
+use weir_tests::{Gateway, Modern, place};
+
+/// An empty folder, and the programs that its owner has.
+struct Desk {
+    folder: PathBuf,
+}
+
+/// A language, where its source lies in a new folder, and what its author writes there instead of the example.
+const LANGUAGES: [(&str, &str, &str); 3] = [
+    ("rust", "src/lib.rs", include_str!("../fixtures/author/lib.rs")),
+    ("js", "plugin.js", include_str!("../fixtures/author/plugin.js")),
+    ("python", "app.py", include_str!("../fixtures/author/app.py")),
+];
+
+impl Desk {
+    /// At the same place in each run: cargo keeps what it built by the path of its source.
+    fn new(name: &str) -> Self {
+        let folder = place::cache().join("author/desks").join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder in the cache");
+        Self { folder }
+    }
+
+    fn path(&self) -> &Path {
+        &self.folder
+    }
+
+    /// `weir` in a folder of the desk. Builds share what they have in common, as they would at their author's.
+    fn weir(&self, inside: &str, words: &[&str]) -> Command {
+        let mut command = Command::new(place::binary("weir"));
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_") || name.starts_with("CARGO_")) {
+            if name != "CARGO_HOME" && name != "CARGO_SLOT" {
+                command.env_remove(name);
+            }
+        }
+        let node = place::cache().join("clients/node-runtime/bin");
+        let mut path = node.into_os_string();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        command.args(words).current_dir(self.path().join(inside)).env("PATH", path);
+        command.env("CARGO_TARGET_DIR", place::cache().join("author/target")).env_remove("RUSTFLAGS");
+        command
+    }
+
+    fn run(&self, inside: &str, words: &[&str]) -> (i32, String, String) {
+        let output = self.weir(inside, words).output().expect("weir starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text").trim_end().to_owned();
+        (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+    }
+
+    fn succeed(&self, inside: &str, words: &[&str]) -> String {
+        let (code, out, err) = self.run(inside, words);
+        assert_eq!(code, 0, "{words:?} in {inside}\n{out}\n{err}");
+        out
+    }
+
+    fn json(&self, inside: &str, words: &[&str]) -> Value {
+        serde_json::from_str(&self.succeed(inside, words)).expect("it prints JSON")
+    }
+
+    /// A folder of a new plugin. What its language installs is taken from where the tests have it already.
+    fn begin(&self, name: &str, language: &str, kind: &str) -> PathBuf {
+        self.succeed("", &["plugin", "new", name, "--lang", language, "--kind", kind]);
+        let folder = self.path().join(name);
+        let (installed, here) = match language {
+            "js" => ("clients/tiny-js/node_modules", "node_modules"),
+            "python" => ("clients/tiny-python", ".venv"),
+            _ => return folder,
+        };
+        let installed = place::present(place::cache().join(installed), "cargo xtask plugins --guests");
+        symlink(installed, folder.join(here)).expect("a link in a new folder");
+        folder
+    }
+}
+
+/// The example that a new folder begins with says what the page "Schema Contract" of Milo says, which this began with.
+fn seed() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "environment": { "type": "string", "minLength": 1, "description": "Target environment" },
+            "service": { "type": "string", "minLength": 1, "description": "Service name." },
+            "version": { "type": "string", "description": "Version or image tag.", "default": "latest" },
+        },
+        "required": ["environment", "service"],
+    })
+}
+
+#[test]
+fn a_new_plugin_is_built_checked_served_and_called_in_each_language() {
+    let desk = Desk::new("tools");
+    for (language, ..) in LANGUAGES {
+        let name = &format!("new-{language}");
+        desk.begin(name, language, "tools");
+        let (code, out, err) = desk.run(name, &["plugin", "build"]);
+        assert_eq!(code, 0, "{language}: {out}\n{err}");
+        assert!(err.contains("$ "), "each command is shown: {err}");
+        assert!(out.contains(&format!("plugins/{name}.wasm")), "{out}");
+
+        let definitions = desk.json(name, &["plugin", "schema"]);
+        assert_eq!(definitions[0]["inputSchema"], seed(), "{language}");
+        let output = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+        assert_eq!(definitions[0]["outputSchema"], output, "{language}");
+
+        let checked = desk.json(name, &["plugin", "check", "--json"]);
+        assert_eq!(checked["ok"], true, "{language}: {checked}");
+        let levels: BTreeMap<&str, &str> = checked["checks"]
+            .as_array()
+            .expect("checks")
+            .iter()
+            .map(|check| (check["check"].as_str().expect("a name"), check["level"].as_str().expect("a level")))
+            .collect();
+        for check in [
+            "loads",
+            "schemas compile",
+            "defaults fit",
+            "documented",
+            "lists",
+            "answers over HTTP",
+            "answers over stdio",
+            "outputs conform",
+        ] {
+            assert_eq!(levels.get(check), Some(&"ok"), "{language}: {check}: {checked}");
+        }
+        assert!(levels.contains_key("second build"), "{language}: {checked}");
+        assert!(desk.succeed(name, &["plugin", "test"]).ends_with("2 cases, 0 failed"));
+
+        let call = ["call", "deploy", "--environment", "prod", "--service", "web"];
+        let told = r#"{"environment":"prod","service":"web","version":"latest"}"#;
+        assert_eq!(desk.succeed(name, &call), told, "{language}");
+        let gateway = Gateway::start(desk.weir(name, &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]));
+        let url = gateway.url();
+        assert_eq!(desk.succeed(name, &[&["call", "--url", url.as_str()], &call[1..]].concat()), told, "{language}");
+    }
+}
+
+#[test]
+fn a_new_adapter_is_built_checked_and_called_in_each_language() {
+    let desk = Desk::new("adapters");
+    for (language, ..) in LANGUAGES {
+        let name = &format!("numbers-{language}");
+        desk.begin(name, language, "collection");
+        desk.succeed(name, &["plugin", "build"]);
+        let checked = desk.json(name, &["plugin", "check", "--json", "--once"]);
+        assert_eq!(checked["ok"], true, "{language}: {checked}");
+        assert!(checked.to_string().contains("reads only"), "{language}: {checked}");
+        assert!(desk.succeed(name, &["plugin", "test"]).ends_with("2 cases, 0 failed"));
+        assert_eq!(desk.succeed(name, &["call", "get_number", "--number", "7"]), r#"{"number":7,"square":49}"#);
+    }
+}
+
+/// Definitions, answers and errors of the same functions.
+#[tokio::test]
+async fn the_same_functions_are_the_same_tools_in_each_language() {
+    let desk = Desk::new("parcels");
+    let calls = [
+        ("deploy", json!({"environment": "prod", "service": "web"})),
+        ("deploy", json!({"environment": "Gr\u{fc}\u{df}e \u{1f44b}", "service": "\"web\"\n", "version": "1"})),
+        ("deploy", json!({"environment": "prod"})),
+        ("deploy", json!({"environment": "", "service": "web"})),
+        ("weigh", json!({"parcels": [3, 9, 1], "limits": {"low": 4}})),
+        (
+            "weigh",
+            json!({"parcels": [9007199254740991_i64], "limits": {"low": 0, "note": "none is light"}, "unit": "g"}),
+        ),
+        ("weigh", json!({"parcels": [], "limits": {"low": 4}})),
+        ("weigh", json!({"parcels": [1.5], "limits": {"low": 4}})),
+        ("weigh", json!({"parcels": [1], "limits": {}, "unit": "t"})),
+        ("name_of", json!({"number": 2})),
+        ("name_of", json!({"number": 2, "suffix": "!"})),
+        ("name_of", json!({"number": 2, "suffix": null})),
+        ("name_of", json!({"number": 4})),
+        ("refuse", json!({})),
+        ("refuse", json!({"reason": "conflict"})),
+    ];
+    let mut first: Option<(Value, Vec<String>)> = None;
+    for (language, source, text) in LANGUAGES {
+        let name = &format!("parcels-{language}");
+        let folder = desk.begin(name, language, "tools");
+        fs::write(folder.join(source), text).expect("the source is written");
+        desk.succeed(name, &["plugin", "build"]);
+        let definitions = desk.json(name, &["plugin", "schema"]);
+        let gateway = Gateway::start(desk.weir(name, &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]));
+        let client = Modern::new(gateway.url());
+        let mut answers = Vec::new();
+        for (tool, arguments) in &calls {
+            let result = client.call(tool, arguments.clone()).await;
+            let mut content = result["structuredContent"].clone();
+            // Each call has an id of its own.
+            content.as_object_mut().map(|content| content.remove("call_id"));
+            answers.push(format!("{tool} {arguments}: {} {content}", result["isError"]));
+        }
+        match &first {
+            None => {
+                assert!(answers[4].contains(r#"{"total":13,"light":[3,1],"unit":"kg"}"#), "{}", answers[4]);
+                assert!(answers[12].contains(r#""code":"not_found""#), "{}", answers[12]);
+                assert!(answers[13].contains(r#""reason":"too_early""#), "{}", answers[13]);
+                first = Some((definitions, answers));
+            }
+            Some((expected, said)) => {
+                assert_eq!(&definitions, expected, "{language}");
+                assert_eq!(&answers, said, "{language}");
+            }
+        }
+    }
+}
+
+/// While it is being written, what was built last is what answers.
+#[test]
+fn a_changed_parameter_is_live_after_the_next_build() {
+    let desk = Desk::new("changed");
+    let folder = desk.begin("changed", "js", "tools");
+    desk.succeed("changed", &["plugin", "build"]);
+    desk.succeed("changed", &["call", "deploy", "--environment", "prod", "--service", "web"]);
+    let source = fs::read_to_string(folder.join("plugin.js")).expect("a source");
+    fs::write(folder.join("plugin.js"), source.replace("service", "application")).expect("the source is written");
+    desk.succeed("changed", &["plugin", "build"]);
+    let told = desk.succeed("changed", &["call", "deploy", "--environment", "prod", "--application", "web"]);
+    assert_eq!(told, r#"{"environment":"prod","application":"web","version":"latest"}"#);
+}
+
+/// A check says what is wrong with what was built, and where.
+#[test]
+fn a_check_fails_where_an_agent_would() {
+    let desk = Desk::new("flawed");
+    let folder = desk.begin("flawed", "js", "tools");
+    fs::write(
+        folder.join("plugin.js"),
+        r#"
+import { integer, plugin, record, sql, text, tool } from "./sdk/weir.js";
+const wrong = tool({ name: "count_things", description: "Counts all things and answers their number.", returns: record({ count: integer() }),
+  run: () => ({ count: "many" }) });
+const crash = tool({ name: "crash_always", run: () => null.x });
+const look = tool({ name: "look_up", description: "Looks up a thing and answers nothing at all.", readOnly: true, requests: ["sql"],
+  parameters: { id: integer() }, run: ({ id }) => { sql.execute("db", "DELETE FROM things WHERE id = ?", [id]); } });
+export const { about, tools } = plugin({ name: "flawed", version: "0.1.0", tools: [wrong, crash, look] });
+"#,
+    )
+    .expect("the source is written");
+    let config = fs::read_to_string(folder.join("weir.toml")).expect("a configuration");
+    let database = "[connections.db]\nkind = \"sqlite\"\npath = \"things.sqlite\"\nwrite = true\n[plugins.flawed.grants]\ndb = \"write\"\n";
+    fs::write(folder.join("weir.toml"), format!("{config}\n{database}")).expect("the configuration is written");
+    let things = rusqlite::Connection::open(folder.join("things.sqlite")).expect("a database");
+    things.execute_batch("CREATE TABLE things (id INTEGER); INSERT INTO things VALUES (0), (1)").expect("two things");
+
+    let (code, out, err) = desk.run("flawed", &["plugin", "check", "--once"]);
+    assert_eq!(code, 1, "{out}\n{err}");
+    for told in [
+        "fail  outputs conform: count_things",
+        "warn  documented: crash_always: the tool has no description",
+        "warn  documented: look_up: the parameter `id` has no description",
+        "fail  reads only: look_up",
+    ] {
+        assert!(out.contains(told), "{told}\n{out}");
+    }
+    let count = things.query_row("SELECT count(*) FROM things", [], |row| row.get::<_, i64>(0));
+    assert_eq!(count.expect("a count"), 2, "nothing is changed by a check");
+}
+
+#[test]
+fn what_is_no_name_and_what_is_no_folder_is_refused() {
+    let desk = Desk::new("names");
+    for name in ["Deploy", "1st", "a_b", "a/b", "..", "-x"] {
+        let (code, _, err) = desk.run("", &["plugin", "new", "--", name]);
+        assert_eq!(code, 2, "{name}: {err}");
+        assert!(err.contains("a plugin is named by"), "{name}: {err}");
+    }
+    let (code, _, err) = desk.run("", &["plugin", "build"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("`weir plugin new NAME` makes one"), "{err}");
+    desk.succeed("", &["plugin", "new", "twice"]);
+    let (code, _, err) = desk.run("", &["plugin", "new", "twice"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("is there already"), "{err}");
+}
+
+/// What the guide tells is what works: its commands are run, and its code is that of the templates, which are built here.
+#[test]
+fn the_guide_says_what_works() {
+    let guide = fs::read_to_string(place::repository().join("docs/writing-a-plugin.md")).expect("the guide");
+    let templates = place::repository().join("plugin-sdk/templates");
+    let template = |path: &str| {
+        let text = fs::read_to_string(templates.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        text.replace("{{name}}", "deploys")
+    };
+    let (mut ran, mut held) = (0, 0);
+    for (language, block) in blocks(&guide) {
+        let source = match language {
+            "sh" => {
+                run_all(&block);
+                ran += 1;
+                continue;
+            }
+            "rust" => template("rust/tools/src/lib.rs"),
+            "js" => template("js/tools/plugin.js"),
+            "python" => template("python/tools/app.py"),
+            "json" => template("all/tools/tests/deploy.json"),
+            "toml" => {
+                let desk = Desk::new("guide-config");
+                let folder = desk.begin("deploys", "js", "tools");
+                rusqlite::Connection::open(folder.join("data.sqlite")).expect("a database");
+                let config = fs::read_to_string(folder.join("weir.toml")).expect("a configuration");
+                fs::write(folder.join("weir.toml"), format!("{config}\n{block}"))
+                    .expect("the configuration is written");
+                desk.succeed("deploys", &["plugin", "build"]);
+                desk.succeed("deploys", &["plugin", "check", "--once"]);
+                held += 1;
+                continue;
+            }
+            other => panic!("nobody holds blocks of {other} against what they show"),
+        };
+        assert!(source.contains(block.trim_end()), "the template has other words than the guide:\n{block}");
+        held += 1;
+    }
+    assert!(ran >= 2 && held >= 5, "{ran} blocks were run, {held} held against what they show");
+}
+
+fn run_all(block: &str) {
+    let desk = Desk::new("guide");
+    let mut inside = String::new();
+    for line in block.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["cd", folder] => inside = folder.to_owned(),
+            ["weir", ref words @ ..] => drop(desk.succeed(&inside, words)),
+            _ => panic!("the guide says `{line}`, which nobody runs here"),
+        }
+    }
+}
+
+/// The fenced blocks of a page: their language and text.
+fn blocks(page: &str) -> Vec<(&str, String)> {
+    let mut blocks = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        if let Some(language) = line.strip_prefix("```") {
+            let text: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+            blocks.push((language, format!("{}\n", text.join("\n"))));
+        }
+    }
+    blocks
+}
+
+/// Each kind of type hint, natively: what it says, what it reads, and what is refused; pydantic models where they are.
+#[test]
+fn type_hints_are_the_schemas_of_the_table() {
+    let python = place::present(place::cache().join("clients/python-mcp1/bin/python"), "cargo xtask test");
+    let output = Command::new(python)
+        .arg(place::repository().join("tests/fixtures/author/hints.py"))
+        .env("PYTHONPATH", place::repository().join("plugin-sdk/python/tools"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .expect("python starts");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("hints are right"), "{told}");
+}
