@@ -29,6 +29,9 @@ fn deploy(
     members.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
+/// Some milliseconds of work.
+const ROUNDS: u32 = 2_000_000;
+
 /// Takes three steps and says how far it is after each.
 #[tool(read_only)]
 fn steps(#[arg(ge = 0, le = 1000, default = 25)] pause_ms: u32, ctx: &Context) -> Result<i64, ToolError> {
@@ -51,8 +54,12 @@ fn patience(ctx: &Context) -> Result<(), ToolError> {
 
 fn wait(milliseconds: u32, ctx: &Context) -> Result<(), ToolError> {
     let until = clock::now_ms() + u64::from(milliseconds);
+    // Calls of the host are bounded: between two looks at the clock there is work of some milliseconds.
     while clock::now_ms() < until {
         ctx.check_cancelled()?;
+        for round in 0..ROUNDS {
+            black_box(round);
+        }
     }
     Ok(())
 }
