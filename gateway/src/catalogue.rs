@@ -4,6 +4,7 @@ mod code;
 mod endpoint;
 mod foreign;
 mod listing;
+mod llms;
 mod target;
 mod tool;
 

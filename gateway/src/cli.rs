@@ -20,6 +20,7 @@ mod flags;
 mod hosts;
 mod keys;
 mod lint;
+mod llms;
 mod lock;
 mod plugins;
 mod serve;
@@ -59,6 +60,8 @@ enum Command {
     Stdio(serve::Stdio),
     /// Run one tool from the terminal; its flags come from its schema (`weir call TOOL --help`)
     Call(call::Call),
+    /// Print the tools in words, as `/llms.txt` serves them: for models and people who read a page
+    Llms(llms::Llms),
     /// Compile a contract, a form or a list of forms, and print the tools an agent would see
     Compile(compile::Compile),
     /// Check arguments against a JSON Schema, and print what a caller would get
@@ -140,6 +143,7 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
         Command::Serve(command) => command.run(),
         Command::Stdio(command) => command.run(),
         Command::Call(command) => command.run(),
+        Command::Llms(command) => command.run(),
         Command::Compile(command) => command.run(),
         Command::Validate(command) => command.run(),
         Command::Draft(command) => command.run(),

@@ -102,7 +102,7 @@ fn reply<'a>(scope: &RequestScope, subscriptions: &Subscriptions, request: Reque
 pub use trace::traceparent;
 
 impl RequestScope {
-    fn listing(&self) -> Result<Arc<Listing>, RpcError> {
+    pub fn listing(&self) -> Result<Arc<Listing>, RpcError> {
         let snapshot = self.gateway.snapshot();
         let listing = snapshot.catalogue.listing(&self.endpoint, self.caller.access());
         listing.ok_or_else(|| self.unknown())

@@ -16,6 +16,7 @@ mod gate;
 mod identical;
 mod identity;
 mod large_sheet;
+mod llms;
 mod metrics;
 mod operations;
 mod packages;

@@ -9,7 +9,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use weir_contracts::Contract;
 
-use super::CatalogueTool;
+use super::{CatalogueTool, llms};
 
 /// How a tool is written down for one range of protocol versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,7 @@ pub struct Listing {
     /// By `ListShape`; written on first use.
     prepared: [OnceLock<Prepared>; 4],
     digest: OnceLock<[u8; 32]>,
+    llms: OnceLock<String>,
 }
 
 /// The tools' JSON objects joined by commas, in name order.
@@ -95,7 +96,7 @@ impl ServerInfo {
 impl Listing {
     pub(super) fn new(server: ServerInfo, mut tools: Vec<Arc<CatalogueTool>>) -> Self {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { server, tools, prepared: Default::default(), digest: OnceLock::new() }
+        Self { server, tools, prepared: Default::default(), digest: OnceLock::new(), llms: OnceLock::new() }
     }
 
     pub fn len(&self) -> usize {
@@ -131,6 +132,11 @@ impl Listing {
         let tools = &prepared.bytes[prepared.spans[start].start..prepared.spans[end - 1].end];
         let next = (end < self.tools.len()).then(|| URL_SAFE_NO_PAD.encode(self.tools[end - 1].name.as_bytes()));
         Ok(Page { tools, next })
+    }
+
+    /// The list in words, as `llms.txt`.
+    pub fn llms(&self) -> &str {
+        self.llms.get_or_init(|| llms::write(&self.server, self.tools.iter().map(Arc::as_ref)))
     }
 
     /// Equal exactly when every client sees the same list.

@@ -34,10 +34,16 @@ pub(super) fn command(name: &str, description: &str, schema: &Value, cli: &Value
         }
         let place = positional.iter().position(|name| name == field);
         if let Some(place) = place {
-            // Shown as the author declared it; otherwise a convenience beside the flag.
-            let word = flag.clone().id(by_position(field)).index(place + 1).conflicts_with(field.clone());
+            // Shown where the author declared it; otherwise a convenience beside the flag.
             let is_declared = stated["positional"] == true;
-            command = command.arg(word.value_name(dashed.to_uppercase()).num_args(1).hide(!is_declared));
+            let takes_the_rest = kind(property) == "array" && place + 1 == positional.len();
+            let word = Arg::new(by_position(field)).index(place + 1).conflicts_with(field.clone());
+            let word = match takes_the_rest {
+                true => word.action(ArgAction::Append).num_args(1..),
+                false => word.action(ArgAction::Set),
+            };
+            let help = flag.get_help().cloned().unwrap_or_default();
+            command = command.arg(word.help(help).value_name(dashed.to_uppercase()).hide(!is_declared));
             flag = flag.hide(is_declared);
         }
         for alias in stated["aliases"].as_array().into_iter().flatten().filter_map(Value::as_str) {
@@ -272,6 +278,13 @@ mod tests {
         let both =
             command("tool", "A tool.", &schema, &Value::Null).try_get_matches_from(["prod", "--environment", "test"]);
         assert!(both.is_err(), "an argument is given once");
+
+        let lists = json!({ "properties": {
+            "parcels": { "type": "array", "items": { "type": "integer" } }, "tags": { "type": "array" },
+        }, "required": ["parcels", "tags"] });
+        let expected = json!({ "parcels": [3, 9], "tags": ["a", "b"] });
+        assert_eq!(parse(&lists, &["[3,9]", "a", "b"]), expected, "the last list takes the rest");
+        assert_eq!(parse(&lists, &["--parcels", "3", "--parcels", "9", "--tags", r#"["a","b"]"#]), expected);
 
         let cli = json!({ "parameters": {
             "count": { "positional": true }, "service_name": { "aliases": ["-s", "--svc", "-S"], "metavar": "NAME" },

@@ -1,10 +1,11 @@
-//! Streamable HTTP, both eras on one URL: `/mcp`, `/mcp/<contract>`, and `/healthz`.
+//! Streamable HTTP, both eras on one URL: `/mcp`, `/mcp/<contract>`; the same lists in words, and `/healthz`.
 
 mod access;
 mod body;
 pub(crate) mod connections;
 mod head_timer;
 mod legacy;
+mod llms;
 pub(crate) mod metrics;
 mod modern;
 mod reply;
@@ -102,6 +103,8 @@ fn router(server: Arc<Server>) -> Router {
     Router::new()
         .route("/mcp", any(all))
         .route("/mcp/{contract}", any(contract))
+        .route("/llms.txt", any(llms::all))
+        .route("/mcp/{contract}/llms.txt", any(llms::contract))
         .route("/healthz", get(async || "ok\n"))
         .fallback(nothing)
         .with_state(server)

@@ -1,0 +1,185 @@
+//! A listing in words, for models and people who read it as a page: `llms.txt`.
+//!
+//! Made of what `tools/list` says and of nothing else, so it cannot say more to a caller than that does. The same listing
+//! is the same bytes.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use weir_contracts::contract::Annotations;
+
+use super::{CatalogueTool, listing::ServerInfo};
+
+/// Deeper schemas are named and not written out.
+const DEPTH_MAX: usize = 3;
+
+/// `tools` in the order they are to be told in; those of one contract come together.
+pub(super) fn write<'t>(server: &ServerInfo, tools: impl Iterator<Item = &'t CatalogueTool>) -> String {
+    let mut tools: Vec<&CatalogueTool> = tools.collect();
+    tools.sort_by(|a, b| (&a.contract, &a.name).cmp(&(&b.contract, &b.name)));
+    let mut page = String::new();
+    line(&mut page, &format!("# {}", plain(server.title.as_deref().unwrap_or(&server.name))));
+    let count = match tools.len() {
+        1 => "1 tool".to_owned(),
+        count => format!("{count} tools"),
+    };
+    line(&mut page, &format!("\n> {count}, over MCP. Version {}.", server.version));
+    if let Some(instructions) = &server.instructions {
+        line(&mut page, &format!("\n{}", paragraphs(instructions)));
+    }
+    let mut contract = "";
+    for tool in tools {
+        if *tool.contract != *contract {
+            contract = &tool.contract;
+            line(&mut page, &format!("\n## {contract} {}", tool.version));
+        }
+        one(&mut page, tool);
+    }
+    page
+}
+
+fn one(page: &mut String, tool: &CatalogueTool) {
+    let told = &tool.tool;
+    line(page, &format!("\n### {}", told.name));
+    if !told.description.is_empty() {
+        line(page, &format!("\n{}", paragraphs(&told.description)));
+    }
+    line(page, &format!("\n{}", effects(&told.annotations)));
+    let input = &told.input_schema;
+    let has_arguments = input["properties"].as_object().is_some_and(|properties| !properties.is_empty());
+    line(page, if has_arguments { "\nArguments:\n" } else { "\nArguments: none." });
+    properties(page, input, 0);
+    if let Some(output) = &told.output_schema {
+        let members = answer(output);
+        let has_members = members["properties"].as_object().is_some_and(|properties| !properties.is_empty());
+        line(page, if has_members { "\nAnswers:\n" } else { "\nAnswers: an object." });
+        properties(page, &members, 0);
+    }
+    let required = required(input);
+    let words: Vec<String> = required.iter().map(|name| format!(" --{} …", name.replace('_', "-"))).collect();
+    line(page, &format!("\n    weir call {}{}", told.name, words.concat()));
+}
+
+/// What a client may be asked to confirm.
+fn effects(annotations: &Annotations) -> String {
+    let is = |hint: Option<bool>| hint == Some(true);
+    if is(annotations.read_only_hint) {
+        return "It only reads.".to_owned();
+    }
+    let what = if is(annotations.destructive_hint) {
+        "It changes things, and may overwrite or delete."
+    } else {
+        "It changes things."
+    };
+    let again = if is(annotations.idempotent_hint) { " The same call again changes nothing more." } else { "" };
+    format!("{what}{again}")
+}
+
+/// The members of a good answer. As it is published, they stand at the root, and what must be there in the first arm; the
+/// other arm is that of errors.
+fn answer(output: &Value) -> Value {
+    let arm = &output["anyOf"][0];
+    let part = |keyword: &str| output.get(keyword).or_else(|| arm.get(keyword)).cloned().unwrap_or_default();
+    json!({ "properties": part("properties"), "required": part("required") })
+}
+
+fn properties(page: &mut String, schema: &Value, depth: usize) {
+    let required = required(schema);
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let mut notes = vec![kind(property)];
+        if required.contains(&name.as_str()) {
+            notes.push("required".to_owned());
+        }
+        notes.extend(rules(property));
+        let mut told = format!("{}- `{name}` ({})", "  ".repeat(depth), notes.join("; "));
+        if let Some(description) = property["description"].as_str().filter(|text| !text.is_empty()) {
+            let _ = write!(told, ": {}", plain(description));
+        }
+        line(page, &told);
+        if depth + 1 < DEPTH_MAX {
+            let inner = beside_null(property);
+            properties(page, if inner["items"].is_object() { &inner["items"] } else { inner }, depth + 1);
+        }
+    }
+}
+
+/// In one or two words.
+fn kind(schema: &Value) -> String {
+    let inner = beside_null(schema);
+    let mut kinds: Vec<&str> = match &inner["type"] {
+        Value::String(kind) => vec![kind],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => vec![],
+    };
+    let or_null = kinds.contains(&"null") || !std::ptr::eq(inner, schema);
+    kinds.retain(|kind| *kind != "null");
+    let word = match kinds[..] {
+        ["array"] if inner["items"].is_object() => format!("list of {}", kind(&inner["items"])),
+        ["array"] => "list".to_owned(),
+        [] => "any JSON".to_owned(),
+        _ => kinds.join(" or "),
+    };
+    if or_null { format!("{word} or null") } else { word }
+}
+
+fn rules(schema: &Value) -> Vec<String> {
+    let inner = beside_null(schema);
+    let mut rules = Vec::new();
+    let choices = inner["enum"].as_array().or_else(|| inner["items"]["enum"].as_array());
+    if let Some(choices) = choices {
+        rules.push(format!("one of {}", choices.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")));
+    }
+    for (keyword, words) in [
+        ("const", "always …"),
+        ("format", "…"),
+        ("pattern", "as …"),
+        ("minLength", "at least … characters"),
+        ("maxLength", "at most … characters"),
+        ("minItems", "at least … entries"),
+        ("maxItems", "at most … entries"),
+        ("minimum", "at least …"),
+        ("maximum", "at most …"),
+        ("exclusiveMinimum", "more than …"),
+        ("exclusiveMaximum", "less than …"),
+        ("multipleOf", "in steps of …"),
+        ("default", "by default …"),
+    ] {
+        if let Some(value) = inner.get(keyword).or_else(|| schema.get(keyword)).filter(|value| !value.is_null()) {
+            let value = value.as_str().filter(|_| keyword == "format").map_or_else(|| value.to_string(), str::to_owned);
+            rules.push(words.replace('…', &value));
+        }
+    }
+    rules
+}
+
+/// What a value meets that is not null, where the schema is `anyOf: [that, {type: null}]`.
+fn beside_null(schema: &Value) -> &Value {
+    match schema["anyOf"].as_array().map(Vec::as_slice) {
+        Some([value, null] | [null, value]) if null["type"] == "null" => value,
+        _ => schema,
+    }
+}
+
+fn required(schema: &Value) -> Vec<&str> {
+    schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn line(page: &mut String, text: &str) {
+    page.push_str(text);
+    page.push('\n');
+}
+
+/// One line: a description must not make headings or lists of its own.
+fn plain(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Paragraphs as they are, each on one line. A line that would be a heading of the page is told as text.
+fn paragraphs(text: &str) -> String {
+    let paragraphs = text.split("\n\n").map(plain).filter(|paragraph| !paragraph.is_empty());
+    let told = paragraphs.map(|paragraph| match paragraph.starts_with(['#', '>', '`', '=', '~']) {
+        true => format!("\\{paragraph}"),
+        false => paragraph,
+    });
+    told.collect::<Vec<_>>().join("\n\n")
+}

@@ -1,0 +1,59 @@
+//! `weir llms`: the tools of a configuration or of an endpoint, in words.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Args;
+
+use super::{Done, Failure, Settings, block_on, call, start};
+
+#[derive(Args)]
+pub(super) struct Llms {
+    /// The contract; by default all of them
+    contract: Option<String>,
+    /// The MCP endpoint to ask, such as http://127.0.0.1:8484/mcp, instead of a configuration
+    #[arg(long, value_name = "URL", conflicts_with = "contract")]
+    url: Option<String>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+impl Llms {
+    pub(super) fn run(self) -> Done {
+        let page = match &self.url {
+            Some(url) => block_on(at_url(url))??,
+            None => block_on(self.here())??,
+        };
+        print!("{page}");
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn here(&self) -> Result<String, Failure> {
+        let started = start::briefly(self.settings.config()?, Some("llms")).await?;
+        start::contracts(&started, false).await?;
+        let caller = call::caller(&started)?;
+        let snapshot = started.gateway.snapshot();
+        let listing = snapshot.catalogue.listing(self.contract.as_deref(), caller.access());
+        let listing = listing
+            .with_context(|| format!("there is no contract `{}` here", self.contract.as_deref().unwrap_or_default()))?;
+        Ok(listing.llms().to_owned())
+    }
+}
+
+/// The page beside the endpoint, as the holder of `WEIR_KEY` sees it.
+async fn at_url(url: &str) -> anyhow::Result<String> {
+    let endpoint = url.trim_end_matches('/');
+    let page = match endpoint.strip_suffix("/mcp") {
+        Some(server) => format!("{server}/llms.txt"),
+        None => format!("{endpoint}/llms.txt"),
+    };
+    weir_connections::http::install_tls();
+    let mut request = reqwest::Client::builder().build()?.get(&page);
+    if let Some(key) = call::key() {
+        request = request.bearer_auth(key);
+    }
+    let response = request.send().await.with_context(|| format!("{page} cannot be reached"))?;
+    let status = response.status();
+    anyhow::ensure!(status.is_success(), "{page} answered {status}");
+    Ok(response.text().await?)
+}

@@ -1,0 +1,76 @@
+//! `/llms.txt` and `/mcp/<contract>/llms.txt`: what the caller may see, in words.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    extract::{Path, Request, State},
+    http::{HeaderValue, Method, header},
+    response::Response,
+};
+use weir_audit::RefusedWhat;
+
+use super::{Server, access, connections, reply};
+use crate::{identity::Credential, methods::RequestScope};
+
+pub(super) async fn all(State(server): State<Arc<Server>>, request: Request) -> Response {
+    answer(&server, None, &request)
+}
+
+pub(super) async fn contract(
+    State(server): State<Arc<Server>>,
+    Path(contract): Path<String>,
+    request: Request,
+) -> Response {
+    answer(&server, Some(contract.into()), &request)
+}
+
+/// Host, Origin and the key are held to the same as where MCP is spoken.
+fn answer(server: &Server, endpoint: Option<Arc<str>>, request: &Request) -> Response {
+    let origin = match server.access.check(request.uri(), request.headers()) {
+        Ok(origin) => origin,
+        Err(refused) => {
+            refuse(server, RefusedWhat::Request, request, None, refused.what);
+            return reply::refusal(&refused.error);
+        }
+    };
+    let mut response = match *request.method() {
+        Method::OPTIONS => access::preflight(request.headers(), origin.is_some()),
+        Method::GET | Method::HEAD => page(server, endpoint, request),
+        _ => reply::not_allowed("GET, HEAD, OPTIONS"),
+    };
+    if let Some(origin) = origin {
+        access::expose(response.headers_mut(), origin);
+    }
+    response
+}
+
+fn page(server: &Server, endpoint: Option<Arc<str>>, request: &Request) -> Response {
+    let authorization = request.headers().get_all(header::AUTHORIZATION).iter().map(HeaderValue::as_bytes);
+    let credential = Credential::of_header(authorization);
+    let caller = match server.gateway.identities().resolve(credential) {
+        Ok(caller) => caller,
+        Err(refused) => {
+            refuse(server, RefusedWhat::Identity, request, credential.id(), &refused.to_string());
+            return reply::unauthorized(refused, None);
+        }
+    };
+    let scope = RequestScope { gateway: server.gateway.clone(), caller, endpoint, transport: "http" };
+    match scope.listing() {
+        Ok(listing) => {
+            let mut response = Response::new(Body::from(listing.llms().to_owned()));
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+            // Another caller may see other tools.
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+            response
+        }
+        Err(error) => reply::refusal(&error),
+    }
+}
+
+fn refuse(server: &Server, what: RefusedWhat, request: &Request, id: Option<&str>, reason: &str) {
+    let address = connections::peer().map(|peer| peer.ip());
+    let place: String = request.uri().path().chars().take(128).collect();
+    server.gateway.audit().refused(what, &place, id, address, reason);
+}

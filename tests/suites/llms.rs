@@ -1,0 +1,89 @@
+//! The lists in words: what a model or a person reads at `/llms.txt`.
+
+use serde_json::json;
+use weir_tests::{House, Modern, client::http, place};
+
+use crate::sample;
+
+fn house() -> House {
+    let house = sample::house().own_plugins(&["sheet"]);
+    house.write("plugins/tools-js.wasm", std::fs::read(place::guest("tools-js")).expect("a guest can be read"));
+    house
+}
+
+async fn get(url: &str, key: Option<&str>) -> (u16, String, String) {
+    let request = http().get(url);
+    let request = match key {
+        Some(key) => request.bearer_auth(key),
+        None => request,
+    };
+    let answer = request.send().await.expect("an answer");
+    let kind = answer.headers().get("content-type").map(|kind| kind.to_str().expect("text").to_owned());
+    (answer.status().as_u16(), kind.unwrap_or_default(), answer.text().await.expect("a body"))
+}
+
+#[tokio::test]
+async fn each_endpoint_has_its_tools_in_words_the_same_each_time() {
+    let house = house();
+    let gateway = house.serve();
+    let (status, kind, all) = get(&format!("{}/llms.txt", gateway.base), None).await;
+    assert_eq!((status, kind.as_str()), (200, "text/plain; charset=utf-8"), "{all}");
+    let (listed, _) = Modern::new(gateway.url()).list().await;
+    for tool in &listed {
+        let name = tool["name"].as_str().expect("a name");
+        assert!(all.contains(&format!("\n### {name}\n")), "{name}: {all}");
+    }
+    for told in [
+        "# weir\n",
+        "## tools-js 1.0.0\n",
+        "- `environment` (string; required; at least 1 characters): Target environment\n",
+        "- `version` (string; by default \"latest\"): Version or image tag.\n",
+        "    weir call deploy --environment … --service …\n",
+        "It only reads.\n",
+    ] {
+        assert!(all.contains(told), "{told}: {all}");
+    }
+    let (status, _, one) = get(&format!("{}/llms.txt", gateway.contract_url("tools-js")), None).await;
+    assert!(status == 200 && one.contains("### deploy") && !one.contains("lookup_airport"), "{one}");
+    assert_eq!(get(&format!("{}/llms.txt", gateway.contract_url("nothing")), None).await.0, 404);
+
+    let url = gateway.url();
+    let printed = |words: &[&str]| {
+        let (code, out, err) = house.run(words);
+        assert_eq!(code, 0, "{err}");
+        out
+    };
+    assert_eq!(printed(&["llms", "--url", &url]), all.trim_end());
+    assert_eq!(printed(&["llms", "--url", &gateway.contract_url("tools-js")]), one.trim_end());
+    assert_eq!(printed(&["llms"]), all.trim_end());
+    assert_eq!(printed(&["llms", "tools-js"]), one.trim_end());
+    drop(gateway);
+    let again = house.serve();
+    assert_eq!(get(&format!("{}/llms.txt", again.base), None).await.2, all, "a restart says the same");
+}
+
+#[tokio::test]
+async fn a_caller_reads_of_what_it_may_see_alone() {
+    let house = house();
+    let gateway = house.serve();
+    let page = format!("{}/llms.txt", gateway.base);
+    let everything = house.key(&["--agent", "ann"]);
+    let some = house.key(&["--agent", "bob", "--contract", "tools-js"]);
+    let (status, _, refused) = get(&page, None).await;
+    assert_eq!(status, 401);
+    assert!(!refused.contains("deploy"), "{refused}");
+    let (_, _, all) = get(&page, Some(&everything)).await;
+    assert!(all.contains("### deploy") && all.contains("lookup_airport"), "{all}");
+    let (_, _, seen) = get(&page, Some(&some)).await;
+    assert!(seen.contains("### deploy") && !seen.contains("airport"), "{seen}");
+    let tools = Modern::with_key(gateway.url(), &some).ask("tools/list", json!({})).await;
+    let count = tools.result()["tools"].as_array().expect("tools").len();
+    assert!(seen.contains(&format!("> {count} tools,")), "{seen}");
+    let hidden = format!("{}/llms.txt", gateway.contract_url("airports"));
+    assert_eq!(get(&hidden, Some(&some)).await.0, 404, "hidden and unknown cannot differ");
+
+    let foreign = http().get(&page).bearer_auth(&everything).header("host", "evil.example").send().await;
+    assert_eq!(foreign.expect("an answer").status(), 403);
+    let posted = http().post(&page).bearer_auth(&everything).send().await.expect("an answer");
+    assert_eq!(posted.status(), 405);
+}
