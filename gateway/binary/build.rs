@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 const ADAPTERS: [&str; 3] = ["rest", "sheet", "sql"];
 /// Files and folders of the repository that the author of a plugin needs.
-const SOURCES: [&str; 10] = [
+const SOURCES: [&str; 11] = [
     "Cargo.toml",
     "Cargo.lock",
     "plugin-sdk/Cargo.toml",
@@ -20,6 +20,7 @@ const SOURCES: [&str; 10] = [
     "plugin-sdk/macros/src",
     "plugin-sdk/js",
     "plugin-sdk/python",
+    "plugin-sdk/c",
     "plugin-sdk/templates",
 ];
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, Modern, place};
+use weir_tests::{Gateway, Modern, client::send, place};
 
 /// An empty folder, and the programs that its owner has.
 struct Desk {
@@ -18,10 +18,11 @@ struct Desk {
 }
 
 /// A language, where its source lies in a new folder, and what its author writes there instead of the example.
-const LANGUAGES: [(&str, &str, &str); 3] = [
+const LANGUAGES: [(&str, &str, &str); 4] = [
     ("rust", "src/lib.rs", include_str!("../fixtures/author/lib.rs")),
     ("js", "plugin.js", include_str!("../fixtures/author/plugin.js")),
     ("python", "app.py", include_str!("../fixtures/author/app.py")),
+    ("c", "plugin.c", include_str!("../fixtures/author/plugin.c")),
 ];
 
 impl Desk {
@@ -147,9 +148,9 @@ fn a_new_plugin_is_built_checked_served_and_called_in_each_language() {
 }
 
 #[test]
-fn a_new_adapter_is_built_checked_and_called_in_each_language() {
+fn a_new_adapter_is_built_checked_and_called() {
     let desk = Desk::new("adapters");
-    for (language, ..) in LANGUAGES {
+    for (language, ..) in LANGUAGES.into_iter().filter(|(language, ..)| *language != "c") {
         let name = &format!("numbers-{language}");
         desk.begin(name, language, "collection");
         desk.succeed(name, &["plugin", "build"]);
@@ -202,6 +203,9 @@ async fn the_same_functions_are_the_same_tools_in_each_language() {
             content.as_object_mut().map(|content| content.remove("call_id"));
             answers.push(format!("{tool} {arguments}: {} {content}", result["isError"]));
         }
+        answers.push(client.call("draw", json!({})).await["content"].to_string());
+        answers.extend(asked(&client, true).await);
+        answers.extend(asked(&client, false).await);
         match &first {
             None => {
                 assert!(answers[4].contains(r#"{"total":13,"light":[3,1],"unit":"kg"}"#), "{}", answers[4]);
@@ -215,6 +219,28 @@ async fn the_same_functions_are_the_same_tools_in_each_language() {
             }
         }
     }
+}
+
+/// The question of `remove`, and what comes of its answer.
+async fn asked(client: &Modern, sure: bool) -> [String; 2] {
+    let ask = async |params: &Value| {
+        let mut params = params.clone();
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+        });
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        let request = client.raw(body).header("mcp-protocol-version", "2026-07-28").header("mcp-method", "tools/call");
+        send(request.header("mcp-name", "remove")).await.reply()["result"].clone()
+    };
+    let mut call = json!({"name": "remove", "arguments": {"environment": "prod"}});
+    let question = ask(&call).await;
+    assert_eq!(question["resultType"], "input_required", "{question}");
+    call["inputResponses"] = json!({"sure": {"action": "accept", "content": {"sure": sure}}});
+    call["requestState"] = question["requestState"].clone();
+    let done = ask(&call).await;
+    assert_eq!(done["structuredContent"], json!({"removed": sure}), "{done}");
+    [question["inputRequests"]["sure"]["params"].to_string(), done["structuredContent"].to_string()]
 }
 
 /// While it is being written, what was built last is what answers.
@@ -306,6 +332,7 @@ fn the_guide_says_what_works() {
             "rust" => template("rust/tools/src/lib.rs"),
             "js" => template("js/tools/plugin.js"),
             "python" => template("python/tools/app.py"),
+            "c" => template("c/tools/plugin.c"),
             "json" => template("all/tools/tests/deploy.json"),
             "toml" => {
                 let desk = Desk::new("guide-config");

@@ -1,5 +1,6 @@
 //! `weir plugin build`: the commands that make a component of a plugin's folder, each shown before it runs.
 
+mod c;
 mod javascript;
 mod python;
 mod rust;
@@ -60,6 +61,7 @@ fn compile(folder: &Folder) -> Result<PathBuf, Failure> {
         Language::Rust => rust::build(folder)?,
         Language::Js => javascript::build(folder)?,
         Language::Python => python::build(folder)?,
+        Language::C => c::build(folder)?,
     })
 }
 

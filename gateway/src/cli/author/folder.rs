@@ -19,8 +19,12 @@ pub(super) struct Folder {
 }
 
 /// What tells a language, and the file that says so.
-const MARKS: [(&str, Language); 3] =
-    [("Cargo.toml", Language::Rust), ("package.json", Language::Js), ("pyproject.toml", Language::Python)];
+const MARKS: [(&str, Language); 4] = [
+    ("Cargo.toml", Language::Rust),
+    ("package.json", Language::Js),
+    ("pyproject.toml", Language::Python),
+    ("plugin.c", Language::C),
+];
 
 impl Folder {
     pub(super) fn open(path: &Path, settings: &Settings) -> Result<Self, Failure> {

@@ -19,6 +19,7 @@ pub(super) enum Language {
     Rust,
     Js,
     Python,
+    C,
 }
 
 impl Kind {
@@ -36,6 +37,7 @@ impl Language {
             Self::Rust => "rust",
             Self::Js => "js",
             Self::Python => "python",
+            Self::C => "c",
         }
     }
 }
@@ -44,6 +46,10 @@ const TEMPLATES: &str = "plugin-sdk/templates/";
 
 /// Every file of a plugin of that name, by its path in the new folder.
 pub(super) fn files(name: &str, kind: Kind, language: Language) -> anyhow::Result<Vec<(PathBuf, Vec<u8>)>> {
+    anyhow::ensure!(
+        (kind, language) != (Kind::Collection, Language::C),
+        "there is no template of an adapter in C; begin with `--kind tools`, or with an adapter in another language"
+    );
     let mut files = Vec::new();
     for (from, to) in rows(kind, language) {
         for (path, content) in sources().iter().filter(|(path, _)| path.starts_with(&from)) {

@@ -1,0 +1,103 @@
+/* What a plugin in C includes: a function with a table of its parameters is a tool. */
+#ifndef WEIR_H
+#define WEIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- declaring ---- */
+
+typedef enum { WEIR_TEXT, WEIR_INTEGER, WEIR_NUMBER, WEIR_BOOLEAN } weir_type;
+typedef enum { WEIR_UNSAID, WEIR_YES, WEIR_NO } weir_hint;
+
+/* One parameter. What has neither `default_json` nor `optional` is required. */
+typedef struct {
+    const char *name;
+    weir_type type;
+    /* A whole JSON Schema instead of `type` and its bounds, for lists and records. */
+    const char *schema;
+    const char *description;
+    unsigned min_length, max_length; /* texts; 0: not said */
+    const char *minimum, *maximum;   /* numbers, as JSON */
+    const char *default_json;
+    bool optional;
+    /* How `weir call` takes it. `alias`: a further flag, such as "-s". */
+    bool positional;
+    const char *alias, *metavar;
+} weir_parameter;
+
+typedef struct weir_call weir_call;
+
+typedef struct {
+    const char *name;
+    /* Its first paragraph is the title; the rest, or else the first paragraph, the description. */
+    const char *description;
+    /* Ends with {0}. */
+    const weir_parameter *parameters;
+    /* The JSON Schema of the answer; NULL: nothing is answered. */
+    const char *returns;
+    weir_hint read_only, destructive, idempotent, open_world;
+    /* Which imports the operator is asked for, such as "\"sql\"". */
+    const char *requests;
+    /* Writes the answer with `weir_print…` and returns true, or returns what `weir_refuse` does. */
+    bool (*run)(weir_call *call);
+} weir_tool;
+
+#define WEIR_MAP_OF_TEXTS "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}}"
+
+/* The plugin: one per component, written by its author. `tools` ends with {0}. */
+typedef struct {
+    const char *name, *version;
+    const weir_tool *tools;
+} weir_plugin;
+extern const weir_plugin weir_this_plugin;
+
+/* ---- arguments ---- */
+
+/* A part of a JSON text that the gateway has validated. Absent: `at` is NULL. */
+typedef struct {
+    const char *at, *end;
+} weir_value;
+
+weir_value weir_argument(weir_call *call, const char *name);
+weir_value weir_member(weir_value object, const char *name);
+size_t weir_count(weir_value list);
+weir_value weir_item(weir_value list, size_t index);
+bool weir_is_given(weir_value value); /* there, and not null */
+/* Ends with 0 and lives as long as the call; "" where there is no text. */
+const char *weir_text(weir_call *call, weir_value value);
+int64_t weir_integer(weir_value value);
+double weir_number(weir_value value);
+bool weir_boolean(weir_value value);
+/* The call's context and the answers of its caller: JSON objects. */
+weir_value weir_context(weir_call *call);
+weir_value weir_resumed(weir_call *call);
+weir_value weir_settings(weir_call *call);
+/* Memory that lives as long as the call. */
+void *weir_room(weir_call *call, size_t bytes);
+
+/* ---- answers ---- */
+
+void weir_print(weir_call *call, const char *json);
+void weir_print_text(weir_call *call, const char *text); /* as a JSON string, quotes included */
+void weir_print_integer(weir_call *call, int64_t number);
+/* MCP content blocks beside the value, or alone: a JSON array. */
+void weir_content(weir_call *call, const char *json);
+/* A question for the caller: `requests` is a JSON object, key -> {method, params}; `state` may be NULL. */
+bool weir_ask(weir_call *call, const char *requests, const char *state);
+/* There is nothing of that kind. */
+bool weir_nothing(weir_call *call);
+/* Says no: a reason for programs, a sentence for the caller. `field` may be NULL; 0: no time to wait is said. */
+bool weir_refuse(weir_call *call, const char *reason, const char *sentence, const char *field, unsigned retry_after_ms);
+
+/* ---- the outside; sql, http and files are in toolbox.h ---- */
+
+void weir_log(const char *level, const char *message);
+void weir_progress(double done, double total, const char *message);
+bool weir_is_cancelled(void);
+/* Rows as a JSON array of objects. False: the call is refused already, so return false too. */
+bool weir_query(weir_call *call, const char *connection, const char *text, const char *parameters, uint32_t limit, weir_value *rows);
+bool weir_execute(weir_call *call, const char *connection, const char *text, const char *parameters, uint64_t *changed);
+
+#endif
