@@ -33,6 +33,8 @@ pub struct Config {
     pub plugins: BTreeMap<String, PluginConfig>,
     /// Other MCP servers whose tools are served.
     pub upstreams: BTreeMap<String, UpstreamConfig>,
+    /// Who may sign plugins.
+    pub trust: BTreeMap<String, Trust>,
     /// The folder of the file: what relative paths of connections and upstreams start from.
     pub base: PathBuf,
     /// Where its keys stand, for what is found wrong later.
@@ -57,6 +59,14 @@ impl Default for Folders {
     fn default() -> Self {
         Self { contracts: "contracts".into(), plugins: "plugins".into(), state: ".weir".into(), cache: None }
     }
+}
+
+/// `[trust.NAME]`: a public key that `[plugins.NAME] signed_by` may name.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trust {
+    /// As minisign writes it: `RW…`.
+    pub minisign: String,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]

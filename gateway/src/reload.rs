@@ -166,6 +166,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Config {
         connections,
         plugins,
         upstreams,
+        trust,
         base,
         places,
         folders: _,
@@ -202,6 +203,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Config {
         connections,
         plugins,
         upstreams,
+        trust,
         base,
         places,
     }
@@ -218,6 +220,7 @@ fn differences(old: &Config, new: &Config) -> Vec<String> {
     places.extend(named("connections", &old.connections, &new.connections));
     places.extend(named("plugins", &old.plugins, &new.plugins));
     places.extend(named("upstreams", &old.upstreams, &new.upstreams));
+    places.extend(named("trust", &old.trust, &new.trust));
     if old.metrics.token != new.metrics.token {
         places.push("/metrics/token".to_owned());
     }

@@ -39,6 +39,11 @@ pub struct PluginConfig {
     pub grants: BTreeMap<String, Grant>,
     /// sha256 of the file, hex; any other file is refused.
     pub sha256: Option<String>,
+    /// Names of `[trust]`: its file is signed by one of them, or refused.
+    pub signed_by: Vec<String>,
+    /// The public keys of those, which the configuration has filled in: name → minisign's own form of a key.
+    #[serde(skip)]
+    pub trusted: BTreeMap<String, String>,
     /// What its tools are told; of adapters each collection has its own.
     pub settings: serde_json::Map<String, serde_json::Value>,
     /// The contract that its tools are published as; by default one of its own name.

@@ -7,6 +7,7 @@ pub mod adapter;
 pub mod config;
 pub mod host;
 pub mod native;
+pub mod signature;
 pub mod tools;
 
 mod background;

@@ -39,6 +39,7 @@ mod folder;
 mod in_use;
 mod kept;
 mod promised;
+mod signed;
 
 use accepted::Accepted;
 use built_in::Inside;
@@ -71,6 +72,8 @@ pub(crate) struct Loader {
     /// Definitions that no build could be loaded for, by plugin: not tried again until something changes.
     broken_promises: BTreeMap<String, Arc<str>>,
     built_in: Vec<Inside>,
+    /// Digests of files whose signatures were found good, and the keys they were checked with.
+    signed: Vec<(String, BTreeMap<String, String>)>,
 }
 
 /// What is known of one file of the folder.
@@ -157,6 +160,7 @@ impl Loader {
             files,
             broken_promises: BTreeMap::new(),
             built_in,
+            signed: Vec::new(),
         })
     }
 
@@ -279,8 +283,14 @@ impl Loader {
             let config = self.config.plugin.get(&now.about.name).cloned().unwrap_or_default();
             // Others were loaded by the look.
             if !Arc::ptr_eq(&now.profile.connections, &self.connections) {
-                if let Err(reason) = check_pin(&now.about.name, &config, &now.digest) {
-                    let built_in = plugin.built_in.load(Ordering::Relaxed);
+                let built_in = plugin.built_in.load(Ordering::Relaxed);
+                let path = self.config.plugins.join(self.place_of(&plugin));
+                let allowed = match check_pin(&now.about.name, &config, &now.digest) {
+                    // What is inside the program came with it.
+                    Ok(()) if !built_in => self.check_signature(&now.about.name, &config, path, &now.digest).await,
+                    allowed => allowed,
+                };
+                if let Err(reason) = allowed {
                     reports.push(LoadReport { built_in, ..report(self.place_of(&plugin), Err(reason)) });
                     self.stop(&plugin);
                     continue;
@@ -371,6 +381,7 @@ impl Loader {
         let about = self.ask_about(&prepared).await?;
         let config = self.config.plugin.get(&about.name).cloned().unwrap_or_default();
         check_pin(&about.name, &config, &prepared.digest)?;
+        self.check_signature(&about.name, &config, path.clone(), &prepared.digest).await?;
         self.check_names(name, &about)?;
         let notes = prepared.notes.clone();
         let current = own.or_else(|| self.built_in_named(&about.name));

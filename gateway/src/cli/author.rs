@@ -1,16 +1,24 @@
-//! What the author of a plugin works with: a folder to begin with, a build, the definitions, checks and tests. All of it
-//! is inside the program; this repository is not needed.
+//! What the author of a plugin works with: a folder to begin with, a build, the definitions, checks and tests; and how what
+//! came of it gets to where it runs. All of it is inside the program; this repository is not needed.
 
 mod build;
 mod cases;
 mod check;
 mod folder;
+mod install;
 mod run;
 mod schema;
 mod start_new;
 mod templates;
 
-pub(super) use self::{build::Build, cases::Test, check::Check, schema::Schema, start_new::New};
+pub(super) use self::{
+    build::Build,
+    cases::Test,
+    check::Check,
+    install::{Install, Verify},
+    schema::Schema,
+    start_new::New,
+};
 
 /// The sources that come with the program: the path in its repository, and the file.
 pub type Sources = &'static [(&'static str, &'static [u8])];

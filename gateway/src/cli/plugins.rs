@@ -31,6 +31,10 @@ pub(super) enum Command {
     Schema(author::Schema),
     /// Run the cases in `tests/*.json`: arguments, and the result or the error that is expected
     Test(author::Test),
+    /// Put a component from a file or an https URL into the plugins folder: checked first, and with where it came from
+    Install(author::Install),
+    /// Check the files of the plugins folder against their origins, pins and signatures; exit code 1 where one differs
+    Verify(author::Verify),
     /// List the plugins that run, where each comes from and how it fares, and the files that were refused or are held
     List,
     /// Show one plugin: its digest, what it may reach, and how its calls ended
@@ -79,6 +83,8 @@ impl Plugins {
             Command::Check(check) => check.run(&target.settings, target.json),
             Command::Schema(schema) => schema.run(&target.settings),
             Command::Test(test) => test.run(&target.settings, target.json),
+            Command::Install(install) => install.run(&target.settings),
+            Command::Verify(verify) => verify.run(&target.settings),
             Command::List => list(&target),
             Command::Show { name } => show(&target, &name),
             Command::Upload { file, name } => upload(&target, &file, name),
@@ -217,7 +223,7 @@ fn named(file: &Path) -> anyhow::Result<String> {
     }
 }
 
-fn file_name(name: &str) -> Result<String, String> {
+pub(super) fn file_name(name: &str) -> Result<String, String> {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
     if (1..=64).contains(&name.len()) && name.bytes().all(fits) {
         return Ok(name.to_owned());

@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, path::Path};
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 use weir_contracts::{Problem, name};
-use weir_plugin_host::INSTANCES_MAX;
+use weir_plugin_host::{INSTANCES_MAX, signature::is_public_key};
 
 use super::{
     Config, Folders, Places,
     words::{self, KeyFault},
 };
 
-const SECTIONS: [&str; 12] = [
+const SECTIONS: [&str; 13] = [
     "folders",
     "http",
     "identity",
@@ -25,6 +25,7 @@ const SECTIONS: [&str; 12] = [
     "connections",
     "plugins",
     "upstreams",
+    "trust",
 ];
 /// Numbers that may not be 0.
 const AT_LEAST_ONE: [&str; 11] = [
@@ -57,7 +58,7 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
     let mut table: Table = toml::from_str(text).map_err(|error| vec![syntax(file, text, &error)])?;
     let mut reader = Reader { places: Places::new(file, text), problems: Vec::new() };
     let folders: Folders = reader.section(&mut table, "folders");
-    let config = Config {
+    let mut config = Config {
         folders: Folders {
             contracts: base.join(folders.contracts),
             plugins: base.join(folders.plugins),
@@ -75,6 +76,7 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
         connections: reader.named(&mut table, "connections"),
         plugins: reader.named(&mut table, "plugins"),
         upstreams: reader.named(&mut table, "upstreams"),
+        trust: reader.named(&mut table, "trust"),
         base: base.to_path_buf(),
         places: reader.places.clone(),
     };
@@ -85,6 +87,7 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
         };
         reader.problem(format!("/{key}"), format!("unknown key `{key}`"), &hint);
     }
+    reader.trust(&mut config);
     reader.bounds(&config);
     match reader.problems.is_empty() {
         true => Ok(config),
@@ -181,6 +184,30 @@ impl Reader {
             taken.push(wrong.concat());
         }
         None
+    }
+
+    /// Each plugin gets the keys of those who may sign it.
+    fn trust(&mut self, config: &mut Config) {
+        for (signer, trust) in &config.trust {
+            if !is_public_key(&trust.minisign) {
+                let place = format!("/trust/{signer}/minisign");
+                let hint = "write the line of `minisign.pub` that begins with RW";
+                self.problem(place, "is not a public key of minisign", hint);
+            }
+        }
+        let Config { trust, plugins, .. } = config;
+        for (plugin, settings) in plugins {
+            for signer in &settings.signed_by {
+                match trust.get(signer) {
+                    Some(trust) => drop(settings.trusted.insert(signer.clone(), trust.minisign.clone())),
+                    None => self.problem(
+                        format!("/plugins/{plugin}/signed_by"),
+                        format!("nobody is trusted as `{signer}`"),
+                        &format!("define [trust.{signer}]"),
+                    ),
+                }
+            }
+        }
     }
 
     fn bounds(&mut self, config: &Config) {

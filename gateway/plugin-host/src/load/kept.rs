@@ -9,6 +9,7 @@ use std::{
 };
 
 use super::component;
+use crate::signature::signature_path;
 
 /// Of each plugin; the one that was kept or used longest ago goes.
 const BUILDS_MAX: usize = 8;
@@ -22,17 +23,29 @@ impl Kept {
         Self(folder)
     }
 
-    pub(super) fn keep(&self, plugin: &str, definitions: &str, build: &str, bytes: &[u8]) -> Result<(), String> {
+    /// Its signature, where it has one, is kept beside it.
+    pub(super) fn keep(
+        &self,
+        plugin: &str,
+        definitions: &str,
+        build: &str,
+        bytes: &[u8],
+        signature: Option<&str>,
+    ) -> Result<(), String> {
         let Some(folder) = &self.0 else { return Ok(()) };
         let folder = folder.join(plugin);
         let path = folder.join(format!("{definitions}-{build}.wasm"));
         let kept = || {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+            if let Some(signature) = signature {
+                weir_files::replace(&signature_path(&path), signature.as_bytes(), weir_files::Readers::Owner)?;
+            }
             if path.exists() {
                 return touch(&path);
             }
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
             weir_files::replace(&path, bytes, weir_files::Readers::Owner)?;
             for (_, old) in by_age(&folder)?.into_iter().skip(BUILDS_MAX) {
+                let _ = fs::remove_file(signature_path(&old)); // most have none
                 fs::remove_file(old)?;
             }
             Ok(())
@@ -98,7 +111,7 @@ mod tests {
         let build = |at: usize| format!("build {at}").into_bytes();
         for at in 0..10 {
             let bytes = build(at);
-            kept.keep("p", &format!("definitions{}", at % 2), &component::digest(&bytes), &bytes).expect("kept");
+            kept.keep("p", &format!("definitions{}", at % 2), &component::digest(&bytes), &bytes, None).expect("kept");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         let even = kept.builds("p", "definitions0");

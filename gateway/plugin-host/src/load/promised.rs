@@ -6,6 +6,7 @@ use super::{Admitted, Loader, PluginConfig, Prepared, Refused, Stamp, check_pin,
 use crate::{
     LoadReport,
     plugin::{Generation, Plugin},
+    signature,
 };
 
 impl Loader {
@@ -42,7 +43,8 @@ impl Loader {
             if component::digest(&bytes) != *build {
                 return Err("the file changed while it was being loaded".to_owned());
             }
-            kept.keep(&name, &definitions.digest, &build, &bytes)
+            let signature = signature::read_signature(&path)?;
+            kept.keep(&name, &definitions.digest, &build, &bytes, signature.as_deref())
         };
         tokio::task::spawn_blocking(keep).await.map_err(|error| format!("keeping its build failed: {error}"))?
     }
@@ -134,7 +136,7 @@ impl Loader {
         }
     }
 
-    async fn load_kept(&self, name: &str, definitions: &str) -> Result<Generation, String> {
+    async fn load_kept(&mut self, name: &str, definitions: &str) -> Result<Generation, String> {
         let mut why = format!(
             "no kept build of `{name}` defines its tools as they are published: put such a build into the folder, or \
              publish what the folder's defines"
@@ -148,11 +150,18 @@ impl Loader {
         Err(why)
     }
 
-    async fn load_build(&self, name: &str, definitions: &str, path: std::path::PathBuf) -> Result<Generation, String> {
-        let prepared = self.prepare(name.to_owned(), move || kept::read(&path)).await?;
+    async fn load_build(
+        &mut self,
+        name: &str,
+        definitions: &str,
+        path: std::path::PathBuf,
+    ) -> Result<Generation, String> {
+        let kept = path.clone();
+        let prepared = self.prepare(name.to_owned(), move || kept::read(&kept)).await?;
         let about = self.ask_about(&prepared).await?;
         let config = self.config.plugin.get(name).cloned().unwrap_or_default();
         check_pin(name, &config, &prepared.digest)?;
+        self.check_signature(name, &config, path, &prepared.digest).await?;
         let defined = self.ask_definitions(name, &config, &prepared).await?;
         if about.name != name || defined.as_ref().is_none_or(|defined| *defined.digest != *definitions) {
             return Err("the kept build defines other tools by now: other settings, perhaps".to_owned());
@@ -188,7 +197,8 @@ impl Loader {
         if Arc::ptr_eq(&other.profile.connections, &self.connections) {
             return;
         }
-        let allowed = check_pin(&other.about.name, config, &other.digest).is_ok();
+        let allowed =
+            check_pin(&other.about.name, config, &other.digest).is_ok() && self.is_signed(config, &other.digest);
         let renewed = allowed.then(|| Arc::new(self.with_settings_of(plugin, &other, config)));
         plugin.other.store(renewed);
         self.retire(&other);

@@ -1,0 +1,216 @@
+//! `weir plugin install` and `verify`: a component from a file or a URL, into the plugins folder; and whether what lies there
+//! is what was installed. A gateway never fetches: it takes up what the folder holds.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+
+use anyhow::{Context as _, bail, ensure};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use weir_plugin_host::signature::{read_signature, signature_path, signer};
+
+use super::{
+    super::{Done, Failure, Settings, block_on},
+    run::{Trial, refusal},
+};
+use crate::config::Config;
+
+#[derive(Args)]
+pub(in super::super) struct Install {
+    /// A component: a file or an https URL. `@sha256:HEX` behind it says which one it must be; a signature lies beside it
+    /// as `….minisig`
+    source: String,
+    /// What its file is called in the plugins folder, without `.wasm`; by default the plugin's own name
+    #[arg(long, value_parser = super::super::plugins::file_name)]
+    name: Option<String>,
+}
+
+#[derive(Args)]
+pub(in super::super) struct Verify {}
+
+/// As much as the plugins folder takes.
+const COMPONENT_MAX_BYTES: usize = 64 << 20;
+const SIGNATURE_MAX_BYTES: usize = 4 << 10;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// `NAME.origin.json`: where a component came from.
+#[derive(Serialize, Deserialize)]
+struct Origin {
+    source: String,
+    sha256: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signed_by: Option<String>,
+}
+
+impl Install {
+    pub(in super::super) fn run(self, settings: &Settings) -> Done {
+        let config = settings.config()?;
+        let (source, wanted) = match self.source.rsplit_once("@sha256:") {
+            Some((source, digest)) => (source, Some(digest)),
+            None => (self.source.as_str(), None),
+        };
+        let (component, signature) = block_on(fetch(source))??;
+        let digest = hex::encode(Sha256::digest(&component));
+        if let Some(wanted) = wanted.filter(|wanted| !wanted.eq_ignore_ascii_case(&digest)) {
+            return Err(anyhow::anyhow!(
+                "{source} has the sha256 {digest}, and {wanted} was asked for: nothing is installed"
+            )
+            .into());
+        }
+        let plugin = plugin_name(&component, &config)?;
+        let own = config.plugins.get(&plugin).cloned().unwrap_or_default();
+        let signed_by = signer(&plugin, &own, &component, signature.as_deref())
+            .map_err(|why| anyhow::anyhow!("{source}: {why}: nothing is installed"))?;
+        let name = self.name.unwrap_or_else(|| plugin.clone());
+        let origin = Origin { source: source.to_owned(), sha256: digest.clone(), signed_by: signed_by.clone() };
+        let target = place(&config.folders.plugins, &name, &component, signature.as_deref(), &origin)?;
+        let by =
+            signed_by.map_or_else(|| "no signature was asked for".to_owned(), |signer| format!("signed by {signer}"));
+        println!("{plugin}: {} (sha256 {digest}; {by})", target.display());
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What it says of itself; a component that does not load is not installed.
+fn plugin_name(component: &[u8], config: &Config) -> Result<String, Failure> {
+    let trial = Trial::of_bytes(component, config.clone(), false)?;
+    block_on(async {
+        let started = trial.load().await?;
+        if let Some(reason) = refusal(&started) {
+            return Err(Failure::from(anyhow::anyhow!("it does not load: {reason}: nothing is installed")));
+        }
+        let plugins = started.gateway.host().plugins();
+        let loaded = plugins.into_iter().find(|plugin| !plugin.built_in);
+        Ok(loaded.map(|plugin| plugin.name).context("it is one of those that the program carries already")?)
+    })?
+}
+
+/// The signature and the origin come first, the component at once and last: a gateway never finds it without them.
+fn place(
+    folder: &Path,
+    name: &str,
+    component: &[u8],
+    signature: Option<&str>,
+    origin: &Origin,
+) -> anyhow::Result<PathBuf> {
+    let target = folder.join(format!("{name}.wasm"));
+    let draft = folder.join(format!(".{name}.new"));
+    let put = |content: &[u8], path: &Path| fs::write(&draft, content).and_then(|()| fs::rename(&draft, path));
+    let placed = || {
+        fs::create_dir_all(folder)?;
+        match signature {
+            Some(signature) => put(signature.as_bytes(), &signature_path(&target))?,
+            None => match fs::remove_file(signature_path(&target)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            },
+        }
+        put(serde_json::to_string_pretty(origin)?.as_bytes(), &origin_path(&target))?;
+        put(component, &target)
+    };
+    placed().with_context(|| format!("{} cannot be written", target.display()))?;
+    Ok(target)
+}
+
+fn origin_path(component: &Path) -> PathBuf {
+    component.with_extension("origin.json")
+}
+
+/// The component, and its signature where there is one.
+async fn fetch(source: &str) -> anyhow::Result<(Vec<u8>, Option<String>)> {
+    if !source.contains("://") {
+        let path = Path::new(source);
+        let size = fs::metadata(path).with_context(|| format!("{source} cannot be read"))?.len();
+        ensure!(size <= COMPONENT_MAX_BYTES as u64, "{source} has {size} bytes; at most {COMPONENT_MAX_BYTES}");
+        let component = fs::read(path).with_context(|| format!("{source} cannot be read"))?;
+        return Ok((component, read_signature(path).map_err(anyhow::Error::msg)?));
+    }
+    let url = reqwest::Url::parse(source).with_context(|| format!("{source} is no URL"))?;
+    let is_here = matches!(url.host_str(), Some("127.0.0.1" | "localhost" | "[::1]"));
+    ensure!(
+        url.scheme() == "https" || (url.scheme() == "http" && is_here),
+        "{source} is neither a file nor an https URL, and anyone on the way could change it"
+    );
+    weir_connections::http::install_tls();
+    let client = reqwest::Client::builder().https_only(!is_here).timeout(PATIENCE).build()?;
+    let component = get(&client, url.clone(), COMPONENT_MAX_BYTES).await?;
+    let component = component.with_context(|| format!("{source} is not there"))?;
+    let mut beside = url;
+    beside.set_path(&format!("{}.minisig", beside.path()));
+    let signature = get(&client, beside, SIGNATURE_MAX_BYTES).await?;
+    Ok((component, signature.and_then(|text| String::from_utf8(text).ok())))
+}
+
+/// None where there is nothing.
+async fn get(client: &reqwest::Client, url: reqwest::Url, max: usize) -> anyhow::Result<Option<Vec<u8>>> {
+    let mut response = client.get(url.clone()).send().await.with_context(|| format!("{url} cannot be reached"))?;
+    match response.status() {
+        reqwest::StatusCode::NOT_FOUND => return Ok(None),
+        status => ensure!(status.is_success(), "{url} answered {status}"),
+    }
+    let mut body = Vec::new();
+    while let Some(part) = response.chunk().await.with_context(|| format!("{url} ended early"))? {
+        if body.len() + part.len() > max {
+            bail!("{url} has more than {max} bytes");
+        }
+        body.extend_from_slice(&part);
+    }
+    Ok(Some(body))
+}
+
+impl Verify {
+    /// Every file of the plugins folder: is it what was installed, and signed by whom it must be. Exit code 1 where not.
+    pub(in super::super) fn run(self, settings: &Settings) -> Done {
+        let config = settings.config()?;
+        let folder = &config.folders.plugins;
+        let entries = fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
+        let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "wasm"));
+        files.sort();
+        let mut failed = false;
+        for file in files {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            match verify(&file, &config) {
+                Ok(told) => println!("ok    {name}: {told}"),
+                Err(why) => {
+                    failed = true;
+                    println!("fail  {name}: {why:#}");
+                }
+            }
+        }
+        Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}
+
+fn verify(file: &Path, config: &Config) -> anyhow::Result<String> {
+    let component = fs::read(file)?;
+    let digest = hex::encode(Sha256::digest(&component));
+    let origin: Option<Origin> = match fs::read_to_string(origin_path(file)) {
+        Ok(text) => Some(serde_json::from_str(&text).context("its origin.json cannot be read")?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error).context("its origin.json cannot be read"),
+    };
+    if let Some(origin) = &origin {
+        ensure!(origin.sha256 == digest, "its sha256 is {digest}, and {} was installed", origin.sha256);
+    }
+    let plugin = plugin_name(&component, config).map_err(|failure| match failure {
+        Failure::Other(error) => error,
+        Failure::Problems(problems) => {
+            anyhow::anyhow!("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        }
+    })?;
+    let own = config.plugins.get(&plugin).cloned().unwrap_or_default();
+    if let Some(pin) = own.sha256.as_ref().filter(|pin| !pin.trim().eq_ignore_ascii_case(&digest)) {
+        bail!("its sha256 is {digest}, and `[plugins.{plugin}] sha256` allows only {pin}");
+    }
+    let signature = read_signature(file).map_err(anyhow::Error::msg)?;
+    let signer = signer(&plugin, &own, &component, signature.as_deref()).map_err(anyhow::Error::msg)?;
+    let from = origin.map_or_else(|| "put there by hand".to_owned(), |origin| format!("from {}", origin.source));
+    let by = signer.map_or_else(|| "no signature is asked for".to_owned(), |signer| format!("signed by {signer}"));
+    Ok(format!("{from}; sha256 {digest}; {by}"))
+}
