@@ -11,7 +11,9 @@ use std::{
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Admin, Events, Gateway, House, Legacy, Modern, foreign, place,
+    Admin, Events, Gateway, House, Legacy, Modern,
+    client::send,
+    foreign, place,
     strangers::{STRANGERS, hostile},
     upstream::{free_port, wait_for_port},
 };
@@ -408,6 +410,51 @@ async fn progress_reaches_the_caller() {
         answer.messages.iter().filter(|message| message["method"] == "notifications/progress").collect();
     assert_eq!(steps.len(), 3, "{answer:?}");
     assert_eq!(steps[2]["params"], json!({"progressToken": "p", "progress": 3, "total": 3, "message": "step 3"}));
+}
+
+/// A call of a client that can be asked.
+async fn ask(client: &Modern, params: Value) -> Value {
+    let mut params = params;
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+    });
+    let name = params["name"].as_str().expect("a name").to_owned();
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let request = client.raw(body).header("mcp-protocol-version", "2026-07-28").header("mcp-method", "tools/call");
+    send(request.header("mcp-name", name)).await.reply().clone()
+}
+
+#[tokio::test]
+async fn complaint_22_a_question_of_a_server_reaches_the_caller_and_its_state_stays_sealed() {
+    let house = house(&[
+        entry("asks", &hostile(&["tools"]), "first = \"publish\"\nask = [\"elicitation\"]"),
+        trusted("mute", &hostile(&["tools"])),
+    ]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "asks_ask").await;
+    listed(&client, "mute_ask").await;
+    let call = json!({"name": "asks_ask", "arguments": {"a": 1}});
+    let asked = ask(&client, call.clone()).await["result"].clone();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    assert_eq!(asked["inputRequests"]["sure"]["params"]["message"], "Sure?");
+    let state = asked["requestState"].as_str().expect("a state").to_owned();
+    assert!(!asked.to_string().contains("own state"), "{asked}");
+    let answered = |arguments: Value, state: &str| {
+        let answers = json!({"sure": {"action": "accept", "content": {"sure": true}}});
+        json!({"name": "asks_ask", "arguments": arguments, "inputResponses": answers, "requestState": state})
+    };
+    let done = ask(&client, answered(json!({"a": 1}), &state)).await["result"].clone();
+    let heard: Value = serde_json::from_str(text(&done)).expect("what the server heard");
+    assert_eq!(heard[0]["sure"]["content"], json!({"sure": true}), "{done}");
+    assert_eq!(heard[1], "the server's own state");
+    let other = ask(&client, answered(json!({"a": 2}), &state)).await;
+    assert_eq!(other["error"]["code"], -32602, "another call: {other}");
+    let cannot = client.call("asks_ask", json!({"a": 1})).await;
+    assert_eq!(cannot["structuredContent"]["reason"], "client_cannot_be_asked", "{cannot}");
+    let may_not = ask(&client, json!({"name": "mute_ask", "arguments": {}})).await["result"].clone();
+    assert_eq!(code(&may_not), "output_mismatch", "{may_not}");
 }
 
 #[tokio::test]

@@ -42,7 +42,7 @@ def tool(name):
     return {"name": name, "description": f"The tool {name}.", "inputSchema": {"type": "object"}}
 
 
-READS = ("count", "sleep", "wait", "environment", "progress", "big", "echo")
+READS = ("count", "sleep", "wait", "environment", "progress", "big", "echo", "ask")
 WRITES = ("die", "refuse", "gone", "stall")
 COUNTED = ("right", "lie", "none", "fail")
 
@@ -111,6 +111,14 @@ def run(request):
         return answer(request, {"content": text("slept")})
     if name == "stall":
         return None
+    if name == "ask":
+        params = request["params"]
+        if "inputResponses" in params:
+            return answer(request, {"content": text(json.dumps([params["inputResponses"], params["requestState"]]))})
+        form = {"type": "object", "properties": {"sure": {"type": "boolean"}}}
+        question = {"method": "elicitation/create", "params": {"message": "Sure?", "requestedSchema": form}}
+        return answer(request, {"resultType": "input_required", "inputRequests": {"sure": question},
+                                "requestState": "the server's own state"})
     if name == "big":
         return answer(request, {"content": text("x" * (arguments["mib"] << 20))})
     if name == "gone":

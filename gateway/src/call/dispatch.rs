@@ -68,7 +68,7 @@ pub(super) async fn run<'t>(
             Ok(Answer::Tool(code, record.wait_for_write(task).await?))
         }
         Ask::Foreign(foreign, sent) => {
-            let from = foreign::From { gateway, caller, tool, request, asked };
+            let from = foreign::Asked { gateway, caller, tool, request, asked };
             let outgoing = foreign::Outgoing::new(&from, slot, foreign, sent);
             if foreign.writes {
                 return Ok(Answer::Foreign(foreign, record.wait_for_write(outgoing.run()).await?));

@@ -55,7 +55,7 @@ pub(super) struct Outgoing {
 }
 
 /// Whose call it is, and since when it is asked.
-pub(super) struct From<'a> {
+pub(super) struct Asked<'a> {
     pub gateway: &'a Gateway,
     pub caller: &'a Caller,
     pub tool: &'a CatalogueTool,
@@ -84,7 +84,7 @@ pub(super) fn sent(
     resumed: Option<asking::Resumed<'_>>,
 ) -> Result<Sent, CallError> {
     let arguments = raw(&Value::Object(tool.tool.arguments_for_upstream(arguments)))?;
-    let open = |resumed| {
+    let open = |resumed| -> Result<weir_upstream::Resumed, CallError> {
         let bound = asking::bound(caller, tool, tool.contract_version(), arguments.get());
         let (state, responses) = asking::open(cursors, &bound, resumed)?;
         let state = if state.is_null() { None } else { Some(raw(&state)?) };
@@ -101,8 +101,8 @@ fn raw(value: &Value) -> Result<Box<RawValue>, CallError> {
 }
 
 impl Outgoing {
-    pub(super) fn new(from: &From<'_>, slot: Slot, foreign: &ForeignTool, sent: &Arc<Sent>) -> Self {
-        let From { gateway, caller, tool, request, asked } = from;
+    pub(super) fn new(from: &Asked<'_>, slot: Slot, foreign: &ForeignTool, sent: &Arc<Sent>) -> Self {
+        let Asked { gateway, caller, tool, request, asked } = from;
         let upstream = gateway.upstreams().get(&foreign.upstream);
         let of_server = upstream.as_ref().map(|upstream| upstream.config().timeout_ms);
         let timeout = tool.tool.limits.timeout_ms.or(of_server).map_or(gateway.timeout(), Duration::from_millis);
@@ -166,21 +166,19 @@ pub(super) async fn detached(outgoing: Outgoing) -> Result<Answered, CallError> 
 
 fn failed(failure: CallFailure, tool: &str, writes: bool) -> CallError {
     let unavailable = |message: &'static str| CallError::new(Code::Unavailable, message);
-    let error = match failure {
+    match failure {
         CallFailure::Overloaded { retry_after_ms } => {
             let message = "Too many calls of this tool's server are running at once.";
-            return CallError::new(Code::Overloaded, message).retry_after_ms(retry_after_ms);
+            CallError::new(Code::Overloaded, message).retry_after_ms(retry_after_ms)
         }
         CallFailure::BackedOff { retry_after_ms } => {
             let message = "The server of this tool failed in all its last calls and is tried again later.";
-            return unavailable(message).retry_after_ms(retry_after_ms);
+            unavailable(message).retry_after_ms(retry_after_ms)
         }
         CallFailure::NotThere { why, retry_after_ms } => {
-            return unavailable("The server of this tool is not there now.")
-                .retry_after_ms(retry_after_ms)
-                .log(told(&why));
+            unavailable("The server of this tool is not there now.").retry_after_ms(retry_after_ms).log(told(&why))
         }
-        CallFailure::Refused(refusal) => return refused(&refusal, tool, writes),
+        CallFailure::Refused(refusal) => refused(&refusal, tool, writes),
         CallFailure::Failed(failure) => {
             let error = match failure.kind {
                 Kind::Timeout => CallError::new(Code::Timeout, "The call took longer than it may."),
@@ -194,8 +192,7 @@ fn failed(failure: CallFailure, tool: &str, writes: bool) -> CallError {
             let error = error.log(told(&failure));
             if writes { error.outcome(outcome) } else { error }
         }
-    };
-    error
+    }
 }
 
 /// An error of the protocol: the server has said no.

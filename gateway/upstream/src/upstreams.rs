@@ -269,7 +269,11 @@ impl Upstream {
         match result {
             Ok(result) => {
                 lease.answered();
-                Ok(result)
+                let most = self.config.result_max_bytes;
+                match result.get().len() > most {
+                    true => Err(CallFailure::Failed(too_large(most))),
+                    false => Ok(result),
+                }
             }
             Err(RequestError::Refused(refusal)) => {
                 lease.answered();
@@ -345,6 +349,12 @@ impl Upstream {
     pub fn calls(&self, called: Called) -> u64 {
         self.calls[called as usize].load(Ordering::Relaxed)
     }
+}
+
+fn too_large(most: usize) -> Failure {
+    let cause = format!("it has more than {most} bytes");
+    Failure::new(Kind::TooLarge, "the result to be within its bound", cause)
+        .step("ask for less, or raise `result_max_bytes`")
 }
 
 impl Seen {
