@@ -6,7 +6,8 @@
 //! breaks; both travel in a [`lock`] file. [`impact`] says which calls of the
 //! past it would have refused. [`validate`] is the gate in front of a source, [`output`] the one behind it.
 //! [`drift`] says what a source that changed means for them. [`lint`] judges what a model reads. [`offer`] reads the
-//! lists of other servers, and [`upstream`] makes a contract of them.
+//! lists of other servers, and [`upstream`] makes a contract of them. [`openapi`] writes down the tools as operations
+//! of an HTTP API, [`page`] as forms for people.
 
 pub mod artifact;
 pub mod code;
@@ -22,7 +23,9 @@ pub mod lint;
 pub mod lock;
 pub mod name;
 pub mod offer;
+pub mod openapi;
 pub mod output;
+pub mod page;
 pub mod problem;
 mod secret;
 pub mod shape;

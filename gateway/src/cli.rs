@@ -22,6 +22,7 @@ mod keys;
 mod lint;
 mod llms;
 mod lock;
+mod openapi;
 mod plugins;
 mod serve;
 mod start;
@@ -76,6 +77,8 @@ enum Command {
     Extract(extract::Extract),
     /// Print the same document from raw list results, without a connection
     Compose(compose::Compose),
+    /// Print the tools of a contract as OpenAPI 3.1, as they are served by plain HTTP
+    Openapi(openapi::Openapi),
     /// Write Weir into the configuration of an MCP client
     Connect(connect::Connect),
     /// Write the published version of contract files beside them, for a gateway that starts without state
@@ -159,6 +162,7 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
         Command::Backup(command) => command.run(),
         Command::Extract(command) => command.run(),
         Command::Compose(command) => command.run(),
+        Command::Openapi(command) => command.run(),
         Command::Connect(command) => command.run(),
         Command::Child(command) => command.run(),
     };

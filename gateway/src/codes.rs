@@ -11,10 +11,10 @@ pub fn page() -> String {
          A tool that ran or was refused answers a normal result with `isError: true` and `structuredContent`\n\
          `{code, call_id, message?, field?, reason?, errors?, retry_after_ms?, outcome?}`. `outcome` stands on failed writes:\n\
          `none` (nothing was written) or `unknown` (it may have been; look before you repeat). An unknown tool and a malformed\n\
-         request are JSON-RPC errors instead.\n\n| code | meaning | what to do |\n|---|---|---|\n",
+         request are JSON-RPC errors instead.\n\nWhere a tool is called by plain HTTP (`/rest/…`), the answer has the status of its code.\n\n| code | status | meaning | what to do |\n|---|---|---|---|\n",
     );
     for row in &TABLE {
-        page.push_str(&format!("| `{}` | {} | {} |\n", row.label, row.meaning, row.advice));
+        page.push_str(&format!("| `{}` | {} | {} | {} |\n", row.label, row.status, row.meaning, row.advice));
     }
     page
 }

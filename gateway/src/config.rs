@@ -92,6 +92,10 @@ pub struct Http {
     pub session_idle_s: u64,
     /// Open notification streams in all.
     pub streams_max: usize,
+    /// True: tools are served by plain HTTP too, below `/rest/`.
+    pub rest: bool,
+    /// True: tools are served as pages with forms for people, below `/forms/`.
+    pub forms: bool,
 }
 
 impl Default for Http {
@@ -108,6 +112,8 @@ impl Default for Http {
             sessions_max: 100_000,
             session_idle_s: 1800,
             streams_max: 1024,
+            rest: true,
+            forms: false,
         }
     }
 }

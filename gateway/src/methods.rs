@@ -19,7 +19,7 @@ pub use call::Call;
 pub use changes::{LIST_CHANGED, ListChanges};
 pub use initialize::negotiate;
 pub use listen::{Subscription, Subscriptions};
-pub use progress::{ProgressUpdates, progress};
+pub use progress::{ProgressUpdates, bare_progress, progress};
 
 use crate::{
     catalogue::Listing,

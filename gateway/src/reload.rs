@@ -187,6 +187,8 @@ fn with_what_must_stay(old: &Config, new: Config) -> Config {
             sessions_max: old.http.sessions_max,
             session_idle_s: old.http.session_idle_s,
             streams_max: old.http.streams_max,
+            rest: http.rest,
+            forms: http.forms,
         },
         identity: Identity { required: identity.required },
         admin: old.admin.clone(),

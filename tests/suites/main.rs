@@ -21,6 +21,7 @@ mod llms;
 mod metrics;
 mod operations;
 mod packages;
+mod plain_http;
 mod plugins;
 mod protocol;
 mod rest;

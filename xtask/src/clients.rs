@@ -32,15 +32,16 @@ const NODE_FOLDERS: [&str; 3] = ["node", "node-frameworks", "servers"];
 const MORE_PYTHON_ENVIRONMENTS: [&str; 2] = ["python-frameworks-more-mcp1", "python-frameworks-more-mcp2"];
 const MORE_NODE_FOLDER: &str = "node-frameworks-more";
 
-/// Everything the tests need beside Rust: PostgreSQL, Prometheus, Python and Node clients.
+/// Everything the tests need beside Rust: PostgreSQL, Prometheus, a browser, Python and Node clients.
 pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
     thread::scope(|scope| {
         let database = scope.spawn(|| debian::ensure(workshop, &["postgresql"], postgresql_present));
         let metrics = scope.spawn(|| debian::ensure(workshop, &["prometheus"], prometheus_present));
+        let browser = scope.spawn(|| debian::ensure(workshop, &["chromium"], chromium_present));
         let node = scope.spawn(|| node_clients(workshop));
         let environments: Vec<_> =
             PYTHON_ENVIRONMENTS.iter().map(|name| scope.spawn(move || python(workshop, name).map(drop))).collect();
-        let mut results = vec![join(database), join(metrics), join(node)];
+        let mut results = vec![join(database), join(metrics), join(browser), join(node)];
         results.extend(environments.into_iter().map(join));
         results.into_iter().collect()
     })
@@ -125,6 +126,11 @@ fn python_present() -> bool {
 pub(crate) fn postgresql_present() -> bool {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     versions.into_iter().any(|version| version.path().join("bin/initdb").exists())
+}
+
+/// Pages are tried in it.
+fn chromium_present() -> bool {
+    succeeds(Command::new("/usr/bin/chromium").arg("--version"))
 }
 
 /// The package brings `promtool` along.

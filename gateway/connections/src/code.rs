@@ -53,6 +53,8 @@ pub struct Row {
     pub code: Code,
     /// On the wire, in logs, metrics and audit.
     pub label: &'static str,
+    /// The status of the answer where a tool is called by plain HTTP.
+    pub status: u16,
     /// What plugins and connections call it, the first of which is the plugin interface's own word.
     pub words: &'static [&'static str],
     pub fault: Fault,
@@ -68,6 +70,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::InvalidArguments,
         label: "invalid_arguments",
+        status: 400,
         words: &["invalid", "invalid_arguments"],
         fault: Fault::Caller,
         retry: Retry::Changed,
@@ -78,6 +81,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::NotFound,
         label: "not_found",
+        status: 404,
         words: &["not_found"],
         fault: Fault::Caller,
         retry: Retry::Changed,
@@ -88,6 +92,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::Ambiguous,
         label: "ambiguous",
+        status: 409,
         words: &["ambiguous"],
         fault: Fault::Caller,
         retry: Retry::Changed,
@@ -98,6 +103,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::Conflict,
         label: "conflict",
+        status: 409,
         words: &["conflict"],
         fault: Fault::Caller,
         retry: Retry::Changed,
@@ -108,6 +114,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::TooLarge,
         label: "too_large",
+        status: 413,
         words: &["too_large"],
         fault: Fault::Caller,
         retry: Retry::Changed,
@@ -119,6 +126,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::RateLimited,
         label: "rate_limited",
+        status: 429,
         words: &["rate_limited"],
         fault: Fault::Caller,
         retry: Retry::Later,
@@ -129,6 +137,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::Overloaded,
         label: "overloaded",
+        status: 503,
         words: &["overloaded"],
         fault: Fault::Gateway,
         retry: Retry::Later,
@@ -139,6 +148,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::Forbidden,
         label: "forbidden",
+        status: 403,
         words: &["denied", "forbidden"],
         fault: Fault::Operator,
         retry: Retry::Never,
@@ -149,6 +159,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::Timeout,
         label: "timeout",
+        status: 504,
         words: &["timeout"],
         fault: Fault::Source,
         retry: Retry::Later,
@@ -159,6 +170,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::Cancelled,
         label: "cancelled",
+        status: 499,
         words: &["cancelled"],
         fault: Fault::Caller,
         retry: Retry::Never,
@@ -169,6 +181,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::Unavailable,
         label: "unavailable",
+        status: 503,
         words: &["unavailable"],
         fault: Fault::Source,
         retry: Retry::Later,
@@ -179,6 +192,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::SourceChanged,
         label: "source_changed",
+        status: 502,
         words: &["source_changed"],
         fault: Fault::Source,
         retry: Retry::Never,
@@ -189,6 +203,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::Unsupported,
         label: "unsupported",
+        status: 501,
         words: &["unsupported"],
         fault: Fault::Plugin,
         retry: Retry::Never,
@@ -199,6 +214,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::UpstreamError,
         label: "upstream_error",
+        status: 502,
         words: &["upstream_error"],
         fault: Fault::Source,
         retry: Retry::Never,
@@ -209,6 +225,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::WriteDisabled,
         label: "write_disabled",
+        status: 403,
         words: &["read_only", "write_disabled"],
         fault: Fault::Operator,
         retry: Retry::Never,
@@ -219,6 +236,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::PluginFailed,
         label: "plugin_failed",
+        status: 502,
         words: &["internal", "not_configured"],
         fault: Fault::Plugin,
         retry: Retry::Once,
@@ -229,6 +247,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::OutputMismatch,
         label: "output_mismatch",
+        status: 502,
         words: &["output_mismatch"],
         fault: Fault::Source,
         retry: Retry::Never,
@@ -239,6 +258,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::ToolError,
         label: "tool_error",
+        status: 422,
         words: &[],
         fault: Fault::Plugin,
         retry: Retry::Changed,
@@ -249,6 +269,7 @@ pub const TABLE: [Row; 19] = [
     Row {
         code: Code::Internal,
         label: "internal",
+        status: 500,
         words: &[],
         fault: Fault::Gateway,
         retry: Retry::Never,

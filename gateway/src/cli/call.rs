@@ -183,6 +183,16 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
     Ok(Some(ToolResult::of(content, structured, result["isError"] == true)))
 }
 
+/// The agent of `WEIR_KEY`.
+pub(super) fn caller(started: &start::Started) -> anyhow::Result<Caller> {
+    let key = key();
+    let credential = key.as_deref().map_or(Credential::None, Credential::Key);
+    started.gateway.identities().resolve(credential).map_err(|refused| match refused {
+        Refused::Missing => anyhow::anyhow!("a key is needed: set WEIR_KEY"),
+        refused => anyhow::anyhow!("WEIR_KEY: {}", refused.message()),
+    })
+}
+
 /// Whose call it is, where keys are needed.
 pub(super) fn key() -> Option<String> {
     std::env::var("WEIR_KEY").ok().filter(|key| !key.is_empty())

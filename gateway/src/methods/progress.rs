@@ -16,14 +16,24 @@ const MESSAGE_MAX_CHARS: usize = 512;
 
 /// The guest's end and the stream's end for one call. `token` is JSON.
 pub fn progress(token: &str) -> (Arc<dyn Progress>, ProgressUpdates) {
+    channel(Some(token.into()))
+}
+
+/// The same for a caller that speaks no MCP: each update is the object `{progress, total?, message?}` alone.
+pub fn bare_progress() -> (Arc<dyn Progress>, ProgressUpdates) {
+    channel(None)
+}
+
+fn channel(token: Option<Box<str>>) -> (Arc<dyn Progress>, ProgressUpdates) {
     let shared = Arc::new(Shared::default());
-    (Arc::new(Reporter(shared.clone())), ProgressUpdates { shared, token: token.into() })
+    (Arc::new(Reporter(shared.clone())), ProgressUpdates { shared, token })
 }
 
 /// The notifications that are due.
 pub struct ProgressUpdates {
     shared: Arc<Shared>,
-    token: Box<str>,
+    /// JSON; `None`: the updates are no notifications of MCP.
+    token: Option<Box<str>>,
 }
 
 #[derive(Default)]
@@ -79,7 +89,11 @@ impl ProgressUpdates {
     }
 
     fn notification(&self, update: &Update) -> Vec<u8> {
-        let mut params = format!(r#"{{"progressToken":{},"progress":{}"#, self.token, update.done).into_bytes();
+        let mut params = vec![b'{'];
+        if let Some(token) = &self.token {
+            params.extend_from_slice(format!(r#""progressToken":{token},"#).as_bytes());
+        }
+        params.extend_from_slice(format!(r#""progress":{}"#, update.done).as_bytes());
         if let Some(total) = update.total {
             params.extend_from_slice(format!(r#","total":{total}"#).as_bytes());
         }
@@ -88,6 +102,9 @@ impl ProgressUpdates {
             write_string(&mut params, &update.message);
         }
         params.push(b'}');
+        if self.token.is_none() {
+            return params;
+        }
         let params = String::from_utf8(params).expect("made of JSON text");
         notification("notifications/progress", Some(&params))
     }

@@ -1,14 +1,18 @@
-//! Streamable HTTP, both eras on one URL: `/mcp`, `/mcp/<contract>`; the same lists in words, and `/healthz`.
+//! Streamable HTTP, both eras on one URL: `/mcp`, `/mcp/<contract>`; the same lists in words: `/llms.txt`; plain HTTP:
+//! `/rest/<contract>/<tool>`; `/healthz`.
 
 mod access;
 mod body;
 pub(crate) mod connections;
+mod door;
+mod forms;
 mod head_timer;
 mod legacy;
 mod llms;
 pub(crate) mod metrics;
 mod modern;
 mod reply;
+mod rest;
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -42,6 +46,7 @@ use crate::{
 };
 
 pub use self::access::check as check_access;
+pub(crate) use self::rest::openapi_document;
 
 /// What all connections share.
 struct Server {
@@ -105,6 +110,10 @@ fn router(server: Arc<Server>) -> Router {
         .route("/mcp/{contract}", any(contract))
         .route("/llms.txt", any(llms::all))
         .route("/mcp/{contract}/llms.txt", any(llms::contract))
+        .route("/rest/{contract}/openapi.json", any(rest::document))
+        .route("/rest/{contract}/{tool}", any(rest::tool))
+        .route("/forms/{contract}/", any(forms::index))
+        .route("/forms/{contract}/{tool}", any(forms::tool))
         .route("/healthz", get(async || "ok\n"))
         .fallback(nothing)
         .with_state(server)

@@ -61,12 +61,16 @@ fn closing(error: &RpcError, body: Vec<u8>) -> Response {
 pub(super) fn unauthorized(refused: Refused, id: Option<&Id<'_>>) -> Response {
     let error = RpcError::unauthorized(refused.message());
     let mut response = closing(&error, error_answer(id, &error));
-    let challenge = match refused {
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge(refused));
+    response
+}
+
+/// What a 401 asks for.
+pub(super) fn challenge(refused: Refused) -> HeaderValue {
+    match refused {
         Refused::Missing => HeaderValue::from_static("Bearer realm=\"weir\""),
         _ => HeaderValue::from_static("Bearer realm=\"weir\", error=\"invalid_token\""),
-    };
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-    response
+    }
 }
 
 /// What the steps of OAuth are answered with. Clients that meet a 401 try them, and show `error_description`.

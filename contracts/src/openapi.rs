@@ -1,0 +1,250 @@
+//! The tools of a contract as an OpenAPI 3.1 document: what is called with `POST`, and where a tool only reads, with `GET`.
+//!
+//! The document is JSON made here, since a type for OpenAPI would lose the keywords that it does not know. Schemas stay as
+//! they are published: only their references are moved, because a document has one root and each schema was one.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Tool,
+    compile::{error_members, result_arm},
+};
+
+/// What a document says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Api<'a> {
+    pub title: &'a str,
+    pub version: &'a str,
+    pub description: Option<&'a str>,
+    /// The URL below which the tools stand, such as `/rest/airports`.
+    pub server: &'a str,
+    /// Each call needs a key.
+    pub needs_key: bool,
+}
+
+/// Keywords that a schema may have beside its properties without making the arguments more than a list of them.
+const FLAT: [&str; 8] =
+    ["$schema", "type", "title", "description", "properties", "required", "additionalProperties", "default"];
+const PROBLEM: &str = "#/components/schemas/Problem";
+
+/// Writes the document; tools stand in the order in which they are given.
+pub fn document<'t>(api: &Api<'_>, tools: impl IntoIterator<Item = &'t Tool>) -> Value {
+    let mut paths = Map::new();
+    let mut schemas = Map::from_iter([("Problem".to_owned(), problem())]);
+    for tool in tools {
+        let (input, output) = (format!("{}.input", tool.name), format!("{}.output", tool.name));
+        let answer = json!({ "$ref": format!("#/components/schemas/{output}") });
+        let mut operations = Map::new();
+        if takes_query(tool) {
+            let mut get = operation(tool, &format!("get_{}", tool.name), &answer);
+            get.insert("parameters".into(), parameters(tool, &input));
+            operations.insert("get".into(), Value::Object(get));
+        }
+        let mut post = operation(tool, &tool.name, &answer);
+        let arguments = json!({ "$ref": format!("#/components/schemas/{input}") });
+        let has_required = tool.input_schema["required"].as_array().is_some_and(|required| !required.is_empty());
+        let body = json!({ "required": has_required, "content": { "application/json": { "schema": arguments } } });
+        post.insert("requestBody".into(), body);
+        operations.insert("post".into(), Value::Object(post));
+        paths.insert(format!("/{}", tool.name), Value::Object(operations));
+        schemas.insert(input.clone(), moved(&tool.input_schema, &input));
+        schemas.insert(output.clone(), moved(&success_schema(tool), &output));
+    }
+    let mut info = Map::from_iter([("title".to_owned(), api.title.into()), ("version".to_owned(), api.version.into())]);
+    if let Some(description) = api.description {
+        info.insert("description".into(), description.into());
+    }
+    let mut components = Map::from_iter([("schemas".to_owned(), Value::Object(schemas))]);
+    let mut document = Map::from_iter([
+        ("openapi".to_owned(), "3.1.0".into()),
+        ("info".to_owned(), Value::Object(info)),
+        ("servers".to_owned(), json!([{ "url": api.server }])),
+    ]);
+    if api.needs_key {
+        components.insert("securitySchemes".into(), json!({ "key": { "type": "http", "scheme": "bearer" } }));
+        document.insert("security".into(), json!([{ "key": [] }]));
+    }
+    document.insert("paths".into(), Value::Object(paths));
+    document.insert("components".into(), Value::Object(components));
+    Value::Object(document)
+}
+
+/// Whether a tool may be called with `GET`: it only reads, and each argument is one value or a list of such.
+pub fn takes_query(tool: &Tool) -> bool {
+    let schema = &tool.input_schema;
+    let is_flat = schema.as_object().is_some_and(|schema| schema.keys().all(|key| FLAT.contains(&key.as_str())));
+    let properties = schema["properties"].as_object();
+    tool.annotations.read_only_hint == Some(true)
+        && is_flat
+        && properties.into_iter().flat_map(Map::values).all(|property| {
+            let rule = beside_null(property);
+            is_scalar(rule) || (rule["type"] == "array" && is_scalar(beside_null(&rule["items"])))
+        })
+}
+
+/// The text of a query or of a command line as the value that a property takes. What cannot be read so stays text: the
+/// error of the tool then names the argument.
+pub fn value_of_text(property: &Value, texts: &[&str]) -> Value {
+    let rule = beside_null(property);
+    let one = |text: &str| {
+        let lists_null = property["type"].as_array().is_some_and(|types| types.iter().any(|one| one == "null"));
+        match types(rule).find(|kind| *kind != "null") {
+            _ if text == "null" && (lists_null || !std::ptr::eq(rule, property)) => Value::Null,
+            Some("string") => text.into(),
+            _ => crate::json::read(text).unwrap_or_else(|_| text.into()),
+        }
+    };
+    match texts {
+        _ if rule["type"] == "array" => texts.iter().map(|text| value_of_text(&rule["items"], &[text])).collect(),
+        [text] => one(text),
+        // More than one value for an argument that takes one is for the tool to refuse.
+        texts => texts.iter().map(|text| one(text)).collect(),
+    }
+}
+
+/// The schema of a result that is no error.
+pub fn success_schema(tool: &Tool) -> Value {
+    match &tool.output_schema {
+        Some(schema) if schema["anyOf"].get(1) == Some(&error_members()) => result_arm(schema),
+        Some(schema) => schema.clone(),
+        None => json!({
+            "type": "object",
+            "properties": { "content": { "type": "array", "items": { "type": "object" } } },
+            "required": ["content"],
+        }),
+    }
+}
+
+fn operation(tool: &Tool, id: &str, answer: &Value) -> Map<String, Value> {
+    let mut operation = Map::from_iter([("operationId".to_owned(), Value::from(id))]);
+    if let Some(title) = &tool.title {
+        operation.insert("summary".into(), title.clone().into());
+    }
+    operation.insert("description".into(), tool.description.clone().into());
+    let problem = json!({ "application/problem+json": { "schema": { "$ref": PROBLEM } } });
+    operation.insert(
+        "responses".into(),
+        json!({
+            "200": { "description": "The result.", "content": { "application/json": { "schema": answer } } },
+            "default": { "description": "Why there is no result.", "content": problem },
+        }),
+    );
+    operation
+}
+
+fn parameters(tool: &Tool, input: &str) -> Value {
+    let required = tool.input_schema["required"].as_array();
+    let parameter = |(name, property): (&String, &Value)| {
+        let is_required = required.is_some_and(|required| required.iter().any(|one| one == name));
+        let mut parameter =
+            Map::from_iter([("name".to_owned(), Value::from(name.as_str())), ("in".to_owned(), "query".into())]);
+        if let Some(description) = property.get("description") {
+            parameter.insert("description".into(), description.clone());
+        }
+        parameter.insert("required".into(), is_required.into());
+        parameter.insert("schema".into(), moved(property, input));
+        Value::Object(parameter)
+    };
+    tool.input_schema["properties"].as_object().into_iter().flatten().map(parameter).collect()
+}
+
+/// The schema below `#/components/schemas/NAME`: what it refers to in itself is there now. Its dialect is the document's.
+fn moved(schema: &Value, name: &str) -> Value {
+    let mut moved = schema.clone();
+    if let Value::Object(members) = &mut moved {
+        members.shift_remove("$schema");
+    }
+    move_references(&mut moved, name);
+    moved
+}
+
+fn move_references(value: &mut Value, name: &str) {
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(|value| move_references(value, name)),
+        Value::Object(members) => {
+            for (key, value) in members {
+                match (key.as_str(), &*value) {
+                    ("const" | "enum" | "default" | "examples", _) => {}
+                    // Their members are names, whatever they are called.
+                    ("properties" | "patternProperties" | "$defs" | "dependentSchemas", Value::Object(_)) => {
+                        let named = value.as_object_mut().into_iter().flatten();
+                        named.for_each(|(_, schema)| move_references(schema, name));
+                    }
+                    ("$ref", Value::String(target)) if target.starts_with('#') => {
+                        *value = format!("#/components/schemas/{name}{}", &target[1..]).into();
+                    }
+                    _ => move_references(value, name),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn problem() -> Value {
+    let text = json!({ "type": "string" });
+    json!({
+        "type": "object",
+        "description": "RFC 9457, with the members that an error of the tool has.",
+        "properties": {
+            "type": text, "title": text, "status": { "type": "integer" }, "detail": text,
+            "code": text, "call_id": text, "field": text, "reason": text, "outcome": text,
+            "errors": { "type": "array", "items": { "type": "object" } },
+            "retry_after_ms": { "type": "integer" },
+        },
+        "required": ["type", "title", "status", "detail"],
+    })
+}
+
+/// What a value meets that is not null, where the property is `anyOf: [that, {type: null}]`.
+fn beside_null(property: &Value) -> &Value {
+    match property["anyOf"].as_array().map(Vec::as_slice) {
+        Some([value, null] | [null, value]) if null["type"] == "null" => value,
+        _ => property,
+    }
+}
+
+fn types(rule: &Value) -> impl Iterator<Item = &str> {
+    let one = rule["type"].as_str();
+    one.into_iter().chain(rule["type"].as_array().into_iter().flatten().filter_map(Value::as_str))
+}
+
+fn is_scalar(rule: &Value) -> bool {
+    let mut kinds = types(rule).peekable();
+    kinds.peek().is_some() && kinds.all(|kind| matches!(kind, "string" | "integer" | "number" | "boolean" | "null"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_follow_their_schema() {
+        let schema = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "properties": { "next": { "$ref": "#" }, "tag": { "$ref": "#/$defs/Tag" }, "$ref": { "const": { "$ref": "#" } },
+                "default": { "$ref": "#" } },
+            "$defs": { "Tag": { "type": "string" } },
+        });
+        let moved = moved(&schema, "t.input");
+        assert_eq!(moved["properties"]["next"]["$ref"], "#/components/schemas/t.input");
+        assert_eq!(moved["properties"]["tag"]["$ref"], "#/components/schemas/t.input/$defs/Tag");
+        assert_eq!(moved["properties"]["$ref"]["const"]["$ref"], "#");
+        assert_eq!(moved["properties"]["default"]["$ref"], "#/components/schemas/t.input");
+        assert!(moved.get("$schema").is_none());
+    }
+
+    #[test]
+    fn text_becomes_what_the_property_takes() {
+        let text = |property: Value, texts: &[&str]| value_of_text(&property, texts);
+        assert_eq!(text(json!({ "type": "string" }), &["007"]), "007");
+        assert_eq!(text(json!({ "type": "integer" }), &["7"]), 7);
+        assert_eq!(text(json!({ "type": "integer" }), &["seven"]), "seven");
+        assert_eq!(text(json!({ "type": "integer" }), &["7", "8"]), json!([7, 8]));
+        assert_eq!(text(json!({ "type": "boolean" }), &["true"]), true);
+        assert_eq!(text(json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }), &["null"]), Value::Null);
+        let list = json!({ "type": "array", "items": { "type": "integer" } });
+        assert_eq!(text(list.clone(), &["1"]), json!([1]));
+        assert_eq!(text(list, &["1", "2"]), json!([1, 2]));
+    }
+}

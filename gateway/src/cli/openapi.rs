@@ -1,0 +1,39 @@
+//! `weir openapi`: the tools of one contract as an OpenAPI document.
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{Done, Failure, Settings, block_on, call, start};
+use crate::transport::http::openapi_document;
+
+/// Prints the OpenAPI 3.1 document that the gateway serves at /rest/CONTRACT/openapi.json.
+///
+/// It holds the tools that the caller sees: set WEIR_KEY where keys are needed.
+#[derive(Args)]
+pub(super) struct Openapi {
+    /// The contract's name
+    contract: String,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+impl Openapi {
+    pub(super) fn run(self) -> Done {
+        let document = block_on(self.document())??;
+        println!("{document}");
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn document(&self) -> Result<String, Failure> {
+        let started = start::briefly(self.settings.config()?, Some("openapi")).await?;
+        start::contracts(&started, false).await?;
+        let caller = call::caller(&started)?;
+        let document = openapi_document(&started.gateway, &caller, &self.contract);
+        Ok(document.ok_or_else(|| {
+            let names =
+                started.gateway.snapshot().contracts.iter().map(|contract| contract.name.clone()).collect::<Vec<_>>();
+            anyhow::anyhow!("no contract `{}` is served; there are {}", self.contract, names.join(", "))
+        })?)
+    }
+}

@@ -1,0 +1,141 @@
+//! The way in for whoever speaks plain HTTP: Host, Origin and key come first, as for MCP, and what is refused is told as a
+//! problem (RFC 9457).
+
+use axum::{
+    body::Body,
+    extract::Request,
+    http::{HeaderMap, HeaderValue, Method, header, request::Parts},
+    response::Response,
+};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use weir_audit::RefusedWhat;
+
+use super::{
+    Server, access, connections, reply,
+    rest::{Answer, problem},
+};
+use crate::{
+    codes::Code,
+    config::Http,
+    identity::{Caller, Credential, Refused},
+    wire::RpcError,
+};
+
+pub(super) struct Door {
+    /// The first segment of its paths.
+    segment: &'static str,
+    is_open: fn(&Http) -> bool,
+    closed: &'static str,
+    /// True: a browser asks the person for the key (as the password of HTTP's Basic scheme) and remembers it.
+    asks_people: bool,
+}
+
+pub(super) const REST: Door = Door {
+    segment: "rest",
+    is_open: |http| http.rest,
+    closed: "Tools are not served by plain HTTP: [http] rest is false.",
+    asks_people: false,
+};
+
+pub(super) const FORMS: Door = Door {
+    segment: "forms",
+    is_open: |http| http.forms,
+    closed: "Tools are not served as forms: [http] forms is false.",
+    asks_people: true,
+};
+
+impl Door {
+    /// Lets `answer` answer those who may come in. No cache may keep what it answers.
+    pub(super) async fn admitted(
+        &self,
+        server: &Server,
+        contract: &str,
+        request: Request,
+        answer: impl AsyncFnOnce(Caller, Parts, Body) -> Response,
+    ) -> Response {
+        let (head, body) = request.into_parts();
+        let place = format!("/{}/{contract}", self.segment);
+        let audit = server.gateway.audit();
+        let address = || connections::peer().map(|peer| peer.ip());
+        let origin = match server.access.check(&head.uri, &head.headers) {
+            Ok(origin) => origin.cloned(),
+            Err(refused) => {
+                audit.refused(RefusedWhat::Request, &place, None, address(), refused.what);
+                return refusal(&refused.error);
+            }
+        };
+        if !(self.is_open)(&server.gateway.config().http) {
+            return problem(404, "not_served", self.closed.to_owned()).into_response();
+        }
+        let mut response = if head.method == Method::OPTIONS {
+            access::preflight(&head.headers, origin.is_some())
+        } else {
+            let password = if self.asks_people { password(&head.headers) } else { None };
+            let credential = match &password {
+                Some(password) => Credential::Key(password),
+                None => {
+                    let values = head.headers.get_all(header::AUTHORIZATION).iter();
+                    Credential::of_header(values.map(HeaderValue::as_bytes))
+                }
+            };
+            match server.gateway.identities().resolve(credential) {
+                Ok(caller) => answer(caller, head, body).await,
+                Err(refused) => {
+                    audit.refused(RefusedWhat::Identity, &place, credential.id(), address(), &refused.to_string());
+                    self.unauthorized(refused)
+                }
+            }
+        };
+        let headers = response.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(origin) = origin {
+            access::expose(headers, &origin);
+            let exposed = HeaderValue::from_static("Weir-Receipt, Retry-After, WWW-Authenticate");
+            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+        }
+        response
+    }
+
+    fn unauthorized(&self, refused: Refused) -> Response {
+        let mut response = refusal(&RpcError::unauthorized(refused.message()));
+        let challenge = match self.asks_people {
+            true => HeaderValue::from_static("Basic realm=\"weir: the key is the password\", charset=\"UTF-8\""),
+            false => reply::challenge(refused),
+        };
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        response
+    }
+}
+
+/// The password of `Authorization: Basic …`; whose it is, the key says.
+fn password(headers: &HeaderMap) -> Option<String> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (text, None) = (values.next()?.to_str().ok()?, values.next()) else { return None };
+    let (scheme, encoded) = text.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let decoded = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
+    Some(decoded.split_once(':')?.1.to_owned())
+}
+
+/// What is refused before there is a call.
+pub(super) fn refusal(error: &RpcError) -> Response {
+    let code = match error.status {
+        429 => Code::RateLimited.label(),
+        _ => "refused",
+    };
+    let answer = problem(error.status, code, error.message.to_string());
+    let mut response = Answer { retry_after_s: error.retry_after_s, ..answer }.into_response();
+    if matches!(error.status, 401 | 403 | 408 | 413 | 415) {
+        // The body, or the rest of it, is not waited for.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+pub(super) fn not_allowed(allow: &'static str) -> Response {
+    let mut response = refusal(&RpcError::refused(405, format!("the methods allowed here are {allow}")));
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+    response
+}

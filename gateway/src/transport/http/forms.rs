@@ -1,0 +1,84 @@
+//! Tools as pages for people: `/forms/<contract>/` lists them, `/forms/<contract>/<tool>` is a form that calls its tool.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    extract::{Path, Request, State},
+    http::{HeaderValue, Method, header},
+    response::Response,
+};
+use tokio::time::Instant;
+use weir_contracts::page;
+
+use super::{
+    Server,
+    door::{self, not_allowed, refusal},
+    rest::{self, problem},
+};
+use crate::{identity::Caller, wire::RpcError};
+
+pub(super) async fn index(
+    State(server): State<Arc<Server>>,
+    Path(contract): Path<String>,
+    request: Request,
+) -> Response {
+    let answer = async |caller: Caller, head: axum::http::request::Parts, _| {
+        if head.method != Method::GET {
+            return not_allowed("GET, OPTIONS");
+        }
+        if let Err(refused) = admit(&server, &caller) {
+            return refused;
+        }
+        let snapshot = server.gateway.snapshot();
+        let Some(listing) = snapshot.catalogue.listing(Some(&contract), caller.access()) else {
+            return problem(404, "unknown_contract", "No such contract is served here.".to_owned()).into_response();
+        };
+        let title = listing.server.title.as_deref().unwrap_or(&listing.server.name);
+        let tools = listing.tools().iter().map(|tool| &*tool.tool);
+        html(page::index(title, listing.server.instructions.as_deref(), tools))
+    };
+    door::FORMS.admitted(&server, &contract, request, answer).await
+}
+
+pub(super) async fn tool(
+    State(server): State<Arc<Server>>,
+    Path((contract, tool)): Path<(String, String)>,
+    request: Request,
+) -> Response {
+    let name = contract.clone();
+    let answer = async |caller: Caller, head: axum::http::request::Parts, body| match head.method {
+        Method::POST => rest::call(&server, caller, contract, tool, head, body).await,
+        Method::GET => {
+            if let Err(refused) = admit(&server, &caller) {
+                return refused;
+            }
+            let snapshot = server.gateway.snapshot();
+            match snapshot.catalogue.tool(Some(&contract), &tool, caller.access()) {
+                Some(tool) => html(page::tool(&tool.tool)),
+                None => {
+                    let tool: String = tool.chars().take(64).collect();
+                    problem(404, "unknown_tool", format!("There is no tool `{tool}` here.")).into_response()
+                }
+            }
+        }
+        _ => not_allowed("GET, POST, OPTIONS"),
+    };
+    door::FORMS.admitted(&server, &name, request, answer).await
+}
+
+/// A page counts as a request of its agent.
+fn admit(server: &Server, caller: &Caller) -> Result<(), Response> {
+    let admitted = server.gateway.buckets().request(caller, Instant::now().into_std());
+    admitted.map_err(|wait| refusal(&RpcError::rate_limited(wait)))
+}
+
+fn html(page: String) -> Response {
+    let mut response = Response::new(Body::from(page));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(page::policy()));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    response
+}

@@ -1,0 +1,330 @@
+//! Tools by plain HTTP: `POST /rest/<contract>/<tool>` with the arguments as its JSON body, and `GET` with them in the
+//! query where a tool only reads. The call path is the one of MCP; errors are RFC 9457 problems.
+
+use std::{convert::Infallible, sync::Arc};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::{Path, Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
+    response::Response,
+};
+use futures::{FutureExt as _, future::BoxFuture, stream};
+use serde_json::{Map, Value, json, value::RawValue};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use weir_contracts::openapi::{self, Api};
+use weir_plugin_host::Progress;
+
+use super::{
+    Server, body,
+    door::{self, not_allowed, refusal},
+    reply,
+};
+use crate::{
+    call::{Asking, CallOutcome, CallRequest, Content, ToolResult, call_tool},
+    catalogue::CatalogueTool,
+    codes::Code,
+    gateway::Gateway,
+    identity::Caller,
+    methods::{self, ProgressUpdates},
+    wire::RpcError,
+};
+
+/// Proof that the call is recorded.
+const RECEIPT: &str = "weir-receipt";
+const ASKS: &str =
+    "The tool asks its caller before it goes on, which plain HTTP cannot carry. Call it with an MCP client.";
+
+/// One call as it goes on by itself, whoever reads of it.
+struct Call {
+    gateway: Arc<Gateway>,
+    caller: Caller,
+    contract: String,
+    tool: String,
+    /// JSON.
+    arguments: String,
+    trace: Option<String>,
+}
+
+/// A result or a problem.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) body: Vec<u8>,
+    pub(super) receipt: Option<String>,
+    pub(super) retry_after_s: Option<u32>,
+}
+
+pub(super) async fn tool(
+    State(server): State<Arc<Server>>,
+    Path((contract, tool)): Path<(String, String)>,
+    request: Request,
+) -> Response {
+    let (server, name) = (&server, contract.clone());
+    door::REST
+        .admitted(server, &name, request, async |caller, head, body| {
+            call(server, caller, contract, tool, head, body).await
+        })
+        .await
+}
+
+/// One call, for whoever may come in.
+pub(super) async fn call(
+    server: &Server,
+    caller: Caller,
+    contract: String,
+    tool: String,
+    head: Parts,
+    body: Body,
+) -> Response {
+    let snapshot = server.gateway.snapshot();
+    let known = snapshot.catalogue.tool(Some(&contract), &tool, caller.access());
+    let arguments = match arguments(server, known, &head, body).await {
+        Ok(arguments) => arguments,
+        Err(refused) => return refused,
+    };
+    drop(snapshot);
+    let trace = head.headers.get("traceparent").and_then(|value| methods::traceparent(value.to_str().ok()?));
+    let trace = trace.map(ToOwned::to_owned);
+    let call = Call { gateway: server.gateway.clone(), caller, contract, tool, arguments, trace };
+    if wants_events(&head.headers) {
+        return events(call);
+    }
+    let cancel = CancellationToken::new();
+    let gone = cancel.drop_guard_ref();
+    let answer = call.run(&cancel, None).await;
+    gone.disarm();
+    answer.into_response()
+}
+
+/// What can be called here by whoever asks, as OpenAPI 3.1.
+pub(super) async fn document(
+    State(server): State<Arc<Server>>,
+    Path(contract): Path<String>,
+    request: Request,
+) -> Response {
+    door::REST
+        .admitted(&server, &contract, request, async |caller, head, _| {
+            if head.method != Method::GET {
+                return not_allowed("GET, OPTIONS");
+            }
+            if let Err(wait) = server.gateway.buckets().request(&caller, Instant::now().into_std()) {
+                return refusal(&RpcError::rate_limited(wait));
+            }
+            match openapi_document(&server.gateway, &caller, &contract) {
+                Some(document) => reply::json(200, document.into_bytes()),
+                None => problem(404, "unknown_contract", "No such contract is served here.".to_owned()).into_response(),
+            }
+        })
+        .await
+}
+
+/// The document of one contract, with the tools that this caller sees; `None` where it sees no such contract.
+pub(crate) fn openapi_document(gateway: &Gateway, caller: &Caller, contract: &str) -> Option<String> {
+    let snapshot = gateway.snapshot();
+    let listing = snapshot.catalogue.listing(Some(contract), caller.access())?;
+    let below = format!("/rest/{contract}");
+    let api = Api {
+        title: listing.server.title.as_deref().unwrap_or(&listing.server.name),
+        version: &listing.server.version,
+        description: listing.server.instructions.as_deref(),
+        server: &below,
+        needs_key: gateway.identities().are_required(),
+    };
+    Some(openapi::document(&api, listing.tools().iter().map(|tool| &*tool.tool)).to_string())
+}
+
+/// The arguments as JSON. A tool that is unknown is left to the call, which records that somebody asked for it.
+async fn arguments(
+    server: &Server,
+    tool: Option<&Arc<CatalogueTool>>,
+    head: &Parts,
+    body: Body,
+) -> Result<String, Response> {
+    match (&head.method, tool) {
+        (&Method::GET, Some(tool)) if !openapi::takes_query(&tool.tool) => Err(not_allowed("POST, OPTIONS")),
+        (&Method::GET, Some(_)) if comes_from_another_site(&head.headers) => {
+            Err(refusal(&RpcError::refused(403, "a page of another site may not call (Sec-Fetch-Site)")))
+        }
+        (&Method::GET, tool) => {
+            let query = head.uri.query().unwrap_or_default();
+            Ok(tool.map_or_else(|| "{}".to_owned(), |tool| of_query(&tool.tool.input_schema, query)))
+        }
+        (&Method::POST, _) => {
+            let has_no_body = !head.headers.contains_key(header::TRANSFER_ENCODING)
+                && head.headers.get(header::CONTENT_LENGTH).is_none_or(|length| length == "0");
+            if has_no_body {
+                return Ok("{}".to_owned());
+            }
+            let bytes = body::read(&head.headers, body, server.gateway.config().http.body_max_bytes).await;
+            let bytes = bytes.map_err(|error| refusal(&error))?;
+            match serde_json::from_slice::<&RawValue>(&bytes) {
+                Ok(raw) if raw.get().starts_with('{') => Ok(raw.get().to_owned()),
+                Ok(_) => Err(refusal(&RpcError::refused(400, "the body must be a JSON object: the arguments"))),
+                Err(error) => Err(refusal(&RpcError::refused(400, format!("the body is not JSON: {error}")))),
+            }
+        }
+        (_, Some(tool)) if openapi::takes_query(&tool.tool) => Err(not_allowed("GET, POST, OPTIONS")),
+        _ => Err(not_allowed("POST, OPTIONS")),
+    }
+}
+
+/// A query as arguments. Each name is looked up in the schema; one that is not there is for the tool to refuse.
+fn of_query(schema: &Value, query: &str) -> String {
+    let mut texts: Map<String, Value> = Map::new();
+    for (name, text) in form_urlencoded::parse(query.as_bytes()) {
+        let list = texts.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+        list.as_array_mut().expect("made as a list").push(text.into());
+    }
+    let arguments = texts.iter().map(|(name, texts)| {
+        let texts: Vec<&str> = texts.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        (name.clone(), openapi::value_of_text(&schema["properties"][name], &texts))
+    });
+    Value::Object(arguments.collect()).to_string()
+}
+
+/// A browser says so; it sends no Origin with what it merely loads.
+fn comes_from_another_site(headers: &HeaderMap) -> bool {
+    !headers.contains_key(header::ORIGIN) && headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site")
+}
+
+fn wants_events(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted
+        .flat_map(|value| value.split(','))
+        .any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream")))
+}
+
+impl Call {
+    async fn run(&self, cancel: &CancellationToken, progress: Option<Arc<dyn Progress>>) -> Answer {
+        let request = CallRequest {
+            endpoint: Some(&self.contract),
+            tool: &self.tool,
+            arguments: Some(&self.arguments),
+            progress,
+            cancel,
+            trace: self.trace.as_deref(),
+            transport: "rest",
+            protocol: "none",
+            timeout: None,
+            asking: Asking::default(),
+        };
+        match call_tool(&self.gateway, &self.caller, request).await {
+            CallOutcome::Complete(result) => Answer::of(result),
+            CallOutcome::UnknownTool | CallOutcome::BadState => {
+                let tool: String = self.tool.chars().take(64).collect();
+                problem(404, "unknown_tool", format!("There is no tool `{tool}` here."))
+            }
+            CallOutcome::InputRequired(_) => {
+                let code = Code::Unsupported;
+                problem(code.row().status, code.label(), ASKS.to_owned())
+            }
+        }
+    }
+}
+
+impl Answer {
+    fn of(result: ToolResult) -> Self {
+        let receipt = result.receipt.as_ref().map(ToString::to_string);
+        if result.is_error {
+            return Self { receipt, ..failed(&result) };
+        }
+        let body = match (result.structured, result.content) {
+            (Some(structured), _) => structured.into_bytes(),
+            (None, Content::Blocks(blocks)) => format!(r#"{{"content":{blocks}}}"#).into_bytes(),
+            (None, Content::Text(text)) => {
+                json!({ "content": [{ "type": "text", "text": text }] }).to_string().into_bytes()
+            }
+        };
+        Self { status: 200, body, receipt, retry_after_s: None }
+    }
+
+    pub(super) fn into_response(self) -> Response {
+        let mut response = reply::json(self.status, self.body);
+        let headers = response.headers_mut();
+        if self.status != 200 {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        }
+        if let Some(receipt) = self.receipt.and_then(|receipt| HeaderValue::try_from(receipt).ok()) {
+            headers.insert(RECEIPT, receipt);
+        }
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        response
+    }
+}
+
+/// A refused call, or one that failed: the members of its error, as a problem. An error that another server answered in
+/// its own words has no code of ours.
+fn failed(result: &ToolResult) -> Answer {
+    let members =
+        result.structured.as_deref().and_then(|structured| serde_json::from_str::<Map<_, _>>(structured).ok());
+    let members = members.unwrap_or_default();
+    let label = members.get("code").and_then(Value::as_str).unwrap_or(Code::ToolError.label());
+    let row = crate::codes::TABLE.iter().find(|row| row.label == label).unwrap_or(Code::ToolError.row());
+    let mut body = problem_members(row.status, label, row.meaning, &result.content.text());
+    body.extend(members.into_iter().filter(|(name, _)| name != "message"));
+    let retry_after_s = body.get("retry_after_ms").and_then(Value::as_u64).map(|wait| wait.div_ceil(1000));
+    Answer {
+        status: row.status,
+        body: Value::Object(body).to_string().into_bytes(),
+        receipt: None,
+        retry_after_s: retry_after_s.and_then(|seconds| seconds.try_into().ok()),
+    }
+}
+
+pub(super) fn problem(status: u16, code: &str, detail: String) -> Answer {
+    let title = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error");
+    let body = Value::Object(problem_members(status, code, title, &detail)).to_string().into_bytes();
+    Answer { status, body, receipt: None, retry_after_s: None }
+}
+
+fn problem_members(status: u16, code: &str, title: &str, detail: &str) -> Map<String, Value> {
+    Map::from_iter([
+        ("type".to_owned(), format!("urn:weir:error:{code}").into()),
+        ("title".to_owned(), title.into()),
+        ("status".to_owned(), status.into()),
+        ("detail".to_owned(), detail.into()),
+        ("code".to_owned(), code.into()),
+    ])
+}
+
+/// The call as events: `progress` as often as the tool reports, then `result` or `problem`. Dropping them drops the call.
+fn events(call: Call) -> Response {
+    let (progress, updates) = methods::bare_progress();
+    let running = async move {
+        let cancel = CancellationToken::new();
+        let gone = cancel.drop_guard_ref();
+        let answer = call.run(&cancel, Some(progress)).await;
+        gone.disarm();
+        answer
+    };
+    let state = Some((running.boxed(), updates, reply::keep_alive()));
+    reply::events(stream::unfold(state, async |state| {
+        let (mut running, updates, mut keep_alive): (BoxFuture<'static, Answer>, ProgressUpdates, _) = state?;
+        let bytes = tokio::select! {
+            biased;
+            answer = &mut running => return Some((Ok::<_, Infallible>(last(&updates, answer)), None)),
+            () = updates.arrived() => reported(&updates).into(),
+            _ = keep_alive.tick() => reply::comment(),
+        };
+        Some((Ok(bytes), Some((running, updates, keep_alive))))
+    }))
+}
+
+fn reported(updates: &ProgressUpdates) -> Vec<u8> {
+    updates.take().iter().flat_map(|update| event("progress", update)).collect()
+}
+
+fn last(updates: &ProgressUpdates, answer: Answer) -> Bytes {
+    let mut bytes = reported(updates);
+    let name = if answer.status == 200 { "result" } else { "problem" };
+    bytes.extend(event(name, &answer.body));
+    bytes.into()
+}
+
+/// JSON on one line, as the data of an event.
+fn event(name: &str, data: &[u8]) -> Vec<u8> {
+    [b"event: ", name.as_bytes(), b"\ndata: ", data, b"\n\n"].concat()
+}

@@ -1,0 +1,72 @@
+// Fills in the forms of a gateway as a person does, in headless Chromium. Arguments: the address of `/forms/`, a folder
+// for screenshots. It prints what was seen, as JSON.
+import { chromium } from 'playwright-core';
+
+const [base, folder, password] = process.argv.slice(2);
+const browser = await chromium.launch({
+  executablePath: '/usr/bin/chromium',
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync'],
+});
+const httpCredentials = password ? { username: 'anyone', password } : undefined;
+const page = await browser.newPage({ httpCredentials, viewport: { width: 900, height: 1100 } });
+const seen = { violations: [] };
+page.on('console', (message) => message.type() === 'error' && !message.text().startsWith('Failed to load resource') && seen.violations.push(message.text()));
+page.on('pageerror', (error) => seen.violations.push(String(error)));
+const shot = (name) => page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
+const errors = () => page.locator('.error:not(:empty)').allTextContents();
+const submit = async () => {
+  await page.locator('button[type=submit]').click();
+  await page.locator('#answer:visible, #problem:visible').first().waitFor();
+};
+
+await page.goto(`${base}airports/`);
+seen.tools = await page.locator('.tools a').allTextContents();
+await shot('index');
+
+await page.getByRole('link', { name: 'Look up an airport' }).click();
+await submit();
+seen.missing = await errors();
+seen.focused = await page.evaluate(() => document.activeElement.id);
+await page.getByLabel('iata').fill('osl');
+await submit();
+seen.pattern = (await errors()).length;
+await page.getByLabel('iata').fill('XXX');
+await submit();
+seen.notFound = await page.locator('#problem').textContent();
+await page.getByLabel('iata').fill('OSL');
+await submit();
+await page.locator('#answer:visible').waitFor();
+seen.found = await page.locator('#result').textContent();
+await shot('found');
+
+await page.goto(`${base}airports/list_airports`);
+await page.getByLabel('country').selectOption('NO');
+await page.getByLabel('limit').fill('2');
+await submit();
+seen.rows = await page.locator('#result tbody tr').count();
+await page.getByRole('button', { name: 'Next page' }).click();
+await page.locator('#result tbody tr').first().getByText('TRD').waitFor();
+await shot('list');
+
+await page.goto(`${base}orders/create_order`);
+await page.getByLabel('id').fill('7');
+await page.getByLabel('due').fill('2026-12-24');
+await page.getByLabel('urgent').selectOption('true');
+await page.getByRole('group', { name: 'address' }).getByLabel('street').fill('Weir Lane 1');
+const lines = page.getByRole('group', { name: 'lines' });
+await lines.getByRole('button', { name: 'Add' }).click();
+await lines.getByRole('button', { name: 'Add' }).click();
+await lines.getByLabel('part').nth(0).fill('gate');
+await lines.getByLabel('part').nth(1).fill('gauge');
+await lines.getByLabel('count').nth(1).fill('0');
+await submit();
+seen.nested = await errors();
+await shot('nested-refused');
+await lines.getByRole('button', { name: 'Remove' }).nth(0).click();
+await lines.getByLabel('count').fill('3');
+await submit();
+seen.created = await page.locator('#result').textContent();
+await shot('nested');
+await browser.close();
+console.log(JSON.stringify(seen));
