@@ -161,6 +161,17 @@ impl Contract {
             }
             self.check_tool(tool).map_err(|message| format!("tool {}: {message}", name::quoted(&tool.name)))?;
         }
+        let mut prompts = HashSet::new();
+        for prompt in &self.prompts {
+            name::check_tool(&prompt.name).map_err(|message| format!("a prompt: {message}"))?;
+            if !prompts.insert(prompt.name.as_str()) {
+                return Err(format!("prompt {}: it is there twice", name::quoted(&prompt.name)));
+            }
+        }
+        let mut resources = HashSet::new();
+        if let Some(twice) = self.resources.iter().find(|resource| !resources.insert(resource.uri.as_str())) {
+            return Err(format!("resource {}: it is there twice", name::quoted(&twice.uri)));
+        }
         Ok(())
     }
 

@@ -76,6 +76,9 @@ pub fn compile(plugin: &Plugin<'_>, definitions: &str) -> Result<Contract, Vec<P
         maker: None,
         collections: Vec::new(),
         tools: tools.into_iter().map(Arc::new).collect(),
+        prompts: Vec::new(),
+        resources: Vec::new(),
+        templates: Vec::new(),
     })
 }
 

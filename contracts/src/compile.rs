@@ -22,6 +22,7 @@ use crate::{
     name,
     problem::Problem,
     shape::Shape,
+    upstream,
 };
 
 pub(crate) use result::schema as output_schema;
@@ -86,13 +87,17 @@ fn compile_what(
         maker: None,
         collections: collections.collect(),
         tools,
+        prompts: Vec::new(),
+        resources: Vec::new(),
+        templates: Vec::new(),
     };
     problems.finish(contract)
 }
 
 /// What `weir compile` prints: everything a client will see, and no binding:
 /// `{contract, version, tools: [{name, title?, description, inputSchema, outputSchema?, annotations}]}`. A bare form has
-/// neither contract (null) nor output schema.
+/// neither contract (null) nor output schema. A contract of an upstream server may have `prompts`, `resources` and
+/// `resourceTemplates` beside.
 pub fn document(contract: &Contract) -> Value {
     let tools = contract.tools.iter().map(|tool| listed(tool));
     let mut document = Map::new();
@@ -105,6 +110,15 @@ pub fn document(contract: &Contract) -> Value {
     );
     document.insert("version".into(), contract.version.to_string().into());
     document.insert("tools".into(), Value::Array(tools.collect()));
+    let name = &contract.name;
+    let prompts = contract.prompts.iter().map(|prompt| upstream::listed_prompt(prompt)).collect();
+    let resources = contract.resources.iter().map(|resource| upstream::listed_resource(name, resource)).collect();
+    let templates = contract.templates.iter().map(|template| upstream::listed_template(name, template)).collect();
+    for (member, list) in [("prompts", prompts), ("resources", resources), ("resourceTemplates", templates)] {
+        if !Vec::is_empty(&list) {
+            document.insert(member.into(), Value::Array(list));
+        }
+    }
     Value::Object(document)
 }
 

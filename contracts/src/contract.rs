@@ -32,6 +32,13 @@ pub struct Contract {
     pub maker: Option<Maker>,
     pub collections: Vec<Collection>,
     pub tools: Vec<Arc<Tool>>,
+    /// Of an upstream server, as what follows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prompts: Vec<Arc<Prompt>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<Arc<Resource>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub templates: Vec<Arc<ResourceTemplate>>,
 }
 
 /// The number of an artifact's format. One that this program does not know is refused with a sentence that says so, and
@@ -152,6 +159,67 @@ pub struct OfferTarget {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
     /// Members of the tool's entry in lists that are passed on as the maker wrote them: `icons`, `execution`, `_meta`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub listed: Map<String, Value>,
+}
+
+/// One entry of `prompts/list`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prompt {
+    pub name: String,
+    /// The prompt's name at its server.
+    pub own_name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<PromptArgument>,
+    /// Members of its entry that are passed on as the server wrote them: `icons`, `_meta`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub listed: Map<String, Value>,
+}
+
+/// A text that a prompt is made with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PromptArgument {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    pub required: bool,
+}
+
+/// One entry of `resources/list`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resource {
+    /// The server's own; [`crate::upstream::published_uri`] is what clients see.
+    pub uri: String,
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Members of its entry that are passed on as the server wrote them: `mimeType`, `size`, `annotations`, `icons`, `_meta`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub listed: Map<String, Value>,
+}
+
+/// One entry of `resources/templates/list`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResourceTemplate {
+    /// The server's own; [`crate::upstream::published_template`] is what clients see.
+    pub uri_template: String,
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub listed: Map<String, Value>,
 }

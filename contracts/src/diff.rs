@@ -6,6 +6,7 @@
 
 mod binding;
 mod consent;
+mod items;
 pub(crate) mod normal;
 pub(crate) mod number;
 mod rule;
@@ -77,6 +78,7 @@ pub fn diff(old: &Contract, new: &Contract) -> Diff {
     binding::contracts(old, new, &mut report);
     tool::compare(&tool::of_contract(old), &tool::of_contract(new), &mut report);
     binding::tools(old, new, &mut report);
+    items::compare(old, new, &mut report);
     let unversioned = |contract: &Contract| {
         let mut artifact = contract.to_artifact();
         artifact["version"] = Value::Null;

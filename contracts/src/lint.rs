@@ -181,6 +181,15 @@ pub fn lint_contract(contract: &Contract) -> Vec<Finding> {
     for text in [&contract.title, &contract.description, &contract.instructions].into_iter().flatten() {
         text::check_words(None, text, &mut findings);
     }
+    let texts = contract.prompts.iter().flat_map(|prompt| {
+        let arguments = prompt.arguments.iter().flat_map(|argument| [&argument.title, &argument.description]);
+        [&prompt.title, &prompt.description].into_iter().chain(arguments)
+    });
+    let texts = texts.chain(contract.resources.iter().flat_map(|resource| [&resource.title, &resource.description]));
+    let texts = texts.chain(contract.templates.iter().flat_map(|template| [&template.title, &template.description]));
+    for text in texts.flatten() {
+        text::check_words(None, text, &mut findings);
+    }
     if let Value::Array(tools) = &compiled_document(contract)["tools"] {
         findings.0.extend(lint(tools));
     }

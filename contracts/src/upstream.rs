@@ -7,10 +7,12 @@
 
 mod bind;
 mod dialect;
+mod items;
 mod keys;
 mod lower;
 mod offered;
 mod overlay;
+mod uri;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +21,11 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-pub use self::overlay::{Overlay, ToolOverlay};
+pub use self::{
+    items::{Resources, listed_prompt, listed_resource, listed_template, resources},
+    overlay::{Overlay, ToolOverlay},
+    uri::{own_uri, publish_uris, published_template, published_uri},
+};
 use self::{
     lower::Lowered,
     offered::{Offer, Offered},
@@ -56,8 +62,9 @@ pub struct Upstream<'u> {
     pub timeout_ms: Option<u64>,
     /// Arguments that the audit may keep in clear.
     pub clear: &'u [String],
-    /// Names that other contracts have, and which: such an item is left out.
+    /// Names that other contracts' tools have, and which: such an item is left out.
     pub taken: Option<&'u BTreeMap<String, String>>,
+    pub resources: Resources,
 }
 
 /// A contract, and what became of the offer.
@@ -91,20 +98,14 @@ pub fn compile(upstream: &Upstream<'_>, document: &str) -> Result<Compiled, Vec<
             return Err(problems);
         }
     };
-    let prefix = upstream.overlay.and_then(|overlay| overlay.prefix.as_deref()).or(upstream.prefix);
-    let mut compiler = Compiler {
-        upstream,
-        contract,
-        prefix: match prefix.unwrap_or(upstream.name) {
-            "" => String::new(),
-            prefix => format!("{}_", plain_name(prefix)),
-        },
-        offered: BTreeSet::new(),
-        published: BTreeMap::new(),
-        left_out: Vec::new(),
-        notes: Vec::new(),
-    };
+    let mut compiler = Compiler::new(upstream);
     let tools = compiler.tools(&offer);
+    let prompts = compiler.prompts(&offer);
+    let resources = match upstream.resources {
+        Resources::Pinned => compiler.resources(&offer),
+        Resources::Live => Vec::new(),
+    };
+    let templates = compiler.templates(&offer);
     let instructions = compiler.instructions(&offer);
     compiler.unused_overlay(&offer);
     let overlay = upstream.overlay;
@@ -120,6 +121,9 @@ pub fn compile(upstream: &Upstream<'_>, document: &str) -> Result<Compiled, Vec<
             maker: Some(Maker::Upstream(upstream.name.to_owned())),
             collections: Vec::new(),
             tools,
+            prompts,
+            resources,
+            templates,
         },
         left_out: compiler.left_out,
         notes: compiler.notes,
@@ -158,6 +162,25 @@ impl Refused {
     }
 }
 
+impl<'c> Compiler<'c> {
+    fn new(upstream: &'c Upstream<'c>) -> Self {
+        let overlay = upstream.overlay;
+        let prefix = overlay.and_then(|overlay| overlay.prefix.as_deref()).or(upstream.prefix).unwrap_or(upstream.name);
+        Self {
+            upstream,
+            contract: overlay.map_or(upstream.contract, |overlay| &overlay.contract),
+            prefix: match prefix {
+                "" => String::new(),
+                prefix => format!("{}_", plain_name(prefix)),
+            },
+            offered: BTreeSet::new(),
+            published: BTreeMap::new(),
+            left_out: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
 impl Compiler<'_> {
     fn tools(&mut self, offer: &Offer) -> Vec<Arc<Tool>> {
         let mut tools = Vec::new();
@@ -166,7 +189,7 @@ impl Compiler<'_> {
             if !is_taken {
                 continue;
             }
-            match self.tool(item) {
+            match self.tool(item, offer.has_resources) {
                 Ok(tool) => {
                     self.published.insert(tool.name.clone(), item.name.clone());
                     tools.push(Arc::new(tool));
@@ -178,7 +201,7 @@ impl Compiler<'_> {
         tools
     }
 
-    fn tool(&mut self, item: &Offered) -> Result<Tool, Refused> {
+    fn tool(&mut self, item: &Offered, has_resources: bool) -> Result<Tool, Refused> {
         let overlay =
             self.upstream.overlay.and_then(|overlay| overlay.tools.iter().find(|tool| tool.from == item.name));
         let name = self.name(item, overlay)?;
@@ -202,17 +225,22 @@ impl Compiler<'_> {
             None => title(self.contract, &description, &item.name),
         };
         let annotations = self.annotations(item);
-        target.listed = item.listed.clone();
+        target.listed = self.listed(item, has_resources, &mut told);
         let (limits, clear) =
             (overlay.map(|overlay| &overlay.limits), overlay.map_or(&[][..], |overlay| &overlay.clear));
-        let is_argument = |field: &&String| {
+        let is_argument = |field: &String| {
             input_schema["properties"].get(field.as_str()).is_some() && !secret::is_named_like_one(field)
         };
+        let published = |own: &String| {
+            target.keys.iter().find(|(_, known)| *known == own).map_or_else(|| own.clone(), |(safe, _)| safe.clone())
+        };
+        let audit_clear: BTreeSet<String> =
+            self.upstream.clear.iter().chain(clear).map(published).filter(is_argument).collect();
         let tool = Tool {
             name,
             title: Some(title),
             description,
-            audit_clear: self.upstream.clear.iter().chain(clear).filter(is_argument).cloned().collect(),
+            audit_clear: audit_clear.into_iter().collect(),
             input_schema,
             output_schema,
             annotations,
@@ -248,6 +276,24 @@ impl Compiler<'_> {
             return Err(Refused::new("/name", why).hint(format!("{hint}, or give the upstream another prefix")));
         }
         Ok(name)
+    }
+
+    /// What is passed on beside it; a page of its own is named as clients see it.
+    fn listed(&self, item: &Offered, has_resources: bool, told: &mut Lowered) -> Map<String, Value> {
+        let mut listed = item.listed.clone();
+        if let Some(Value::Object(meta)) = listed.get_mut("_meta") {
+            if has_resources {
+                uri::publish_page(self.contract, meta);
+            } else if uri::remove_page(meta) {
+                told.tell(
+                    "it names a page of its own, and the server says that it has no resources: the link is removed",
+                );
+            }
+            if meta.is_empty() {
+                listed.shift_remove("_meta");
+            }
+        }
+        listed
     }
 
     /// As the server states them; what is no flag is none.
@@ -363,7 +409,13 @@ impl Compiler<'_> {
 }
 
 fn quoted(item: &Offered) -> String {
-    format!("the tool {}", name::quoted(&item.name))
+    let kind = match item.kind {
+        Kind::Tool => "tool",
+        Kind::Resource => "resource",
+        Kind::ResourceTemplate => "resource template",
+        Kind::Prompt => "prompt",
+    };
+    format!("the {kind} {}", name::quoted(&item.name))
 }
 
 /// The published schema; what else arguments are held against goes into the target.
@@ -384,6 +436,9 @@ fn input(
         None => json!({}),
     };
     lower::root(&mut schema, told).map_err(refused)?;
+    if !lower::has_few_alternatives(&schema) {
+        return Err(refused("too many alternatives are reached from the root of its input".to_owned()));
+    }
     for (argument, value) in set.into_iter().flatten() {
         bind::bind(&mut schema, argument, value).map_err(|why| {
             let place = overlay.map(|overlay| format!("{}/set", overlay.place)).unwrap_or_default();
@@ -419,7 +474,7 @@ fn output(item: &Offered, target: &mut OfferTarget, told: &mut Lowered) -> Resul
     if schema.get("type").is_some_and(|kind| kind == "object") {
         return Ok(Some(schema));
     }
-    if !lower::is_object(&schema, &schema, 0) {
+    if !lower::has_few_alternatives(&schema) || !lower::is_object(&schema, &schema, 0) {
         told.tell("results that are no objects are not described in lists, where clients refuse that; they are held against their schema");
         target.output = Some(schema);
         return Ok(None);

@@ -61,7 +61,7 @@ impl Diff {
     }
 }
 
-fn awaits_consent(item: &Item, changes: ForeignChanges) -> bool {
+pub(super) fn awaits_consent(item: &Item, changes: ForeignChanges) -> bool {
     if item.class == Class::Identical || OPERATORS.contains(&item.rule.as_str()) {
         return false;
     }

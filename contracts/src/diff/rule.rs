@@ -180,6 +180,13 @@ tool_rules! {
     PublishedWidened "published-widened" Review "further columns may leave the source";
     PublishedNarrowed "published-narrowed" Compatible "fewer columns may leave the source; what tools answer is compared by itself";
     ShapeRecorded "shape-recorded" Identical "the recorded shape; what callers see of it is compared by itself";
+    ItemAdded "item-added" Compatible "a further prompt, resource or resource template";
+    ItemRemoved "item-removed" Breaking "a prompt, resource or resource template less";
+    ItemTextChanged "item-text-changed" Cosmetic "title, description, name of a resource, or texts about an argument of a prompt";
+    ItemChanged "item-changed" Review "what else is listed of a prompt, resource or resource template, or where its requests go";
+    PromptArgumentAdded "prompt-argument-added" Compatible "a further argument of a prompt that may be absent";
+    PromptArgumentRequired "prompt-argument-required" Breaking "an argument of a prompt has to be there";
+    PromptArgumentRemoved "prompt-argument-removed" Breaking "an argument of a prompt less";
     ContractRenamed "contract-renamed" Breaking "the contract's name, which is also its endpoint";
     DefinitionsChanged "definitions-changed" Cosmetic "what the maker of the tools says of them, in words or members that no client sees";
     ContractTextChanged "contract-text-changed" Cosmetic "title, description or instructions of the contract";

@@ -1,11 +1,12 @@
 //! Tools as clients see them: which came and went, their texts, annotations and schemas.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 
 use super::{
-    Report,
+    ForeignChanges, Report,
+    consent::awaits_consent,
     rule::{Side, ToolRule},
 };
 use crate::{
@@ -41,6 +42,7 @@ struct Further<'d> {
     listed: Option<&'d Map<String, Value>>,
     /// Where its calls are held against more than is published.
     published: (&'d Value, Option<&'d Value>),
+    is_foreign: bool,
 }
 
 /// Annotations with what the protocol takes where they are absent, and the value that clients are careful about.
@@ -71,6 +73,7 @@ fn of_tool(tool: &Tool) -> View<'_> {
             annotations: others,
             listed: tool.offer().map(|offer| &offer.listed),
             published: (&tool.input_schema, tool.output_schema.as_ref()),
+            is_foreign: tool.is_foreign(),
         }),
     }
 }
@@ -156,6 +159,47 @@ fn new_name(tool: &View<'_>, came: &[&View<'_>]) -> Option<usize> {
 }
 
 fn one(old: &View<'_>, new: &View<'_>, report: &mut Report) {
+    let before = report.items.len();
+    compare_parts(old, new, report);
+    if let (Some(was), Some(is)) = (&old.further, &new.further)
+        && is.is_foreign
+        && report.items[before..].iter().all(|item| !awaits_consent(item, ForeignChanges::Compatible))
+    {
+        unseen_words(old.name, was, is, report);
+    }
+}
+
+/// Words in a place that no rule looks at, such as a definition that nothing refers to, are read by models as well.
+fn unseen_words(tool: &str, old: &Further<'_>, new: &Further<'_>, report: &mut Report) {
+    let of = |further: &Further<'_>| {
+        let mut words = BTreeSet::new();
+        let (input, output) = further.published;
+        [Some(input), output].into_iter().flatten().for_each(|schema| collect_words(schema, &mut words));
+        words
+    };
+    let (before, after) = (of(old), of(new));
+    let came: Vec<&String> = after.difference(&before).collect();
+    if !came.is_empty() {
+        let reason = "its schemas have further words".to_owned();
+        report.note(ToolRule::ToolTextChanged, Some(tool), "/inputSchema", (Value::Null, json!(came)), reason);
+    }
+}
+
+fn collect_words(value: &Value, words: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => _ = words.insert(text.clone()),
+        Value::Array(values) => values.iter().for_each(|value| collect_words(value, words)),
+        Value::Object(members) => {
+            for (name, value) in members {
+                words.insert(name.clone());
+                collect_words(value, words);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn compare_parts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
     for (path, was, is) in [
         ("/title", old.title, new.title),
         ("/description", old.description, new.description),

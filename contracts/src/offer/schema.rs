@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{depth, pattern};
+use super::{
+    depth,
+    inside::{Inside, inside},
+    pattern,
+};
 use crate::json::{self, Fault, push_pointer};
 
 /// How large a foreign schema may be.
@@ -80,48 +84,30 @@ fn visit(
     place: &mut String,
     judge: &mut dyn FnMut(&Value, &str) -> Result<(), String>,
 ) -> Result<(), String> {
-    const MAPS: [&str; 6] =
-        ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
-    const SINGLE_OR_LIST: [&str; 15] = [
-        "items",
-        "prefixItems",
-        "allOf",
-        "anyOf",
-        "oneOf",
-        "additionalProperties",
-        "additionalItems",
-        "not",
-        "if",
-        "then",
-        "else",
-        "contains",
-        "propertyNames",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-    ];
     let Value::Object(members) = schema else { return Ok(()) };
     judge(schema, place)?;
     for (keyword, value) in members {
         let length = place.len();
         push_pointer(place, keyword);
-        if MAPS.contains(&keyword.as_str()) {
-            for (name, value) in value.as_object().into_iter().flatten() {
-                let length = place.len();
-                push_pointer(place, name);
-                visit(value, place, judge)?;
-                place.truncate(length);
-            }
-        } else if SINGLE_OR_LIST.contains(&keyword.as_str()) || keyword == "contentSchema" {
-            if let Value::Array(values) = value {
-                for (index, value) in values.iter().enumerate() {
+        match (inside(keyword), value) {
+            (Inside::Named, Value::Object(schemas)) => {
+                for (name, schema) in schemas {
                     let length = place.len();
-                    push_pointer(place, &index.to_string());
-                    visit(value, place, judge)?;
+                    push_pointer(place, name);
+                    visit(schema, place, judge)?;
                     place.truncate(length);
                 }
-            } else {
-                visit(value, place, judge)?;
             }
+            (Inside::Schemas, Value::Array(schemas)) => {
+                for (index, schema) in schemas.iter().enumerate() {
+                    let length = place.len();
+                    push_pointer(place, &index.to_string());
+                    visit(schema, place, judge)?;
+                    place.truncate(length);
+                }
+            }
+            (Inside::Schemas, schema) => visit(schema, place, judge)?,
+            _ => {}
         }
         place.truncate(length);
     }

@@ -79,6 +79,15 @@ fn drop_argument(members: &mut Map<String, Value>, argument: &str, value: &Value
         let before = arms.len();
         arms.retain_mut(|arm| {
             inline(arm, root);
+            // Beside other rules, what is referred to is one more of them.
+            if let Value::Object(members) = &mut *arm
+                && let Some(reference) = members.shift_remove("$ref")
+            {
+                let all = members.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
+                if let Value::Array(all) = all {
+                    all.push(serde_json::json!({ "$ref": reference }));
+                }
+            }
             match arm {
                 Value::Object(arm) => drop_argument(arm, argument, value, root),
                 _ => true,

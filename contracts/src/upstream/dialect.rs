@@ -11,6 +11,7 @@ use crate::{
     compile::DIALECT,
     json::{self, push_pointer},
     name,
+    offer::inside::{Inside, each_inside_mut, inside},
 };
 
 /// References into places that hold no schemas by themselves; each becomes a schema under `$defs`.
@@ -54,7 +55,8 @@ impl Dialect {
             | "minContains"
             | "maxContains"
             | "unevaluatedItems"
-            | "unevaluatedProperties" => Self::Draft2019,
+            | "unevaluatedProperties"
+            | "contentSchema" => Self::Draft2019,
             "prefixItems" => Self::Draft2020,
             _ => Self::Draft4,
         }
@@ -381,52 +383,6 @@ impl Translator<'_> {
     }
 }
 
-/// What stands under a keyword.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Inside {
-    /// Schemas by name.
-    Named,
-    /// One schema, or a list of them.
-    Schemas,
-    Nothing,
-}
-
-pub(super) fn inside(keyword: &str) -> Inside {
-    match keyword {
-        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" | "dependencies" => {
-            Inside::Named
-        }
-        "items"
-        | "prefixItems"
-        | "additionalItems"
-        | "additionalProperties"
-        | "allOf"
-        | "anyOf"
-        | "oneOf"
-        | "not"
-        | "if"
-        | "then"
-        | "else"
-        | "contains"
-        | "propertyNames"
-        | "unevaluatedItems"
-        | "unevaluatedProperties" => Inside::Schemas,
-        _ => Inside::Nothing,
-    }
-}
-
-/// Calls `visit` with every schema directly inside.
-pub(super) fn each_inside(members: &mut Map<String, Value>, visit: &mut dyn FnMut(&mut Value)) {
-    for (keyword, value) in members.iter_mut() {
-        match (inside(keyword), value) {
-            (Inside::Named, Value::Object(schemas)) => schemas.values_mut().for_each(&mut *visit),
-            (Inside::Schemas, Value::Array(schemas)) => schemas.iter_mut().for_each(&mut *visit),
-            (Inside::Schemas, schema) => visit(schema),
-            _ => {}
-        }
-    }
-}
-
 /// References that hold a pointer of the original become pointers of the translation.
 fn point(schema: &mut Value, moved: &BTreeMap<String, String>) {
     let Value::Object(members) = schema else { return };
@@ -435,7 +391,7 @@ fn point(schema: &mut Value, moved: &BTreeMap<String, String>) {
     {
         *target = format!("#{}", json::percent_encoded(now));
     }
-    each_inside(members, &mut |schema| point(schema, moved));
+    each_inside_mut(members, &mut |schema| point(schema, moved));
 }
 
 fn below(pointer: &str, token: &str) -> String {

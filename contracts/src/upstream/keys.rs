@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::dialect::{Inside, each_inside, inside};
 use crate::{
     json::{self, push_pointer},
     name,
+    offer::inside::{Inside, each_inside, each_inside_mut, inside},
 };
 
 /// Schemas that speak about one value at once.
@@ -19,21 +19,18 @@ const PARTS_MAX: usize = 2_000;
 
 /// Renames what has to be; the table is published name → the maker's own. The error says why a name has to stay.
 pub(super) fn publish(schema: &mut Value) -> Result<BTreeMap<String, String>, String> {
-    let mut names = Vec::new();
-    property_names(schema, &mut names);
-    let refused: Vec<&String> = names.iter().filter(|name| !name::is_field(name)).collect();
+    let mut names = Names::default();
+    names.collect(schema);
+    let refused: Vec<String> = names.properties.iter().filter(|name| !name::is_field(name)).cloned().collect();
     if refused.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let mut taken: BTreeSet<String> = names.iter().filter(|name| name::is_field(name)).cloned().collect();
+    let mut taken = names.mentioned;
     let mut published = BTreeMap::new();
     for own in refused {
-        if published.contains_key(own) {
-            continue;
-        }
-        let safe = free_name(&name::plain_field(own), &taken);
+        let safe = free_name(&name::plain_field(&own), &taken);
         taken.insert(safe.clone());
-        published.insert(own.clone(), safe);
+        published.insert(own, safe);
     }
     let original = schema.clone();
     check(schema, &published)?;
@@ -55,18 +52,31 @@ pub(super) fn restore(
     }
 }
 
-fn property_names(schema: &Value, names: &mut Vec<String>) {
-    let Value::Object(members) = schema else { return };
-    names.extend(members.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys).cloned());
-    for (keyword, value) in members {
-        match (inside(keyword), value) {
-            (Inside::Named, Value::Object(schemas)) => {
-                schemas.values().for_each(|schema| property_names(schema, names))
-            }
-            (Inside::Schemas, Value::Array(schemas)) => schemas.iter().for_each(|schema| property_names(schema, names)),
-            (Inside::Schemas, schema) => property_names(schema, names),
-            _ => {}
+/// Names of members that a schema is about.
+#[derive(Default)]
+struct Names {
+    /// Each once, in their order.
+    properties: Vec<String>,
+    mentioned: BTreeSet<String>,
+}
+
+impl Names {
+    fn collect(&mut self, schema: &Value) {
+        let mut known: BTreeSet<String> = BTreeSet::new();
+        self.within(schema, &mut known);
+        self.mentioned.extend(known);
+    }
+
+    fn within(&mut self, schema: &Value, known: &mut BTreeSet<String>) {
+        let Value::Object(members) = schema else { return };
+        let keys = |keyword: &str| members.get(keyword).and_then(Value::as_object).into_iter().flat_map(Map::keys);
+        self.properties.extend(keys("properties").filter(|name| known.insert((*name).clone())).cloned());
+        self.mentioned.extend(keys("dependentSchemas").chain(keys("dependentRequired")).cloned());
+        let dependent = members.get("dependentRequired").and_then(Value::as_object).into_iter().flat_map(Map::values);
+        for list in members.get("required").into_iter().chain(dependent) {
+            self.mentioned.extend(list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
         }
+        each_inside(members, &mut |schema| self.within(schema, known));
     }
 }
 
@@ -107,19 +117,13 @@ fn check(schema: &Value, published: &BTreeMap<String, String>) -> Result<(), Str
             return Err(format!("clients refuse a name such as {one}, and a `const` or `enum` has it in its values"));
         }
     }
-    for (keyword, value) in members {
-        match (inside(keyword), value) {
-            (Inside::Named, Value::Object(schemas)) => {
-                schemas.values().try_for_each(|schema| check(schema, published))?
-            }
-            (Inside::Schemas, Value::Array(schemas)) => {
-                schemas.iter().try_for_each(|schema| check(schema, published))?
-            }
-            (Inside::Schemas, schema) => check(schema, published)?,
-            _ => {}
+    let mut outcome = Ok(());
+    each_inside(members, &mut |schema| {
+        if outcome.is_ok() {
+            outcome = check(schema, published);
         }
-    }
-    Ok(())
+    });
+    outcome
 }
 
 /// Whether a name is one that the pattern is about, as the validator reads patterns.
@@ -182,7 +186,7 @@ fn rename(schema: &mut Value, original: &Value, published: &BTreeMap<String, Str
             _ => {}
         }
     }
-    each_inside(members, &mut |schema| rename(schema, original, published));
+    each_inside_mut(members, &mut |schema| rename(schema, original, published));
 }
 
 /// A pointer goes through properties by their names.

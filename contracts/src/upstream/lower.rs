@@ -5,8 +5,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{bind::inline, dialect::each_inside};
+use super::bind::inline;
+use crate::offer::inside::each_inside_mut;
 
+/// Alternatives at a root, those of alternatives included. More are no help to a reader, and references multiply them.
+const ALTERNATIVES_MAX: usize = 300;
 /// Keywords that say something about any type of value and so stay beside the alternatives.
 const TEXTS: &[&str] = &[
     "title",
@@ -116,7 +119,7 @@ fn refer_from_root(members: &mut Map<String, Value>, whole: &Value) {
 /// Lists of types become alternatives, lists say that they hold anything where they say nothing.
 pub(super) fn inside(schema: &mut Value, lowered: &mut Lowered) {
     let Value::Object(members) = schema else { return };
-    each_inside(members, &mut |schema| inside(schema, lowered));
+    each_inside_mut(members, &mut |schema| inside(schema, lowered));
     if let Some(Value::Object(properties)) = members.get_mut("properties") {
         for property in properties.values_mut().filter(|property| **property == Value::Bool(true)) {
             *property = json!({});
@@ -154,13 +157,14 @@ fn alternatives(members: &Map<String, Value>, kinds: &[String]) -> Map<String, V
         outer.extend(std::mem::take(&mut rules));
     }
     let arms: Vec<Value> = kinds.iter().filter_map(|kind| arm(kind, kinds, &rules)).collect();
-    let arms = match <[Value; 1]>::try_from(arms) {
-        Ok([Value::Object(only)]) => {
-            outer.extend(only);
+    let arms = match arms.as_slice() {
+        [Value::Object(only)] => {
+            outer.extend(only.clone());
             return outer;
         }
-        Ok([only]) => vec![only],
-        Err(arms) => arms,
+        // No value is of a type and among those listed.
+        [] => vec![Value::Bool(false)],
+        _ => arms,
     };
     match outer.contains_key("anyOf") {
         false => _ = outer.insert("anyOf".to_owned(), Value::Array(arms)),
@@ -244,10 +248,24 @@ pub(super) fn plain_root(schema: &Value) -> Option<(Value, bool)> {
     }
     if all.is_closed {
         put("additionalProperties", false.into());
-    } else if let Some(rest) = members.get("additionalProperties").filter(|_| all.is_exact) {
-        put("additionalProperties", rest.clone());
     }
     Some((Value::Object(plain), !all.is_exact))
+}
+
+/// Whether so few alternatives are reached from the root that each can be looked at, references followed.
+pub(super) fn has_few_alternatives(root: &Value) -> bool {
+    fn count(schema: &Value, root: &Value, left: &mut usize) -> bool {
+        if *left == 0 {
+            return false;
+        }
+        *left -= 1;
+        let target = schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
+        let target = target.and_then(|target| root.pointer(&crate::json::percent_decoded(target)));
+        let arms = ["allOf", "anyOf", "oneOf"].iter().filter_map(|keyword| schema.get(*keyword)?.as_array()).flatten();
+        target.into_iter().chain(arms).all(|schema| count(schema, root, left))
+    }
+    let mut left = ALTERNATIVES_MAX;
+    count(root, root, &mut left)
 }
 
 /// What objects of a schema may hold, at least.

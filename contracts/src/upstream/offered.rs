@@ -7,6 +7,8 @@ use crate::{Problem, json, offer::Kind};
 /// What a document says of its server and its items; wrong types count as absent, as they do where it is composed.
 pub(super) struct Offer {
     pub instructions: Option<String>,
+    /// Whether the server says that it has resources.
+    pub has_resources: bool,
     pub items: Vec<Offered>,
 }
 
@@ -22,6 +24,8 @@ pub(super) struct Offered {
     pub listed: Map<String, Value>,
     pub input: Schema,
     pub output: Option<Schema>,
+    /// Of a resource or a template.
+    pub uri: Option<String>,
 }
 
 /// `{json, error}`.
@@ -44,7 +48,9 @@ pub(super) fn read(file: &str, text: &str) -> Result<Offer, Problem> {
     };
     let items = items.iter().enumerate().filter_map(|(index, item)| offered(index, item)).collect();
     let instructions = value.pointer("/server/instructions").and_then(Value::as_str).map(str::to_owned);
-    Ok(Offer { instructions, items })
+    let resources = value.pointer("/server/capabilities/resources");
+    let has_resources = resources.is_some_and(|resources| !resources.is_null() && resources != &Value::Bool(false));
+    Ok(Offer { instructions, has_resources, items })
 }
 
 fn offered(index: usize, item: &Value) -> Option<Offered> {
@@ -57,7 +63,18 @@ fn offered(index: usize, item: &Value) -> Option<Offered> {
     };
     let text = |name: &str| item.get(name).and_then(Value::as_str).map(str::to_owned);
     let meta = |name: &str| item.get("meta").and_then(|meta| meta.get(name));
-    let kept = [("icons", meta("icons")), ("execution", item.get("execution")), ("_meta", meta("_meta"))];
+    let detail = |name: &str| item.get("detail").and_then(|detail| detail.get(name));
+    let is_resource = matches!(kind, Kind::Resource | Kind::ResourceTemplate);
+    // Annotations of a resource say whom it is for.
+    let kept = [
+        ("mimeType", detail("mimeType")),
+        ("size", detail("size")),
+        ("annotations", meta("annotations").filter(|_| is_resource)),
+        ("icons", meta("icons")),
+        ("execution", item.get("execution")),
+        ("_meta", meta("_meta")),
+    ];
+    let uri = detail("uri").or(detail("uriTemplate")).and_then(Value::as_str).map(str::to_owned);
     Some(Offered {
         place: format!("/items/{index}"),
         kind,
@@ -68,6 +85,7 @@ fn offered(index: usize, item: &Value) -> Option<Offered> {
         listed: kept.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.clone()))).collect(),
         input: item.pointer("/detail/input").map(schema).unwrap_or_default(),
         output: item.pointer("/detail/output").map(schema),
+        uri,
     })
 }
 

@@ -10,7 +10,10 @@ use std::{
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
-use weir_contracts::{Contract, Problem, Shape, compile, form};
+use weir_contracts::{
+    Contract, Problem, Shape, compile, form,
+    upstream::{self, Overlay, Resources, Upstream},
+};
 
 use super::{Done, Failure, Settings, block_on, start};
 use crate::registry::{self, Describe};
@@ -22,6 +25,15 @@ pub(super) struct Compile {
     /// Problems as JSON on stdout
     #[arg(long)]
     json: bool,
+    /// The file is what another server offers, as `weir extract` prints it
+    #[arg(long, conflicts_with = "shape")]
+    offer: bool,
+    /// What is published of an offer, and what otherwise than the server wrote it
+    #[arg(long, value_name = "FILE", requires = "offer")]
+    overlay: Option<PathBuf>,
+    /// What the server is called here, instead of as the overlay or the file's name says
+    #[arg(long, value_name = "NAME", requires = "offer")]
+    upstream: Option<String>,
     #[command(flatten)]
     shapes: Shapes,
 }
@@ -53,10 +65,44 @@ impl Compile {
 
     fn compile(&self) -> Result<serde_json::Value, Failure> {
         let file = self.file.display().to_string();
-        let text =
-            read(&self.file).map_err(|error| Failure::Problems(vec![Problem::new(&file, "", format!("{error:#}"))]))?;
-        Ok(compile::document(&self.shapes.contract(&file, &text)?))
+        let text = text(&self.file)?;
+        match self.offer {
+            true => self.offered(&text),
+            false => Ok(compile::document(&self.shapes.contract(&file, &text)?)),
+        }
     }
+
+    /// What an agent would see of another server, and beside it what was left out and what is published otherwise.
+    fn offered(&self, document: &str) -> Result<serde_json::Value, Failure> {
+        let overlay = match &self.overlay {
+            Some(file) => Some(Overlay::read(&file.display().to_string(), &text(file)?)?),
+            None => None,
+        };
+        let of_file = self.file.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+        let named = self.upstream.as_deref().or(overlay.as_ref().map(|overlay| overlay.upstream.as_str()));
+        let name = named.unwrap_or(if of_file == "-" { "upstream" } else { of_file });
+        let upstream = Upstream {
+            name,
+            contract: name,
+            overlay: overlay.as_ref(),
+            resources: Resources::Pinned,
+            ..Upstream::default()
+        };
+        let compiled = upstream::compile(&upstream, document)?;
+        let mut shown = compile::document(&compiled.contract);
+        for (member, problems) in [("left_out", &compiled.left_out), ("notes", &compiled.notes)] {
+            problems.iter().for_each(|problem| eprintln!("{problem}"));
+            if !problems.is_empty() {
+                shown[member] = json!(problems);
+            }
+        }
+        Ok(shown)
+    }
+}
+
+fn text(file: &Path) -> Result<String, Failure> {
+    let refused = |error: anyhow::Error| Problem::new(&file.display().to_string(), "", format!("{error:#}"));
+    read(file).map_err(|error| Failure::Problems(vec![refused(error)]))
 }
 
 impl Shapes {

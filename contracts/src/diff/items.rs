@@ -1,0 +1,109 @@
+//! Prompts, resources and resource templates: which came and went, and what is said of them.
+
+use std::{collections::HashMap, sync::Arc};
+
+use serde_json::{Map, Value, json};
+
+use super::{Report, rule::ToolRule};
+use crate::{
+    contract::{Contract, Prompt, PromptArgument},
+    json::push_pointer,
+    name,
+};
+
+pub(super) fn compare(old: &Contract, new: &Contract, report: &mut Report) {
+    let prompt = |prompt: &Arc<Prompt>| Item {
+        key: prompt.name.clone(),
+        texts: json!([prompt.title, prompt.description]),
+        rest: json!([prompt.own_name, prompt.listed]),
+        arguments: prompt.arguments.clone(),
+    };
+    kind("prompts", old.prompts.iter().map(prompt), new.prompts.iter().map(prompt), report);
+    let item =
+        |key: &str, name: &str, title: &Option<String>, description: &Option<String>, listed: &Map<String, Value>| {
+            Item {
+                key: key.to_owned(),
+                texts: json!([name, title, description]),
+                rest: json!(listed),
+                arguments: Vec::new(),
+            }
+        };
+    let resources = |contract: &Contract| -> Vec<Item> {
+        contract.resources.iter().map(|it| item(&it.uri, &it.name, &it.title, &it.description, &it.listed)).collect()
+    };
+    kind("resources", resources(old), resources(new), report);
+    let templates = |contract: &Contract| -> Vec<Item> {
+        let templates = contract.templates.iter();
+        templates.map(|it| item(&it.uri_template, &it.name, &it.title, &it.description, &it.listed)).collect()
+    };
+    kind("templates", templates(old), templates(new), report);
+}
+
+struct Item {
+    /// What clients know it by.
+    key: String,
+    texts: Value,
+    rest: Value,
+    arguments: Vec<PromptArgument>,
+}
+
+fn kind(place: &str, old: impl IntoIterator<Item = Item>, new: impl IntoIterator<Item = Item>, report: &mut Report) {
+    let new: Vec<Item> = new.into_iter().collect();
+    let mut came: HashMap<&str, &Item> = new.iter().map(|item| (item.key.as_str(), item)).collect();
+    let path = |key: &str| {
+        let mut path = format!("/{place}");
+        push_pointer(&mut path, key);
+        path
+    };
+    for was in old {
+        let Some(is) = came.remove(was.key.as_str()) else {
+            let reason = format!("{} went", name::quoted(&was.key));
+            report.note(ToolRule::ItemRemoved, None, path(&was.key), (json!(was.key), Value::Null), reason);
+            continue;
+        };
+        for (rule, before, after, what) in [
+            (ToolRule::ItemTextChanged, &was.texts, &is.texts, "is described otherwise"),
+            (ToolRule::ItemChanged, &was.rest, &is.rest, "is another, or listed otherwise"),
+        ] {
+            if before != after {
+                let reason = format!("{} {what}", name::quoted(&was.key));
+                report.note(rule, None, path(&was.key), (before.clone(), after.clone()), reason);
+            }
+        }
+        arguments(&path(&was.key), &was.arguments, &is.arguments, report);
+    }
+    for is in new.iter().filter(|item| came.contains_key(item.key.as_str())) {
+        let reason = format!("{} came", name::quoted(&is.key));
+        report.note(ToolRule::ItemAdded, None, path(&is.key), (Value::Null, json!(is.key)), reason);
+    }
+}
+
+fn arguments(place: &str, old: &[PromptArgument], new: &[PromptArgument], report: &mut Report) {
+    let mut note = |rule: ToolRule, name: &str, change: (Value, Value), what: &str| {
+        let mut path = format!("{place}/arguments");
+        push_pointer(&mut path, name);
+        report.note(rule, None, path, change, format!("the argument {} {what}", name::quoted(name)));
+    };
+    let named =
+        |arguments: &[PromptArgument], name: &str| arguments.iter().find(|argument| argument.name == name).cloned();
+    for was in old {
+        let Some(is) = named(new, &was.name) else {
+            note(ToolRule::PromptArgumentRemoved, &was.name, (json!(was), Value::Null), "went");
+            continue;
+        };
+        match (was.required, is.required) {
+            (false, true) => {
+                note(ToolRule::PromptArgumentRequired, &was.name, (json!(was), json!(is)), "has to be there")
+            }
+            (true, false) => note(ToolRule::PromptArgumentAdded, &was.name, (json!(was), json!(is)), "may be absent"),
+            _ => {}
+        }
+        if (&was.title, &was.description) != (&is.title, &is.description) {
+            note(ToolRule::ItemTextChanged, &was.name, (json!(was), json!(is)), "is described otherwise");
+        }
+    }
+    for is in new.iter().filter(|argument| named(old, &argument.name).is_none()) {
+        let rule = if is.required { ToolRule::PromptArgumentRequired } else { ToolRule::PromptArgumentAdded };
+        note(rule, &is.name, (Value::Null, json!(is)), "came");
+    }
+}

@@ -1,0 +1,205 @@
+//! Prompts, resources and resource templates of an upstream server.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Compiler, Refused, Upstream, offered,
+    offered::{Offer, Offered},
+    plain_name, uri,
+};
+use crate::{
+    Problem,
+    contract::{Prompt, PromptArgument, Resource, ResourceTemplate},
+    lint::{self, Level},
+    name,
+    offer::{DESCRIPTION_MAX, Kind, TITLE_MAX},
+};
+
+/// Characters of a URI.
+const URI_MAX: usize = 8_192;
+
+/// Whether the list of resources is part of the contract.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Resources {
+    /// They come and go, as files do: the list is the server's at the time.
+    #[default]
+    Live,
+    /// As they were approved.
+    Pinned,
+}
+
+/// The resources of a document as they may be listed, for servers whose list is not pinned, and what was left out.
+pub fn resources(upstream: &Upstream<'_>, document: &str) -> Result<(Vec<Arc<Resource>>, Vec<Problem>), Vec<Problem>> {
+    let offer = offered::read(upstream.name, document).map_err(|problem| vec![problem])?;
+    let mut compiler = Compiler::new(upstream);
+    let resources = compiler.resources(&offer);
+    Ok((resources, compiler.left_out))
+}
+
+/// An entry of `prompts/list`.
+pub fn listed_prompt(prompt: &Prompt) -> Value {
+    let mut entry = texts(&prompt.name, prompt.title.as_ref(), prompt.description.as_ref());
+    if !prompt.arguments.is_empty() {
+        let arguments = prompt.arguments.iter().map(|argument| {
+            let mut entry = texts(&argument.name, argument.title.as_ref(), argument.description.as_ref());
+            if argument.required {
+                entry.insert("required".to_owned(), true.into());
+            }
+            Value::Object(entry)
+        });
+        entry.insert("arguments".to_owned(), arguments.collect());
+    }
+    entry.extend(prompt.listed.clone());
+    Value::Object(entry)
+}
+
+/// An entry of `resources/list`.
+pub fn listed_resource(contract: &str, resource: &Resource) -> Value {
+    let mut entry = Map::from_iter([("uri".to_owned(), Value::from(uri::published_uri(contract, &resource.uri)))]);
+    entry.extend(texts(&resource.name, resource.title.as_ref(), resource.description.as_ref()));
+    entry.extend(resource.listed.clone());
+    Value::Object(entry)
+}
+
+/// An entry of `resources/templates/list`.
+pub fn listed_template(contract: &str, template: &ResourceTemplate) -> Value {
+    let published = uri::published_template(contract, &template.uri_template);
+    let mut entry = Map::from_iter([("uriTemplate".to_owned(), Value::from(published))]);
+    entry.extend(texts(&template.name, template.title.as_ref(), template.description.as_ref()));
+    entry.extend(template.listed.clone());
+    Value::Object(entry)
+}
+
+fn texts(name: &str, title: Option<&String>, description: Option<&String>) -> Map<String, Value> {
+    let texts =
+        [("name", Some(name)), ("title", title.map(String::as_str)), ("description", description.map(String::as_str))];
+    texts.into_iter().filter_map(|(key, text)| Some((key.to_owned(), Value::from(text?)))).collect()
+}
+
+impl Compiler<'_> {
+    pub(super) fn prompts(&mut self, offer: &Offer) -> Vec<Arc<Prompt>> {
+        let mut names = BTreeSet::new();
+        self.each(offer, Kind::Prompt, |compiler, item| {
+            let name = format!("{}{}", compiler.prefix, plain_name(&item.name));
+            name::check_tool(&name).map_err(|message| Refused::new("/name", message))?;
+            if !names.insert(name.clone()) {
+                return Err(Refused::new("/name", format!("the name {} is taken", name::quoted(&name))));
+            }
+            if let Some(error) = &item.input.error {
+                return Err(Refused::new("/detail/input", error.as_str()));
+            }
+            let prompt = Prompt {
+                name,
+                own_name: item.name.clone(),
+                title: item.title.clone(),
+                description: item.description.clone(),
+                arguments: arguments(item),
+                listed: item.listed.clone(),
+            };
+            check(item, &listed_prompt(&prompt))?;
+            Ok(prompt)
+        })
+    }
+
+    pub(super) fn resources(&mut self, offer: &Offer) -> Vec<Arc<Resource>> {
+        let mut known = BTreeSet::new();
+        let contract = self.contract.to_owned();
+        self.each(offer, Kind::Resource, |_, item| {
+            let resource = Resource {
+                uri: own_uri(item, &mut known)?,
+                name: item.name.clone(),
+                title: item.title.clone(),
+                description: item.description.clone(),
+                listed: item.listed.clone(),
+            };
+            check(item, &listed_resource(&contract, &resource))?;
+            Ok(resource)
+        })
+    }
+
+    pub(super) fn templates(&mut self, offer: &Offer) -> Vec<Arc<ResourceTemplate>> {
+        let mut known = BTreeSet::new();
+        let contract = self.contract.to_owned();
+        self.each(offer, Kind::ResourceTemplate, |_, item| {
+            let template = ResourceTemplate {
+                uri_template: own_uri(item, &mut known)?,
+                name: item.name.clone(),
+                title: item.title.clone(),
+                description: item.description.clone(),
+                listed: item.listed.clone(),
+            };
+            check(item, &listed_template(&contract, &template))?;
+            Ok(template)
+        })
+    }
+
+    fn each<T>(
+        &mut self,
+        offer: &Offer,
+        kind: Kind,
+        mut compile: impl FnMut(&Self, &Offered) -> Result<T, Refused>,
+    ) -> Vec<Arc<T>> {
+        let mut compiled = Vec::new();
+        for item in offer.items.iter().filter(|item| item.kind == kind) {
+            if self.upstream.overlay.is_some_and(|overlay| !overlay.takes(&item.name)) {
+                continue;
+            }
+            match compile(self, item) {
+                Ok(one) => compiled.push(Arc::new(one)),
+                Err(refused) => self.leave_out(item, refused),
+            }
+        }
+        compiled
+    }
+}
+
+fn arguments(item: &Offered) -> Vec<PromptArgument> {
+    let Some(schema) = &item.input.json else { return Vec::new() };
+    let is_required = |name: &str| {
+        schema["required"].as_array().is_some_and(|required| required.iter().any(|required| required == name))
+    };
+    let arguments = schema["properties"].as_object().into_iter().flatten();
+    let arguments = arguments.map(|(name, argument)| {
+        let text = |key: &str| argument[key].as_str().map(str::to_owned);
+        PromptArgument {
+            name: name.clone(),
+            title: text("title"),
+            description: text("description"),
+            required: is_required(name),
+        }
+    });
+    arguments.collect()
+}
+
+fn own_uri(item: &Offered, known: &mut BTreeSet<String>) -> Result<String, Refused> {
+    let Some(uri) = item.uri.clone().filter(|uri| !uri.is_empty()) else {
+        return Err(Refused::new("/detail", "it has no URI"));
+    };
+    if uri.len() > URI_MAX || uri.chars().any(name::is_invisible) {
+        let why = format!("its URI has more than {URI_MAX} bytes or invisible characters");
+        return Err(Refused::new("/detail", why));
+    }
+    match known.insert(uri.clone()) {
+        true => Ok(uri),
+        false => Err(Refused::new("/detail", "the server lists its URI twice; the first one counts")),
+    }
+}
+
+/// Bounded, and nothing in it is meant for the model alone. The rules of tools look at every text of an entry.
+fn check(item: &Offered, entry: &Value) -> Result<(), Refused> {
+    for (text, max) in [(&item.title, TITLE_MAX), (&item.description, DESCRIPTION_MAX)] {
+        if text.as_ref().is_some_and(|text| text.chars().count() > max) {
+            return Err(Refused::new("", format!("its title or description has more than {max} characters")));
+        }
+    }
+    let mut shown = json!({ "name": "item", "description": "", "inputSchema": { "type": "object" } });
+    shown["entry"] = entry.clone();
+    match lint::lint(&[shown]).into_iter().find(|finding| finding.level == Level::Error) {
+        None => Ok(()),
+        Some(finding) => Err(Refused::new("", format!("{}: {}", finding.rule, finding.message))),
+    }
+}

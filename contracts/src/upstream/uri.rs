@@ -1,0 +1,88 @@
+//! One name for each resource in the whole gateway, and the way back to the server's own.
+//!
+//! Two servers may both have `file:///readme`, and a client knows a resource by its URI alone. So it is published as
+//! `<contract>+<uri>`, which is a URI of a scheme of its own; a page of MCP Apps keeps its scheme, which hosts look at:
+//! `ui://weir/<contract>/<its own URI, percent-encoded>`.
+
+use serde_json::{Map, Value};
+
+use crate::json;
+
+const UI: &str = "ui://";
+const OUR_UI: &str = "ui://weir/";
+
+/// The URI that clients see.
+pub fn published_uri(contract: &str, own: &str) -> String {
+    match own.starts_with(UI) {
+        true => format!("{OUR_UI}{contract}/{}", encoded(own)),
+        false => format!("{contract}+{own}"),
+    }
+}
+
+/// The contract that a published URI belongs to, and its server's own URI.
+pub fn own_uri(published: &str) -> Option<(&str, String)> {
+    if let Some(rest) = published.strip_prefix(OUR_UI) {
+        let (contract, own) = rest.split_once('/')?;
+        return Some((contract, json::percent_decoded(own)));
+    }
+    let (contract, own) = published.split_once('+')?;
+    crate::name::check_contract(contract).ok().map(|()| (contract, own.to_owned()))
+}
+
+/// The template that clients see. The braces of a page's template stay braces, so it has the form of other resources.
+pub fn published_template(contract: &str, own: &str) -> String {
+    format!("{contract}+{own}")
+}
+
+/// Rewrites every URI in an item of a list, in a result or in a notification of a server: `uri`, `uriTemplate`, those of
+/// content blocks (`resource`, `resource_link`), of read `contents` and of prompt messages, and the page of MCP Apps in
+/// `_meta`. Texts and `structuredContent` are the server's own words and stay.
+pub fn publish_uris(contract: &str, members: &mut Map<String, Value>) {
+    for (keyword, value) in members.iter_mut() {
+        match (keyword.as_str(), value) {
+            ("uri", Value::String(uri)) => *uri = published_uri(contract, uri),
+            ("uriTemplate", Value::String(template)) => *template = published_template(contract, template),
+            ("_meta", Value::Object(meta)) => publish_page(contract, meta),
+            ("resource" | "content", Value::Object(inner)) => publish_uris(contract, inner),
+            ("contents" | "content" | "messages", Value::Array(items)) => {
+                for item in items.iter_mut().filter_map(Value::as_object_mut) {
+                    publish_uris(contract, item);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// `_meta.ui.resourceUri`, and the flat one of older hosts.
+pub(super) fn publish_page(contract: &str, meta: &mut Map<String, Value>) {
+    let nested = meta.get_mut("ui").and_then(|ui| ui.get_mut("resourceUri"));
+    if let Some(Value::String(uri)) = nested {
+        *uri = published_uri(contract, uri);
+    }
+    if let Some(Value::String(uri)) = meta.get_mut("ui/resourceUri") {
+        *uri = published_uri(contract, uri);
+    }
+}
+
+/// A link to nothing is none. True where there was one.
+pub(super) fn remove_page(meta: &mut Map<String, Value>) -> bool {
+    let flat = meta.shift_remove("ui/resourceUri").is_some();
+    let Some(Value::Object(ui)) = meta.get_mut("ui") else { return flat };
+    let nested = ui.shift_remove("resourceUri").is_some();
+    if ui.is_empty() {
+        meta.shift_remove("ui");
+    }
+    flat || nested
+}
+
+/// As a single segment of a path.
+fn encoded(uri: &str) -> String {
+    uri.bytes().fold(String::with_capacity(uri.len()), |mut encoded, byte| {
+        match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            true => encoded.push(char::from(byte)),
+            false => encoded.push_str(&format!("%{byte:02X}")),
+        }
+        encoded
+    })
+}
