@@ -22,7 +22,7 @@ use std::{
 use serde_json::{Map, Value, json};
 
 pub use self::{
-    items::{Resources, listed_prompt, listed_resource, listed_template, resources},
+    items::{LiveResources, Resources, listed_prompt, listed_resource, listed_template, resources},
     overlay::{Overlay, ToolOverlay},
     uri::{own_uri, publish_uris, published_template, published_uri},
 };

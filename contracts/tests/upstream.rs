@@ -726,7 +726,7 @@ fn prompts_resources_and_templates_are_pinned_too() {
     let live = Upstream { resources: Resources::Live, ..upstream };
     let without = compile(&live, &document(&items())).expect("a contract").contract;
     assert!(without.resources.is_empty());
-    assert_eq!(resources(&live, &document(&items())).expect("resources").0, contract.resources);
+    assert_eq!(resources(&live, &document(&items())).expect("resources").resources, contract.resources);
 }
 
 #[test]
@@ -775,7 +775,8 @@ fn changes_of_prompts_and_resources_wait_as_those_of_tools_do() {
         compile(&upstream, &document(&lists)).expect("a contract").contract
     };
     let before = contract(|_| {});
-    let cases: [(fn(&mut Value), &str); 9] = [
+    type Change = fn(&mut Value);
+    let cases: [(Change, &str); 9] = [
         (|lists| lists["prompts"][0]["description"] = json!("x"), "item-text-changed"),
         (|lists| lists["prompts"][0]["arguments"][0]["description"] = json!("x"), "item-text-changed"),
         (|lists| lists["prompts"][0]["arguments"][1]["required"] = json!(true), "prompt-argument-required"),

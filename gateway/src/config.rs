@@ -314,6 +314,8 @@ impl Config {
             log,
             connections: _,
             plugins: _,
+            upstreams: _,
+            trust: _,
             base: _,
             places: _,
         } = self;

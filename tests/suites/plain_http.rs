@@ -244,5 +244,8 @@ async fn forms_are_filled_in_with_a_browser() {
     assert!(seen["notFound"].as_str().is_some_and(|text| !text.is_empty()), "{seen}");
     assert!(seen["found"].as_str().is_some_and(|text| text.contains("Oslo Gardermoen")), "{seen}");
     assert_eq!((&seen["rows"], seen["nested"].as_array().map(Vec::len)), (&json!(2), Some(1)), "{seen}");
-    assert!(seen["created"].as_str().is_some_and(|text| text.contains("gauge") && text.contains("Weir Lane")), "{seen}");
+    assert!(
+        seen["created"].as_str().is_some_and(|text| text.contains("gauge") && text.contains("Weir Lane")),
+        "{seen}"
+    );
 }

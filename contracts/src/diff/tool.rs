@@ -284,10 +284,8 @@ fn further(tool: &str, old: &Further<'_>, new: &Further<'_>, report: &mut Report
             report.note(ToolRule::AnnotationStated, Some(tool), path, (json!(was), json!(is)), reason);
         }
     }
-    members(tool, "/annotations", (Some(old.annotations), Some(new.annotations)), report, |_| {
-        ToolRule::AnnotationOther
-    });
-    members(tool, "", (old.listed, new.listed), report, |member| match member {
+    members(tool, "/annotations", Some(old.annotations), Some(new.annotations), report, |_| ToolRule::AnnotationOther);
+    members(tool, "", old.listed, new.listed, report, |member| match member {
         "icons" => ToolRule::IconsChanged,
         "execution" => ToolRule::ExecutionChanged,
         _ => ToolRule::MetaChanged,
@@ -297,7 +295,8 @@ fn further(tool: &str, old: &Further<'_>, new: &Further<'_>, report: &mut Report
 fn members(
     tool: &str,
     place: &str,
-    (old, new): (Option<&Map<String, Value>>, Option<&Map<String, Value>>),
+    old: Option<&Map<String, Value>>,
+    new: Option<&Map<String, Value>>,
     report: &mut Report,
     rule: impl Fn(&str) -> ToolRule,
 ) {

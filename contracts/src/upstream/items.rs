@@ -32,12 +32,19 @@ pub enum Resources {
     Pinned,
 }
 
-/// The resources of a document as they may be listed, for servers whose list is not pinned, and what was left out.
-pub fn resources(upstream: &Upstream<'_>, document: &str) -> Result<(Vec<Arc<Resource>>, Vec<Problem>), Vec<Problem>> {
+/// The resources of a server whose list is not pinned.
+pub struct LiveResources {
+    pub resources: Vec<Arc<Resource>>,
+    /// Why some of what the server listed is not among them.
+    pub left_out: Vec<Problem>,
+}
+
+/// The resources of a document as they may be listed, for servers whose list is not pinned.
+pub fn resources(upstream: &Upstream<'_>, document: &str) -> Result<LiveResources, Vec<Problem>> {
     let offer = offered::read(upstream.name, document).map_err(|problem| vec![problem])?;
     let mut compiler = Compiler::new(upstream);
     let resources = compiler.resources(&offer);
-    Ok((resources, compiler.left_out))
+    Ok(LiveResources { resources, left_out: compiler.left_out })
 }
 
 /// An entry of `prompts/list`.

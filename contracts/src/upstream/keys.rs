@@ -285,7 +285,7 @@ fn of_member<'s>(part: &'s Map<String, Value>, name: &str) -> Vec<&'s Value> {
     property.into_iter().chain(patterns).chain(rest.filter(|_| property.is_none())).collect()
 }
 
-fn of_item<'s>(part: &'s Map<String, Value>, index: usize) -> Vec<&'s Value> {
+fn of_item(part: &Map<String, Value>, index: usize) -> Vec<&Value> {
     let placed = part.get("prefixItems").and_then(|items| items.get(index)).or_else(|| part.get("items"));
     let any = ["contains", "unevaluatedItems"].into_iter().filter_map(|keyword| part.get(keyword));
     placed.into_iter().chain(any).collect()

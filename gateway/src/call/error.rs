@@ -25,16 +25,25 @@ pub struct CallError {
     pub message: Cow<'static, str>,
     pub field: Option<String>,
     pub reason: Option<String>,
-    pub invalid: Option<Box<InvalidArguments>>,
     pub retry_after_ms: Option<u32>,
     pub outcome: Option<WriteOutcome>,
-    pub log: Option<String>,
+    pub log: Option<Box<str>>,
+    pub form: ErrorForm,
+}
+
+/// In which form the caller is told.
+#[derive(Clone, Debug)]
+pub enum ErrorForm {
+    /// A result that holds the members of the error.
+    Plain,
+    /// The same, with all that is wrong with the arguments.
+    Invalid(Box<InvalidArguments>),
+    /// A result in the words of the server that the tool belongs to, passed on as it is.
+    Foreign(Box<ToolResult>),
     /// The tool is unknown or hidden: a protocol error, not a result.
-    pub unknown_tool: bool,
+    UnknownTool,
     /// What the caller answers belongs to no question of this call: a protocol error too.
-    pub bad_state: bool,
-    /// The error in the words of the server that the tool belongs to, passed on as it is.
-    pub told: Option<Box<ToolResult>>,
+    BadState,
 }
 
 impl CallError {
@@ -44,38 +53,53 @@ impl CallError {
             message: message.into(),
             field: None,
             reason: None,
-            invalid: None,
             retry_after_ms: None,
             outcome: None,
             log: None,
-            unknown_tool: false,
-            bad_state: false,
-            told: None,
+            form: ErrorForm::Plain,
         }
     }
 
     pub fn unknown_tool() -> Self {
-        Self { unknown_tool: true, ..Self::new(Code::InvalidArguments, "Unknown tool.") }
+        Self { form: ErrorForm::UnknownTool, ..Self::new(Code::InvalidArguments, "Unknown tool.") }
     }
 
     pub fn bad_state() -> Self {
-        Self { bad_state: true, ..Self::new(Code::InvalidArguments, "The answer belongs to no question of this call.") }
+        let message = "The answer belongs to no question of this call.";
+        Self { form: ErrorForm::BadState, ..Self::new(Code::InvalidArguments, message) }
     }
 
     pub fn invalid(invalid: InvalidArguments) -> Self {
         Self {
             message: invalid.message().into(),
-            invalid: Some(Box::new(invalid)),
+            form: ErrorForm::Invalid(Box::new(invalid)),
             ..Self::new(Code::InvalidArguments, "")
         }
     }
 
     /// The tool has said so itself.
-    pub fn told(result: ToolResult) -> Self {
-        Self { told: Some(Box::new(result)), ..Self::new(Code::ToolError, "The tool failed.") }
+    pub fn foreign(result: ToolResult) -> Self {
+        Self { form: ErrorForm::Foreign(Box::new(result)), ..Self::new(Code::ToolError, "The tool failed.") }
     }
 
-    pub fn log(mut self, log: impl Into<String>) -> Self {
+    pub fn is_unknown_tool(&self) -> bool {
+        matches!(self.form, ErrorForm::UnknownTool)
+    }
+
+    /// As the audit trail and the metrics name it.
+    pub fn label(&self) -> &'static str {
+        if self.is_unknown_tool() { "unknown_tool" } else { self.code.label() }
+    }
+
+    /// What is wrong with the arguments.
+    pub fn invalid_arguments(&self) -> Option<&InvalidArguments> {
+        match &self.form {
+            ErrorForm::Invalid(invalid) => Some(invalid),
+            _ => None,
+        }
+    }
+
+    pub fn log(mut self, log: impl Into<Box<str>>) -> Self {
         self.log = Some(log.into());
         self
     }
@@ -95,10 +119,12 @@ impl CallError {
 
     /// As the agent reads it: `{code, call_id, message?, field?, reason?, errors?, retry_after_ms?, outcome?}`.
     pub fn into_result(self, call_id: &str) -> ToolResult {
-        if let Some(told) = self.told {
-            return *told;
-        }
-        let errors = self.invalid.as_ref().map_or(&[][..], |invalid| &invalid.errors[..]);
+        let invalid = match self.form {
+            ErrorForm::Foreign(result) => return *result,
+            ErrorForm::Invalid(invalid) => Some(invalid),
+            ErrorForm::Plain | ErrorForm::UnknownTool | ErrorForm::BadState => None,
+        };
+        let errors = invalid.as_ref().map_or(&[][..], |invalid| &invalid.errors[..]);
         let first = errors.first();
         let content = ErrorContent {
             code: self.code.label(),
@@ -112,7 +138,7 @@ impl CallError {
         };
         let structured = content.to_json();
         // Most models are shown the text alone.
-        let text = match (&self.invalid, self.retry_after_ms) {
+        let text = match (&invalid, self.retry_after_ms) {
             (Some(invalid), _) => invalid.text(),
             (None, None) => self.message.into_owned(),
             (None, Some(wait @ ..1000)) => format!("{} Try again in {wait} ms.", self.message),
@@ -174,7 +200,7 @@ impl From<GuestError> for CallError {
             retry_after_ms: error.retry_after_ms,
             log: error
                 .details
-                .map(|details| format!("{}: {}", error.code, details.chars().take(4000).collect::<String>())),
+                .map(|details| format!("{}: {}", error.code, details.chars().take(4000).collect::<String>()).into()),
             ..Self::new(code, message)
         }
     }

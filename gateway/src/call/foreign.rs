@@ -255,7 +255,7 @@ pub(super) fn shape(
     }
     let result = complete(foreign, members).map_err(unknown)?;
     if result.is_error {
-        return Err(CallError::told(result));
+        return Err(CallError::foreign(result));
     }
     Ok(CallOutcome::Complete(result))
 }
@@ -283,9 +283,10 @@ fn complete(foreign: &ForeignTool, mut members: Map<String, Value>) -> Result<To
 
 /// An error is not held against the schema; where some clients do so all the same, what does not meet it is left out.
 fn structured(foreign: &ForeignTool, structured: Option<Value>, is_error: bool) -> Result<Option<String>, CallError> {
-    let Ok(checker) = foreign.output() else {
+    let checker = foreign.output();
+    if foreign.promises_output() && checker.is_none() {
         return Err(CallError::new(Code::Internal, "The answer of this tool cannot be checked."));
-    };
+    }
     match (structured, checker) {
         (None, Some(_)) if !is_error => Err(mismatch("it promises structured content and answered none".to_owned())),
         (None, _) => Ok(None),

@@ -13,7 +13,11 @@ use std::{
 use serde_json::{Map, Value};
 use weir_audit::{About, Call, Entry, Event, Intent, Outcome, Receipt};
 
-use super::{CallError, CallOutcome, CallRequest, InputRequired, ToolResult, arguments::Input, error::WriteOutcome};
+use super::{
+    CallError, CallOutcome, CallRequest, InputRequired, ToolResult,
+    arguments::Input,
+    error::{ErrorForm, WriteOutcome},
+};
 use crate::{
     catalogue::CatalogueTool,
     codes::Code,
@@ -180,8 +184,8 @@ impl CallRecord {
         let (recorded, stages) = end.written();
         let call_id = &self.line.call_id;
         match (outcome, recorded) {
-            (Err(error), Ok(_)) if error.unknown_tool => CallOutcome::UnknownTool,
-            (Err(error), Ok(_)) if error.bad_state => CallOutcome::BadState,
+            (Err(CallError { form: ErrorForm::UnknownTool, .. }), Ok(_)) => CallOutcome::UnknownTool,
+            (Err(CallError { form: ErrorForm::BadState, .. }), Ok(_)) => CallOutcome::BadState,
             (Err(error), Ok(receipt)) => {
                 CallOutcome::Complete(ToolResult { receipt, stages, ..self.line.result(error) })
             }
@@ -237,7 +241,7 @@ impl Drop for CallRecord {
 impl Line {
     /// The schema of another server's answers has no place for our errors, and some clients hold errors against it too.
     fn result(&self, error: CallError) -> ToolResult {
-        let is_ours = error.told.is_none();
+        let is_ours = !matches!(error.form, ErrorForm::Foreign(_));
         let mut result = error.into_result(&self.call_id);
         let promises = lock(&self.known).tool.as_ref().is_some_and(|tool| tool.target.promises_foreign_output());
         if is_ours
@@ -254,7 +258,7 @@ impl Line {
         let closed = Instant::now();
         // Whole microseconds: more digits would be noise.
         let milliseconds = (closed - self.opened).as_micros() as f64 / 1000.0;
-        let label = error.map(|error| if error.unknown_tool { "unknown_tool" } else { error.code.label() });
+        let label = error.map(CallError::label);
         let outcome = self.outcome(error);
         let entry = self.with_about(|about| {
             telemetry::call(&telemetry::Call {
@@ -282,9 +286,9 @@ impl Line {
         self.metrics.call(&Ended {
             tool: known.tool.as_deref().map(|tool| &tool.meter),
             agent: &self.caller.agent,
-            unknown_tool: error.is_some_and(|error| error.unknown_tool),
+            unknown_tool: error.is_some_and(CallError::is_unknown_tool),
             failed: error.is_some(),
-            invalid: error.and_then(|error| error.invalid.as_deref()),
+            invalid: error.and_then(CallError::invalid_arguments),
             code,
             outcome,
             opened: self.opened,

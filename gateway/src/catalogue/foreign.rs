@@ -30,14 +30,19 @@ impl ForeignTool {
         }
     }
 
-    /// What `structuredContent` is held against. Compiled on first use, as the arguments' schema is. An error where it does not
-    /// compile, which nobody but another hand in the state can have done.
-    pub fn output(&self) -> Result<Option<&ResultChecker>, ()> {
-        let Some(schema) = &self.output_schema else { return Ok(None) };
+    /// Whether its answers are held against a schema, published or not.
+    pub fn promises_output(&self) -> bool {
+        self.output_schema.is_some()
+    }
+
+    /// What `structuredContent` is held against. Compiled on first use, as the arguments' schema is. `None` as well where it
+    /// does not compile, which nobody but another hand in the state can have done.
+    pub fn output(&self) -> Option<&ResultChecker> {
+        let schema = self.output_schema.as_ref()?;
         let compiled = self.output.get_or_init(|| {
             let compiled = ResultChecker::foreign(schema);
             compiled.inspect_err(|error| tracing::error!(tool = &*self.name, "its output schema: {error}")).ok()
         });
-        compiled.as_ref().map(Some).ok_or(())
+        compiled.as_ref()
     }
 }

@@ -117,7 +117,7 @@ impl Call {
     }
 }
 
-/// Who `WEIR_KEY` says we are.
+/// The agent of `WEIR_KEY`.
 pub(super) fn caller(started: &start::Started) -> anyhow::Result<Caller> {
     let key = key();
     let credential = key.as_deref().map_or(Credential::None, Credential::Key);
@@ -181,16 +181,6 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
     let structured = result.get("structuredContent").map(Value::to_string);
     let content = Content::Blocks(result["content"].to_string());
     Ok(Some(ToolResult::of(content, structured, result["isError"] == true)))
-}
-
-/// The agent of `WEIR_KEY`.
-pub(super) fn caller(started: &start::Started) -> anyhow::Result<Caller> {
-    let key = key();
-    let credential = key.as_deref().map_or(Credential::None, Credential::Key);
-    started.gateway.identities().resolve(credential).map_err(|refused| match refused {
-        Refused::Missing => anyhow::anyhow!("a key is needed: set WEIR_KEY"),
-        refused => anyhow::anyhow!("WEIR_KEY: {}", refused.message()),
-    })
 }
 
 /// Whose call it is, where keys are needed.

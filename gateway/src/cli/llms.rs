@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 
 use super::{Done, Failure, Settings, block_on, call, start};
+use crate::catalogue::Endpoint;
 
 #[derive(Args)]
 pub(super) struct Llms {
@@ -33,7 +34,11 @@ impl Llms {
         start::contracts(&started, false).await?;
         let caller = call::caller(&started)?;
         let snapshot = started.gateway.snapshot();
-        let listing = snapshot.catalogue.listing(self.contract.as_deref(), caller.access());
+        let endpoint = match &self.contract {
+            Some(contract) => Endpoint::Contract(contract.as_str().into()),
+            None => Endpoint::All,
+        };
+        let listing = snapshot.catalogue.listing(&endpoint, caller.access());
         let listing = listing
             .with_context(|| format!("there is no contract `{}` here", self.contract.as_deref().unwrap_or_default()))?;
         Ok(listing.llms().to_owned())

@@ -189,8 +189,13 @@ async fn answer(server: &Arc<Server>, endpoint: Endpoint, request: Request) -> R
                     reply::unauthorized(refused, body.as_deref().and_then(wire::request_id).as_ref())
                 }
                 Ok(caller) => {
-                    let scope =
-                        RequestScope { gateway: server.gateway.clone(), caller, endpoint, transport: "http", session: None };
+                    let scope = RequestScope {
+                        gateway: server.gateway.clone(),
+                        caller,
+                        endpoint,
+                        transport: "http",
+                        session: None,
+                    };
                     match head.method {
                         Method::POST => post(server, scope, &head, body).await,
                         Method::GET => legacy::get(server, scope, &head.headers),

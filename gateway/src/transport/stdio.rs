@@ -64,7 +64,13 @@ pub async fn serve(
     let mut lines = Lines::new(stdin, http.body_max_bytes);
     let mut connection = Connection {
         subscriptions: Subscriptions::new(http.streams_max, ending.clone()),
-        scope: RequestScope { gateway: gateway.clone(), caller, endpoint: Endpoint::All, transport: "stdio", session: Some(0) },
+        scope: RequestScope {
+            gateway: gateway.clone(),
+            caller,
+            endpoint: Endpoint::All,
+            transport: "stdio",
+            session: Some(0),
+        },
         key,
         calls: Cancellations::default(),
         tasks: TaskTracker::new(),

@@ -291,7 +291,7 @@ mod tests {
     fn a_missing_secret_is_named_and_a_found_one_is_not_printed() {
         let mut config = UpstreamConfig { command: vec!["x".to_owned()], ..UpstreamConfig::default() };
         config.env.insert("TOKEN".to_owned(), "env:WEIR_NO_SUCH_VARIABLE".to_owned());
-        let error = config.target(Path::new("."), &[]).err().expect("the variable is not set");
+        let error = config.target(Path::new("."), &[]).expect_err("the variable is not set");
         assert!(error.contains("WEIR_NO_SUCH_VARIABLE"), "{error}");
         config.env.insert("TOKEN".to_owned(), "hunter2".to_owned());
         assert!(!format!("{config:?}").contains("hunter2"));

@@ -295,11 +295,11 @@ impl Pool {
 
     pub(crate) fn stderr(&self) -> String {
         let slots: Vec<Arc<Slot>> = lock(&self.slots).values().cloned().collect();
-        let ready = slots.iter().filter_map(|slot| match &*slot.opening.borrow() {
+        let mut ready = slots.iter().filter_map(|slot| match &*slot.opening.borrow() {
             Opening::Ready(session) => Some(session.stderr()),
             Opening::Starting | Opening::Failed(_) => None,
         });
-        ready.filter(|text| !text.is_empty()).last().unwrap_or_default()
+        ready.rfind(|text| !text.is_empty()).unwrap_or_default()
     }
 }
 

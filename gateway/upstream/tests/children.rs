@@ -25,7 +25,7 @@ async fn open(words: &[&str], settings: Settings) -> Result<Session, Failure> {
 }
 
 fn call<'c>(name: &'c str, arguments: Option<&'c RawValue>, cancel: &'c CancellationToken) -> Call<'c> {
-    Call { name, arguments, progress: None, cancel, timeout: Duration::from_secs(20), traceparent: None }
+    Call { name, arguments, progress: None, cancel, timeout: Duration::from_secs(20), traceparent: None, resumed: None }
 }
 
 fn text(result: &RawValue) -> Value {

@@ -45,6 +45,7 @@ async fn call(session: &Session, name: &str) -> Result<String, RequestError> {
         cancel: &cancel,
         timeout: Duration::from_secs(5),
         traceparent: None,
+        resumed: None,
     };
     session.call(call).await.map(|result| result.get().to_owned())
 }
@@ -212,6 +213,7 @@ async fn a_modern_call_is_cancelled_by_hanging_up() {
         cancel: &cancel,
         timeout: Duration::from_secs(20),
         traceparent: None,
+        resumed: None,
     };
     let failure = session.call(hang).await.expect_err("cancelled");
     assert!(matches!(failure, RequestError::Failed(failure) if failure.kind == Kind::Cancelled));

@@ -12,7 +12,7 @@ use weir_plugin_host::Grant;
 
 use super::super::{Failure, draft, start};
 use crate::{
-    call::{Asking, CallOutcome, CallRequest, Content, call_tool},
+    call::{Asking, CallOutcome, CallRequest, Content, Endpoint, call_tool},
     config::{Config, Identity},
     identity::Credential,
 };
@@ -126,8 +126,10 @@ pub(super) async fn call(started: &start::Started, tool: &str, arguments: &Value
         }
     };
     let arguments = arguments.to_string();
+    let snapshot = started.gateway.snapshot();
     let request = CallRequest {
-        endpoint: None,
+        snapshot: &snapshot,
+        endpoint: &Endpoint::All,
         tool,
         arguments: Some(&arguments),
         progress: None,
@@ -136,6 +138,7 @@ pub(super) async fn call(started: &start::Started, tool: &str, arguments: &Value
         transport: "cli",
         protocol: "none",
         timeout: None,
+        session: None,
         asking: Asking::default(),
     };
     match call_tool(&started.gateway, &caller, request).await {

@@ -16,7 +16,7 @@ use super::{
     door::{self, not_allowed, refusal},
     rest::{self, problem},
 };
-use crate::{identity::Caller, wire::RpcError};
+use crate::{catalogue::Endpoint, identity::Caller, wire::RpcError};
 
 pub(super) async fn index(
     State(server): State<Arc<Server>>,
@@ -27,11 +27,12 @@ pub(super) async fn index(
         if head.method != Method::GET {
             return not_allowed("GET, OPTIONS");
         }
-        if let Err(refused) = admit(&server, &caller) {
+        if let Some(refused) = refused(&server, &caller) {
             return refused;
         }
         let snapshot = server.gateway.snapshot();
-        let Some(listing) = snapshot.catalogue.listing(Some(&contract), caller.access()) else {
+        let Some(listing) = snapshot.catalogue.listing(&Endpoint::Contract(contract.as_str().into()), caller.access())
+        else {
             return problem(404, "unknown_contract", "No such contract is served here.".to_owned()).into_response();
         };
         let title = listing.server.title.as_deref().unwrap_or(&listing.server.name);
@@ -50,11 +51,11 @@ pub(super) async fn tool(
     let answer = async |caller: Caller, head: axum::http::request::Parts, body| match head.method {
         Method::POST => rest::call(&server, caller, contract, tool, head, body).await,
         Method::GET => {
-            if let Err(refused) = admit(&server, &caller) {
+            if let Some(refused) = refused(&server, &caller) {
                 return refused;
             }
             let snapshot = server.gateway.snapshot();
-            match snapshot.catalogue.tool(Some(&contract), &tool, caller.access()) {
+            match snapshot.catalogue.tool(&Endpoint::Contract(contract.as_str().into()), &tool, caller.access()) {
                 Some(tool) => html(page::tool(&tool.tool)),
                 None => {
                     let tool: String = tool.chars().take(64).collect();
@@ -68,9 +69,9 @@ pub(super) async fn tool(
 }
 
 /// A page counts as a request of its agent.
-fn admit(server: &Server, caller: &Caller) -> Result<(), Response> {
-    let admitted = server.gateway.buckets().request(caller, Instant::now().into_std());
-    admitted.map_err(|wait| refusal(&RpcError::rate_limited(wait)))
+fn refused(server: &Server, caller: &Caller) -> Option<Response> {
+    let wait = server.gateway.buckets().request(caller, Instant::now().into_std()).err()?;
+    Some(refusal(&RpcError::rate_limited(wait)))
 }
 
 fn html(page: String) -> Response {

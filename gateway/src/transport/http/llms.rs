@@ -11,10 +11,13 @@ use axum::{
 use weir_audit::RefusedWhat;
 
 use super::{Server, access, connections, reply};
-use crate::{identity::Credential, methods::RequestScope};
+use crate::{
+    identity::Credential,
+    methods::{Endpoint, RequestScope},
+};
 
 pub(super) async fn all(State(server): State<Arc<Server>>, request: Request) -> Response {
-    answer(&server, None, &request)
+    answer(&server, Endpoint::All, &request)
 }
 
 pub(super) async fn contract(
@@ -22,11 +25,11 @@ pub(super) async fn contract(
     Path(contract): Path<String>,
     request: Request,
 ) -> Response {
-    answer(&server, Some(contract.into()), &request)
+    answer(&server, Endpoint::Contract(contract.into()), &request)
 }
 
 /// Host, Origin and the key are held to the same as where MCP is spoken.
-fn answer(server: &Server, endpoint: Option<Arc<str>>, request: &Request) -> Response {
+fn answer(server: &Server, endpoint: Endpoint, request: &Request) -> Response {
     let origin = match server.access.check(request.uri(), request.headers()) {
         Ok(origin) => origin,
         Err(refused) => {
@@ -45,7 +48,7 @@ fn answer(server: &Server, endpoint: Option<Arc<str>>, request: &Request) -> Res
     response
 }
 
-fn page(server: &Server, endpoint: Option<Arc<str>>, request: &Request) -> Response {
+fn page(server: &Server, endpoint: Endpoint, request: &Request) -> Response {
     let authorization = request.headers().get_all(header::AUTHORIZATION).iter().map(HeaderValue::as_bytes);
     let credential = Credential::of_header(authorization);
     let caller = match server.gateway.identities().resolve(credential) {
@@ -55,7 +58,7 @@ fn page(server: &Server, endpoint: Option<Arc<str>>, request: &Request) -> Respo
             return reply::unauthorized(refused, None);
         }
     };
-    let scope = RequestScope { gateway: server.gateway.clone(), caller, endpoint, transport: "http" };
+    let scope = RequestScope { gateway: server.gateway.clone(), caller, endpoint, transport: "http", session: None };
     match scope.listing() {
         Ok(listing) => {
             let mut response = Response::new(Body::from(listing.llms().to_owned()));

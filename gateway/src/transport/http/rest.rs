@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     call::{Asking, CallOutcome, CallRequest, Content, ToolResult, call_tool},
-    catalogue::CatalogueTool,
+    catalogue::{CatalogueTool, Endpoint},
     codes::Code,
     gateway::Gateway,
     identity::Caller,
@@ -40,7 +40,7 @@ const ASKS: &str =
 struct Call {
     gateway: Arc<Gateway>,
     caller: Caller,
-    contract: String,
+    endpoint: Endpoint,
     tool: String,
     /// JSON.
     arguments: String,
@@ -78,7 +78,8 @@ pub(super) async fn call(
     body: Body,
 ) -> Response {
     let snapshot = server.gateway.snapshot();
-    let known = snapshot.catalogue.tool(Some(&contract), &tool, caller.access());
+    let endpoint = Endpoint::Contract(contract.into());
+    let known = snapshot.catalogue.tool(&endpoint, &tool, caller.access());
     let arguments = match arguments(server, known, &head, body).await {
         Ok(arguments) => arguments,
         Err(refused) => return refused,
@@ -86,7 +87,7 @@ pub(super) async fn call(
     drop(snapshot);
     let trace = head.headers.get("traceparent").and_then(|value| methods::traceparent(value.to_str().ok()?));
     let trace = trace.map(ToOwned::to_owned);
-    let call = Call { gateway: server.gateway.clone(), caller, contract, tool, arguments, trace };
+    let call = Call { gateway: server.gateway.clone(), caller, endpoint, tool, arguments, trace };
     if wants_events(&head.headers) {
         return events(call);
     }
@@ -122,7 +123,7 @@ pub(super) async fn document(
 /// The document of one contract, with the tools that this caller sees; `None` where it sees no such contract.
 pub(crate) fn openapi_document(gateway: &Gateway, caller: &Caller, contract: &str) -> Option<String> {
     let snapshot = gateway.snapshot();
-    let listing = snapshot.catalogue.listing(Some(contract), caller.access())?;
+    let listing = snapshot.catalogue.listing(&Endpoint::Contract(contract.into()), caller.access())?;
     let below = format!("/rest/{contract}");
     let api = Api {
         title: listing.server.title.as_deref().unwrap_or(&listing.server.name),
@@ -197,8 +198,10 @@ fn wants_events(headers: &HeaderMap) -> bool {
 
 impl Call {
     async fn run(&self, cancel: &CancellationToken, progress: Option<Arc<dyn Progress>>) -> Answer {
+        let snapshot = self.gateway.snapshot();
         let request = CallRequest {
-            endpoint: Some(&self.contract),
+            snapshot: &snapshot,
+            endpoint: &self.endpoint,
             tool: &self.tool,
             arguments: Some(&self.arguments),
             progress,
@@ -207,6 +210,7 @@ impl Call {
             transport: "rest",
             protocol: "none",
             timeout: None,
+            session: None,
             asking: Asking::default(),
         };
         match call_tool(&self.gateway, &self.caller, request).await {
