@@ -170,7 +170,7 @@ fn envelope(criterion: &mut Criterion) {
 
 fn gates(criterion: &mut Criterion) {
     let contract = contract();
-    let validator = ArgumentValidator::new(&contract.tools[0].input_schema).expect("a schema");
+    let validator = ArgumentValidator::new(&contract.tools[0].input_schema.value()).expect("a schema");
     criterion.bench_function("validate, accepted", |bencher| {
         bencher.iter(|| black_box(validator.validate(black_box(ARGUMENTS)).is_ok()));
     });

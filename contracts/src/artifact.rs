@@ -12,7 +12,9 @@ use crate::{
         Annotations, Binding, CollectionTarget, Contract, Destination, Limits, OfferTarget, Target, TextMode, Tool,
         Verb,
     },
-    json, name, validate,
+    json, name,
+    schema::Schema,
+    validate,
 };
 
 const NO_VERB: &str = "a bound tool has a verb and an output schema";
@@ -27,9 +29,9 @@ pub(crate) struct StoredTool {
     description: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     verb: Option<Verb>,
-    input_schema: Value,
+    input_schema: Schema,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output_schema: Option<Value>,
+    output_schema: Option<Schema>,
     annotations: Annotations,
     #[serde(skip_serializing_if = "Option::is_none")]
     binding: Option<Binding>,
@@ -209,10 +211,10 @@ impl Contract {
 fn check_schemas(tool: &Tool) -> Result<(), String> {
     let compile = if tool.is_foreign() { validate::foreign_validator } else { validate::validator };
     for schema in [&tool.input_schema, tool.checked_input()] {
-        compile(schema).map_err(|message| format!("its input schema: {message}"))?;
+        compile(&schema.value()).map_err(|message| format!("its input schema: {message}"))?;
     }
     for schema in tool.output_schema.iter().chain(tool.checked_output()) {
-        compile(schema).map_err(|message| format!("its output schema: {message}"))?;
+        compile(&schema.value()).map_err(|message| format!("its output schema: {message}"))?;
     }
     Ok(())
 }

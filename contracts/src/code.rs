@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Contract, Problem, Tool, Version,
+    Contract, Problem, Schema, Tool, Version,
     contract::{Annotations, Format, Limits, Maker, OfferTarget, Target},
     json::{self, push_pointer},
     name,
@@ -156,8 +156,8 @@ impl Reader<'_> {
             title,
             description,
             audit_clear: clear.cloned().collect(),
-            input_schema,
-            output_schema,
+            input_schema: input_schema.into(),
+            output_schema: output_schema.map(Schema::from),
             annotations,
             target: Target::Offer(Arc::new(target)),
             limits: Limits { rate: self.plugin.rate, timeout_ms: self.plugin.timeout_ms },
@@ -278,7 +278,8 @@ impl Reader<'_> {
 
     /// What is to be recorded in clear is an argument of some tool, and no secret by its name.
     fn clear(&mut self, tools: &[Tool]) {
-        let properties = |tool: &'_ Tool| tool.input_schema["properties"].as_object().cloned().unwrap_or_default();
+        let properties =
+            |tool: &'_ Tool| tool.input_schema.value()["properties"].as_object().cloned().unwrap_or_default();
         let known: BTreeSet<String> = tools.iter().flat_map(properties).map(|(name, _)| name).collect();
         for field in self.plugin.clear {
             if secret::is_named_like_one(field) {

@@ -130,9 +130,9 @@ pub(crate) fn listed(tool: &Tool) -> Value {
         entry.insert("title".into(), title.clone().into());
     }
     entry.insert("description".into(), tool.description.clone().into());
-    entry.insert("inputSchema".into(), tool.input_schema.clone());
+    entry.insert("inputSchema".into(), tool.input_schema.value());
     if let Some(schema) = &tool.output_schema {
-        entry.insert("outputSchema".into(), schema.clone());
+        entry.insert("outputSchema".into(), schema.value());
     }
     entry.insert("annotations".into(), serde_json::to_value(&tool.annotations).expect("four flags"));
     entry.extend(tool.offer().into_iter().flat_map(|offer| offer.listed.clone()));

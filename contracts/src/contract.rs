@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{artifact::StoredTool, form::Override, name, shape::Shape, values};
+use crate::{artifact::StoredTool, form::Override, name, schema::Schema, shape::Shape, values};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -105,8 +105,8 @@ pub struct Tool {
     pub name: String,
     pub title: Option<String>,
     pub description: String,
-    pub input_schema: Value,
-    pub output_schema: Option<Value>,
+    pub input_schema: Schema,
+    pub output_schema: Option<Schema>,
     pub annotations: Annotations,
     /// What a call of it reaches.
     pub target: Target,
@@ -154,10 +154,10 @@ pub struct OfferTarget {
     pub keys: BTreeMap<String, String>,
     /// What arguments are held against, where clients do not take all of it in a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input: Option<Value>,
+    pub input: Option<Schema>,
     /// What `structuredContent` is held against, where it is not what is published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Value>,
+    pub output: Option<Schema>,
     /// Members of the tool's entry in lists that are passed on as the maker wrote them: `icons`, `execution`, `_meta`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub listed: Map<String, Value>,
@@ -495,12 +495,12 @@ impl Tool {
     }
 
     /// What arguments are held against: what is published, or more.
-    pub fn checked_input(&self) -> &Value {
+    pub fn checked_input(&self) -> &Schema {
         self.offer().and_then(|offer| offer.input.as_ref()).unwrap_or(&self.input_schema)
     }
 
     /// What `structuredContent` of an upstream server's answer is held against; `None`: anything may come.
-    pub fn checked_output(&self) -> Option<&Value> {
+    pub fn checked_output(&self) -> Option<&Schema> {
         self.offer().and_then(|offer| offer.output.as_ref()).or(self.output_schema.as_ref())
     }
 }

@@ -25,7 +25,7 @@ fn as_served(contract: &Contract, collection: &str, live: &Shape) -> Contract {
         // What an operation answers is the operation's own.
         if target.binding.operation.is_none() {
             let schema = compile::output_schema(target.verb, &fields, &target.binding.columns);
-            Arc::make_mut(tool).output_schema = Some(schema);
+            Arc::make_mut(tool).output_schema = Some(schema.into());
         }
     }
     served

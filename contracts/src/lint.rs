@@ -208,7 +208,7 @@ pub(crate) fn lint_words(text: &str) -> Vec<Finding> {
 pub fn unusable_names(contract: &Contract) -> Vec<String> {
     let mut names = Vec::new();
     for tool in &contract.tools {
-        schema::unusable_names(&tool.input_schema, &mut |field| {
+        schema::unusable_names(&tool.input_schema.value(), &mut |field| {
             names.push(format!("{}.{}", tool.name, shown(field)));
         });
     }

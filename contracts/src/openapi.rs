@@ -6,8 +6,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Tool,
+    Schema, Tool,
     compile::{error_members, result_arm},
+    schema::without_null,
 };
 
 /// What a document says of itself.
@@ -35,19 +36,20 @@ pub fn document<'t>(api: &Api<'_>, tools: impl IntoIterator<Item = &'t Tool>) ->
         let (input, output) = (format!("{}.input", tool.name), format!("{}.output", tool.name));
         let answer = json!({ "$ref": format!("#/components/schemas/{output}") });
         let mut operations = Map::new();
-        if takes_query(tool) {
+        let schema = tool.input_schema.value();
+        if takes_query(tool, &schema) {
             let mut get = operation(tool, &format!("get_{}", tool.name), &answer);
-            get.insert("parameters".into(), parameters(tool, &input));
+            get.insert("parameters".into(), parameters(&schema, &input));
             operations.insert("get".into(), Value::Object(get));
         }
         let mut post = operation(tool, &tool.name, &answer);
         let arguments = json!({ "$ref": format!("#/components/schemas/{input}") });
-        let has_required = tool.input_schema["required"].as_array().is_some_and(|required| !required.is_empty());
+        let has_required = schema["required"].as_array().is_some_and(|required| !required.is_empty());
         let body = json!({ "required": has_required, "content": { "application/json": { "schema": arguments } } });
         post.insert("requestBody".into(), body);
         operations.insert("post".into(), Value::Object(post));
         paths.insert(format!("/{}", tool.name), Value::Object(operations));
-        schemas.insert(input.clone(), moved(&tool.input_schema, &input));
+        schemas.insert(input.clone(), moved(&schema, &input));
         schemas.insert(output.clone(), moved(&success_schema(tool), &output));
     }
     let mut info = Map::from_iter([("title".to_owned(), api.title.into()), ("version".to_owned(), api.version.into())]);
@@ -69,44 +71,24 @@ pub fn document<'t>(api: &Api<'_>, tools: impl IntoIterator<Item = &'t Tool>) ->
     Value::Object(document)
 }
 
-/// Whether a tool may be called with `GET`: it only reads, and each argument is one value or a list of such.
-pub fn takes_query(tool: &Tool) -> bool {
-    let schema = &tool.input_schema;
+/// Whether a tool may be called with `GET`: it only reads, and each argument is one value or a list of such. `schema` is
+/// the tree of its input schema.
+pub fn takes_query(tool: &Tool, schema: &Value) -> bool {
     let is_flat = schema.as_object().is_some_and(|schema| schema.keys().all(|key| FLAT.contains(&key.as_str())));
     let properties = schema["properties"].as_object();
     tool.annotations.read_only_hint == Some(true)
         && is_flat
         && properties.into_iter().flat_map(Map::values).all(|property| {
-            let rule = beside_null(property);
-            is_scalar(rule) || (rule["type"] == "array" && is_scalar(beside_null(&rule["items"])))
+            let rule = without_null(property);
+            is_scalar(rule) || (rule["type"] == "array" && is_scalar(without_null(&rule["items"])))
         })
-}
-
-/// The text of a query or of a command line as the value that a property takes. What cannot be read so stays text: the
-/// error of the tool then names the argument.
-pub fn value_of_text(property: &Value, texts: &[&str]) -> Value {
-    let rule = beside_null(property);
-    let one = |text: &str| {
-        let lists_null = property["type"].as_array().is_some_and(|types| types.iter().any(|one| one == "null"));
-        match types(rule).find(|kind| *kind != "null") {
-            _ if text == "null" && (lists_null || !std::ptr::eq(rule, property)) => Value::Null,
-            Some("string") => text.into(),
-            _ => crate::json::read(text).unwrap_or_else(|_| text.into()),
-        }
-    };
-    match texts {
-        _ if rule["type"] == "array" => texts.iter().map(|text| value_of_text(&rule["items"], &[text])).collect(),
-        [text] => one(text),
-        // More than one value for an argument that takes one is for the tool to refuse.
-        texts => texts.iter().map(|text| one(text)).collect(),
-    }
 }
 
 /// The schema of a result that is no error.
 pub fn success_schema(tool: &Tool) -> Value {
-    match &tool.output_schema {
-        Some(schema) if schema["anyOf"].get(1) == Some(&error_members()) => result_arm(schema),
-        Some(schema) => schema.clone(),
+    match tool.output_schema.as_ref().map(Schema::value) {
+        Some(schema) if schema["anyOf"].get(1) == Some(&error_members()) => result_arm(&schema),
+        Some(schema) => schema,
         None => json!({
             "type": "object",
             "properties": { "content": { "type": "array", "items": { "type": "object" } } },
@@ -132,8 +114,8 @@ fn operation(tool: &Tool, id: &str, answer: &Value) -> Map<String, Value> {
     operation
 }
 
-fn parameters(tool: &Tool, input: &str) -> Value {
-    let required = tool.input_schema["required"].as_array();
+fn parameters(schema: &Value, input: &str) -> Value {
+    let required = schema["required"].as_array();
     let parameter = |(name, property): (&String, &Value)| {
         let is_required = required.is_some_and(|required| required.iter().any(|one| one == name));
         let mut parameter =
@@ -145,7 +127,7 @@ fn parameters(tool: &Tool, input: &str) -> Value {
         parameter.insert("schema".into(), moved(property, input));
         Value::Object(parameter)
     };
-    tool.input_schema["properties"].as_object().into_iter().flatten().map(parameter).collect()
+    schema["properties"].as_object().into_iter().flatten().map(parameter).collect()
 }
 
 /// The schema below `#/components/schemas/NAME`: what it refers to in itself is there now. Its dialect is the document's.
@@ -196,14 +178,6 @@ fn problem() -> Value {
     })
 }
 
-/// What a value meets that is not null, where the property is `anyOf: [that, {type: null}]`.
-fn beside_null(property: &Value) -> &Value {
-    match property["anyOf"].as_array().map(Vec::as_slice) {
-        Some([value, null] | [null, value]) if null["type"] == "null" => value,
-        _ => property,
-    }
-}
-
 fn types(rule: &Value) -> impl Iterator<Item = &str> {
     let one = rule["type"].as_str();
     one.into_iter().chain(rule["type"].as_array().into_iter().flatten().filter_map(Value::as_str))
@@ -232,19 +206,5 @@ mod tests {
         assert_eq!(moved["properties"]["$ref"]["const"]["$ref"], "#");
         assert_eq!(moved["properties"]["default"]["$ref"], "#/components/schemas/t.input");
         assert!(moved.get("$schema").is_none());
-    }
-
-    #[test]
-    fn text_becomes_what_the_property_takes() {
-        let text = |property: Value, texts: &[&str]| value_of_text(&property, texts);
-        assert_eq!(text(json!({ "type": "string" }), &["007"]), "007");
-        assert_eq!(text(json!({ "type": "integer" }), &["7"]), 7);
-        assert_eq!(text(json!({ "type": "integer" }), &["seven"]), "seven");
-        assert_eq!(text(json!({ "type": "integer" }), &["7", "8"]), json!([7, 8]));
-        assert_eq!(text(json!({ "type": "boolean" }), &["true"]), true);
-        assert_eq!(text(json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }), &["null"]), Value::Null);
-        let list = json!({ "type": "array", "items": { "type": "integer" } });
-        assert_eq!(text(list.clone(), &["1"]), json!([1]));
-        assert_eq!(text(list, &["1", "2"]), json!([1, 2]));
     }
 }

@@ -22,6 +22,7 @@ const STYLE: &str = include_str!("page/form.css");
 /// The page of one tool; it sends what is filled in to its own address.
 pub fn tool(tool: &Tool) -> String {
     let title = tool.title.as_deref().unwrap_or(&tool.name);
+    let schema = tool.input_schema.value();
     let writes = tool.annotations.read_only_hint != Some(true);
     let form = html! {
         nav { a href="./" { "All tools" } }
@@ -29,7 +30,7 @@ pub fn tool(tool: &Tool) -> String {
         p.lead { (tool.description) }
         form #form novalidate[true] {
             div #problem role="alert" tabindex="-1" hidden[true] {}
-            (control::members(&tool.input_schema, &tool.input_schema, "", 0))
+            (control::members(&schema, &schema, "", 0))
             button type="submit" { @if writes { "Run" } @else { "Ask" } }
         }
         section #answer aria-live="polite" aria-label="Answer" hidden[true] {
@@ -121,7 +122,7 @@ mod tests {
             name: "t".to_owned(),
             title: None,
             description: "<script>alert(1)</script>".to_owned(),
-            input_schema,
+            input_schema: input_schema.into(),
             output_schema: None,
             annotations: Annotations::default(),
             target: Target::Form,

@@ -31,7 +31,7 @@ use self::{
     offered::{Offer, Offered},
 };
 use crate::{
-    Contract, Problem, Tool, Version,
+    Contract, Problem, Schema, Tool, Version,
     compile::listed,
     contract::{Annotations, Format, Limits, Maker, OfferTarget, Target},
     form::table::TEXT_MAX,
@@ -241,8 +241,8 @@ impl Compiler<'_> {
             title: Some(title),
             description,
             audit_clear: audit_clear.into_iter().collect(),
-            input_schema,
-            output_schema,
+            input_schema: input_schema.into(),
+            output_schema: output_schema.map(Schema::from),
             annotations,
             target: Target::Offer(Arc::new(target)),
             limits: Limits {
@@ -320,7 +320,7 @@ impl Compiler<'_> {
         ArgumentValidator::for_tool(tool).map_err(|why| Refused::new("/detail/input", why))?;
         for schema in tool.checked_output().into_iter().chain(&tool.output_schema) {
             let drop = self.say(&item.name, "output: drop");
-            ResultChecker::foreign(schema).map_err(|why| Refused::new("/detail/output", why).hint(drop))?;
+            ResultChecker::foreign(&schema.value()).map_err(|why| Refused::new("/detail/output", why).hint(drop))?;
         }
         let findings = lint::lint(&[listed(tool)]);
         match findings.into_iter().find(|finding| finding.level == Level::Error) {
@@ -454,7 +454,7 @@ fn input(
         told.tell(
             "alternatives at the root of the input are published as one object, and arguments held against all of it",
         );
-        target.input = Some(schema);
+        target.input = Some(schema.into());
     } else {
         told.tell("`allOf` at the root of the input is written as one object");
     }
@@ -476,7 +476,7 @@ fn output(item: &Offered, target: &mut OfferTarget, told: &mut Lowered) -> Resul
     }
     if !lower::has_few_alternatives(&schema) || !lower::is_object(&schema, &schema, 0) {
         told.tell("results that are no objects are not described in lists, where clients refuse that; they are held against their schema");
-        target.output = Some(schema);
+        target.output = Some(schema.into());
         return Ok(None);
     }
     told.tell("`\"type\": \"object\"` is added at the root of the output");
@@ -512,12 +512,17 @@ fn title(contract: &str, description: &str, name: &str) -> String {
 
 impl Tool {
     /// What its upstream is sent: arguments that were checked, under the names that the server knows, with those that
-    /// are set. Of a tool that is no upstream's they stay as they are.
-    pub fn arguments_for_upstream(&self, arguments: Map<String, Value>) -> Map<String, Value> {
+    /// are set. Of a tool that is no upstream's they stay as they are. `checked_input`, the tree of
+    /// [`checked_input`](Self::checked_input), is asked for only where names were changed.
+    pub fn arguments_for_upstream<'a>(
+        &self,
+        checked_input: impl FnOnce() -> &'a Value,
+        arguments: Map<String, Value>,
+    ) -> Map<String, Value> {
         let Some(offer) = self.offer() else { return arguments };
         let mut arguments = match offer.keys.is_empty() {
             true => arguments,
-            false => keys::restore(self.checked_input(), &offer.keys, arguments),
+            false => keys::restore(checked_input(), &offer.keys, arguments),
         };
         // What is set has the last word, also where an open schema takes the same name.
         arguments.extend(offer.set.iter().map(|(name, value)| (name.clone(), value.clone())));

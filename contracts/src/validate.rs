@@ -121,7 +121,7 @@ impl ArgumentValidator {
     /// The arguments of one tool: its input schema, and what no schema says of them.
     pub fn for_tool(tool: &Tool) -> Result<Self, String> {
         let clear = tool.collection().and_then(|target| target.binding.clear()).map(str::to_owned);
-        let schema = tool.checked_input();
+        let schema = &tool.checked_input().value();
         let validator = if tool.is_foreign() { foreign_validator(schema) } else { validator(schema) };
         Ok(Self { clear, ..Self::with(validator?, schema) })
     }

@@ -56,7 +56,7 @@ fn written(contract: &Contract, arguments: Value) -> Result<Value, Value> {
 #[test]
 fn the_fields_that_may_be_null_are_named_to_be_emptied() {
     let contract = desk(&[subject(), note(), due()]).expect("compiles");
-    let properties = &contract.tools[0].input_schema["properties"];
+    let properties = &contract.tools[0].input_schema.value()["properties"];
     assert_eq!(properties["note"], json!({ "type": "string" }));
     assert_eq!(properties["by"], json!({ "type": "string", "format": "date", "description": "The last day." }));
     let clear = &properties["clear"];
@@ -70,11 +70,11 @@ fn the_fields_that_may_be_null_are_named_to_be_emptied() {
 #[test]
 fn an_update_that_can_empty_nothing_has_no_such_argument() {
     let contract = desk(&[subject()]).expect("compiles");
-    assert_eq!(contract.tools[0].input_schema["properties"].get("clear"), None);
+    assert_eq!(contract.tools[0].input_schema.value()["properties"].get("clear"), None);
     // Of what must be there null can only be meant.
     let required = json!({ "name": "note", "type": "text", "nullable": true, "required": true });
     let contract = desk(&[required]).expect("compiles");
-    let properties = &contract.tools[0].input_schema["properties"];
+    let properties = &contract.tools[0].input_schema.value()["properties"];
     assert_eq!(properties["note"], json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }));
     assert_eq!(properties.get("clear"), None);
     assert_eq!(written(&contract, json!({ "id": 1, "note": null })), Ok(json!({ "id": 1, "note": null })));

@@ -89,7 +89,7 @@ fn what_is_published_takes_what_the_tool_answers_and_every_error() {
     for (schema, answers) in cases {
         let definitions = json!([{"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema}]).to_string();
         let contract = compile(&PLUGIN, &definitions).unwrap_or_else(|problems| panic!("{problems:?}"));
-        let published = contract.tools[0].output_schema.clone().expect("a schema");
+        let published = contract.tools[0].output_schema.as_ref().expect("a schema").value();
         let wrapped = matches!(&contract.tools[0].target, Target::Offer(offer) if offer.wrapped);
         let takes =
             |schema: &Value, value: &Value| jsonschema::validator_for(schema).expect("a schema").is_valid(value);

@@ -72,7 +72,7 @@ fn the_seed() {
   "additionalProperties": false
 }
 "#;
-    assert_eq!(pretty(&contract.tools[0].input_schema), expected);
+    assert_eq!(pretty(&contract.tools[0].input_schema.value()), expected);
 }
 
 /// The contracts of the demo: nothing is wrong with them but that their shapes are not here.

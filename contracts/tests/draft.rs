@@ -105,7 +105,7 @@ fn headers_with_spaces() {
         ]
     );
     assert_eq!(inputs(2), ["part_no", "part_no_2", "in_stock", "in_stock_2", "shang_pin_ming", "added_on", &long]);
-    let title = |name: &str| contract.tools[1].input_schema["properties"][name]["title"].clone();
+    let title = |name: &str| contract.tools[1].input_schema.value()["properties"][name]["title"].clone();
     assert_eq!(title("part_no"), "Part No");
     assert_eq!(title("min_in_stock"), "In Stock, at least");
     assert_eq!(title("added_on_to"), "Added on, to");
@@ -115,7 +115,7 @@ fn headers_with_spaces() {
 /// Some models' interfaces refuse a whole request for one property of another name.
 fn check_names(contract: &weir_contracts::Contract) {
     for tool in &contract.tools {
-        for name in tool.input_schema["properties"].as_object().expect("an object").keys() {
+        for name in tool.input_schema.value()["properties"].as_object().expect("an object").keys() {
             let plain = |next: char| next.is_ascii_alphanumeric() || "_.-".contains(next);
             assert!((1..=64).contains(&name.len()) && name.chars().all(plain), "{name}");
         }
@@ -170,7 +170,7 @@ fn a_draft_says_how_numbers_and_dates_are_written() {
     assert_eq!(column("Amount (EUR)").kind.word(), "number");
     assert_eq!(column("Due").format.expect("a format").date.as_deref(), Some("%-d/%-m/%Y"));
     assert!(contract.collections[0].shape.fields.iter().all(|field| field.readings.is_empty()));
-    assert_eq!(contract.tools[1].input_schema["properties"]["min_amount_eur"]["type"], "number");
+    assert_eq!(contract.tools[1].input_schema.value()["properties"]["min_amount_eur"]["type"], "number");
 }
 
 /// A column that a create needs is hidden: a create without it would fail every time.

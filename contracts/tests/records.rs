@@ -143,7 +143,7 @@ fn results_and_errors_meet_their_arms() {
     });
     let source = form::read("-", &contract.to_string()).expect("a contract");
     let compiled = compile::compile(&source, &BTreeMap::from([("s".to_owned(), described)])).expect("compiles");
-    let schema = compiled.tools[0].output_schema.clone().expect("an output schema");
+    let schema = compiled.tools[0].output_schema.as_ref().expect("an output schema").value();
     let valid = |schema: &Value, value: &Value| jsonschema::validator_for(schema).expect("a schema").is_valid(value);
     let success = json!({ "code": 7, "status": "open", "message": { "a": [] } });
     let error = json!({ "code": "not_found", "call_id": "c1", "message": "No record.", "retry_after_ms": 5 });
@@ -284,7 +284,7 @@ proptest! {
         });
         let source = form::read("-", &contract.to_string()).expect("a contract");
         let compiled = compile::compile(&source, &BTreeMap::from([("s".to_owned(), described.clone())])).expect("compiles");
-        let published = result_arm(compiled.tools[0].output_schema.as_ref().expect("an output schema"));
+        let published = result_arm(&compiled.tools[0].output_schema.as_ref().expect("an output schema").value());
         let validator = jsonschema::options().should_validate_formats(true).build(&published).expect("a schema");
         let record = json!({ "v": value });
         let checked = RecordChecker::new(&described, &["v".to_owned()]).record(&record.to_string());

@@ -288,7 +288,7 @@ fn schema_of(fields: &[Value], update: bool) -> Value {
     let form = json!([{ "tool": "t", "fields": fields }]);
     let source = form::read("-", &form.to_string()).expect("a form");
     let contract = compile(&source, &BTreeMap::new()).unwrap_or_else(|problems| panic!("{form}\n{problems:?}"));
-    let mut schema = contract.tools[0].input_schema.clone();
+    let mut schema = contract.tools[0].input_schema.value();
     with_odd_names(&mut schema);
     let count = schema["properties"].as_object().map_or(0, Map::len);
     let required = schema["required"].as_array().map_or(0, Vec::len);
@@ -338,7 +338,7 @@ fn the_ticket_is_repaired_by_its_text() {
     let contract = compile(&form::read("-", form).expect("a form"), &BTreeMap::new()).expect("compiles");
     let mut tally = Tally::default();
     let sent = json!({ "subject": "", "priority": "9", "status": "opne", "x": 1 });
-    tally.count(&contract.tools[0].input_schema, &sent);
+    tally.count(&contract.tools[0].input_schema.value(), &sent);
     assert_eq!((tally.wrong, tally.repaired), (1, 1), "{:?}", tally.left);
 }
 

@@ -121,19 +121,20 @@ fn an_item_is_published_as_the_server_stated_it() {
     );
     assert!(!tool.writes(), "the hint is pinned");
     assert_eq!(
-        tool.output_schema,
+        tool.output_schema.as_ref().map(weir_contracts::Schema::value),
         Some(json!({ "type": "object", "properties": { "sum": { "type": "integer" } } })),
         "no arm is added"
     );
     let listed = &tool.offer().expect("an offer").listed;
     assert_eq!(
         Value::Object(listed.clone()),
-        json!({ "icons": [{ "src": "data:," }], "execution": { "taskSupport": "optional" }, "_meta": { "ui": { "resourceUri": "ui://a" } } })
+        json!({ "icons": [{ "src": "data:," }], "execution": { "taskSupport": "optional" } })
     );
     assert_eq!(
         told(&compiled.notes),
         [
-            "up at /items/0/meta/annotations/idempotentHint: the tool 'add': `idempotentHint` is neither true nor false, and counts as absent"
+            "up at /items/0/meta/annotations/idempotentHint: the tool 'add': `idempotentHint` is neither true nor false, and counts as absent",
+            "up at /items/0: the tool 'add': it names a page of its own, and the server says that it has no resources: the link is removed",
         ]
     );
     let artifact = contract.to_artifact();
@@ -258,7 +259,7 @@ fn the_instructions_are_pinned_unless_they_give_orders() {
 fn the_root_of_an_input_is_a_plain_object() {
     let (contract, notes) = input(&json!({ "properties": { "a": { "type": "string" } } }));
     assert_eq!(
-        contract.tools[0].input_schema,
+        contract.tools[0].input_schema.value(),
         json!({ "type": "object", "properties": { "a": { "type": "string" } } })
     );
     assert_eq!(notes, ["up at /items/0: the tool 't': `\"type\": \"object\"` is added at the root of the input"]);
@@ -266,7 +267,7 @@ fn the_root_of_an_input_is_a_plain_object() {
         "$ref": "#/definitions/Args", "$schema": "http://json-schema.org/draft-07/schema#",
         "definitions": { "Args": { "type": "object", "properties": { "of": { "$ref": "#/definitions/Args" } } } },
     }));
-    let schema = &contract.tools[0].input_schema;
+    let schema = &contract.tools[0].input_schema.value();
     assert_eq!(schema["properties"]["of"], json!({ "$ref": "#/$defs/Args" }));
     assert_eq!(schema["type"], "object");
     // A union that is told apart by one argument.
@@ -277,7 +278,7 @@ fn the_root_of_an_input_is_a_plain_object() {
     let (contract, notes) = input(&union);
     let tool = &contract.tools[0];
     assert_eq!(
-        tool.input_schema,
+        tool.input_schema.value(),
         json!({ "type": "object",
             "properties": { "kind": { "enum": ["url", "id"] }, "url": { "type": "string" }, "id": { "type": "integer" } },
             "required": ["kind"], "additionalProperties": false })
@@ -296,7 +297,7 @@ fn the_root_of_an_input_is_a_plain_object() {
         "allOf": [{ "properties": { "b": { "type": "integer" } }, "required": ["b"] }] }));
     let tool = &contract.tools[0];
     assert_eq!(
-        tool.input_schema,
+        tool.input_schema.value(),
         json!({ "type": "object", "properties": { "a": { "type": "string" }, "b": { "type": "integer" } }, "required": ["b"] })
     );
     assert_eq!(tool.checked_input(), &tool.input_schema, "it says the same");
@@ -312,7 +313,7 @@ fn a_type_that_may_be_null_is_written_as_alternatives() {
         "e": true,
     } }));
     assert_eq!(
-        contract.tools[0].input_schema["properties"],
+        contract.tools[0].input_schema.value()["properties"],
         json!({
             "a": { "description": "One.", "default": null, "anyOf": [{ "type": "string", "minLength": 2 }, { "type": "null" }] },
             "b": { "anyOf": [{ "type": "string", "enum": ["x", "y"] }, { "type": "null" }] },
@@ -341,7 +342,7 @@ fn names_of_arguments_that_clients_refuse_are_mapped_there_and_back() {
             "default": { "höhe (cm)": 1 } } },
     }));
     let tool = &contract.tools[0];
-    let schema = &tool.input_schema;
+    let schema = &tool.input_schema.value();
     assert_eq!(schema["required"], json!(["filter_name_2"]));
     assert_eq!(schema["dependentRequired"], json!({ "grosse": ["filter_name_2"] }));
     assert_eq!(schema["properties"]["same"], json!({ "$ref": "#/properties/filter_name_2" }));
@@ -356,8 +357,9 @@ fn names_of_arguments_that_clients_refuse_are_mapped_there_and_back() {
         "free": { "hohe_cm": { "hohe_cm": 3 } },
     });
     let arguments = ArgumentValidator::for_tool(tool).expect("a schema").validate(&sent.to_string()).expect("valid");
+    let checked = tool.checked_input().value();
     assert_eq!(
-        Value::Object(tool.arguments_for_upstream(arguments)),
+        Value::Object(tool.arguments_for_upstream(|| &checked, arguments)),
         json!({
             "filter[name]": "a", "filter_name": "b", "größe": { "höhe (cm)": 1 }, "many": [{ "höhe (cm)": 2 }, null],
             "free": { "hohe_cm": { "höhe (cm)": 3 } },
@@ -384,7 +386,10 @@ fn results_are_described_as_far_as_lists_can() {
         let compiled = compiled(&json!([{ "name": "t", "inputSchema": {}, "outputSchema": schema }]));
         assert_eq!(told(&compiled.left_out), [""; 0]);
         let tool = weir_contracts::Tool::clone(&compiled.contract.tools[0]);
-        (tool.output_schema.clone(), tool.checked_output().cloned())
+        (
+            tool.output_schema.as_ref().map(weir_contracts::Schema::value),
+            tool.checked_output().map(weir_contracts::Schema::value),
+        )
     };
     let of_members = json!({ "properties": { "a": {} } });
     let typed = json!({ "type": "object", "properties": { "a": {} } });
@@ -456,10 +461,12 @@ tools:
     assert_eq!(tool.audit_clear, ["labels"]);
     assert_eq!((&tool.output_schema, tool.checked_output()), (&None, None));
     assert_eq!(
-        tool.input_schema,
+        tool.input_schema.value(),
         json!({ "type": "object", "properties": { "labels": { "type": "array", "items": {} } }, "required": ["labels"], "additionalProperties": false })
     );
-    let sent = tool.arguments_for_upstream(json!({ "labels": [] }).as_object().expect("an object").clone());
+    let checked = tool.checked_input().value();
+    let sent =
+        tool.arguments_for_upstream(|| &checked, json!({ "labels": [] }).as_object().expect("an object").clone());
     assert_eq!(Value::Object(sent), json!({ "labels": [], "owner": "acme" }));
 }
 
@@ -475,25 +482,26 @@ fn what_is_set_decides_the_alternatives_and_has_the_last_word() {
     let done = set("{owner: acme}", &open);
     let tool = &done.contract.tools[0];
     assert_eq!(
-        tool.input_schema,
+        tool.input_schema.value(),
         json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] })
     );
     let sent = json!({ "owner": "mallory", "n": 1 }).as_object().expect("an object").clone();
-    assert_eq!(Value::Object(tool.arguments_for_upstream(sent)), json!({ "owner": "acme", "n": 1 }));
+    let checked = tool.checked_input().value();
+    assert_eq!(Value::Object(tool.arguments_for_upstream(|| &checked, sent)), json!({ "owner": "acme", "n": 1 }));
     let union = json!({ "type": "object", "oneOf": [
         { "properties": { "kind": { "const": "url" }, "url": { "type": "string" } }, "required": ["kind", "url"] },
         { "properties": { "kind": { "const": "id" }, "id": { "type": "integer" } }, "required": ["kind", "id"] },
     ] });
     let done = set("{kind: id}", &union);
     assert_eq!(
-        done.contract.tools[0].input_schema,
+        done.contract.tools[0].input_schema.value(),
         json!({ "type": "object", "properties": { "id": { "type": "integer" } }, "required": ["id"] })
     );
     let referred = json!({ "type": "object", "anyOf": [{ "$ref": "#/$defs/Of", "minProperties": 2 }],
         "$defs": { "Of": { "properties": { "kind": {}, "n": { "type": "integer" } }, "required": ["kind"] } } });
     let tool = set("{kind: id}", &referred).contract.tools[0].clone();
     let arguments = ArgumentValidator::for_tool(&tool).expect("a schema");
-    assert!(arguments.validate(r#"{"n": 1}"#).is_ok(), "{}", tool.checked_input());
+    assert!(arguments.validate(r#"{"n": 1}"#).is_ok(), "{}", tool.checked_input().as_json());
     assert!(arguments.validate("{}").is_err());
     for (value, schema, expected) in [
         ("{ownr: acme}", &open, "the tool has no argument 'ownr' to set; it has 'owner'"),
@@ -789,7 +797,7 @@ fn changes_of_prompts_and_resources_wait_as_those_of_tools_do() {
             "prompt-argument-removed",
         ),
         (|lists| lists["prompts"] = json!([]), "item-removed"),
-        (|lists| lists["resources"][0]["uri"] = json!("file:///z"), "item-removed"),
+        (|lists| lists["resources"] = json!([]), "item-removed"),
         (|lists| lists["resources"][0]["mimeType"] = json!("text/html"), "item-changed"),
         (|lists| lists["resourceTemplates"][0]["description"] = json!("x"), "item-text-changed"),
     ];

@@ -134,14 +134,19 @@ fn each_dialect_means_the_same_in_the_newest() {
             },
         });
         let published = tool(&whole).unwrap_or_else(|why| panic!("{name} {schema}: {why}"));
-        let dialect = published.input_schema.get("$schema").cloned();
+        let dialect = published.input_schema.value().get("$schema").cloned();
         assert_eq!(dialect, Some(json!("https://json-schema.org/draft/2020-12/schema")));
         let (before, after) =
-            (original(&whole, draft).expect("a schema"), translated(&published.input_schema).expect("one"));
+            (original(&whole, draft).expect("a schema"), translated(&published.input_schema.value()).expect("one"));
         for (value, is_valid) in values {
             let value = json!({ "value": value });
             assert_eq!(before.is_valid(&value), is_valid, "the case itself: {name} {schema} {value}");
-            assert_eq!(after.is_valid(&value), is_valid, "{name} {schema} {value}: {}", published.input_schema);
+            assert_eq!(
+                after.is_valid(&value),
+                is_valid,
+                "{name} {schema} {value}: {}",
+                published.input_schema.as_json()
+            );
         }
     }
 }
@@ -287,7 +292,7 @@ proptest! {
         let Ok(tool) = tool(&whole) else { return Ok(()) };
         let keys = tool.offer().expect("an offer").keys.clone();
         let after = ArgumentValidator::for_tool(&tool).expect("a schema");
-        let after_alone = translated(&tool.input_schema).expect("a schema");
+        let after_alone = translated(&tool.input_schema.value()).expect("a schema");
         for value in values {
             let value = json!({ "value": value });
             // A member that no schema names cannot be told from the one that was published under its name.
@@ -295,7 +300,7 @@ proptest! {
                 continue;
             }
             let there = published_names(&value, &keys);
-            prop_assert_eq!(before.is_valid(&value), after_alone.is_valid(&there), "{} {} → {}", whole, value, tool.input_schema);
+            prop_assert_eq!(before.is_valid(&value), after_alone.is_valid(&there), "{} {} → {}", whole, value, tool.input_schema.as_json());
             if before.is_valid(&value) && after.validate(&there.to_string()).is_err() {
                 return Err(TestCaseError::fail(format!("{whole} {value} is refused")));
             }
@@ -311,12 +316,12 @@ proptest! {
         let whole = json!({ "type": "object", keyword: arms });
         let before = original(&whole, Draft::Draft202012).expect("a schema");
         let tool = tool(&whole).expect("a tool");
-        prop_assert!(["anyOf", "oneOf", "allOf"].iter().all(|keyword| tool.input_schema.get(*keyword).is_none()));
-        let (published, checked) = (translated(&tool.input_schema).expect("one"), ArgumentValidator::for_tool(&tool).expect("one"));
+        prop_assert!(["anyOf", "oneOf", "allOf"].iter().all(|keyword| tool.input_schema.value().get(*keyword).is_none()));
+        let (published, checked) = (translated(&tool.input_schema.value()).expect("one"), ArgumentValidator::for_tool(&tool).expect("one"));
         for value in values {
             let value = json!(value);
             prop_assert_eq!(before.is_valid(&value), checked.validate(&value.to_string()).is_ok(), "{} {}", whole, value);
-            prop_assert!(!before.is_valid(&value) || published.is_valid(&value), "{} {} {}", whole, tool.input_schema, value);
+            prop_assert!(!before.is_valid(&value) || published.is_valid(&value), "{} {} {}", whole, tool.input_schema.as_json(), value);
         }
     }
 }

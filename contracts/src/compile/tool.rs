@@ -75,7 +75,7 @@ pub(super) fn compile(
         operation: form.operation.clone(),
     };
     Tool {
-        output_schema: Some(result::schema(target.verb, fields, &columns)),
+        output_schema: Some(result::schema(target.verb, fields, &columns).into()),
         annotations: annotations(&target),
         target: contract::Target::Collection(Arc::new(CollectionTarget {
             verb: target.verb,
@@ -117,7 +117,7 @@ fn unbound(name: String, form: &form::Tool, input_schema: Value) -> Tool {
         name,
         title: form.title.clone(),
         description: form.description.clone().unwrap_or_else(|| described(form)),
-        input_schema,
+        input_schema: input_schema.into(),
         output_schema: None,
         annotations: cautious(form.verb),
         target: contract::Target::Form,

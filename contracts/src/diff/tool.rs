@@ -1,6 +1,9 @@
 //! Tools as clients see them: which came and went, their texts, annotations and schemas.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashMap},
+};
 
 use serde_json::{Map, Value, json};
 
@@ -10,6 +13,7 @@ use super::{
     rule::{Side, ToolRule},
 };
 use crate::{
+    Schema,
     compile::{error_arm, result_arm},
     contract::{Annotations, Contract, Tool},
     json::push_pointer,
@@ -26,8 +30,8 @@ pub(super) struct View<'d> {
     title: Option<&'d str>,
     description: Option<&'d str>,
     say: Option<&'d str>,
-    input: &'d Value,
-    output: Option<&'d Value>,
+    input: Cow<'d, Value>,
+    output: Option<Cow<'d, Value>>,
     /// In the order of [`HINTS`].
     hints: [bool; 4],
     /// Of a contract's tool.
@@ -41,7 +45,7 @@ struct Further<'d> {
     /// Members of its entry in lists.
     listed: Option<&'d Map<String, Value>>,
     /// Where its calls are held against more than is published.
-    published: (&'d Value, Option<&'d Value>),
+    published: (&'d Schema, Option<&'d Schema>),
     is_foreign: bool,
 }
 
@@ -65,8 +69,8 @@ fn of_tool(tool: &Tool) -> View<'_> {
         title: tool.title.as_deref(),
         description: Some(&tool.description),
         say: tool.collection().and_then(|target| target.say.as_deref()),
-        input: tool.checked_input(),
-        output: tool.checked_output(),
+        input: Cow::Owned(tool.checked_input().value()),
+        output: tool.checked_output().map(|schema| Cow::Owned(schema.value())),
         hints: std::array::from_fn(|index| said[index].unwrap_or(HINTS[index].1)),
         further: Some(Further {
             stated: said,
@@ -106,8 +110,8 @@ pub(super) fn of_document(document: &Value) -> Result<Vec<View<'_>>, String> {
             title: text("title")?,
             description: text("description")?,
             say: None,
-            input,
-            output,
+            input: Cow::Borrowed(input),
+            output: output.map(Cow::Borrowed),
             hints,
             further: None,
         });
@@ -174,7 +178,7 @@ fn unseen_words(tool: &str, old: &Further<'_>, new: &Further<'_>, report: &mut R
     let of = |further: &Further<'_>| {
         let mut words = BTreeSet::new();
         let (input, output) = further.published;
-        [Some(input), output].into_iter().flatten().for_each(|schema| collect_words(schema, &mut words));
+        [Some(input), output].into_iter().flatten().for_each(|schema| collect_words(&schema.value(), &mut words));
         words
     };
     let (before, after) = (of(old), of(new));
@@ -225,30 +229,29 @@ fn compare_parts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
     if let (Some(was), Some(is)) = (&old.further, &new.further) {
         further(old.name, was, is, report);
     }
-    let published = |view: &View<'_>| view.further.as_ref().map(|further| further.published.0.clone());
-    match (published(old), published(new)) {
+    match (&old.further, &new.further) {
         // What calls are held against says more, unless it stayed.
-        (Some(was), Some(is)) if old.input == new.input && was != is => {
-            report.schemas(&was, &is, Side::Input, Some(old.name));
+        (Some(was), Some(is)) if old.input == new.input && was.published.0 != is.published.0 => {
+            report.schemas(&was.published.0.value(), &is.published.0.value(), Side::Input, Some(old.name));
         }
-        _ => report.schemas(old.input, new.input, Side::Input, Some(old.name)),
+        _ => report.schemas(&old.input, &new.input, Side::Input, Some(old.name)),
     }
     let listed = |view: &View<'_>| view.further.as_ref().map_or(view.output.is_some(), |it| it.published.1.is_some());
     let kept = (old.output == new.output && old.output.is_some()).then(|| (listed(old), listed(new)));
     match kept {
         Some((false, true)) => {
             let reason = "results are described in lists now".to_owned();
-            let schema = new.output.cloned().unwrap_or_default();
+            let schema = new.output.as_deref().cloned().unwrap_or_default();
             report.note(ToolRule::OutputSchemaAdded, Some(old.name), "/outputSchema", (Value::Null, schema), reason);
         }
         Some((true, false)) => {
             let reason = "results are no longer described in lists".to_owned();
-            let schema = old.output.cloned().unwrap_or_default();
+            let schema = old.output.as_deref().cloned().unwrap_or_default();
             report.note(ToolRule::OutputSchemaRemoved, Some(old.name), "/outputSchema", (schema, Value::Null), reason);
         }
         _ => {}
     }
-    match (old.output, new.output) {
+    match (&old.output, &new.output) {
         (None, None) => {}
         (None, Some(schema)) => {
             let reason = "results are described now".to_owned();
@@ -256,7 +259,7 @@ fn compare_parts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
                 ToolRule::OutputSchemaAdded,
                 Some(old.name),
                 "/outputSchema",
-                (Value::Null, schema.clone()),
+                (Value::Null, schema.clone().into_owned()),
                 reason,
             );
         }
@@ -266,7 +269,7 @@ fn compare_parts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
                 ToolRule::OutputSchemaRemoved,
                 Some(old.name),
                 "/outputSchema",
-                (schema.clone(), Value::Null),
+                (schema.clone().into_owned(), Value::Null),
                 reason,
             );
         }

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{properties, resolved};
+use crate::schema::beside_null;
 
 /// Levels of records in records that get controls of their own; below them, JSON is written by hand.
 const DEPTH_MAX: usize = 4;
@@ -28,7 +29,7 @@ fn member(root: &Value, name: &str, property: &Value, path: &str, required: bool
     match rule["type"].as_str() {
         Some("object") if depth < DEPTH_MAX && properties(rule).next().is_some() => html! {
             fieldset data-kind="object" data-name=(name) data-path=(path) data-required[required] {
-                legend { (label) (mark(required)) }
+                @if label.is_empty() { legend.unseen { "Item" } } @else { legend { (label) (mark(required)) } }
                 @if let Some(help) = help { p.help { (help) } }
                 (members(root, rule, path, depth + 1))
             }
@@ -142,10 +143,7 @@ fn kind_of(rule: &Value, kind: Option<&str>) -> &'static str {
 /// What a value meets that is not null.
 fn rule<'s>(root: &'s Value, property: &'s Value) -> &'s Value {
     let property = resolved(root, property);
-    match property["anyOf"].as_array().map(Vec::as_slice) {
-        Some([value, null] | [null, value]) if null["type"] == "null" => resolved(root, value),
-        _ => property,
-    }
+    beside_null(property).map_or(property, |value| resolved(root, value))
 }
 
 /// A browser's pattern is for the whole text, that of a schema for any part of it.

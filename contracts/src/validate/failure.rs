@@ -11,7 +11,10 @@ use super::{
     schema,
     violations::{Rank, ViolationCache},
 };
-use crate::json::{self, push_pointer};
+use crate::{
+    json::{self, push_pointer},
+    schema::beside_null,
+};
 
 /// What one error needs to know of its surroundings.
 #[derive(Clone, Copy)]
@@ -172,9 +175,9 @@ impl<'s> Context<'s> {
 
     /// A value that may be null is told as one rule, with `null` among its types and its values.
     fn constraint(self, schema: &Value, keys: &[&str]) -> Option<Stated> {
-        let beside_null = schema::beside_null(schema);
+        let inner = beside_null(schema);
         let mut constraint = Map::new();
-        for part in schema::parts(self.schema.root, beside_null.unwrap_or(schema)) {
+        for part in schema::parts(self.schema.root, inner.unwrap_or(schema)) {
             for key in keys {
                 if let Some(value) = part.get(*key)
                     && !constraint.contains_key(*key)
@@ -183,7 +186,7 @@ impl<'s> Context<'s> {
                 }
             }
         }
-        if beside_null.is_some() {
+        if inner.is_some() {
             if let Some(word) = constraint.get_mut("type").filter(|word| word.is_string()) {
                 *word = json!([word, "null"]);
             }
@@ -224,7 +227,7 @@ impl<'s> Context<'s> {
                 }
                 types.dedup();
                 let mut violation = Violation::at(path, "wrong_type");
-                violation.constraint = match owner.filter(|owner| schema::beside_null(owner).is_some()) {
+                violation.constraint = match owner.filter(|owner| beside_null(owner).is_some()) {
                     Some(owner) => self.constraint(owner, CONSTRAINTS),
                     None => Some(json!({ "type": types }).into()),
                 };

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::SCHEMA_BYTES_MAX;
-use crate::{compile::DIALECT, json};
+use crate::{compile::DIALECT, json, schema::beside_null};
 
 const DEPTH_MAX: usize = 64;
 /// References followed one after another.
@@ -35,18 +35,6 @@ pub(super) fn resolve<'s>(root: &'s Value, mut schema: &'s Value) -> Option<&'s 
         schema = target(root, reference)?;
     }
     None
-}
-
-/// The schema of a value beside `null`, where `schema` is `anyOf: [that, {"type": "null"}]`.
-pub(super) fn beside_null(schema: &Value) -> Option<&Value> {
-    let is_null = |arm: &Value| {
-        arm.as_object().is_some_and(|arm| arm.len() == 1 && arm.get("type").is_some_and(|word| word == "null"))
-    };
-    match schema.get("anyOf")?.as_array()?.as_slice() {
-        [value, null] if is_null(null) => Some(value),
-        [null, value] if is_null(null) => Some(value),
-        _ => None,
-    }
 }
 
 /// The schema that says what is in an object or a list: references are followed, and `null` is left aside.

@@ -91,7 +91,7 @@ fn check_judgement(tape: &mut Tape<'_>, old: &Value, new: &Value) -> Result<(), 
 fn input_schema(fields: &[Value]) -> Option<Value> {
     let form = json!({ "tool": "t", "fields": fields });
     let source = form::read("-", &form.to_string()).ok()?;
-    Some(compile(&source, &BTreeMap::new()).ok()?.tools.first()?.input_schema.clone())
+    Some(compile(&source, &BTreeMap::new()).ok()?.tools.first()?.input_schema.value())
 }
 
 fn check(tape: &mut Tape<'_>, old: &Value, new: &Value) -> Result<(), TestCaseError> {

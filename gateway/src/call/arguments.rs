@@ -74,7 +74,7 @@ pub(super) fn bind<'t>(
             Input::of(Ask::Code(code, invocation.into()))
         }
         Target::Foreign(foreign) => {
-            let sent = foreign::sent(cursors, caller, tool, arguments, resumed)?;
+            let sent = foreign::sent(cursors, caller, tool, foreign, arguments, resumed)?;
             Input::of(Ask::Foreign(foreign, sent.into()))
         }
     };

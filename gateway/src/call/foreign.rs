@@ -80,10 +80,12 @@ pub(super) fn sent(
     cursors: &Cursors,
     caller: &Caller,
     tool: &CatalogueTool,
+    foreign: &ForeignTool,
     arguments: Map<String, Value>,
     resumed: Option<asking::Resumed<'_>>,
 ) -> Result<Sent, CallError> {
-    let arguments = raw(&Value::Object(tool.tool.arguments_for_upstream(arguments)))?;
+    let arguments = tool.tool.arguments_for_upstream(|| foreign.checked_input(), arguments);
+    let arguments = raw(&Value::Object(arguments))?;
     let open = |resumed| -> Result<weir_upstream::Resumed, CallError> {
         let bound = asking::bound(caller, tool, tool.contract_version(), arguments.get());
         let (state, responses) = asking::open(cursors, &bound, resumed)?;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
-use weir_contracts::{Contract, Tool, compile::result_arm, contract::OfferTarget, output::ResultChecker};
+use weir_contracts::{Contract, Schema, Tool, compile::result_arm, contract::OfferTarget, output::ResultChecker};
 use weir_plugin_host::ToolRef;
 
 pub struct CodeTool {
@@ -12,7 +12,7 @@ pub struct CodeTool {
     pub source: ToolRef,
     /// Put in where an argument is absent.
     pub defaults: Map<String, Value>,
-    output_schema: Option<Value>,
+    output_schema: Option<Schema>,
     output: OnceLock<Option<ResultChecker>>,
 }
 
@@ -23,7 +23,8 @@ impl CodeTool {
         published: &Arc<OfferTarget>,
         plugin: &str,
     ) -> Option<Self> {
-        let properties = tool.input_schema.get("properties").and_then(Value::as_object);
+        let input = tool.input_schema.value();
+        let properties = input.get("properties").and_then(Value::as_object);
         let stated = properties.into_iter().flatten().filter_map(|(name, schema)| Some((name, schema.get("default")?)));
         // A null default says that an argument may be absent.
         let defaults = stated.filter(|(_, default)| !default.is_null());
@@ -37,7 +38,7 @@ impl CodeTool {
             },
             published: published.clone(),
             defaults: defaults.map(|(name, default)| (name.clone(), default.clone())).collect(),
-            output_schema: tool.output_schema.as_ref().map(result_arm),
+            output_schema: tool.output_schema.clone(),
             output: OnceLock::new(),
         })
     }
@@ -51,7 +52,7 @@ impl CodeTool {
     pub fn output(&self) -> Option<&ResultChecker> {
         let schema = self.output_schema.as_ref()?;
         let compiled = self.output.get_or_init(|| {
-            let compiled = ResultChecker::new(schema);
+            let compiled = ResultChecker::new(&result_arm(&schema.value()));
             compiled.inspect_err(|error| tracing::error!(tool = &*self.source.tool, "its output schema: {error}")).ok()
         });
         compiled.as_ref()

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
-use weir_contracts::{Tool, contract::OfferTarget, output::ResultChecker};
+use weir_contracts::{Schema, Tool, contract::OfferTarget, output::ResultChecker};
 
 pub struct ForeignTool {
     /// The name of the server in the configuration.
@@ -14,7 +14,9 @@ pub struct ForeignTool {
     pub writes: bool,
     /// Its output schema is published, so that clients hold answers against it.
     pub publishes_output: bool,
-    output_schema: Option<Value>,
+    input_schema: Schema,
+    input: OnceLock<Value>,
+    output_schema: Option<Schema>,
     output: OnceLock<Option<ResultChecker>>,
 }
 
@@ -25,9 +27,16 @@ impl ForeignTool {
             name: published.name.as_str().into(),
             writes: tool.writes(),
             publishes_output: tool.output_schema.is_some(),
+            input_schema: tool.checked_input().clone(),
+            input: OnceLock::new(),
             output_schema: tool.checked_output().cloned(),
             output: OnceLock::new(),
         }
+    }
+
+    /// The tree of what its arguments are held against. Made on first use.
+    pub fn checked_input(&self) -> &Value {
+        self.input.get_or_init(|| self.input_schema.value())
     }
 
     /// Whether its answers are held against a schema, published or not.
@@ -40,7 +49,7 @@ impl ForeignTool {
     pub fn output(&self) -> Option<&ResultChecker> {
         let schema = self.output_schema.as_ref()?;
         let compiled = self.output.get_or_init(|| {
-            let compiled = ResultChecker::foreign(schema);
+            let compiled = ResultChecker::foreign(&schema.value());
             compiled.inspect_err(|error| tracing::error!(tool = &*self.name, "its output schema: {error}")).ok()
         });
         compiled.as_ref()

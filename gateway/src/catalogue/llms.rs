@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use weir_contracts::contract::Annotations;
+use weir_contracts::{contract::Annotations, schema::without_null};
 
 use super::{CatalogueTool, listing::ServerInfo};
 
@@ -45,12 +45,12 @@ fn one(page: &mut String, tool: &CatalogueTool) {
         line(page, &format!("\n{}", paragraphs(&told.description)));
     }
     line(page, &format!("\n{}", effects(&told.annotations)));
-    let input = &told.input_schema;
+    let input = &told.input_schema.value();
     let has_arguments = input["properties"].as_object().is_some_and(|properties| !properties.is_empty());
     line(page, if has_arguments { "\nArguments:\n" } else { "\nArguments: none." });
     properties(page, input, 0);
     if let Some(output) = &told.output_schema {
-        let members = answer(output);
+        let members = answer(&output.value());
         let has_members = members["properties"].as_object().is_some_and(|properties| !properties.is_empty());
         line(page, if has_members { "\nAnswers:\n" } else { "\nAnswers: an object." });
         properties(page, &members, 0);
@@ -97,7 +97,7 @@ fn properties(page: &mut String, schema: &Value, depth: usize) {
         }
         line(page, &told);
         if depth + 1 < DEPTH_MAX {
-            let inner = beside_null(property);
+            let inner = without_null(property);
             properties(page, if inner["items"].is_object() { &inner["items"] } else { inner }, depth + 1);
         }
     }
@@ -105,7 +105,7 @@ fn properties(page: &mut String, schema: &Value, depth: usize) {
 
 /// In one or two words.
 fn kind(schema: &Value) -> String {
-    let inner = beside_null(schema);
+    let inner = without_null(schema);
     let mut kinds: Vec<&str> = match &inner["type"] {
         Value::String(kind) => vec![kind],
         Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
@@ -123,7 +123,7 @@ fn kind(schema: &Value) -> String {
 }
 
 fn rules(schema: &Value) -> Vec<String> {
-    let inner = beside_null(schema);
+    let inner = without_null(schema);
     let mut rules = Vec::new();
     let choices = inner["enum"].as_array().or_else(|| inner["items"]["enum"].as_array());
     if let Some(choices) = choices {
@@ -150,14 +150,6 @@ fn rules(schema: &Value) -> Vec<String> {
         }
     }
     rules
-}
-
-/// What a value meets that is not null, where the schema is `anyOf: [that, {type: null}]`.
-fn beside_null(schema: &Value) -> &Value {
-    match schema["anyOf"].as_array().map(Vec::as_slice) {
-        Some([value, null] | [null, value]) if null["type"] == "null" => value,
-        _ => schema,
-    }
 }
 
 fn required(schema: &Value) -> Vec<&str> {

@@ -2,9 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use weir_contracts::{Contract, Tool, Version, impact::Profiler, validate::ArgumentValidator};
+use weir_contracts::{
+    Contract, Schema, Tool, Version, contract::Annotations, impact::Profiler, validate::ArgumentValidator,
+};
 use weir_plugin_host::CollectionRef;
 
 use super::{
@@ -21,6 +24,7 @@ pub struct CatalogueTool {
     pub target: Target,
     arguments: OnceLock<Option<ArgumentValidator>>,
     profiler: OnceLock<Profiler>,
+    input: OnceLock<Value>,
     /// Where its calls are counted.
     pub meter: ToolMeter,
     digest: [u8; 32],
@@ -56,6 +60,7 @@ impl CatalogueTool {
             target,
             arguments: OnceLock::new(),
             profiler: OnceLock::new(),
+            input: OnceLock::new(),
             digest,
         }))
     }
@@ -77,7 +82,12 @@ impl CatalogueTool {
 
     /// Tells what arguments looked like.
     pub fn profiler(&self) -> &Profiler {
-        self.profiler.get_or_init(|| Profiler::new(&self.tool.input_schema))
+        self.profiler.get_or_init(|| Profiler::new(&self.tool.input_schema.value()))
+    }
+
+    /// The tree of its published input schema, for callers who send no JSON. Made on first use.
+    pub fn input(&self) -> &Value {
+        self.input.get_or_init(|| self.tool.input_schema.value())
     }
 
     pub(super) fn digest(&self) -> &[u8; 32] {
@@ -87,33 +97,47 @@ impl CatalogueTool {
     /// The tool as a client of that shape reads it.
     pub(super) fn write(&self, shape: ListShape, out: &mut String) {
         let tool = &self.tool;
-        let mut object = Map::new();
-        object.insert("name".into(), json!(tool.name));
-        if let (Some(title), ListShape::Modern | ListShape::Structured) = (&tool.title, shape) {
-            object.insert("title".into(), json!(title));
-        }
-        object.insert("description".into(), json!(tool.description));
-        object.insert("inputSchema".into(), tool.input_schema.clone());
-        if let (Some(schema), ListShape::Modern | ListShape::Structured) = (&tool.output_schema, shape) {
-            object.insert("outputSchema".into(), schema.clone());
-        }
-        if shape != ListShape::Plain {
-            object.insert("annotations".into(), serde_json::to_value(&tool.annotations).expect("plain data"));
-        }
-        if matches!(shape, ListShape::Modern | ListShape::Structured) {
-            let mut meta = json!({ "dev.weir/contract": self.contract_version() });
+        let is_structured = matches!(shape, ListShape::Modern | ListShape::Structured);
+        let mut listed = Listed {
+            name: &tool.name,
+            title: tool.title.as_deref().filter(|_| is_structured),
+            description: &tool.description,
+            input_schema: &tool.input_schema,
+            output_schema: tool.output_schema.as_ref().filter(|_| is_structured),
+            annotations: (shape != ListShape::Plain).then_some(&tool.annotations),
+            others: Map::new(),
+            meta: is_structured.then(|| json!({ "dev.weir/contract": self.contract_version() })),
+        };
+        if is_structured {
             for (name, value) in tool.offer().into_iter().flat_map(|offer| &offer.listed) {
-                match (name.as_str(), value) {
-                    ("_meta", Value::Object(theirs)) => theirs.iter().for_each(|(name, value)| {
-                        meta[name] = value.clone();
-                    }),
-                    _ => drop(object.insert(name.clone(), value.clone())),
+                match (name.as_str(), value, &mut listed.meta) {
+                    ("_meta", Value::Object(theirs), Some(Value::Object(meta))) => meta.extend(theirs.clone()),
+                    _ => drop(listed.others.insert(name.clone(), value.clone())),
                 }
             }
-            object.insert("_meta".into(), meta);
         }
-        out.push_str(&Value::Object(object).to_string());
+        out.push_str(&serde_json::to_string(&listed).expect("plain data"));
     }
+}
+
+/// One entry of `tools/list`, in the order of its members.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'a str>,
+    description: &'a str,
+    input_schema: &'a Schema,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_schema: Option<&'a Schema>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    annotations: Option<&'a Annotations>,
+    /// Members that are passed on as the maker of the tool wrote them.
+    #[serde(flatten)]
+    others: Map<String, Value>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<Value>,
 }
 
 /// Everything that makes a tool what it is: published bytes, binding, source, limits. The source's key names its
@@ -124,8 +148,8 @@ fn digest(contract: &Contract, tool: &Tool, source: Option<&CollectionRef>) -> [
         .chain_update(format!("{}@{} {name:?} {title:?} {description:?}", contract.name, contract.version))
         .chain_update(format!("{annotations:?} {target:?} {limits:?} {audit_clear:?} {:?}", source.map(|at| &at.key)))
         .chain_update(format!("{:?}", contract.definitions))
-        .chain_update(input_schema.to_string())
-        .chain_update(output_schema.as_ref().map(Value::to_string).unwrap_or_default())
+        .chain_update(input_schema.as_json())
+        .chain_update(output_schema.as_ref().map(Schema::as_json).unwrap_or_default())
         .finalize()
         .into()
 }

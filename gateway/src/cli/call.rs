@@ -87,7 +87,7 @@ impl Call {
             return Err(unknown(name, &names).into());
         };
         let cli = cli(&started, &tool.tool);
-        let Some(arguments) = parse(name, &tool.tool.description, &tool.tool.input_schema, &cli, line)? else {
+        let Some(arguments) = parse(name, &tool.tool.description, tool.input(), &cli, line)? else {
             return Ok(None);
         };
         let request = CallRequest {

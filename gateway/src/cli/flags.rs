@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, io::Read as _};
 
 use clap::{Arg, ArgAction, Command};
 use serde_json::{Map, Value};
+use weir_contracts::{schema::without_null, text};
 
 /// What a file of arguments may have, as a request over HTTP.
 const INPUT_MAX_BYTES: u64 = 4 << 20;
@@ -36,7 +37,7 @@ pub(super) fn command(name: &str, description: &str, schema: &Value, cli: &Value
         if let Some(place) = place {
             // Shown where the author declared it; otherwise a convenience beside the flag.
             let is_declared = stated["positional"] == true;
-            let takes_the_rest = kind(property) == "array" && place + 1 == positional.len();
+            let takes_the_rest = text::kind(property) == Some("array") && place + 1 == positional.len();
             let word = Arg::new(by_position(field)).index(place + 1).conflicts_with(field.clone());
             let word = match takes_the_rest {
                 true => word.action(ArgAction::Append).num_args(1..),
@@ -145,7 +146,7 @@ fn aliased(flag: Arg, alias: &str, taken: &mut BTreeSet<String>) -> Arg {
 
 fn flag(field: &str, property: &Value, required: bool) -> Arg {
     let mut help = property["description"].as_str().unwrap_or_default().to_owned();
-    let rules = beside_null(property);
+    let rules = without_null(property);
     let mut notes = Vec::new();
     if required {
         notes.push("required".to_owned());
@@ -162,7 +163,7 @@ fn flag(field: &str, property: &Value, required: bool) -> Arg {
         help = format!("{help}{}[{}]", if help.is_empty() { "" } else { " " }, notes.join("; "));
     }
     let arg = Arg::new(field.to_owned()).help(help);
-    match kind(property) {
+    match text::kind(property).unwrap_or("json") {
         "boolean" => arg.num_args(0..=1).default_missing_value("true").value_name("true|false"),
         "array" => arg.action(ArgAction::Append).allow_hyphen_values(true).value_name("VALUE"),
         kind => arg.allow_hyphen_values(true).value_name(kind.to_uppercase()),
@@ -178,40 +179,16 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// What a value meets that is not null, where the property is `anyOf: [that, {type: null}]`.
-fn beside_null(property: &Value) -> &Value {
-    let arms = property["anyOf"].as_array().map(Vec::as_slice);
-    match arms {
-        Some([value, null] | [null, value]) if null["type"] == "null" => value,
-        _ => property,
-    }
-}
-
-/// The type, without `null` beside it.
-fn kind(property: &Value) -> &str {
-    match &beside_null(property)["type"] {
-        Value::String(kind) => kind,
-        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null").unwrap_or("json"),
-        _ => "json",
-    }
-}
-
-/// Text as the property's type reads it; what does not read stays text, so that the tool's own error names it.
+/// Text as the property's type reads it. One text may be a whole list.
 fn value(property: &Value, texts: &[&str]) -> Value {
-    let last = texts.last().copied().unwrap_or_default();
-    let lists_null = property["type"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "null"));
-    let nullable = lists_null || !std::ptr::eq(beside_null(property), property);
-    if nullable && last == "null" {
-        return Value::Null;
-    }
-    match kind(property) {
-        "string" => Value::String(last.to_owned()),
-        "integer" | "number" | "boolean" => weir_contracts::json::read(last).unwrap_or_else(|_| last.into()),
-        "array" => match weir_contracts::json::read(last) {
-            Ok(list @ Value::Array(_)) if texts.len() == 1 => list,
-            _ => texts.iter().map(|text| value(&beside_null(property)["items"], &[text])).collect(),
+    let takes_many = text::kind(property) == Some("array");
+    let texts = if takes_many { texts } else { &texts[texts.len().saturating_sub(1)..] };
+    match (takes_many, texts) {
+        (true, [list]) => match weir_contracts::json::read(list) {
+            Ok(list @ Value::Array(_)) => list,
+            _ => text::value(property, texts),
         },
-        _ => weir_contracts::json::read(last).unwrap_or_else(|_| last.into()),
+        _ => text::value(property, texts),
     }
 }
 

@@ -54,7 +54,7 @@ pub type Inputs = BTreeMap<String, Value>;
 /// Of a contract; `None`: retired, it has no tools.
 pub fn inputs(contract: Option<&Contract>) -> Inputs {
     let tools = contract.into_iter().flat_map(|contract| &contract.tools);
-    tools.map(|tool| (tool.name.clone(), tool.input_schema.clone())).collect()
+    tools.map(|tool| (tool.name.clone(), tool.input_schema.value())).collect()
 }
 
 /// Judges the calls of a contract by what its tools would become. `None` where no calls are kept.

@@ -13,7 +13,10 @@ use futures::{FutureExt as _, future::BoxFuture, stream};
 use serde_json::{Map, Value, json, value::RawValue};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use weir_contracts::openapi::{self, Api};
+use weir_contracts::{
+    openapi::{self, Api},
+    text,
+};
 use weir_plugin_host::Progress;
 
 use super::{
@@ -143,13 +146,15 @@ async fn arguments(
     body: Body,
 ) -> Result<String, Response> {
     match (&head.method, tool) {
-        (&Method::GET, Some(tool)) if !openapi::takes_query(&tool.tool) => Err(not_allowed("POST, OPTIONS")),
+        (&Method::GET, Some(tool)) if !openapi::takes_query(&tool.tool, tool.input()) => {
+            Err(not_allowed("POST, OPTIONS"))
+        }
         (&Method::GET, Some(_)) if comes_from_another_site(&head.headers) => {
             Err(refusal(&RpcError::refused(403, "a page of another site may not call (Sec-Fetch-Site)")))
         }
         (&Method::GET, tool) => {
             let query = head.uri.query().unwrap_or_default();
-            Ok(tool.map_or_else(|| "{}".to_owned(), |tool| of_query(&tool.tool.input_schema, query)))
+            Ok(tool.map_or_else(|| "{}".to_owned(), |tool| of_query(tool.input(), query)))
         }
         (&Method::POST, _) => {
             let has_no_body = !head.headers.contains_key(header::TRANSFER_ENCODING)
@@ -165,7 +170,7 @@ async fn arguments(
                 Err(error) => Err(refusal(&RpcError::refused(400, format!("the body is not JSON: {error}")))),
             }
         }
-        (_, Some(tool)) if openapi::takes_query(&tool.tool) => Err(not_allowed("GET, POST, OPTIONS")),
+        (_, Some(tool)) if openapi::takes_query(&tool.tool, tool.input()) => Err(not_allowed("GET, POST, OPTIONS")),
         _ => Err(not_allowed("POST, OPTIONS")),
     }
 }
@@ -179,7 +184,7 @@ fn of_query(schema: &Value, query: &str) -> String {
     }
     let arguments = texts.iter().map(|(name, texts)| {
         let texts: Vec<&str> = texts.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        (name.clone(), openapi::value_of_text(&schema["properties"][name], &texts))
+        (name.clone(), text::value(&schema["properties"][name], &texts))
     });
     Value::Object(arguments.collect()).to_string()
 }
@@ -246,6 +251,7 @@ impl Answer {
     pub(super) fn into_response(self) -> Response {
         let mut response = reply::json(self.status, self.body);
         let headers = response.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if self.status != 200 {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         }

@@ -30,7 +30,7 @@ struct Tool {
 pub(super) async fn look(served: &Started, report: &mut Report) -> Result<(), Failure> {
     let mut tools = Vec::new();
     for tool in served.gateway.snapshot().catalogue.tools() {
-        match weir_contracts::validate::example(&tool.tool.input_schema) {
+        match weir_contracts::validate::example(&tool.tool.input_schema.value()) {
             Some(arguments) => {
                 let read_only = tool.tool.annotations.read_only_hint == Some(true);
                 tools.push(Tool { name: tool.name.to_string(), read_only, arguments });

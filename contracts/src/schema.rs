@@ -1,0 +1,61 @@
+//! A JSON Schema as a published tool keeps it: its text. As a tree it takes ten times as much memory, and most tools of a
+//! large catalogue are never called.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, value::RawValue};
+
+/// JSON on one line, in the order of keys that a client sees.
+#[derive(Clone, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Schema(Box<RawValue>);
+
+impl Schema {
+    pub fn as_json(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The tree, made anew by each call: whoever needs it often keeps what it makes of it.
+    pub fn value(&self) -> Value {
+        serde_json::from_str(self.0.get()).expect("it was made of a value, or read as JSON")
+    }
+}
+
+impl From<Value> for Schema {
+    fn from(value: Value) -> Self {
+        Self(serde_json::value::to_raw_value(&value).expect("a tree is JSON"))
+    }
+}
+
+impl<'de> Deserialize<'de> for Schema {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(from)?;
+        // We write it on one line; whoever wrote it otherwise must not break a message in two.
+        match text.get().contains(['\n', '\r']) {
+            true => serde_json::from_str::<Value>(text.get()).map(Self::from).map_err(serde::de::Error::custom),
+            false => Ok(Self(text)),
+        }
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_json() == other.as_json()
+    }
+}
+
+/// The schema of a value beside `null`, where `schema` is `anyOf: [that, {"type": "null"}]`.
+pub fn beside_null(schema: &Value) -> Option<&Value> {
+    let is_null = |arm: &Value| {
+        arm.as_object().is_some_and(|arm| arm.len() == 1 && arm.get("type").is_some_and(|word| word == "null"))
+    };
+    match schema.get("anyOf")?.as_array()?.as_slice() {
+        [value, null] if is_null(null) => Some(value),
+        [null, value] if is_null(null) => Some(value),
+        _ => None,
+    }
+}
+
+/// What a value meets that is not `null`: the schema itself where it does not put `null` beside another.
+pub fn without_null(schema: &Value) -> &Value {
+    beside_null(schema).unwrap_or(schema)
+}
