@@ -74,6 +74,7 @@ pub(super) fn translate(schema: &Value) -> Result<Value, String> {
         dynamic: BTreeMap::new(),
         moved: BTreeMap::new(),
         wanted: BTreeSet::new(),
+        has_recursive_anchor: false,
         has_contains: false,
         has_unevaluated_items: false,
     };
@@ -109,6 +110,8 @@ struct Translator<'s> {
     moved: BTreeMap<String, String>,
     /// Pointers of the original that references lead to.
     wanted: BTreeSet<String>,
+    /// Without one, `$recursiveRef` means what `$ref` does.
+    has_recursive_anchor: bool,
     has_contains: bool,
     has_unevaluated_items: bool,
 }
@@ -136,6 +139,7 @@ impl Translator<'_> {
                 }
             }
         }
+        self.has_recursive_anchor |= members.get("$recursiveAnchor") == Some(&Value::Bool(true));
         let anchor = |keyword: &str| members.get(keyword).and_then(Value::as_str).map(str::to_owned);
         if self.dialect >= Dialect::Draft2019
             && let Some(name) = anchor("$anchor")
@@ -209,7 +213,7 @@ impl Translator<'_> {
                 self.refer(&target, out);
             }
             "$recursiveRef" if self.dialect == Dialect::Draft2019 => {
-                if self.resources.len() > 1 {
+                if self.resources.len() > 1 && self.has_recursive_anchor {
                     return Err(format!("`$recursiveRef` at {at} may mean one of several schemas"));
                 }
                 self.refer(&self.resolved(value, resource)?, out);
