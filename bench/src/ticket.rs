@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::anyhow;
 use serde_json::{Value, json};
-use weir_contracts::{Contract, compile, form};
+use weir_contracts::{Contract, compile, compiled_document, form};
 
 /// What an adapter says of the collection of tickets.
 pub const SHAPE: &str = r#"{"name":"tickets","fields":[{"key":"ticket_id","type":"string"},{"key":"title","type":"string"},{"key":"status","type":"string"},{"key":"priority","type":"string"},{"key":"assignee","type":"string"},{"key":"tags","type":"list","items":{"key":"tag","type":"string"}},{"key":"description","type":"string"}],"key":["ticket_id"],"capabilities":{"read":true,"matches":{"*":["equals"]}}}"#;
@@ -64,7 +64,7 @@ pub fn contract(name: &str, adapter: &str, settings: &Value, tools: &[String]) -
 
 /// The tool as Weir lists it, for servers whose list is measured beside Weir's.
 pub fn listed() -> anyhow::Result<Value> {
-    Ok(compile::document(&compiled(&[TOOL.to_owned()])?)["tools"][0].take())
+    Ok(compiled_document(&compiled(&[TOOL.to_owned()])?)["tools"][0].take())
 }
 
 /// The contract over the adapter of the process itself.

@@ -14,15 +14,12 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::{Map, Value};
-
 use crate::{
-    contract::{Contract, Format, Tool, Version},
+    contract::{Contract, Format, Version},
     form::{Problems, Source},
     name,
     problem::Problem,
     shape::Shape,
-    upstream,
 };
 
 pub(crate) use result::schema as output_schema;
@@ -92,51 +89,6 @@ fn compile_what(
         templates: Vec::new(),
     };
     problems.finish(contract)
-}
-
-/// What `weir compile` prints: everything a client will see, and no binding:
-/// `{contract, version, tools: [{name, title?, description, inputSchema, outputSchema?, annotations}]}`. A bare form has
-/// neither contract (null) nor output schema. A contract of an upstream server may have `prompts`, `resources` and
-/// `resourceTemplates` beside.
-pub fn document(contract: &Contract) -> Value {
-    let tools = contract.tools.iter().map(|tool| listed(tool));
-    let mut document = Map::new();
-    document.insert(
-        "contract".into(),
-        match contract.name.is_empty() {
-            true => Value::Null,
-            false => contract.name.clone().into(),
-        },
-    );
-    document.insert("version".into(), contract.version.to_string().into());
-    document.insert("tools".into(), Value::Array(tools.collect()));
-    let name = &contract.name;
-    let prompts = contract.prompts.iter().map(|prompt| upstream::listed_prompt(prompt)).collect();
-    let resources = contract.resources.iter().map(|resource| upstream::listed_resource(name, resource)).collect();
-    let templates = contract.templates.iter().map(|template| upstream::listed_template(name, template)).collect();
-    for (member, list) in [("prompts", prompts), ("resources", resources), ("resourceTemplates", templates)] {
-        if !Vec::is_empty(&list) {
-            document.insert(member.into(), Value::Array(list));
-        }
-    }
-    Value::Object(document)
-}
-
-/// A tool's entry in a list.
-pub(crate) fn listed(tool: &Tool) -> Value {
-    let mut entry = Map::new();
-    entry.insert("name".into(), tool.name.clone().into());
-    if let Some(title) = &tool.title {
-        entry.insert("title".into(), title.clone().into());
-    }
-    entry.insert("description".into(), tool.description.clone().into());
-    entry.insert("inputSchema".into(), tool.input_schema.value());
-    if let Some(schema) = &tool.output_schema {
-        entry.insert("outputSchema".into(), schema.value());
-    }
-    entry.insert("annotations".into(), serde_json::to_value(&tool.annotations).expect("four flags"));
-    entry.extend(tool.offer().into_iter().flat_map(|offer| offer.listed.clone()));
-    Value::Object(entry)
 }
 
 fn check_names(source: &Source, problems: &mut Problems) {

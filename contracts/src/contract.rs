@@ -197,7 +197,7 @@ pub struct PromptArgument {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resource {
-    /// The server's own; [`crate::upstream::published_uri`] is what clients see.
+    /// The server's own; [`crate::uri::published_uri`] is what clients see.
     pub uri: String,
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -213,7 +213,7 @@ pub struct Resource {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResourceTemplate {
-    /// The server's own; [`crate::upstream::published_template`] is what clients see.
+    /// The server's own; [`crate::uri::published_template`] is what clients see.
     pub uri_template: String,
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -12,7 +12,6 @@ mod keys;
 mod lower;
 mod offered;
 mod overlay;
-mod uri;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,9 +21,8 @@ use std::{
 use serde_json::{Map, Value, json};
 
 pub use self::{
-    items::{LiveResources, Resources, listed_prompt, listed_resource, listed_template, resources},
+    items::{LiveResources, Resources, resources},
     overlay::{Overlay, ToolOverlay},
-    uri::{own_uri, publish_uris, published_template, published_uri},
 };
 use self::{
     lower::Lowered,
@@ -32,14 +30,13 @@ use self::{
 };
 use crate::{
     Contract, Problem, Schema, Tool, Version,
-    compile::listed,
     contract::{Annotations, Format, Limits, Maker, OfferTarget, Target},
     form::table::TEXT_MAX,
     lint::{self, Level},
-    name,
+    listed, name,
     offer::{self, DESCRIPTION_MAX, Kind, TITLE_MAX},
     output::ResultChecker,
-    secret,
+    secret, uri,
     validate::ArgumentValidator,
 };
 
@@ -322,7 +319,7 @@ impl Compiler<'_> {
             let drop = self.say(&item.name, "output: drop");
             ResultChecker::foreign(&schema.value()).map_err(|why| Refused::new("/detail/output", why).hint(drop))?;
         }
-        let findings = lint::lint(&[listed(tool)]);
+        let findings = lint::lint(&[listed::tool(tool)]);
         match findings.into_iter().find(|finding| finding.level == Level::Error) {
             None => Ok(()),
             Some(finding) => {

@@ -6,11 +6,10 @@ use serde_json::{Value, json};
 use weir_contracts::{
     Contract, Problem, Version,
     diff::{ForeignChanges, diff},
+    listed,
     offer::{Lists, compose},
-    upstream::{
-        Compiled, Overlay, Resources, Upstream, compile, listed_prompt, listed_resource, listed_template, own_uri,
-        publish_uris, published_uri, resources,
-    },
+    upstream::{Compiled, Overlay, Resources, Upstream, compile, resources},
+    uri::{own_uri, publish_uris, published_uri},
     validate::ArgumentValidator,
 };
 
@@ -706,11 +705,11 @@ fn prompts_resources_and_templates_are_pinned_too() {
     let compiled = compile(&upstream, &document(&items())).expect("a contract");
     let contract = &compiled.contract;
     assert_eq!(
-        listed_prompt(&contract.prompts[0]),
+        listed::prompt(&contract.prompts[0]),
         json!({ "name": "up_ask_it", "title": "Ask", "description": "Asks.",
             "arguments": [{ "name": "topic", "description": "What about.", "required": true }, { "name": "tone" }] })
     );
-    let listed: Vec<Value> = contract.resources.iter().map(|resource| listed_resource("up", resource)).collect();
+    let listed: Vec<Value> = contract.resources.iter().map(|resource| listed::resource("up", resource)).collect();
     assert_eq!(
         json!(listed),
         json!([
@@ -718,7 +717,10 @@ fn prompts_resources_and_templates_are_pinned_too() {
             { "uri": "ui://weir/up/ui%3A%2F%2Fpage%3Fa%3D1", "name": "page" },
         ])
     );
-    assert_eq!(listed_template("up", &contract.templates[0]), json!({ "uriTemplate": "up+doc://{id}", "name": "doc" }));
+    assert_eq!(
+        listed::template("up", &contract.templates[0]),
+        json!({ "uriTemplate": "up+doc://{id}", "name": "doc" })
+    );
     assert_eq!(
         Value::Object(contract.tools[0].offer().expect("an offer").listed.clone()),
         json!({ "_meta": { "ui": { "resourceUri": "ui://weir/up/ui%3A%2F%2Fpage%3Fa%3D1" }, "ui/resourceUri": "ui://weir/up/ui%3A%2F%2Fpage" } })

@@ -20,6 +20,7 @@ pub use changes::{LIST_CHANGED, ListChanges};
 pub use initialize::negotiate;
 pub use listen::{Subscription, Subscriptions};
 pub use progress::{ProgressUpdates, bare_progress, progress};
+pub use weir_plugin_host::Progress;
 
 use crate::{
     catalogue::Listing,

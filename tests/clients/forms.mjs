@@ -9,11 +9,12 @@ const browser = await chromium.launch({
     '--disable-component-update', '--disable-sync'],
 });
 const httpCredentials = password ? { username: 'anyone', password } : undefined;
-const page = await browser.newPage({ httpCredentials, viewport: { width: 900, height: 1100 } });
+const page = await browser.newPage({ httpCredentials, viewport: { width: 900, height: 1600 } });
 const seen = { violations: [] };
 page.on('console', (message) => message.type() === 'error' && !message.text().startsWith('Failed to load resource') && seen.violations.push(message.text()));
 page.on('pageerror', (error) => seen.violations.push(String(error)));
-const shot = (name) => page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
+// Not of the full page: that resizes the window, and Chromium then scrolls under the next click.
+const shot = (name) => page.screenshot({ path: `${folder}/${name}.png` });
 const errors = () => page.locator('.error:not(:empty)').allTextContents();
 const submit = async () => {
   await page.locator('button[type=submit]').click();

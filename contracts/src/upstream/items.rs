@@ -3,18 +3,18 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     Compiler, Refused, Upstream, offered,
     offered::{Offer, Offered},
-    plain_name, uri,
+    plain_name,
 };
 use crate::{
     Problem,
     contract::{Prompt, PromptArgument, Resource, ResourceTemplate},
     lint::{self, Level},
-    name,
+    listed, name,
     offer::{DESCRIPTION_MAX, Kind, TITLE_MAX},
 };
 
@@ -47,46 +47,6 @@ pub fn resources(upstream: &Upstream<'_>, document: &str) -> Result<LiveResource
     Ok(LiveResources { resources, left_out: compiler.left_out })
 }
 
-/// An entry of `prompts/list`.
-pub fn listed_prompt(prompt: &Prompt) -> Value {
-    let mut entry = texts(&prompt.name, prompt.title.as_ref(), prompt.description.as_ref());
-    if !prompt.arguments.is_empty() {
-        let arguments = prompt.arguments.iter().map(|argument| {
-            let mut entry = texts(&argument.name, argument.title.as_ref(), argument.description.as_ref());
-            if argument.required {
-                entry.insert("required".to_owned(), true.into());
-            }
-            Value::Object(entry)
-        });
-        entry.insert("arguments".to_owned(), arguments.collect());
-    }
-    entry.extend(prompt.listed.clone());
-    Value::Object(entry)
-}
-
-/// An entry of `resources/list`.
-pub fn listed_resource(contract: &str, resource: &Resource) -> Value {
-    let mut entry = Map::from_iter([("uri".to_owned(), Value::from(uri::published_uri(contract, &resource.uri)))]);
-    entry.extend(texts(&resource.name, resource.title.as_ref(), resource.description.as_ref()));
-    entry.extend(resource.listed.clone());
-    Value::Object(entry)
-}
-
-/// An entry of `resources/templates/list`.
-pub fn listed_template(contract: &str, template: &ResourceTemplate) -> Value {
-    let published = uri::published_template(contract, &template.uri_template);
-    let mut entry = Map::from_iter([("uriTemplate".to_owned(), Value::from(published))]);
-    entry.extend(texts(&template.name, template.title.as_ref(), template.description.as_ref()));
-    entry.extend(template.listed.clone());
-    Value::Object(entry)
-}
-
-fn texts(name: &str, title: Option<&String>, description: Option<&String>) -> Map<String, Value> {
-    let texts =
-        [("name", Some(name)), ("title", title.map(String::as_str)), ("description", description.map(String::as_str))];
-    texts.into_iter().filter_map(|(key, text)| Some((key.to_owned(), Value::from(text?)))).collect()
-}
-
 impl Compiler<'_> {
     pub(super) fn prompts(&mut self, offer: &Offer) -> Vec<Arc<Prompt>> {
         let mut names = BTreeSet::new();
@@ -107,7 +67,7 @@ impl Compiler<'_> {
                 arguments: arguments(item),
                 listed: item.listed.clone(),
             };
-            check(item, &listed_prompt(&prompt))?;
+            check(item, &listed::prompt(&prompt))?;
             Ok(prompt)
         })
     }
@@ -123,7 +83,7 @@ impl Compiler<'_> {
                 description: item.description.clone(),
                 listed: item.listed.clone(),
             };
-            check(item, &listed_resource(&contract, &resource))?;
+            check(item, &listed::resource(&contract, &resource))?;
             Ok(resource)
         })
     }
@@ -139,7 +99,7 @@ impl Compiler<'_> {
                 description: item.description.clone(),
                 listed: item.listed.clone(),
             };
-            check(item, &listed_template(&contract, &template))?;
+            check(item, &listed::template(&contract, &template))?;
             Ok(template)
         })
     }

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 use weir_contracts::{
-    Contract, Problem, Shape, compile, form,
+    Contract, Problem, Shape, compile, compiled_document, form,
     upstream::{self, Overlay, Resources, Upstream},
 };
 
@@ -68,7 +68,7 @@ impl Compile {
         let text = text(&self.file)?;
         match self.offer {
             true => self.offered(&text),
-            false => Ok(compile::document(&self.shapes.contract(&file, &text)?)),
+            false => Ok(compiled_document(&self.shapes.contract(&file, &text)?)),
         }
     }
 
@@ -89,7 +89,7 @@ impl Compile {
             ..Upstream::default()
         };
         let compiled = upstream::compile(&upstream, document)?;
-        let mut shown = compile::document(&compiled.contract);
+        let mut shown = compiled_document(&compiled.contract);
         for (member, problems) in [("left_out", &compiled.left_out), ("notes", &compiled.notes)] {
             problems.iter().for_each(|problem| eprintln!("{problem}"));
             if !problems.is_empty() {

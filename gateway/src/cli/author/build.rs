@@ -13,6 +13,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use weir_files::Readers;
 
 use super::{
     super::{Done, Failure, Settings},
@@ -40,11 +41,9 @@ impl Build {
 pub(super) fn build(folder: &Folder) -> Result<PathBuf, Failure> {
     let built = compile(folder)?;
     let target = folder.component();
-    let place = target.parent().context("the plugins folder has a name")?;
-    let draft = place.join(format!(".{}.new", folder.name));
-    fs::create_dir_all(place).with_context(|| format!("{} cannot be made", place.display()))?;
-    fs::copy(&built, &draft).with_context(|| format!("{} cannot be copied to {}", built.display(), draft.display()))?;
-    fs::rename(&draft, &target)?;
+    let component = fs::read(&built).with_context(|| format!("{} cannot be read", built.display()))?;
+    weir_files::replace(&target, &component, Readers::Everyone)
+        .with_context(|| format!("{} cannot be written", target.display()))?;
     Ok(target)
 }
 

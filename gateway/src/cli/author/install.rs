@@ -12,6 +12,7 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use weir_files::Readers;
 use weir_plugin_host::signature::{read_signature, signature_path, signer};
 
 use super::{
@@ -99,10 +100,8 @@ fn place(
     origin: &Origin,
 ) -> anyhow::Result<PathBuf> {
     let target = folder.join(format!("{name}.wasm"));
-    let draft = folder.join(format!(".{name}.new"));
-    let put = |content: &[u8], path: &Path| fs::write(&draft, content).and_then(|()| fs::rename(&draft, path));
+    let put = |content: &[u8], path: &Path| weir_files::replace(path, content, Readers::Everyone);
     let placed = || {
-        fs::create_dir_all(folder)?;
         match signature {
             Some(signature) => put(signature.as_bytes(), &signature_path(&target))?,
             None => match fs::remove_file(signature_path(&target)) {

@@ -17,7 +17,6 @@ use weir_contracts::{
     openapi::{self, Api},
     text,
 };
-use weir_plugin_host::Progress;
 
 use super::{
     Server, body,
@@ -202,7 +201,7 @@ fn wants_events(headers: &HeaderMap) -> bool {
 }
 
 impl Call {
-    async fn run(&self, cancel: &CancellationToken, progress: Option<Arc<dyn Progress>>) -> Answer {
+    async fn run(&self, cancel: &CancellationToken, progress: Option<Arc<dyn methods::Progress>>) -> Answer {
         let snapshot = self.gateway.snapshot();
         let request = CallRequest {
             snapshot: &snapshot,
