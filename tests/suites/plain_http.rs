@@ -78,11 +78,7 @@ async fn a_tool_answers_as_over_mcp_and_what_is_wrong_is_a_problem() {
     let created = rest.post("create_airport", json!({"iata": "AAA", "name": "New", "country": "NO"})).await;
     assert_eq!((created.0, &created.1["status"]), (200, &json!("created")), "{created:?}");
     let again = rest.post("create_airport", json!({"iata": "AAA", "name": "New", "country": "NO"})).await;
-    assert_eq!(
-        (again.0, &again.1["code"], &again.1["outcome"]),
-        (409, &json!("conflict"), &json!("none")),
-        "{again:?}"
-    );
+    assert_eq!((again.0, &again.1["code"], &again.1["field"]), (409, &json!("conflict"), &json!("iata")), "{again:?}");
 
     for (body, status) in [("[]", 400), ("{", 400), ("", 400), ("{\"iata\":\"OSL\",\"iata\":\"ARN\"}", 400)] {
         let request = rest.request(Method::POST, "lookup_airport").header("content-type", "application/json");

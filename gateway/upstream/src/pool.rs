@@ -31,7 +31,8 @@ const RESTART_MIN: Duration = Duration::from_millis(500);
 const RESTART_MAX: Duration = Duration::from_secs(60);
 /// A session that ended sooner, and had answered nothing, counts as a failed start.
 const LIVED: Duration = Duration::from_secs(10);
-/// What changes of lists are no news: those that come with the start of a session.
+/// The changes of lists that come with the start of a session are passed on once, after this: many servers say that a list
+/// changed as they start.
 const SETTLING: Duration = Duration::from_secs(2);
 
 /// Whose session it is.
@@ -205,7 +206,6 @@ impl Pool {
         let closing = self.closing.clone();
         tokio::spawn(async move {
             tokio::time::sleep(SETTLING).await;
-            changes.mark_unchanged();
             loop {
                 tokio::select! {
                     more = changes.changed() => if more.is_err() { return },
