@@ -225,7 +225,7 @@ async fn a_removed_plugin_makes_its_tools_unavailable_and_a_new_one_brings_them_
 /// A request belongs to one generation, to the last byte of its answer.
 #[tokio::test]
 async fn an_answer_names_the_server_that_ran_the_call_and_not_the_one_published_since() {
-    let house = house();
+    let house = house().config("[plugins.misbehaving]\ncpu_max_ms = 20000");
     let gateway = house.serve();
     let client = Modern::new(gateway.contract_url("guest"));
     let version = |result: &Value| result["_meta"]["io.modelcontextprotocol/serverInfo"]["version"].clone();
