@@ -69,13 +69,9 @@ pub(super) async fn run<'t>(
         }
         Ask::Foreign(foreign, sent) => {
             let from = foreign::Asked { gateway, caller, tool, request, asked };
-            let outgoing = foreign::Outgoing::new(&from, slot, foreign, sent);
-            if foreign.writes {
-                return Ok(Answer::Foreign(foreign, record.wait_for_write(outgoing.run()).await?));
-            }
-            let answer = foreign::detached(outgoing).await;
-            record.answered();
-            Ok(Answer::Foreign(foreign, answer?))
+            // In a place of its own: what a request over the network takes would make the future of every call large.
+            let answer = Box::pin(foreign::answer(&from, slot, foreign, sent, record)).await?;
+            Ok(Answer::Foreign(foreign, answer))
         }
     }
 }

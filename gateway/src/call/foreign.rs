@@ -18,6 +18,7 @@ use super::{
     asking, blocks,
     error::WriteOutcome,
     limits::Slot,
+    record::CallRecord,
 };
 use crate::{
     catalogue::{CatalogueTool, ForeignTool},
@@ -158,8 +159,25 @@ impl Outgoing {
     }
 }
 
+/// Asks the server, once. A tool that writes goes on when its caller leaves, like every write.
+pub(super) async fn answer(
+    from: &Asked<'_>,
+    slot: Slot,
+    foreign: &ForeignTool,
+    sent: &Arc<Sent>,
+    record: &mut CallRecord,
+) -> Result<Answered, CallError> {
+    let outgoing = Outgoing::new(from, slot, foreign, sent);
+    if foreign.writes {
+        return record.wait_for_write(outgoing.run()).await;
+    }
+    let answer = detached(outgoing).await;
+    record.answered();
+    answer
+}
+
 /// In a task of its own, which is told when its caller goes away.
-pub(super) async fn detached(outgoing: Outgoing) -> Result<Answered, CallError> {
+async fn detached(outgoing: Outgoing) -> Result<Answered, CallError> {
     let cancel = outgoing.cancel.child_token();
     let _gone = cancel.clone().drop_guard();
     let task = tokio::spawn(Outgoing { cancel, ..outgoing }.run());
