@@ -196,7 +196,7 @@ impl<'a> Call<'a> {
         }
         if let Some(structured) = result.structured.as_ref().filter(|_| self.version.is_structured()) {
             // Written by us, value by value: on stdio a line break would end the message.
-            debug_assert!(!structured.contains(['\n', '\r']), "a message is one line");
+            debug_assert!(!structured.as_bytes().contains(&b'\n'), "a message is one line");
             answer.json("structuredContent", structured);
         }
         answer.json("isError", if result.is_error { "true" } else { "false" });
