@@ -32,11 +32,10 @@ mod validate;
 use std::{path::PathBuf, process::ExitCode, sync::OnceLock};
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use weir_contracts::Problem;
 use weir_plugin_host::BuiltIn;
 
 pub use self::author::Sources;
-use crate::{config::LogFormat, telemetry};
+use crate::{app::Failure, config::LogFormat, telemetry};
 
 /// The gateway between agents and data. A form is a tool contract: describe a tool as a form, point it at a
 /// spreadsheet, a SQL table or a REST endpoint, and serve it to any MCP client.
@@ -196,13 +195,6 @@ fn long_version(built_in: BuiltIn) -> String {
     format!("{}\nadapters inside: {inside}", env!("CARGO_PKG_VERSION"))
 }
 
-/// Why a command could not do its work.
-enum Failure {
-    /// Every problem of the files it was given.
-    Problems(Vec<Problem>),
-    Other(anyhow::Error),
-}
-
 type Done = Result<ExitCode, Failure>;
 
 impl Failure {
@@ -220,24 +212,6 @@ impl Failure {
             }
             Failure::Other(error) => eprintln!("weir: {error:#}"),
         }
-    }
-}
-
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Self {
-        Self::Other(error)
-    }
-}
-
-impl From<std::io::Error> for Failure {
-    fn from(error: std::io::Error) -> Self {
-        Self::Other(error.into())
-    }
-}
-
-impl From<Vec<Problem>> for Failure {
-    fn from(problems: Vec<Problem>) -> Self {
-        Self::Problems(problems)
     }
 }
 

@@ -16,6 +16,7 @@ pub mod cursor;
 pub mod limits;
 
 pub mod admin;
+pub mod app;
 
 pub mod config;
 pub mod gateway;
@@ -31,4 +32,5 @@ pub mod telemetry;
 #[cfg(test)]
 mod testing;
 
+pub use app::App;
 pub use gateway::Gateway;

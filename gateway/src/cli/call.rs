@@ -13,6 +13,7 @@ use weir_contracts::{
 
 use super::{Done, Failure, Settings, block_on, draft, flags, start};
 use crate::{
+    app::App,
     call::{Asking, CallOutcome, CallRequest, Content, Endpoint, ToolResult, call_tool},
     identity::{Caller, Credential, Refused},
 };
@@ -76,7 +77,7 @@ impl Call {
         let started = start::briefly(config, Some("call")).await?;
         match &self.file {
             Some(file) => draft::serve_file(&started, file).await?,
-            None => start::contracts(&started, false).await?,
+            None => started.load(false).await?,
         }
         let caller = caller(&started)?;
         let snapshot = started.gateway.snapshot();
@@ -118,7 +119,7 @@ impl Call {
 }
 
 /// The agent of `WEIR_KEY`.
-pub(super) fn caller(started: &start::Started) -> anyhow::Result<Caller> {
+pub(super) fn caller(started: &App) -> anyhow::Result<Caller> {
     let key = key();
     let credential = key.as_deref().map_or(Credential::None, Credential::Key);
     let caller = started.gateway.identities().resolve(credential);
@@ -147,7 +148,7 @@ fn parse(
 }
 
 /// What the author of a plugin says of the tool on the command line. Nothing of it is published.
-fn cli(started: &start::Started, tool: &Tool) -> Value {
+fn cli(started: &App, tool: &Tool) -> Value {
     let Target::Offer(offered) = &tool.target else { return Value::Null };
     let Maker::Plugin(plugin) = &offered.maker else { return Value::Null };
     let defined = started.gateway.host().defined();

@@ -22,7 +22,7 @@ use weir_contracts::{
 use weir_plugin_host::{CallContext, CollectionRef, Grant, Query};
 
 use super::{Done, Failure, Settings, block_on, clients, start};
-use crate::{config::Config, gateway::Gateway};
+use crate::{app::App, config::Config, gateway::Gateway};
 
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
@@ -140,7 +140,7 @@ pub(super) fn file_config(file: &Path, write: bool, settings: &Settings) -> Resu
 }
 
 /// Drafts the file's contract and serves it; without the right to write it gets no writing tools.
-pub(super) async fn serve_file(started: &start::Started, file: &Path) -> Result<(), Failure> {
+pub(super) async fn serve_file(started: &App, file: &Path) -> Result<(), Failure> {
     let source = file_source(file)?;
     let shape = shape(&started.gateway, &source).await?;
     let mut offered = shape.clone();

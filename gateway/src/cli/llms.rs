@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::Args;
 
 use super::{Done, Failure, Settings, block_on, call, start};
-use crate::catalogue::Endpoint;
+use crate::call::Endpoint;
 
 #[derive(Args)]
 pub(super) struct Llms {
@@ -31,7 +31,7 @@ impl Llms {
 
     async fn here(&self) -> Result<String, Failure> {
         let started = start::briefly(self.settings.config()?, Some("llms")).await?;
-        start::contracts(&started, false).await?;
+        started.load(false).await?;
         let caller = call::caller(&started)?;
         let snapshot = started.gateway.snapshot();
         let endpoint = match &self.contract {

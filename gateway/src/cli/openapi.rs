@@ -27,7 +27,7 @@ impl Openapi {
 
     async fn document(&self) -> Result<String, Failure> {
         let started = start::briefly(self.settings.config()?, Some("openapi")).await?;
-        start::contracts(&started, false).await?;
+        started.load(false).await?;
         let caller = call::caller(&started)?;
         let document = openapi_document(&started.gateway, &caller, &self.contract);
         Ok(document.ok_or_else(|| {

@@ -7,6 +7,7 @@ use weir_contracts::Problem;
 
 use super::{Done, Settings, block_on, clients, draft, runtime, start};
 use crate::{
+    app::App,
     config::Config,
     reload::{Read, Reload},
     transport,
@@ -65,7 +66,7 @@ impl Serve {
                     .map_err(|error| anyhow::anyhow!("cannot listen on {listen}: {error}"))?;
                 let address = listener.local_addr()?;
                 let admin = match self.file {
-                    None => start::admin(&started, &reload).await?,
+                    None => started.admin(&reload).await?,
                     Some(_) => None,
                 };
                 let snapshot = started.gateway.snapshot();
@@ -147,11 +148,11 @@ async fn start(
     process: &str,
     read: Read,
     strict: bool,
-) -> Result<(start::Started, Arc<Reload>), super::Failure> {
-    let started = start::gateway(config, Some(process)).await?;
+) -> Result<(App, Arc<Reload>), super::Failure> {
+    let started = start::open(config, Some(process)).await?;
     match file {
         Some(file) => draft::serve_file(&started, file).await?,
-        None => start::contracts(&started, strict).await?,
+        None => started.load(strict).await?,
     }
     if started.gateway.snapshot().catalogue.is_empty() {
         let folder = started.gateway.config().folders.contracts.clone();
@@ -160,7 +161,7 @@ async fn start(
             folder.display()
         );
     }
-    start::watch(&started, file.is_none());
+    started.watch(file.is_none());
     let reload = Arc::new(Reload::new(started.gateway.clone(), started.connections.clone(), read));
     tokio::spawn(start::follow_hangups(reload.clone()));
     Ok((started, reload))

@@ -12,10 +12,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    super::{Done, Failure, Settings, block_on, start::Started},
+    super::{Done, Failure, Settings, block_on},
     folder::Folder,
     run::{Outcome, Trial, call, refusal},
 };
+use crate::app::App;
 
 #[derive(Args)]
 pub(in super::super) struct Test {
@@ -82,7 +83,7 @@ impl Test {
     }
 }
 
-async fn judge(started: &Started, case: &Case) -> Result<(), String> {
+async fn judge(started: &App, case: &Case) -> Result<(), String> {
     let outcome = call(started, &case.tool, &Value::Object(case.arguments.clone())).await;
     match (&case.error, outcome) {
         (_, Outcome::Unknown(names)) => {

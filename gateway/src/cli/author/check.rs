@@ -16,11 +16,12 @@ use sha2::{Digest as _, Sha256};
 
 use self::report::Report;
 use super::{
-    super::{Done, Failure, Settings, block_on, start::Started},
+    super::{Done, Failure, Settings, block_on},
     build,
     folder::Folder,
     run::{Trial, refusal},
 };
+use crate::app::App;
 
 #[derive(Args)]
 pub(in super::super) struct Check {
@@ -98,7 +99,7 @@ async fn look(trial: &Trial, report: &mut Report) -> Result<(), Failure> {
 }
 
 /// What an agent is offered, and what a model may misread in it.
-fn lists(served: &Started, report: &mut Report) {
+fn lists(served: &App, report: &mut Report) {
     let snapshot = served.gateway.snapshot();
     let mut names: Vec<&str> = snapshot.catalogue.tools().map(|tool| &*tool.name).collect();
     names.sort_unstable();

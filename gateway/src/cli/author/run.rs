@@ -12,6 +12,7 @@ use weir_plugin_host::Grant;
 
 use super::super::{Failure, draft, start};
 use crate::{
+    app::App,
     call::{Asking, CallOutcome, CallRequest, Content, Endpoint, call_tool},
     config::{Config, Identity},
     identity::Credential,
@@ -57,16 +58,16 @@ impl Trial {
     }
 
     /// Loads the component and nothing more, so that nobody judges what it defines.
-    pub(super) async fn load(&self) -> Result<start::Started, Failure> {
+    pub(super) async fn load(&self) -> Result<App, Failure> {
         let mut config = self.config.clone();
         config.folders.state = self.folder.join("look");
         start::briefly(config, None).await
     }
 
     /// Serves it, with the contracts of its folder.
-    pub(super) async fn serve(&self) -> Result<start::Started, Failure> {
+    pub(super) async fn serve(&self) -> Result<App, Failure> {
         let started = start::briefly(self.config.clone(), Some("check")).await?;
-        start::contracts(&started, false).await?;
+        started.load(false).await?;
         Ok(started)
     }
 }
@@ -78,7 +79,7 @@ impl Drop for Trial {
 }
 
 /// Why the component does not load.
-pub(super) fn refusal(started: &start::Started) -> Option<String> {
+pub(super) fn refusal(started: &App) -> Option<String> {
     started.gateway.plugin_files().refused().into_iter().map(|refused| refused.reason).next()
 }
 
@@ -117,7 +118,7 @@ impl Outcome {
 }
 
 /// Calls one tool as anybody's client would.
-pub(super) async fn call(started: &start::Started, tool: &str, arguments: &Value) -> Outcome {
+pub(super) async fn call(started: &App, tool: &str, arguments: &Value) -> Outcome {
     let caller = match started.gateway.identities().resolve(Credential::None) {
         Ok(caller) => caller,
         Err(refused) => {

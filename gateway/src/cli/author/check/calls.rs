@@ -11,12 +11,12 @@ use tokio::{
 
 use super::{
     super::{
-        super::{Failure, call::Remote, start::Started},
+        super::{Failure, call::Remote},
         run::Outcome,
     },
     Report,
 };
-use crate::transport;
+use crate::{app::App, transport};
 
 /// Room for an answer that is on its way.
 const PIPE_BYTES: usize = 64 << 10;
@@ -27,7 +27,7 @@ struct Tool {
     arguments: Value,
 }
 
-pub(super) async fn look(served: &Started, report: &mut Report) -> Result<(), Failure> {
+pub(super) async fn look(served: &App, report: &mut Report) -> Result<(), Failure> {
     let mut tools = Vec::new();
     for tool in served.gateway.snapshot().catalogue.tools() {
         match weir_contracts::validate::example(&tool.tool.input_schema.value()) {
@@ -53,7 +53,7 @@ pub(super) async fn look(served: &Started, report: &mut Report) -> Result<(), Fa
     Ok(())
 }
 
-async fn over_http(served: &Started, tools: &[Tool], report: &mut Report) -> Result<(), Failure> {
+async fn over_http(served: &App, tools: &[Tool], report: &mut Report) -> Result<(), Failure> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}/mcp", listener.local_addr()?);
     let ended = Arc::new(Notify::new());
@@ -80,7 +80,7 @@ async fn over_http(served: &Started, tools: &[Tool], report: &mut Report) -> Res
     Ok(())
 }
 
-async fn over_stdio(served: &Started, tools: &[Tool], report: &mut Report) -> Result<(), Failure> {
+async fn over_stdio(served: &App, tools: &[Tool], report: &mut Report) -> Result<(), Failure> {
     let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
     let (stdin, stdout) = tokio::io::split(theirs);
     let gateway = served.gateway.clone();
