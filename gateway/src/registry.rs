@@ -22,14 +22,14 @@ use std::{
 
 use tokio::sync::Mutex;
 use weir_connections::Code;
-use weir_contracts::{Contract, Problem, Shape, Version, compile, form, lint, lock::Lock};
+use weir_contracts::{Contract, Problem, Shape, Version, compile, diff::Diff, form, lint, lock::Lock};
 use weir_plugin_host::{AdapterFailure, CollectionRef};
-use weir_state::State;
+use weir_state::{DraftRow, State};
 
 pub use self::drift::Drift;
 use self::{
     files::Stamp,
-    gate::{Gate, GateError, Held, LiveContract, Origin, Submission, Verdict},
+    gate::{Approval, Gate, GateError, Held, LiveContract, Origin, Submission, Verdict},
     shapes::Recorded,
 };
 use crate::{catalogue::Catalogue, config::Config, gateway::Gateway, identity::now_ms, snapshot::Snapshot};
@@ -360,8 +360,34 @@ impl Registry {
         }
     }
 
+    /// The one way a contract comes in: the gate judges it, and what became live is served when this returns. The files of
+    /// the folder are submitted one by one and served together, by [`load`](Self::load).
+    pub async fn submit(&self, submission: Submission<'_>) -> Result<Verdict, GateError> {
+        let verdict = self.gate.submit(submission).await?;
+        self.publish();
+        Ok(verdict)
+    }
+
+    /// Publishes a draft, which is served when this returns; a version of `None`: the contract is retired.
+    pub async fn publish_draft(
+        &self,
+        id: &str,
+        approval: &Approval<'_>,
+    ) -> Result<(DraftRow, Option<Version>), GateError> {
+        let published = self.gate.publish(id, approval).await?;
+        self.publish();
+        Ok(published)
+    }
+
+    /// Makes a version live again that was published before; it is served when this returns.
+    pub async fn roll_back(&self, name: &str, to: &str, approval: &Approval<'_>) -> Result<Diff, GateError> {
+        let diff = self.gate.roll_back(name, to, approval).await?;
+        self.publish();
+        Ok(diff)
+    }
+
     /// Swaps in what is live now, where that is not what is served already.
-    pub fn publish(&self) {
+    fn publish(&self) {
         let _publishing = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
         let live = self.gate.live();
         let contracts: Vec<Arc<Contract>> = live.values().map(|live| self.servable(&live.contract)).collect();

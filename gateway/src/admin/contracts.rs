@@ -285,9 +285,7 @@ pub(super) async fn submit(
     let on = seen.holds(&admin, &name).await?;
     let submission =
         Submission { contract, source: &new.source, origin: Origin::Api, owner: None, by: &by, hold: new.hold, on };
-    let verdict = admin.registry.gate().submit(submission).await?;
-    admin.registry.publish();
-    Ok(match verdict {
+    Ok(match admin.registry.submit(submission).await? {
         Verdict::Unchanged { version } => {
             let version = Some(version.to_string());
             (StatusCode::OK, Json(Submitted { verdict: "unchanged", version, ..Submitted::of(name) }))
@@ -491,8 +489,7 @@ pub(super) async fn roll_back(
     staff.needs(Role::Editor)?;
     seen.holds(&admin, &name).await?;
     let approval = Approval { by: &staff.by(), role: staff.role, fingerprint: &back.fingerprint };
-    admin.registry.gate().roll_back(&name, &back.to, &approval).await?;
-    admin.registry.publish();
+    admin.registry.roll_back(&name, &back.to, &approval).await?;
     Ok(Json(NowLive { contract: name, version: Some(back.to) }))
 }
 
@@ -552,8 +549,7 @@ pub(super) async fn publish(
 ) -> Answer<Json<NowLive>> {
     staff.needs(Role::Editor)?;
     let approval = Approval { by: &staff.by(), role: staff.role, fingerprint: &agreed.fingerprint };
-    let (draft, version) = admin.registry.gate().publish(&id, &approval).await?;
-    admin.registry.publish();
+    let (draft, version) = admin.registry.publish_draft(&id, &approval).await?;
     Ok(Json(NowLive { contract: draft.contract, version: version.map(|version| version.to_string()) }))
 }
 

@@ -198,7 +198,7 @@ impl Registry {
             hold: true,
             on: None,
         };
-        match self.gate.submit(submission).await? {
+        match self.submit(submission).await? {
             Verdict::Held(held) => Ok(Some(held.draft)),
             Verdict::Unchanged { .. } | Verdict::Published { .. } => Ok(None),
         }

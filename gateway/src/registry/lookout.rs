@@ -116,7 +116,6 @@ impl Registry {
                     }
                     Err(error) => seen.failure = Some(format!("its tools cannot be published: {error}")),
                 }
-                self.publish();
             }
         }
         upstream.note(seen.clone());
@@ -169,7 +168,7 @@ impl Registry {
             hold,
             on: live.map(|live| live.revision),
         };
-        match self.gate.submit(submission).await? {
+        match self.submit(submission).await? {
             Verdict::Held(held) => {
                 tracing::warn!("held: {}", held.line());
                 Ok(Some(held.draft))
@@ -194,7 +193,7 @@ impl Registry {
             hold: !is_first,
             on: None,
         };
-        self.gate.submit(submission).await
+        self.submit(submission).await
     }
 
     /// Whether it waits for someone even where the gate would let it through.
