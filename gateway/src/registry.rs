@@ -536,25 +536,37 @@ struct Asked<'a> {
 
 async fn ask(gateway: &Gateway, file: &str, collection: Asked<'_>) -> Result<Shape, Describe> {
     let place = format!("/collections/{}", collection.name);
-    let text =
-        match gateway.host().describe(collection.adapter, &collection.settings.to_string()).await {
-            Ok(text) => text,
-            Err(AdapterFailure::Guest(error)) => {
-                let why = format!("the collection `{}` cannot be described: {}", collection.name, error.message);
-                return Err(match Code::of_word(&error.code) {
-                    code if code.is_for_later() => Describe::Later(why),
-                    Code::Forbidden => Describe::Refused(Problem::new(file, place, why).hint(format!(
-                        "grant the connection under [plugins.{}.grants] in weir.toml",
-                        collection.adapter
-                    ))),
-                    _ => Describe::Refused(Problem::new(file, place, why)),
-                });
-            }
-            Err(failure) => return Err(Describe::Later(format!("the collection `{}`: {failure}", collection.name))),
-        };
+    let text = match gateway.host().describe(collection.adapter, &collection.settings.to_string()).await {
+        Ok(text) => text,
+        Err(AdapterFailure::Guest(error)) => {
+            let why = format!("the collection `{}` cannot be described: {}", collection.name, error.message);
+            return Err(match Code::of_word(&error.code) {
+                code if code.is_for_later() => Describe::Later(why),
+                Code::Forbidden => {
+                    let hint = connection_hint(gateway, &collection);
+                    Describe::Refused(Problem::new(file, place, why).hint(hint))
+                }
+                _ => Describe::Refused(Problem::new(file, place, why)),
+            });
+        }
+        Err(failure) => return Err(Describe::Later(format!("the collection `{}`: {failure}", collection.name))),
+    };
     let refused = |why: String| Describe::Refused(Problem::new(file, place.clone(), why));
     Shape::read(&text)
         .map_err(|error| refused(format!("the adapter `{}` answered no shape: {error}", collection.adapter)))
+}
+
+/// What an operator does about a connection that the adapter may not use.
+fn connection_hint(gateway: &Gateway, collection: &Asked<'_>) -> String {
+    let config = gateway.config();
+    let wanted = collection.settings["connection"].as_str().unwrap_or_default();
+    if wanted.is_empty() || config.connections.contains_key(wanted) {
+        return format!("grant the connection under [plugins.{}.grants] in weir.toml", collection.adapter);
+    }
+    match config.connections.keys().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => format!("weir.toml has no connection: add [connections.{wanted}]"),
+        ref names => format!("weir.toml has no connection `{wanted}`; it has {}", names.join(", ")),
+    }
 }
 
 impl Report {

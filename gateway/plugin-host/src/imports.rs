@@ -164,7 +164,9 @@ fn error(code: Code, message: &str) -> types::Error {
 }
 
 fn denied(why: &str, connection: &str) -> types::Error {
-    let mut denied = error(Code::Forbidden, "The plugin may not use this connection.");
+    let message =
+        format!("The plugin may not use the connection `{}`.", connection.chars().take(64).collect::<String>());
+    let mut denied = error(Code::Forbidden, &message);
     denied.details = Some(detail(why, connection));
     denied
 }

@@ -66,10 +66,10 @@ pub(super) struct ContractView {
     origin: &'static str,
     /// The contracts folder that owns it, where it comes from a file.
     owner: Option<String>,
-    /// Null: retired.
+    /// Null: retired, or never published.
     version: Option<String>,
-    /// Moves with every change of what is live.
-    revision: i64,
+    /// Moves with every change of what is live. Null: nothing of the contract was ever published.
+    revision: Option<i64>,
     tools: Vec<String>,
     /// Drafts that wait for someone.
     pending: Vec<String>,
@@ -229,22 +229,35 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Contra
     let gate = admin.registry.gate();
     gate.refresh().await?;
     let live = gate.live();
-    let mut pending: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut pending: BTreeMap<String, Vec<DraftRow>> = BTreeMap::new();
     for draft in
         admin.state.drafts(None, DRAFTS_MAX).await?.into_iter().filter(|draft| draft.status == DraftStatus::Pending)
     {
-        pending.entry(draft.contract).or_default().push(draft.id);
+        pending.entry(draft.contract.clone()).or_default().push(draft);
     }
+    let ids = |drafts: Vec<DraftRow>| drafts.into_iter().map(|draft| draft.id).collect();
     let heads = admin.state.heads().await?.into_iter();
-    let views = heads.map(|head| ContractView {
-        tools: live.get(&head.name).map_or_else(Vec::new, |live| tools(&live.contract)),
-        pending: pending.remove(&head.name).unwrap_or_default(),
-        origin: head.origin.as_str(),
-        owner: head.owner,
-        name: head.name,
-        version: head.live,
-        revision: head.revision,
-    });
+    let mut views: Vec<ContractView> = heads
+        .map(|head| ContractView {
+            tools: live.get(&head.name).map_or_else(Vec::new, |live| tools(&live.contract)),
+            pending: ids(pending.remove(&head.name).unwrap_or_default()),
+            origin: head.origin.as_str(),
+            owner: head.owner,
+            name: head.name,
+            version: head.live,
+            revision: Some(head.revision),
+        })
+        .collect();
+    views.extend(pending.into_iter().map(|(name, drafts)| ContractView {
+        name,
+        origin: drafts[0].origin.as_str(),
+        owner: drafts[0].owner.clone(),
+        version: None,
+        revision: None,
+        tools: Vec::new(),
+        pending: ids(drafts),
+    }));
+    views.sort_by(|a, b| a.name.cmp(&b.name));
     let refused = admin.registry.refused().into_iter().map(|refused| RefusedFile {
         kind: refused.kind.word(),
         file: refused.name,
@@ -253,7 +266,7 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Contra
     let waiting = admin.registry.unserved().into_iter().filter_map(|UnservedFile { file, waiting, .. }| {
         Some(WaitingFile { file: file.display().to_string(), reason: waiting? })
     });
-    Ok(Json(ContractsView { contracts: views.collect(), refused: refused.collect(), waiting: waiting.collect() }))
+    Ok(Json(ContractsView { contracts: views, refused: refused.collect(), waiting: waiting.collect() }))
 }
 
 /// Compiles a contract, compares it with the live version and publishes or holds it. Role: editor.

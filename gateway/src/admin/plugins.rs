@@ -120,8 +120,8 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Plugin
     Ok(Json(PluginsView { plugins: views(&admin), refused: refused.collect() }))
 }
 
-/// Puts a component into the plugins folder and waits until it runs or is refused; a refused one is taken away again, and
-/// what ran before runs on. Role: operator.
+/// Puts a component into the plugins folder and waits until it runs or is refused; a refused one is taken away again, one
+/// that waits for someone's consent stays, and what ran before runs on. Role: operator.
 #[utoipa::path(put, path = "/v1/plugins/{name}",
     params(("name" = String, Path, description = "the file's name without `.wasm`")),
     request_body(content_type = "application/wasm", content = Vec<u8>),
@@ -153,6 +153,8 @@ pub(super) async fn upload(
     let before = before.await?;
     match verdict(&admin, &name, &digest, started).await? {
         Ok(view) => Ok(Json(view)),
+        // Someone may agree to it: what ran before runs on meanwhile, and this build as soon as they have.
+        Err(reason) if is_held(&admin, &name, &digest) => Err(Refusal::invalid(reason)),
         Err(reason) => {
             on_disk(move || match before {
                 Some(before) => weir_files::replace(&path, &before, weir_files::Readers::Everyone),
@@ -183,15 +185,20 @@ pub(super) async fn accept(
     staff.needs(Role::Operator)?;
     path(&admin, &name)?;
     let digest = accept.sha256.to_ascii_lowercase();
-    let file = format!("{name}.wasm");
-    let waits = |refused: &Refused| refused.file == file && refused.held.as_deref() == Some(&*digest);
-    if !admin.gateway.plugin_files().refused().iter().any(waits) {
+    if !is_held(&admin, &name, &digest) {
         return Err(Refusal::not_found("held file of that digest"));
     }
     admin.gateway.audit().admin(AdminAct::PluginLoad, &name, Some(&digest), &staff.by(), None)?;
     let started = Instant::now();
     admin.gateway.host().approve(&digest).await;
     verdict(&admin, &name, &digest, started).await?.map(Json).map_err(Refusal::invalid)
+}
+
+/// Whether this build waits for someone.
+fn is_held(admin: &Admin, name: &str, digest: &str) -> bool {
+    let file = format!("{name}.wasm");
+    let waits = |refused: &Refused| refused.file == file && refused.held.as_deref() == Some(digest);
+    admin.gateway.plugin_files().refused().iter().any(waits)
 }
 
 /// Whether the file runs, or why it was refused after `started`.

@@ -87,7 +87,10 @@ impl Api {
     }
 
     async fn answer(&self, request: reqwest::RequestBuilder) -> anyhow::Result<Value> {
-        let response = request.send().await.with_context(|| format!("no admin API answers at {}", self.url))?;
+        let response = request
+            .send()
+            .await
+            .with_context(|| format!("is `weir serve` running? No admin API answers at {}", self.url))?;
         let status = response.status();
         let text = response.text().await?;
         let answer: Value = match text.is_empty() {
@@ -106,7 +109,7 @@ impl Api {
         for problem in answer["problems"].as_array().into_iter().flatten() {
             message.push_str(&format!("\n{}", told(problem)));
         }
-        bail!("{message}")
+        bail!("the admin API refused: {message}")
     }
 }
 

@@ -22,8 +22,10 @@ pub(super) struct Backup {
     settings: Settings,
 }
 
-/// What is copied as it stands, beside the database: keys, which plugins were let in, recorded shapes, the audit trail.
-const COPIED: [&str; 6] = ["cursor.key", "audit.key", "admin.token", "plugins-accepted.json", "shapes", "audit"];
+/// What is copied as it stands, beside the database: keys, which plugins were let in, the builds
+/// that published tools run on, recorded shapes, the audit trail.
+const COPIED: [&str; 7] =
+    ["cursor.key", "audit.key", "admin.token", "plugins-accepted.json", "builds", "shapes", "audit"];
 
 impl Backup {
     pub(super) fn run(self) -> Done {

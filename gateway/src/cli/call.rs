@@ -173,6 +173,10 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
     let remote = Remote::new(url)?;
     let tools = remote.tools().await?;
     let Some(tool) = tools.iter().find(|tool| tool["name"] == name) else {
+        if tools.is_empty() {
+            let whose = if key().is_some() { "the key in WEIR_KEY may use no tool" } else { "nobody may use a tool" };
+            anyhow::bail!("{whose} at {url}");
+        }
         return Err(unknown(name, &tools.iter().filter_map(|tool| tool["name"].as_str()).collect::<Vec<_>>()));
     };
     let description = tool["description"].as_str().unwrap_or_default();

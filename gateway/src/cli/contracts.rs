@@ -2,7 +2,6 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::Context as _;
 use clap::Subcommand;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -102,7 +101,7 @@ impl Contracts {
 
 fn ask(target: &Target, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
     let api: Api = target.api()?;
-    Ok(block_on(api.ask(method, path, body))?.context("the admin API refused")?)
+    Ok(block_on(api.ask(method, path, body))??)
 }
 
 fn publish(target: &Target, draft: &str, fingerprint: &str) -> Done {
@@ -119,7 +118,8 @@ fn list(target: &Target) -> Done {
     let row = |contract: &Value| {
         let count = contract["tools"].as_array().map_or(0, Vec::len).to_string();
         let pending = contract["pending"].as_array().into_iter().flatten().map(cell).collect::<Vec<_>>().join(",");
-        let version = contract["version"].as_str().unwrap_or("retired").to_owned();
+        let without = if contract["revision"].is_null() { "none yet" } else { "retired" };
+        let version = contract["version"].as_str().unwrap_or(without).to_owned();
         vec![cell(&contract["name"]), version, cell(&contract["origin"]), count, pending]
     };
     let rows: Vec<Vec<String>> = all["contracts"].as_array().into_iter().flatten().map(row).collect();
@@ -146,7 +146,9 @@ fn show(target: &Target, name: &str) -> Done {
         println!("{contract}");
         return Ok(ExitCode::SUCCESS);
     }
-    println!("{name}: {}\n", contract["version"].as_str().unwrap_or("retired"));
+    let was_published = contract["versions"].as_array().is_some_and(|versions| !versions.is_empty());
+    let without = if was_published { "retired" } else { "not published yet" };
+    println!("{name}: {}\n", contract["version"].as_str().unwrap_or(without));
     let version = |row: &Value| {
         vec![cell(&row["version"]), cell(&row["class"]), time(&row["published_ms"]), cell(&row["published_by"])]
     };
@@ -235,7 +237,10 @@ fn looked_at(target: &Target, report: &Value, command: &str) -> Done {
         println!("{report}");
     } else {
         print!("{}", super::diff::text(report));
-        println!("nothing has changed; to agree:\n  {command} --fingerprint {}", cell(&report["fingerprint"]));
+        println!(
+            "nothing is published yet; to agree, run:\n  {command} --fingerprint {}",
+            cell(&report["fingerprint"])
+        );
     }
     Ok(ExitCode::from(HELD))
 }

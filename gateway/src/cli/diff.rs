@@ -254,6 +254,11 @@ pub(super) fn text(report: &Value) -> String {
             out.push_str(&format!("{:<10}   for example {witness}\n", ""));
         }
     }
+    for finding in report["findings"].as_array().into_iter().flatten() {
+        let part = |key: &str| finding[key].as_str().unwrap_or_default();
+        let place: Vec<&str> = [part("tool"), part("field")].into_iter().filter(|part| !part.is_empty()).collect();
+        out.push_str(&format!("{:<10} {}: {} ({})\n", part("level"), place.join(" "), part("message"), part("rule")));
+    }
     out.push_str(&impact(&report["impact"]));
     if let Some(class) = report["class"].as_str() {
         out.push_str(&format!("{class}, fingerprint {}\n", report["fingerprint"].as_str().unwrap_or_default()));

@@ -15,11 +15,13 @@ use std::{
     },
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use weir_audit::AdminAct;
 use weir_contracts::{
-    Contract, Problem, Version,
+    Contract, Problem, Tool, Version,
     diff::{Class, Diff, diff},
+    lint::lint_contract,
+    listed,
     lock::Lock,
 };
 use weir_state::{Live, Source, State, StateError, VersionRow};
@@ -268,7 +270,8 @@ impl Gate {
         let contract = &submission.contract;
         if submission.hold {
             let fingerprint = first_fingerprint(contract);
-            let held = self.store_held(submission, contract, None, ChangeClass::First, &fingerprint, "{}").await?;
+            let report = first_report(contract, &fingerprint).to_string();
+            let held = self.store_held(submission, contract, None, ChangeClass::First, &fingerprint, &report).await?;
             return Ok(Verdict::Held(Held { diff: None, ..held }));
         }
         let row = row(contract, submission, ChangeClass::First, &first_fingerprint(contract));
@@ -493,6 +496,28 @@ fn artifact(name: &str, text: &str) -> Result<Contract, GateError> {
 /// What an approval of a contract binds to that was never published before.
 pub fn first_fingerprint(contract: &Contract) -> String {
     digest(&[&contract.to_artifact().to_string()])
+}
+
+/// What someone reads who is asked to agree to a contract that was never published: every tool, as agents would see it, and
+/// what lint finds. In the form of the report of a difference.
+fn first_report(contract: &Contract, fingerprint: &str) -> Value {
+    let item = |tool: &Arc<Tool>| {
+        let effect = match (tool.annotations.read_only_hint, tool.annotations.destructive_hint) {
+            (Some(true), _) => "only reads",
+            (_, Some(false)) => "writes, and destroys nothing",
+            (Some(false), Some(true)) => "writes, and may destroy",
+            _ => "does not say whether it writes",
+        };
+        json!({
+            "rule": "first", "path": format!("/tools/{}", tool.name), "tool": tool.name, "class": "first", "old": null,
+            "new": listed::tool(tool), "reason": format!("{effect}: {}", tool.description),
+        })
+    };
+    json!({
+        "class": "first", "breaking": false, "fingerprint": fingerprint,
+        "items": contract.tools.iter().map(item).collect::<Vec<_>>(),
+        "findings": lint_contract(contract),
+    })
 }
 
 fn digest(parts: &[&str]) -> String {

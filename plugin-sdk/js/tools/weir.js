@@ -218,7 +218,7 @@ const guard = (f) => (...args) => {
     const refused = thrown?.payload ?? thrown;
     if (refused?.code && refused?.message) throw refused;
     // Nobody looked whether the text holds a secret: it goes to the log alone.
-    log.error(`The tool failed: ${thrown?.stack ?? thrown}`);
+    log.error(`The tool failed: ${thrown}\n${thrown?.stack ?? ""}`);
     throw error("internal", "The tool failed; its operator finds the reason in the log.");
   }
 };

@@ -1,5 +1,7 @@
 //! Drafts: changes that the gate holds until someone publishes or discards them.
 
+use std::cmp::Reverse;
+
 use serde_json::Value;
 use weir_audit::AdminAct;
 use weir_contracts::{Contract, Version, diff::Diff};
@@ -190,8 +192,10 @@ impl Gate {
 impl Held {
     /// For the log: what, why and how to go on.
     pub fn line(&self) -> String {
-        let reasons: Vec<String> =
-            self.diff.iter().flat_map(|diff| &diff.items).map(|item| item.reason.clone()).collect();
+        // The worst of it first.
+        let mut items: Vec<_> = self.diff.iter().flat_map(|diff| &diff.items).collect();
+        items.sort_by_key(|item| Reverse(item.class));
+        let reasons: Vec<String> = items.into_iter().map(|item| item.reason.clone()).collect();
         let why = match reasons.split_first() {
             None if self.base.is_none() => "nothing of it was published before".to_owned(),
             None => "nothing makes it any more".to_owned(),

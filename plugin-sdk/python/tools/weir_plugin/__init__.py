@@ -236,13 +236,20 @@ def plugin(name, version, *tools):
                 raise Err(_Error(no.reason, no.sentence, no.field, no.retry_after_ms, details)) from None
             except Err:
                 raise
-            except Exception:
+            except Exception as error:
                 # Nobody looked whether the text holds a secret: it goes to the log alone.
-                _log.write("error", f"The tool failed: {traceback.format_exc()}", None)
+                _log.write("error", f"The tool failed: {described(error)}", None)
                 message = "The tool failed; its operator finds the reason in the log."
                 raise Err(_Error("internal", message, None, None, None)) from None
 
     return About, Tools
+
+
+def described(error):
+    """The exception and the functions it came through. Their lines are not read: a component has no files, and looking would trap."""
+    frames = traceback.walk_tb(error.__traceback__)
+    way = " > ".join(f"{frame.f_code.co_name}, line {line}" for frame, line in frames)
+    return "".join(traceback.format_exception_only(error)).strip() + f" (in {way})"
 
 
 def compact(value):

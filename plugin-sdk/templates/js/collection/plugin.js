@@ -23,7 +23,7 @@ const guard = (f) => (...args) => {
     // What a call of the host has refused comes as an `Error` that carries the record.
     const record = error?.payload ?? error;
     if (record?.code) throw record;
-    log.write("error", String(error?.stack ?? error), undefined);
+    log.write("error", `${error}\n${error?.stack ?? ""}`, undefined);
     throw { code: "internal", message: "The adapter failed; its operator finds the reason in the log." };
   }
 };

@@ -37,8 +37,9 @@ def guard(function):
             return function(*args)
         except Err:
             raise
-        except Exception:
-            log.write("error", traceback.format_exc(), None)
+        except Exception as error:
+            # Only what needs no source lines: a component has no files, and looking for them would trap.
+            log.write("error", "".join(traceback.format_exception_only(error)).strip(), None)
             message = "The adapter failed; its operator finds the reason in the log."
             raise failure("internal", message) from None
 
