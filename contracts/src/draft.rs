@@ -257,7 +257,13 @@ impl<'a> Drafter<'a> {
                 add(key, "equals", self.type_of(field, false), "", help(field))
             }
             Type::String if can(shape, field, "contains-ci") => {
-                add(key, "contains-ci", "type: text".to_owned(), "", said("Part of the text, in any case."));
+                add(
+                    key,
+                    "contains-ci",
+                    "type: text".to_owned(),
+                    "",
+                    said("Part of the text; A to Z match in any case."),
+                );
             }
             Type::String if can(shape, field, "contains") => {
                 add(

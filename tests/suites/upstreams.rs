@@ -100,6 +100,12 @@ async fn what_a_server_offers_waits_for_someone_and_is_then_called_in_both_eras(
     let first = draft(&house, "bad").await;
     assert_eq!((&first["class"], &first["base"]), (&json!("first"), &Value::Null), "{first}");
     assert!(!names(&client).await.contains("bad_echo"), "nobody has agreed to it");
+    // Whoever is asked reads what they would agree to.
+    let (_, listed_as, _) = house.run(&["contracts", "list"]);
+    assert!(listed_as.contains("bad") && listed_as.contains("none yet"), "{listed_as}");
+    let (waits, shown, _) = house.run(&["contracts", "show", first["id"].as_str().expect("an id")]);
+    assert!(waits == 3 && shown.contains("bad_echo") && shown.contains("The tool echo."), "{shown}");
+    assert!(shown.contains(first["fingerprint"].as_str().expect("a fingerprint")), "{shown}");
     publish(&house, "bad").await;
     listed(&client, "bad_echo").await;
     let legacy = Legacy::open(gateway.url(), "2025-11-25").await;
@@ -211,6 +217,21 @@ async fn draft_of(house: &House, contract: &str, class: &str) -> Value {
         assert!(started.elapsed() < Duration::from_secs(60), "no draft of class {class}: {draft}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+}
+
+/// Nobody is asked any longer about a server that was taken out before anyone agreed.
+#[tokio::test]
+async fn a_server_that_is_taken_out_again_leaves_no_question_behind() {
+    let house = sample::house().config(&entry("bad", &hostile(&["tools"]), ""));
+    let _gateway = house.serve();
+    draft(&house, "bad").await;
+    let (code, out, err) = house.run(&["upstream", "remove", "bad"]);
+    assert_eq!(code, 0, "{out} {err}");
+    let waits = async || {
+        let (_, drafts) = Admin::of(&house).ask("GET", "/v1/drafts?contract=bad", "").await;
+        drafts.as_array().into_iter().flatten().any(|draft| draft["status"] == "pending")
+    };
+    until("its draft is discarded", async || !waits().await).await;
 }
 
 /// Each behaves as its file says; the configuration stays the same.

@@ -297,12 +297,29 @@ impl Add {
             (words, _) => drop(entry.insert("command", toml_edit::value(words.iter().collect::<Array>()))),
         }
         for (key, values) in [("env", environment), ("headers", headers)] {
+            if self.from.is_some() {
+                values.iter().filter(|(_, value)| !is_reference(value)).for_each(|(name, _)| warn_of_clear(key, name));
+            }
             if !values.is_empty() {
                 entry.insert(key, toml_edit::value(values.into_iter().collect::<InlineTable>()));
             }
         }
         Ok(())
     }
+}
+
+/// Whether a value says where it is to be taken from.
+fn is_reference(value: &str) -> bool {
+    value.starts_with("env:") || value.starts_with("file:") || value.contains("${")
+}
+
+/// Of a value that a client's configuration holds in clear.
+fn warn_of_clear(key: &str, name: &str) {
+    let variable = name.replace('-', "_").to_uppercase();
+    eprintln!(
+        "weir: the value of `{name}` ({key}) is written into the configuration in clear, as the client has it. If it is a \
+         secret, write \"env:{variable}\" instead and give the gateway that variable"
+    );
 }
 
 /// What an operator agrees to.
@@ -317,7 +334,8 @@ fn say(offer: &Offer) {
         let effect = match (tool.writes(), tool.annotations.destructive_hint) {
             (false, _) => "reads",
             (true, Some(false)) => "writes",
-            (true, _) => "writes, may destroy",
+            (true, Some(true)) => "writes, may destroy",
+            (true, None) => "does not say whether it writes",
         };
         println!("  {} ({effect})\n      {}", tool.name, tool.description.replace('\n', "\n      "));
     }
@@ -383,6 +401,9 @@ fn remove(target: &Target, name: &str) -> Done {
     connect::write(&file, &document.to_string(), Some(&file))?;
     println!("{} does not name `{name}` any more", file.display());
     block_on(reload(target))?;
-    println!("its tools are listed on, and answer `unavailable`, until someone publishes the draft that retires them");
+    println!(
+        "what was published of it is listed on, and answers `unavailable`, until someone publishes the draft that retires \
+         it: see `weir contracts list`"
+    );
     Ok(ExitCode::SUCCESS)
 }

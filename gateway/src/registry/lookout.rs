@@ -19,6 +19,7 @@ use weir_contracts::{
     offer::{self, Lists},
     upstream::{self as offered, Compiled, Overlay},
 };
+use weir_state::DraftRow;
 use weir_upstream::{Changes, First, Listed, Seen, Upstream, UpstreamConfig};
 
 use super::{
@@ -48,13 +49,37 @@ impl Registry {
         let mut gone = BTreeSet::new();
         loop {
             let all = self.gateway.upstreams().all();
-            lookouts.retain(|_, (known, _)| all.iter().any(|upstream| Arc::ptr_eq(upstream, known)));
+            let is_gone = |known: &Arc<Upstream>| !all.iter().any(|upstream| Arc::ptr_eq(upstream, known));
+            for (known, _) in lookouts.values().filter(|(known, _)| is_gone(known)) {
+                if !all.iter().any(|upstream| upstream.name == known.name) {
+                    self.forget(&known.seen().contract).await;
+                }
+            }
+            lookouts.retain(|_, (known, _)| !is_gone(known));
             for upstream in all {
                 let task = || AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self).look_out(Arc::clone(&upstream))));
                 lookouts.entry(upstream.name.clone()).or_insert_with(|| (Arc::clone(&upstream), task()));
             }
             self.unconfigured(&mut gone).await;
             sleep(WATCH_INTERVAL).await;
+        }
+    }
+
+    /// What waits of a server that is taken out of the configuration before any of it was published is no longer asked for.
+    async fn forget(&self, contract: &str) {
+        if contract.is_empty() || self.gate.live().contains_key(contract) {
+            return;
+        }
+        let drafts = match self.gate.state().drafts(Some(contract), DRAFTS_MAX).await {
+            Ok(drafts) => drafts,
+            Err(error) => return tracing::error!(contract, %error, "its drafts cannot be read"),
+        };
+        let waits = |draft: &DraftRow| draft.origin == Origin::Upstream && draft.status == DraftStatus::Pending;
+        for draft in drafts.into_iter().filter(waits) {
+            match self.gate.discard(&draft.id, "config").await {
+                Ok(()) => tracing::info!(contract, draft = draft.id, "discarded: its server was taken out"),
+                Err(error) => tracing::error!(contract, draft = draft.id, %error, "cannot be discarded"),
+            }
         }
     }
 

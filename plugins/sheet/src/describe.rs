@@ -84,7 +84,8 @@ impl Survey {
             let mut field = Field::new(&name, kind).nullable(nullable);
             field.readings = match kind {
                 Type::String if !textual && column.cells() > 0 => column.readings.of_text(decimal_comma),
-                Type::Number if !is_workbook && decimal_comma == Some(true) => {
+                // Nothing in the file says that a point cannot stand between thousands.
+                Type::Number if !is_workbook && decimal_comma != Some(false) => {
                     column.readings.of_points(kind, groups_by_points)
                 }
                 _ => Vec::new(),

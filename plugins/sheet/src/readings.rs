@@ -88,7 +88,7 @@ impl Readings {
         matches!(self.distinct_numbers().as_slice(), [one] if one.grouping_used == Some('.'))
     }
 
-    /// For a column of numbers with points, in a file whose other numbers have decimal commas: `1.234` may be 1234 or a
+    /// For a column of numbers with points, in a file where no other column has decimal points: `1.234` may be 1234 or a
     /// little over one, unless another column has groups like these.
     pub(crate) fn of_points(&self, plain: Type, groups_elsewhere: bool) -> Vec<Reading> {
         let Some(grouped) = self.distinct_numbers().into_iter().find(|numbers| numbers.grouping_used == Some('.'))

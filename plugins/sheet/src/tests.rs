@@ -219,6 +219,10 @@ fn points_in_a_file_of_commas_are_asked_for() {
     );
     let (_, shape) = open("id;price;weight\n1;1,5;1.234\n2;2,25;12.5\n");
     assert!(shape.fields[2].readings.is_empty());
+    let (_, shape) = open("id;amount\n1;1.234\n2;12.500\n");
+    assert_eq!(shape.fields[1].readings.len(), 2, "nothing else in the file says what a point is");
+    let (_, shape) = open("id;amount;price\n1;1.234;1.5\n2;12.500;0.25\n");
+    assert!(shape.fields[1].readings.is_empty(), "another column has decimal points");
 }
 
 #[test]
