@@ -5,6 +5,7 @@
 mod binding;
 mod collection;
 mod fixed;
+mod inline;
 mod property;
 mod result;
 mod tool;

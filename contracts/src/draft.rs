@@ -312,7 +312,7 @@ impl<'a> Drafter<'a> {
             if field.generated && is_key(field) {
                 continue;
             }
-            if !is_plain(field) {
+            if !is_written(field) {
                 continue;
             }
             let typed = self.type_of(field, true);
@@ -343,14 +343,14 @@ impl<'a> Drafter<'a> {
 
     fn can_write(&self) -> bool {
         self.shape.capabilities.write.iter().any(|verb| verb == "create")
-            && self.columns.iter().any(|field| is_plain(field))
+            && self.columns.iter().any(|field| is_written(field))
             && self.lacking().is_empty()
     }
 
     /// Columns that a create needs and that the draft has no field for.
     fn lacking(&self) -> Vec<String> {
         let shape = self.shape;
-        let has_field = |field: &Field| is_plain(field) && self.columns.iter().any(|column| column.key == field.key);
+        let has_field = |field: &Field| is_written(field) && self.columns.iter().any(|column| column.key == field.key);
         let lacking = shape.fields.iter().filter(|field| shape.needs(field, self.input.adapter) && !has_field(field));
         lacking.map(|field| name::quoted(&field.key)).collect()
     }
@@ -393,6 +393,7 @@ impl<'a> Drafter<'a> {
             Type::Boolean => "type: checkbox".to_owned(),
             Type::Date => "type: date".to_owned(),
             Type::Datetime => "type: datetime".to_owned(),
+            Type::Json => "type: json, schema: {}".to_owned(),
             _ => match self.choices(field).filter(|choices| !written || !choices.iter().any(String::is_empty)) {
                 Some(choices) => {
                     let choices: Vec<String> = choices.iter().map(|choice| scalar(choice)).collect();
@@ -434,6 +435,11 @@ fn titled(field: &Field, side: &str) -> String {
 /// One value in one field.
 fn is_plain(field: &Field) -> bool {
     !matches!(field.kind, Type::Json | Type::Record | Type::List)
+}
+
+/// What a create of the draft has a field for.
+fn is_written(field: &Field) -> bool {
+    is_plain(field) || field.kind == Type::Json
 }
 
 fn can(shape: &Shape, field: &Field, comparison: &str) -> bool {

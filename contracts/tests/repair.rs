@@ -214,6 +214,10 @@ fn field(depth: u32) -> BoxedStrategy<Value> {
         Just(json!({"type": "datetime"})),
         Just(json!({"type": "checkbox"})),
         Just(json!({"type": "file"})),
+        Just(json!({"type": "json", "schema": {
+            "oneOf": [{ "$ref": "#/$defs/Point" }, { "type": "string", "minLength": 3 }],
+            "$defs": { "Point": { "type": "object", "properties": { "x": { "type": "number" } }, "required": ["x"] } },
+        }})),
         Just(json!({"type": "number"})),
         bounds.clone().prop_map(|(least, more)| json!({"type": "number", "min": least, "max": least + more})),
         bounds.prop_map(

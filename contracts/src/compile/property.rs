@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::Problems;
+use super::{Problems, inline};
 use crate::{
     form::{Choice, Field, Kind},
     name,
@@ -38,20 +38,33 @@ impl<'s> Slot<'s> {
     }
 }
 
-/// The property schema of one field.
+/// The property schema of one field; what it refers to stands in its own `$defs`, for [`inline::lift`].
 pub(super) fn schema(field: &Field, slot: Option<Slot<'_>>, problems: &mut Problems) -> Value {
     if let Some(slot) = slot {
         check_agreement(field, slot, problems);
     }
     let mut schema = Map::new();
-    schema.insert("type".into(), type_word(field, slot, problems).into());
-    constraints(field, slot, &mut schema, problems);
+    match &field.kind {
+        Kind::Json { schema: given } => {
+            schema = inline::of_field(given, &field.name, &format!("{}/schema", field.place), problems);
+        }
+        _ => {
+            schema.insert("type".into(), type_word(field, slot, problems).into());
+            constraints(field, slot, &mut schema, problems);
+        }
+    }
+    let defs = schema.shift_remove("$defs");
     if field.nullable {
         schema = or_null(schema);
     }
+    let rules =
+        Value::Object(schema.clone().into_iter().chain(defs.clone().map(|defs| ("$defs".to_owned(), defs))).collect());
     if let Some(default) = &field.default {
-        check_default(field, default, &schema, problems);
+        check_value(default, &rules, &format!("{}/default", field.place), "the default", problems);
         schema.insert("default".into(), default.clone());
+    }
+    for (index, example) in field.examples.iter().enumerate() {
+        check_value(example, &rules, &format!("{}/examples/{index}", field.place), "the example", problems);
     }
     if let Some(title) = &field.title {
         schema.insert("title".into(), title.clone().into());
@@ -59,6 +72,10 @@ pub(super) fn schema(field: &Field, slot: Option<Slot<'_>>, problems: &mut Probl
     if let Some(help) = &field.help {
         schema.insert("description".into(), help.clone().into());
     }
+    if !field.examples.is_empty() {
+        schema.insert("examples".into(), Value::Array(field.examples.clone()));
+    }
+    schema.extend(defs.map(|defs| ("$defs".to_owned(), defs)));
     Value::Object(schema)
 }
 
@@ -68,13 +85,14 @@ fn or_null(schema: Map<String, Value>) -> Map<String, Value> {
     Map::from_iter([("anyOf".to_owned(), Value::Array(vec![Value::Object(schema), Value::Object(null)]))])
 }
 
-/// Properties and the names of the required ones, in the author's order.
+/// Properties, the names of the required ones, in the author's order, and the definitions they refer to.
 pub(super) fn object(
     fields: &[Field],
     slot: Option<Slot<'_>>,
     problems: &mut Problems,
-) -> (Map<String, Value>, Vec<Value>) {
+) -> (Map<String, Value>, Vec<Value>, Map<String, Value>) {
     let mut properties = Map::new();
+    let mut defs = Map::new();
     let mut required = Vec::new();
     for field in fields {
         let inner = slot.filter(|slot| slot.kind == Type::Record);
@@ -87,12 +105,14 @@ pub(super) fn object(
                 None
             }
         });
-        properties.insert(field.name.clone(), schema(field, inner, problems));
+        let mut property = schema(field, inner, problems);
+        inline::lift(&mut property, &mut defs);
+        properties.insert(field.name.clone(), property);
         if field.required {
             required.push(field.name.clone().into());
         }
     }
-    (properties, required)
+    (properties, required, defs)
 }
 
 fn type_word(field: &Field, slot: Option<Slot<'_>>, problems: &mut Problems) -> &'static str {
@@ -105,6 +125,7 @@ fn type_word(field: &Field, slot: Option<Slot<'_>>, problems: &mut Problems) -> 
         Kind::MultiChoice { .. } | Kind::List { .. } => "array",
         Kind::Checkbox => "boolean",
         Kind::File | Kind::Record { .. } => "object",
+        Kind::Json { .. } => unreachable!("its schema says so itself"),
     }
 }
 
@@ -170,7 +191,7 @@ fn constraints(field: &Field, slot: Option<Slot<'_>>, schema: &mut Map<String, V
         Kind::Url => insert(schema, "format", Some("uri")),
         Kind::Date => insert(schema, "format", Some("date")),
         Kind::Datetime => insert(schema, "format", Some("date-time")),
-        Kind::Checkbox => {}
+        Kind::Checkbox | Kind::Json { .. } => {}
         Kind::Number { min, max, step, .. } => {
             check_bounds(place, min.as_ref(), max.as_ref(), step.as_ref(), problems);
             insert(schema, "minimum", min.clone());
@@ -201,20 +222,25 @@ fn constraints(field: &Field, slot: Option<Slot<'_>>, schema: &mut Map<String, V
             schema.insert("additionalProperties".into(), false.into());
         }
         Kind::Record { fields } => {
-            let (properties, required) = object(fields, slot, problems);
+            let (properties, required, defs) = object(fields, slot, problems);
             schema.insert("properties".into(), Value::Object(properties));
             if !required.is_empty() {
                 schema.insert("required".into(), Value::Array(required));
             }
             schema.insert("additionalProperties".into(), false.into());
+            insert_defs(schema, defs);
         }
         Kind::List { of, min_items, max_items } => {
             let items =
                 slot.and_then(|slot| Some(Slot { what: slot.what, name: slot.name, ..Slot::column(slot.items?) }));
-            schema.insert("items".into(), self::schema(of, items, problems));
+            let mut defs = Map::new();
+            let mut items = self::schema(of, items, problems);
+            inline::lift(&mut items, &mut defs);
+            schema.insert("items".into(), items);
             ordered(place, ("min_items", *min_items), ("max_items", *max_items), problems);
             insert(schema, "minItems", *min_items);
             insert(schema, "maxItems", *max_items);
+            insert_defs(schema, defs);
         }
     }
 }
@@ -269,13 +295,19 @@ pub(super) fn check_agreement(field: &Field, slot: Slot<'_>, problems: &mut Prob
     problems.add_hint(format!("{}/type", field.place), message, hint);
 }
 
-fn check_default(field: &Field, default: &Value, schema: &Map<String, Value>, problems: &mut Problems) {
-    let schema = Value::Object(schema.clone());
-    if let Ok(validator) = validate::validator(&schema)
-        && let Err(error) = validator.validate(default)
+pub(super) fn insert_defs(schema: &mut Map<String, Value>, defs: Map<String, Value>) {
+    if !defs.is_empty() {
+        schema.insert("$defs".into(), Value::Object(defs));
+    }
+}
+
+/// A default or an example is a value that the field takes.
+fn check_value(value: &Value, schema: &Value, place: &str, what: &str, problems: &mut Problems) {
+    if let Ok(validator) = validate::validator(schema)
+        && let Err(error) = validator.validate(value)
     {
-        let message = format!("the default does not satisfy the field itself: {error}");
-        problems.add_hint(format!("{}/default", field.place), message, "change the default or the bounds");
+        let message = format!("{what} does not satisfy the field itself: {error}");
+        problems.add_hint(place, message, format!("change {what} or the bounds"));
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     DIALECT, Problems,
     binding::{Bound, Target},
     collection::no_column,
-    property, result,
+    inline, property, result,
 };
 use crate::{
     contract::{
@@ -16,7 +16,9 @@ use crate::{
         Verb,
     },
     form::{self, Source},
-    name, secret,
+    name,
+    offer::inside::each_inside,
+    secret,
     shape::{Effect, Field, Type},
 };
 
@@ -108,8 +110,8 @@ fn bare(name: String, form: &form::Tool, problems: &mut Problems) -> Tool {
             "start the file with `contract: NAME` and put the form under `tools:`",
         );
     }
-    let (properties, required) = property::object(&form.fields, None, problems);
-    unbound(name, form, root(properties, required, None))
+    let (properties, required, defs) = property::object(&form.fields, None, problems);
+    unbound(name, form, root(properties, required, None, defs))
 }
 
 fn unbound(name: String, form: &form::Tool, input_schema: Value) -> Tool {
@@ -263,7 +265,20 @@ fn secret_in(field: &form::Field) -> Option<&str> {
     own.or_else(|| match &field.kind {
         form::Kind::Record { fields } => fields.iter().find_map(secret_in),
         form::Kind::List { of, .. } => secret_in(of),
+        form::Kind::Json { schema } => secret_inside(schema),
         _ => None,
+    })
+}
+
+/// The same of the members that a schema names at any depth.
+fn secret_inside(schema: &Value) -> Option<&str> {
+    let Value::Object(schema) = schema else { return None };
+    let members = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let own = members.map(|(name, _)| name.as_str()).find(|name| secret::is_named_like_one(name));
+    own.or_else(|| {
+        let mut found = None;
+        each_inside(schema, &mut |inner| found = found.or_else(|| secret_inside(inner)));
+        found
     })
 }
 
@@ -275,12 +290,14 @@ fn input_schema(
 ) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
+    let mut defs = Map::new();
     for (field, bound) in form.fields.iter().zip(bound) {
         let slot = bound.as_ref().map(|bound| bound.slot);
-        let schema = match can_be_cleared(form, field, bound.as_ref()) {
+        let mut schema = match can_be_cleared(form, field, bound.as_ref()) {
             true => property::schema(&form::Field { nullable: false, ..field.clone() }, slot, problems),
             false => property::schema(field, slot, problems),
         };
+        inline::lift(&mut schema, &mut defs);
         properties.insert(field.name.clone(), schema);
         if field.required {
             required.push(field.name.clone().into());
@@ -309,7 +326,7 @@ fn input_schema(
     }
     let is_key = |bound: &&Bound<'_>| matches!(bound.to, Destination::Condition { .. });
     let updates = target.filter(|target| target.verb == Verb::Update);
-    root(properties, required, updates.map(|_| bound.iter().flatten().filter(is_key).count() + 1))
+    root(properties, required, updates.map(|_| bound.iter().flatten().filter(is_key).count() + 1), defs)
 }
 
 /// A field of an update whose column may become null, which an agent asks for by naming it in [`CLEAR`]: too many clients
@@ -344,7 +361,12 @@ fn check_clear_is_free(form: &form::Tool, problems: &mut Problems) {
     }
 }
 
-fn root(properties: Map<String, Value>, required: Vec<Value>, properties_min: Option<usize>) -> Value {
+fn root(
+    properties: Map<String, Value>,
+    required: Vec<Value>,
+    properties_min: Option<usize>,
+    defs: Map<String, Value>,
+) -> Value {
     let mut schema = Map::new();
     schema.insert("type".into(), "object".into());
     schema.insert("$schema".into(), DIALECT.into());
@@ -356,6 +378,7 @@ fn root(properties: Map<String, Value>, required: Vec<Value>, properties_min: Op
         schema.insert("minProperties".into(), least.into());
     }
     schema.insert("additionalProperties".into(), false.into());
+    property::insert_defs(&mut schema, defs);
     Value::Object(schema)
 }
 

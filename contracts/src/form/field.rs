@@ -11,6 +11,7 @@ use crate::{name, shape::Type};
 /// Fields of one form, those inside records and lists included.
 const FIELDS_MAX: usize = 300;
 const CHOICES_MAX: usize = 1_000;
+const EXAMPLES_MAX: usize = 20;
 
 #[derive(Clone, Debug)]
 pub struct Field {
@@ -21,6 +22,7 @@ pub struct Field {
     pub help: Option<String>,
     pub title: Option<String>,
     pub default: Option<Value>,
+    pub examples: Vec<Value>,
     pub nullable: bool,
     pub column: Option<String>,
     pub comparison: Option<String>,
@@ -31,18 +33,43 @@ pub struct Field {
 /// The closed table of field types, each with its own keys.
 #[derive(Clone, Debug)]
 pub enum Kind {
-    Text { min_length: Option<u64>, max_length: Option<u64>, pattern: Option<String> },
+    Text {
+        min_length: Option<u64>,
+        max_length: Option<u64>,
+        pattern: Option<String>,
+    },
     Email,
     Url,
-    Number { min: Option<Number>, max: Option<Number>, step: Option<Number>, decimals: Option<bool> },
-    Dropdown { choices: Vec<Choice> },
-    MultiChoice { choices: Vec<Choice>, min_items: Option<u64>, max_items: Option<u64> },
+    Number {
+        min: Option<Number>,
+        max: Option<Number>,
+        step: Option<Number>,
+        decimals: Option<bool>,
+    },
+    Dropdown {
+        choices: Vec<Choice>,
+    },
+    MultiChoice {
+        choices: Vec<Choice>,
+        min_items: Option<u64>,
+        max_items: Option<u64>,
+    },
     Checkbox,
     Date,
     Datetime,
     File,
-    Record { fields: Vec<Field> },
-    List { of: Box<Field>, min_items: Option<u64>, max_items: Option<u64> },
+    Record {
+        fields: Vec<Field>,
+    },
+    List {
+        of: Box<Field>,
+        min_items: Option<u64>,
+        max_items: Option<u64>,
+    },
+    /// What no other type can say. The schema's references lead to places in itself.
+    Json {
+        schema: Value,
+    },
 }
 
 /// The title is for people who fill in the form; the schema has the value alone.
@@ -66,6 +93,7 @@ const TYPES: &[&str] = &[
     "file",
     "record",
     "list",
+    "json",
 ];
 
 impl Kind {
@@ -84,6 +112,7 @@ impl Kind {
             Self::File => "file",
             Self::Record { .. } => "record",
             Self::List { .. } => "list",
+            Self::Json { .. } => "json",
         }
     }
 }
@@ -103,6 +132,7 @@ impl Kind {
             "datetime" => Self::Datetime,
             "file" => Self::File,
             "record" => Self::Record { fields: Vec::new() },
+            "json" => Self::Json { schema: Value::Bool(true) },
             _ => Self::list_of(Self::TEXT),
         }
     }
@@ -138,6 +168,7 @@ impl Field {
             help: None,
             title: None,
             default: None,
+            examples: Vec::new(),
             nullable: false,
             column: None,
             comparison: None,
@@ -243,6 +274,7 @@ fn read(value: &Value, place: String, position: Position, left: &mut usize, prob
         help: table.text("help", table::TEXT_MAX, problems),
         title: table.text("title", table::TITLE_MAX, problems),
         default,
+        examples: examples(&table, problems),
         nullable: table.flag("nullable", problems).unwrap_or(false),
         column: table.text("column", table::TITLE_MAX, problems),
         comparison: table.text("match", table::TITLE_MAX, problems),
@@ -267,12 +299,12 @@ pub(super) fn type_word(table: &Table<'_>, problems: &mut Problems) -> Option<St
 
 /// The keys that say what an agent may send, of all types.
 pub(super) fn keys_of_agents() -> impl Iterator<Item = &'static str> {
-    const EVERY: [&str; 5] = ["required", "help", "title", "default", "nullable"];
+    const EVERY: [&str; 6] = ["required", "help", "title", "default", "examples", "nullable"];
     EVERY.into_iter().chain(TYPES.iter().flat_map(|kind| own_keys(kind).iter().copied()))
 }
 
 fn check_keys(table: &Table<'_>, kind: Option<&str>, position: Position, problems: &mut Problems) {
-    let mut known = vec!["type", "help", "title", "nullable"];
+    let mut known = vec!["type", "help", "title", "nullable", "examples"];
     match position {
         Position::Form => known.extend(["name", "required", "default", "column", "match", "param", "from", "value"]),
         Position::Record => known.extend(["name", "required", "default"]),
@@ -302,6 +334,7 @@ fn own_keys(kind: &str) -> &'static [&'static str] {
         "multi-choice" => &["choices", "min_items", "max_items"],
         "record" => &["fields"],
         "list" => &["of", "min_items", "max_items"],
+        "json" => &["schema"],
         _ => &[],
     }
 }
@@ -341,6 +374,14 @@ fn read_kind(table: &Table<'_>, kind: &str, left: &mut usize, problems: &mut Pro
             let values: Vec<_> = table.list("fields", problems)?.iter().enumerate().collect();
             Kind::Record { fields: read_list(&values, &table.at("fields"), Position::Record, left, problems) }
         }
+        "json" => {
+            let Some(schema) = table.get("schema") else {
+                let hint = "add `schema: { … }`, any JSON Schema 2020-12; `schema: {}` takes everything";
+                problems.add_hint(table.at("schema"), "a json field needs its schema", hint);
+                return None;
+            };
+            Kind::Json { schema: schema.clone() }
+        }
         _ => {
             let Some(of) = table.get("of") else {
                 problems.add_hint(table.at("of"), "a list needs the type of its items", "add `of: { type: text }`");
@@ -355,6 +396,11 @@ fn read_kind(table: &Table<'_>, kind: &str, left: &mut usize, problems: &mut Pro
         }
     };
     Some(kind)
+}
+
+fn examples(table: &Table<'_>, problems: &mut Problems) -> Vec<Value> {
+    let values = table.list("examples", problems).unwrap_or_default();
+    problems.bounded(&table.at("examples"), values, EXAMPLES_MAX, "examples").to_vec()
 }
 
 fn choices(table: &Table<'_>, problems: &mut Problems) -> Vec<Choice> {

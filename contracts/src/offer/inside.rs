@@ -38,7 +38,7 @@ pub(crate) fn inside(keyword: &str) -> Inside {
 }
 
 /// Calls `visit` with every schema directly inside.
-pub(crate) fn each_inside(members: &Map<String, Value>, visit: &mut dyn FnMut(&Value)) {
+pub(crate) fn each_inside<'s>(members: &'s Map<String, Value>, visit: &mut dyn FnMut(&'s Value)) {
     for (keyword, value) in members {
         match (inside(keyword), value) {
             (Inside::Named, Value::Object(schemas)) => schemas.values().for_each(&mut *visit),

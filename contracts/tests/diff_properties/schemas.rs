@@ -361,8 +361,25 @@ pub(crate) fn form(tape: &mut Tape<'_>, depth: usize) -> Vec<Value> {
     fields
 }
 
+/// What only a schema can say, with definitions that are called alike and differ.
+fn in_a_field(tape: &mut Tape<'_>) -> Value {
+    let leaf = |tape: &mut Tape<'_>| json!({ "type": tape.pick(&["string", "integer", "boolean"]) });
+    let (one, other) = (leaf(tape), leaf(tape));
+    match tape.below(4) {
+        0 => json!({ "oneOf": [one, { "type": "array", "items": other, "maxItems": tape.below(3) }] }),
+        1 => json!({ "$ref": "#/$defs/Item", "$defs": { "Item": one } }),
+        2 => json!({
+            "type": "object",
+            "properties": { "a": { "$ref": "#/$defs/Item" }, "b": { "type": "array", "items": { "$ref": "#" } } },
+            "required": ["a"],
+            "$defs": { "Item": one },
+        }),
+        _ => json!({ "anyOf": [one, { "const": 1 }, other] }),
+    }
+}
+
 fn field(tape: &mut Tape<'_>, depth: usize) -> Value {
-    let mut field = match tape.below(if depth > 0 { 11 } else { 9 }) {
+    let mut field = match tape.below(if depth > 0 { 12 } else { 10 }) {
         0 => json!({ "type": "text", "min_length": tape.below(3), "max_length": 2 + tape.below(3) }),
         1 => json!({ "type": "text", "pattern": tape.pick(PATTERNS) }),
         2 => json!({ "type": tape.pick(&["email", "url", "date", "datetime", "multiline", "file"]) }),
@@ -372,7 +389,8 @@ fn field(tape: &mut Tape<'_>, depth: usize) -> Value {
         6 => json!({ "type": "dropdown", "choices": choices(tape) }),
         7 => json!({ "type": "multi-choice", "choices": choices(tape), "max_items": 1 + tape.below(3) }),
         8 => json!({ "type": "checkbox" }),
-        9 => json!({ "type": "record", "fields": form(tape, depth - 1) }),
+        9 => json!({ "type": "json", "schema": in_a_field(tape) }),
+        10 => json!({ "type": "record", "fields": form(tape, depth - 1) }),
         _ => json!({ "type": "list", "of": self::field(tape, 0), "max_items": 1 + tape.below(3) }),
     };
     if field["type"] == "list" {

@@ -1,0 +1,173 @@
+//! A schema that stands in a field becomes a part of the tool's: what it refers to in itself goes to the root's `$defs`,
+//! where clients look for it.
+
+use serde_json::{Map, Value};
+
+use super::Problems;
+use crate::{
+    json::{percent_decoded, percent_encoded, push_pointer},
+    name,
+    offer::{self, inside},
+    validate,
+};
+
+const DEFS: &str = "$defs";
+/// Keywords that give a schema an address or a dialect, which a part of another has not.
+const ADDRESSES: &[&str] = &[
+    "$schema",
+    "$id",
+    "$anchor",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$recursiveAnchor",
+    "$recursiveRef",
+    "$vocabulary",
+    "id",
+    "definitions",
+];
+
+/// The schema of a `json` field: bounded as a stranger's is, with every reference leading to its own `$defs`.
+pub(super) fn of_field(schema: &Value, field: &str, place: &str, problems: &mut Problems) -> Map<String, Value> {
+    let schema = match schema {
+        Value::Object(members) => members.clone(),
+        Value::Bool(true) => return Map::new(),
+        _ => {
+            problems.add_hint(
+                place,
+                "the schema is not an object",
+                "write a JSON Schema 2020-12, such as `{ type: object }`",
+            );
+            return Map::new();
+        }
+    };
+    let whole = Value::Object(schema.clone());
+    let refused = offer::check_schema(&whole.to_string(), &offer::Bounds::default());
+    if let Err(why) = refused.and_then(|()| validate::validator(&whole).map(drop)) {
+        problems.add(place, why);
+        return Map::new();
+    }
+    let known = problems.len();
+    check_inside(&schema, place, problems);
+    if problems.len() > known {
+        return Map::new();
+    }
+    match leads_to_defs_alone(&schema) {
+        true => schema,
+        false => as_definition(schema, field),
+    }
+}
+
+/// What only a whole schema may say, and names of members that models' interfaces refuse.
+fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut Problems) {
+    for keyword in ADDRESSES.iter().filter(|keyword| schema.contains_key(**keyword)) {
+        let hint = match *keyword {
+            "definitions" => "call it `$defs`",
+            _ => "drop it; refer to a place inside by `#/$defs/NAME`",
+        };
+        problems.add_hint(format!("{place}/{keyword}"), format!("`{keyword}` has no place in a field's schema"), hint);
+    }
+    for (member, _) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        if let Err(message) = name::check_field(member) {
+            let mut place = format!("{place}/properties");
+            push_pointer(&mut place, member);
+            problems.add_hint(place, message, "some models' interfaces refuse every tool for it");
+        }
+    }
+    for (keyword, value) in schema {
+        let mut below = place.to_owned();
+        push_pointer(&mut below, keyword);
+        match (inside::inside(keyword), value) {
+            (inside::Inside::Named, Value::Object(schemas)) => {
+                for (name, schema) in schemas {
+                    let mut place = below.clone();
+                    push_pointer(&mut place, name);
+                    schema.as_object().into_iter().for_each(|schema| check_inside(schema, &place, problems));
+                }
+            }
+            (inside::Inside::Schemas, Value::Array(schemas)) => {
+                for (index, schema) in schemas.iter().enumerate() {
+                    let place = format!("{below}/{index}");
+                    schema.as_object().into_iter().for_each(|schema| check_inside(schema, &place, problems));
+                }
+            }
+            (inside::Inside::Schemas, Value::Object(schema)) => check_inside(schema, &below, problems),
+            _ => {}
+        }
+    }
+}
+
+fn leads_to_defs_alone(schema: &Map<String, Value>) -> bool {
+    let here = schema.get("$ref").and_then(Value::as_str).is_none_or(|target| target.starts_with("#/$defs/"));
+    let mut inside_too = true;
+    inside::each_inside(schema, &mut |inner| {
+        inside_too &= inner.as_object().is_none_or(leads_to_defs_alone);
+    });
+    here && inside_too
+}
+
+/// A schema that refers to its own root, or to a place that is no definition, becomes one as a whole.
+fn as_definition(mut schema: Map<String, Value>, field: &str) -> Map<String, Value> {
+    let name = if field.is_empty() { "item" } else { field };
+    let to = reference(name, "");
+    redirect(&mut schema, &|target| Some(format!("{to}{}", target.strip_prefix('#')?)));
+    Map::from_iter([
+        ("$ref".to_owned(), to.into()),
+        (DEFS.to_owned(), Value::Object(Map::from_iter([(name.to_owned(), Value::Object(schema))]))),
+    ])
+}
+
+/// Moves the definitions of a part up to those of the whole. One that is there already is shared; another of its name
+/// gets a number.
+pub(super) fn lift(part: &mut Value, defs: &mut Map<String, Value>) {
+    let Value::Object(members) = part else { return };
+    let Some(Value::Object(mut own)) = members.shift_remove(DEFS) else { return };
+    let clashes = own.iter().any(|(name, schema)| defs.get(name).is_some_and(|known| known != schema));
+    if clashes {
+        // Definitions refer to each other, so those of the same names move together.
+        let mut renamed: Map<String, Value> = Map::new();
+        for name in own.keys().filter(|name| defs.contains_key(*name)) {
+            let free = |number: &usize| {
+                let candidate = format!("{name}_{number}");
+                !defs.contains_key(&candidate) && !own.contains_key(&candidate)
+            };
+            let number = (2..).find(free).expect("numbers do not end");
+            renamed.insert(name.clone(), format!("{name}_{number}").into());
+        }
+        let moved = |target: &str| {
+            let pointer = percent_decoded(target.strip_prefix("#/$defs/")?);
+            let (name, rest) =
+                pointer.split_once('/').map_or((&*pointer, ""), |(name, _)| (name, &pointer[name.len()..]));
+            Some(reference(renamed.get(&name.replace("~1", "/").replace("~0", "~"))?.as_str()?, rest))
+        };
+        redirect(members, &moved);
+        own = own
+            .into_iter()
+            .map(|(name, mut schema)| {
+                schema.as_object_mut().into_iter().for_each(|schema| redirect(schema, &moved));
+                (renamed.get(&name).and_then(Value::as_str).unwrap_or(&name).to_owned(), schema)
+            })
+            .collect();
+    }
+    for (name, schema) in own {
+        defs.entry(name).or_insert(schema);
+    }
+}
+
+/// What leads to a place below the definition of that name.
+fn reference(name: &str, below: &str) -> String {
+    let mut pointer = String::from("/$defs");
+    push_pointer(&mut pointer, name);
+    format!("#{}", percent_encoded(&(pointer + below)))
+}
+
+/// Rewrites the references of a schema and of all inside.
+fn redirect(schema: &mut Map<String, Value>, to: &dyn Fn(&str) -> Option<String>) {
+    if let Some(Value::String(target)) = schema.get_mut("$ref")
+        && let Some(moved) = to(target)
+    {
+        *target = moved;
+    }
+    inside::each_inside_mut(schema, &mut |inner| {
+        inner.as_object_mut().into_iter().for_each(|inner| redirect(inner, to));
+    });
+}
