@@ -92,7 +92,7 @@ fn gateway(folder: &Path) -> Gateway {
     let cursors = Cursors::ephemeral().expect("random numbers");
     let gateway = Gateway::new(config, host, Arc::default(), cursors, Identities::open(), audit, metrics);
     let contracts = vec![Arc::new(contract())];
-    let catalogue = Catalogue::new(&contracts, None);
+    let catalogue = Catalogue::new(&contracts, &BTreeMap::new(), None);
     gateway.publish(Snapshot { generation: 1, listing_generation: 1, catalogue, contracts });
     gateway
 }

@@ -1,7 +1,7 @@
 //! How it grows: what one more agent, view, tool and key cost among a few and among very many.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     fs,
     path::Path,
@@ -96,7 +96,7 @@ fn agents(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Grown> {
 /// Views of accesses that nobody had before: each is prepared, and the least used make room.
 fn views() -> anyhow::Result<Grown> {
     let contracts = contracts(100)?;
-    let catalogue = Catalogue::new(&contracts, None);
+    let catalogue = Catalogue::new(&contracts, &BTreeMap::new(), None);
     let ask = |accesses: std::ops::Range<usize>| {
         let list = |number: usize| AccessList {
             tools: BTreeSet::from([ticket::TOOL.to_owned(), format!("tool_{number}")]),

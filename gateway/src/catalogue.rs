@@ -7,9 +7,10 @@ mod listing;
 mod llms;
 mod target;
 mod tool;
+mod view;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     convert::Infallible,
     sync::Arc,
 };
@@ -20,12 +21,14 @@ pub use endpoint::Endpoint;
 pub use foreign::ForeignTool;
 pub use listing::{BadCursor, ListShape, Listing, Page, ServerInfo};
 use quick_cache::sync::Cache;
+use sha2::{Digest as _, Sha256};
 use target::Sources;
 pub use target::{BoundCollection, Target};
 pub use tool::CatalogueTool;
+use view::ServedView;
 use weir_contracts::Contract;
 
-use crate::identity::Access;
+use crate::{config::View, identity::Access};
 
 /// Built once per snapshot; calls and listings only read it.
 pub struct Catalogue {
@@ -35,23 +38,24 @@ pub struct Catalogue {
     listings: Vec<Arc<Listing>>,
     /// Where in `listings` the one of `/mcp/<contract>` stands.
     by_contract: HashMap<Box<str>, usize>,
+    views: BTreeMap<String, ServedView>,
     /// What agents with narrower access see: prepared once for each distinct access, however many agents have it. Nobody
-    /// waits while the view of another access is prepared, and those that are asked for least make room.
-    views: Cache<ViewKey, View, quick_cache::UnitWeighter, RandomState>,
+    /// waits while the listing of another access is prepared, and those that are asked for least make room.
+    narrowed: Cache<NarrowedKey, Narrowed, quick_cache::UnitWeighter, RandomState>,
 }
 
 /// The place of the endpoint's listing, and the digest of the access.
-type ViewKey = (usize, [u8; 32]);
+type NarrowedKey = (usize, [u8; 32]);
 /// `None`: nothing of the endpoint is seen.
-type View = Option<Arc<Listing>>;
+type Narrowed = Option<Arc<Listing>>;
 
-/// Views that are kept.
-const VIEWS_MAX: usize = 4096;
+/// Narrowed listings that are kept.
+const NARROWED_MAX: usize = 4096;
 
 impl Catalogue {
-    /// From compiled contracts, whose tool names the registry has found unique. Tools of `previous` that did not
-    /// change are carried over, with what they had prepared.
-    pub fn new(contracts: &[Arc<Contract>], previous: Option<&Catalogue>) -> Self {
+    /// From compiled contracts, whose tool names the registry has found unique, and the views over them. Tools of `previous`
+    /// that did not change are carried over, with what they had prepared.
+    pub fn new(contracts: &[Arc<Contract>], views: &BTreeMap<String, View>, previous: Option<&Catalogue>) -> Self {
         let mut tools = HashMap::default();
         let mut by_contract = HashMap::new();
         let (mut every, mut listings) = (Vec::new(), vec![Arc::default()]);
@@ -67,8 +71,15 @@ impl Catalogue {
                 every.push(tool);
             }
         }
+        let mut served = BTreeMap::new();
+        for (name, settings) in views {
+            let own: Vec<_> = every.iter().filter(|tool| view::selects(settings, tool)).cloned().collect();
+            served.insert(name.clone(), ServedView::new(settings.clone(), listings.len(), &own));
+            let server = ServerInfo { name: name.clone(), ..touched(contracts, &own) };
+            listings.push(Arc::new(Listing::new(server, own)));
+        }
         listings[0] = Arc::new(Listing::new(ServerInfo::catalogue(contracts.iter().map(Arc::as_ref)), every));
-        Self { tools, contracts: contracts.to_vec(), listings, by_contract, views: views() }
+        Self { tools, contracts: contracts.to_vec(), listings, by_contract, views: served, narrowed: narrowed() }
     }
 
     /// The tool of that name, if the endpoint serves it to those with that access.
@@ -77,6 +88,7 @@ impl Catalogue {
         let served = match endpoint {
             Endpoint::All => true,
             Endpoint::Contract(contract) => tool.contract == *contract,
+            Endpoint::View(view) => self.views.get(&**view).is_some_and(|view| view.has(name)),
         };
         (served && access.allows(&tool.contract, &tool.name)).then_some(tool)
     }
@@ -85,26 +97,27 @@ impl Catalogue {
     pub fn listing(&self, endpoint: &Endpoint, access: &Access) -> Option<Arc<Listing>> {
         let place = match endpoint {
             Endpoint::All => 0,
-            Endpoint::Contract(contract) => *self.by_contract.get(&**contract)?, // a name that the caller made up is not kept
+            // A name that the caller made up is not kept.
+            Endpoint::Contract(contract) => *self.by_contract.get(&**contract)?,
+            Endpoint::View(view) => self.views.get(&**view)?.place,
         };
         let Some(digest) = access.digest() else { return Some(self.listings[place].clone()) };
-        let prepare = || Ok::<View, Infallible>(self.view(place, access).map(Arc::new));
-        let Ok(view) = self.views.get_or_insert_with(&(place, *digest), prepare);
-        view
+        let prepare = || Ok::<Narrowed, Infallible>(self.narrow(place, access).map(Arc::new));
+        let Ok(narrowed) = self.narrowed.get_or_insert_with(&(place, *digest), prepare);
+        narrowed
     }
 
     /// Nothing of it says that there is more: versions and endpoints are those of what is seen.
-    fn view(&self, place: usize, access: &Access) -> Option<Listing> {
+    fn narrow(&self, place: usize, access: &Access) -> Option<Listing> {
         let whole = &self.listings[place];
         let seen: Vec<_> =
             whole.tools().iter().filter(|tool| access.allows(&tool.contract, &tool.name)).cloned().collect();
         let server = match place {
-            0 => {
-                let touched: HashSet<&str> = seen.iter().map(|tool| &*tool.contract).collect();
-                let touched = self.contracts.iter().filter(|contract| touched.contains(contract.name.as_str()));
-                ServerInfo::catalogue(touched.map(Arc::as_ref))
-            }
+            0 => touched(&self.contracts, &seen),
             _ if seen.is_empty() => return None,
+            _ if place > self.contracts.len() => {
+                ServerInfo { version: touched(&self.contracts, &seen).version, ..whole.server.clone() }
+            }
             _ => whole.server.clone(),
         };
         Some(Listing::new(server, seen))
@@ -116,7 +129,23 @@ impl Catalogue {
 
     /// Equal exactly when every client of every endpoint sees the same list.
     pub fn digest(&self) -> [u8; 32] {
-        self.listings[0].digest()
+        let mut digest = Sha256::new_with_prefix(self.listings[0].digest());
+        for (name, view) in &self.views {
+            digest.update(name);
+            digest.update(self.listings[view.place].digest());
+        }
+        digest.finalize().into()
+    }
+
+    /// Whether its views are these.
+    pub fn has_views(&self, views: &BTreeMap<String, View>) -> bool {
+        let own = self.views.iter().map(|(name, view)| (name, &view.settings));
+        own.eq(views)
+    }
+
+    /// Views that nothing of what is published belongs to.
+    pub fn empty_views(&self) -> impl Iterator<Item = &str> {
+        self.views.iter().filter(|(_, view)| self.listings[view.place].is_empty()).map(|(name, _)| name.as_str())
     }
 
     pub fn len(&self) -> usize {
@@ -130,11 +159,18 @@ impl Catalogue {
 
 impl Default for Catalogue {
     fn default() -> Self {
-        Self::new(&[], None)
+        Self::new(&[], &BTreeMap::new(), None)
     }
 }
 
-fn views() -> Cache<ViewKey, View, quick_cache::UnitWeighter, RandomState> {
-    let (most, hasher) = (VIEWS_MAX, RandomState::new());
+/// A server of the contracts that have one of these tools.
+fn touched(contracts: &[Arc<Contract>], tools: &[Arc<CatalogueTool>]) -> ServerInfo {
+    let touched: HashSet<&str> = tools.iter().map(|tool| &*tool.contract).collect();
+    let touched = contracts.iter().filter(|contract| touched.contains(contract.name.as_str()));
+    ServerInfo::catalogue(touched.map(Arc::as_ref))
+}
+
+fn narrowed() -> Cache<NarrowedKey, Narrowed, quick_cache::UnitWeighter, RandomState> {
+    let (most, hasher) = (NARROWED_MAX, RandomState::new());
     Cache::with(most, most as u64, quick_cache::UnitWeighter, hasher, Default::default())
 }

@@ -35,7 +35,12 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use weir_plugin_host::BuiltIn;
 
 pub use self::author::Sources;
-use crate::{app::Failure, config::LogFormat, telemetry};
+use crate::{
+    app::Failure,
+    catalogue::Endpoint,
+    config::{Config, LogFormat},
+    telemetry,
+};
 
 /// The gateway between agents and data. A form is a tool contract: describe a tool as a form, point it at a
 /// spreadsheet, a SQL table or a REST endpoint, and serve it to any MCP client.
@@ -196,6 +201,17 @@ fn long_version(built_in: BuiltIn) -> String {
 }
 
 type Done = Result<ExitCode, Failure>;
+
+/// The endpoint of a view that the configuration has; without a name, everything.
+fn view(config: &Config, name: Option<&str>) -> anyhow::Result<Endpoint> {
+    let Some(name) = name else { return Ok(Endpoint::All) };
+    let views: Vec<&str> = config.views.keys().map(String::as_str).collect();
+    match views.contains(&name) {
+        true => Ok(Endpoint::View(name.into())),
+        false if views.is_empty() => anyhow::bail!("there is no view `{name}`: define [views.{name}]"),
+        false => anyhow::bail!("there is no view `{name}`; there are {}", views.join(", ")),
+    }
+}
 
 impl Failure {
     fn is_of_the_reader(&self) -> bool {

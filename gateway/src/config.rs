@@ -35,6 +35,8 @@ pub struct Config {
     pub upstreams: BTreeMap<String, UpstreamConfig>,
     /// Who may sign plugins.
     pub trust: BTreeMap<String, Trust>,
+    /// Parts of the catalogue with an endpoint of their own.
+    pub views: BTreeMap<String, View>,
     /// The folder of the file: what relative paths of connections and upstreams start from.
     pub base: PathBuf,
     /// Where its keys stand, for what is found wrong later.
@@ -67,6 +69,18 @@ impl Default for Folders {
 pub struct Trust {
     /// As minisign writes it: `RW…`.
     pub minisign: String,
+}
+
+/// `[views.NAME]`: tools that are served at `/mcp/view/NAME`. A tool has to meet everything that is said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct View {
+    /// The contracts of its tools; none: every contract.
+    pub contracts: Vec<String>,
+    /// The names of its tools, where `*` stands for any characters and `?` for one; none: every name.
+    pub tools: Vec<String>,
+    /// True: tools that say that they only read.
+    pub read_only: bool,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -316,6 +330,7 @@ impl Config {
             plugins: _,
             upstreams: _,
             trust: _,
+            views: _,
             base: _,
             places: _,
         } = self;

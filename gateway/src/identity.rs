@@ -67,6 +67,11 @@ impl Caller {
         self.key.as_ref().map_or(&Access::EVERYTHING, |key| &key.access)
     }
 
+    /// What this caller is shown where it asks for everything.
+    pub fn view(&self) -> Option<&Arc<str>> {
+        self.key.as_ref()?.view.as_ref()
+    }
+
     /// Cancelled when the caller's key is revoked: what it left open ends.
     pub fn revoked(&self) -> CancellationToken {
         self.key.as_ref().map_or_else(CancellationToken::new, |key| key.revoked())

@@ -114,10 +114,14 @@ impl RequestScope {
     }
 
     fn unknown(&self) -> RpcError {
-        let contract: String = match &self.endpoint {
-            Endpoint::All => String::new(),
-            Endpoint::Contract(contract) => contract.chars().take(64).collect(),
+        let shown = |name: &str| name.chars().take(64).collect::<String>();
+        let message = match &self.endpoint {
+            Endpoint::All => "nothing is served here".to_owned(), // which cannot be: /mcp is there for everyone
+            Endpoint::Contract(name) => {
+                format!("no contract `{}` is served here; /mcp serves all of them", shown(name))
+            }
+            Endpoint::View(name) => format!("no view `{}` is served here", shown(name)),
         };
-        RpcError::refused(404, format!("no contract `{contract}` is served here; /mcp serves all of them"))
+        RpcError::refused(404, message)
     }
 }

@@ -393,7 +393,7 @@ impl Registry {
         let contracts: Vec<Arc<Contract>> = live.values().map(|live| self.servable(&live.contract)).collect();
         let served = &self.gateway.snapshot().contracts;
         let same = served.len() == contracts.len() && served.iter().zip(&contracts).all(|(a, b)| Arc::ptr_eq(a, b));
-        if !same {
+        if !same || !self.gateway.snapshot().catalogue.has_views(&self.gateway.config().views) {
             self.swap(contracts);
         }
     }
@@ -403,7 +403,8 @@ impl Registry {
         for contract in contracts.iter().filter(|new| !old.contracts.iter().any(|known| Arc::ptr_eq(known, new))) {
             warn_of_names(contract);
         }
-        let catalogue = Catalogue::new(&contracts, Some(&old.catalogue));
+        let catalogue = Catalogue::new(&contracts, &self.gateway.config().views, Some(&old.catalogue));
+        catalogue.empty_views().for_each(|view| tracing::warn!(view, "no tool is in this view"));
         let changed = catalogue.digest() != old.catalogue.digest();
         let snapshot = Snapshot {
             generation: old.generation + 1,

@@ -167,6 +167,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Config {
         plugins,
         upstreams,
         trust,
+        views,
         base,
         places,
         folders: _,
@@ -206,6 +207,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Config {
         plugins,
         upstreams,
         trust,
+        views, // with the next look at the contracts, which prepares their lists
         base,
         places,
     }
@@ -223,6 +225,7 @@ fn differences(old: &Config, new: &Config) -> Vec<String> {
     places.extend(named("plugins", &old.plugins, &new.plugins));
     places.extend(named("upstreams", &old.upstreams, &new.upstreams));
     places.extend(named("trust", &old.trust, &new.trust));
+    places.extend(named("views", &old.views, &new.views));
     if old.metrics.token != new.metrics.token {
         places.push("/metrics/token".to_owned());
     }

@@ -50,7 +50,7 @@ pub(crate) fn publish(gateway: &Gateway, contracts: &[(&str, &[&str])]) {
     gateway.publish(Snapshot {
         generation: old.generation + 1,
         listing_generation: old.listing_generation + 1,
-        catalogue: Catalogue::new(&contracts, Some(&old.catalogue)),
+        catalogue: Catalogue::new(&contracts, &gateway.config().views, Some(&old.catalogue)),
         contracts,
     });
 }

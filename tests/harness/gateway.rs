@@ -209,6 +209,11 @@ impl Gateway {
         format!("{}/mcp/{contract}", self.base)
     }
 
+    /// The endpoint of one view.
+    pub fn view_url(&self, view: &str) -> String {
+        format!("{}/mcp/view/{view}", self.base)
+    }
+
     pub fn process_id(&self) -> u32 {
         self.child.id()
     }

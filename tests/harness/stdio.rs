@@ -27,9 +27,15 @@ impl Stdio {
 
     /// With a key in the environment.
     pub fn start_as(house: &House, key: &str) -> Self {
+        Self::start_with(house, key, &[])
+    }
+
+    /// With further words on the command line.
+    pub fn start_with(house: &House, key: &str, more: &[&str]) -> Self {
         let words = house.stdio_command();
         let mut child = Command::new(&words[0])
             .args(&words[1..])
+            .args(more)
             .env("WEIR_KEY", key)
             .stdin(Pipe::piped())
             .stdout(Pipe::piped())

@@ -29,3 +29,4 @@ mod restart;
 mod sample;
 mod spreadsheet;
 mod upstreams;
+mod views;

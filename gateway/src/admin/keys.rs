@@ -28,6 +28,8 @@ pub(super) struct KeyView {
     tenant: String,
     /// What it may see and call; null: everything.
     access: Option<AccessList>,
+    /// The view that it is shown at `/mcp`; null: everything.
+    view: Option<String>,
     limits: KeyLimits,
     /// Milliseconds since 1970, as all times.
     created_ms: i64,
@@ -47,6 +49,10 @@ pub(super) struct NewKey {
     tenant: Option<String>,
     /// Left out: every contract.
     access: Option<AccessList>,
+    /// The view that it is shown at `/mcp`. Left out: everything that it may use. It bounds nothing: what the agent may use is
+    /// said by `access`.
+    #[schema(max_length = 32, pattern = "^[a-z][a-z0-9-]*$")]
+    view: Option<String>,
     #[serde(default)]
     limits: KeyLimits,
     /// Left out: it does not expire.
@@ -69,6 +75,7 @@ impl From<KeyRow> for KeyView {
         Self {
             access: row.access.as_deref().map(|text| serde_json::from_str(text).unwrap_or_default()),
             limits: row.limits.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default(),
+            view: row.view,
             id: row.id,
             agent: row.agent,
             tenant: row.tenant,
@@ -109,6 +116,7 @@ pub(super) async fn create(
         tenant: new.tenant.unwrap_or_else(|| new.agent.clone()),
         agent: new.agent,
         access: new.access.map(|access| serde_json::to_string(&access).expect("plain data")),
+        view: new.view,
         limits: Some(serde_json::to_string(&new.limits).expect("plain data")),
         created_ms: now,
         created_by: staff.by(),
@@ -138,6 +146,9 @@ impl NewKey {
     fn check(&self) -> Result<(), Refusal> {
         name("agent", &self.agent)?;
         self.tenant.as_deref().map_or(Ok(()), |tenant| name("tenant", tenant))?;
+        if self.view.as_deref().is_some_and(|view| weir_contracts::name::check_contract(view).is_err()) {
+            return Err(Refusal::invalid("`view` must be a lowercase letter and then up to 31 of a-z, 0-9 and `-`"));
+        }
         if self.expires_in_s.is_some_and(|seconds| !(1..=315_360_000).contains(&seconds)) {
             return Err(Refusal::invalid("`expires_in_s` must be 1 to 315360000 seconds"));
         }
@@ -165,6 +176,9 @@ impl NewKey {
         let named: BTreeSet<&String> =
             access.into_iter().flat_map(|list| &list.tools).chain(self.limits.tools.keys()).collect();
         warnings.extend(absent("tool", named, &tools));
+        let config = admin.gateway.config();
+        let views: Vec<&str> = config.views.keys().map(String::as_str).collect();
+        warnings.extend(absent("view", &self.view, &views));
         Ok(warnings)
     }
 }

@@ -26,6 +26,7 @@ pub(super) async fn show(Shared(admin): Ask, staff: Staff) -> Answer<Json<Value>
     let mut shown = config.sections();
     shown.insert("connections".to_owned(), json!(config.connections.keys().collect::<Vec<_>>()));
     shown.insert("plugins".to_owned(), json!(plugins));
+    shown.insert("views".to_owned(), json!(config.views));
     shown.insert("upstreams".to_owned(), json!(config.upstreams.keys().collect::<Vec<_>>()));
     Ok(Json(shown.into()))
 }

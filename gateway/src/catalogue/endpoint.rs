@@ -1,6 +1,8 @@
-//! Where a client asks: everything, or one contract as a server of its own.
+//! Where a client asks: everything, one contract as a server of its own, or a view.
 
 use std::{fmt, sync::Arc};
+
+use crate::identity::Caller;
 
 /// Shown as its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,6 +11,18 @@ pub enum Endpoint {
     All,
     /// `/mcp/<contract>`, whether there is such a contract or not.
     Contract(Arc<str>),
+    /// `/mcp/view/<view>`, whether there is such a view or not.
+    View(Arc<str>),
+}
+
+impl Endpoint {
+    /// Where this caller is led: who asks for everything gets the default view of its key, where it has one.
+    pub fn of(self, caller: &Caller) -> Self {
+        match (self, caller.view()) {
+            (Self::All, Some(view)) => Self::View(view.clone()),
+            (asked, _) => asked,
+        }
+    }
 }
 
 impl fmt::Display for Endpoint {
@@ -16,6 +30,7 @@ impl fmt::Display for Endpoint {
         match self {
             Self::All => formatter.write_str("/mcp"),
             Self::Contract(contract) => write!(formatter, "/mcp/{contract}"),
+            Self::View(view) => write!(formatter, "/mcp/view/{view}"),
         }
     }
 }

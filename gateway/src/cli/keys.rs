@@ -32,6 +32,9 @@ pub(super) enum Command {
         /// A single tool the agent may use; may be repeated
         #[arg(id = "allowed_tools", long = "tool", value_name = "NAME")]
         tools: Vec<String>,
+        /// The view that the agent is shown at /mcp, instead of everything that it may use
+        #[arg(long, value_name = "NAME")]
+        view: Option<String>,
         /// What the agent may ask over all tools, such as 600/min
         #[arg(long, value_name = "RATE")]
         rate: Option<String>,
@@ -60,7 +63,7 @@ impl Keys {
     pub(super) fn run(self) -> Done {
         let Self { command, target } = self;
         match command {
-            Command::Create { agent, tenant, contracts, tools, rate, tool_rates, expires_days } => {
+            Command::Create { agent, tenant, contracts, tools, view, rate, tool_rates, expires_days } => {
                 let narrow = !contracts.is_empty() || !tools.is_empty();
                 let mut limits =
                     json!({ "tools": tool_rates.into_iter().collect::<std::collections::BTreeMap<_, _>>() });
@@ -71,6 +74,7 @@ impl Keys {
                     "agent": agent,
                     "tenant": tenant,
                     "access": narrow.then(|| json!({ "contracts": contracts, "tools": tools })),
+                    "view": view,
                     "limits": limits,
                     "expires_in_s": expires_days.map(|days| i64::from(days) * 86_400),
                 });
@@ -109,7 +113,7 @@ fn ask(target: &Target, method: Method, path: &str, body: Option<Value>) -> Resu
     Ok(block_on(api.ask(method, path, body.as_ref()))??)
 }
 
-const HEAD: [&str; 8] = ["ID", "AGENT", "TENANT", "ACCESS", "LIMITS", "CREATED", "EXPIRES", "REVOKED"];
+const HEAD: [&str; 9] = ["ID", "AGENT", "TENANT", "ACCESS", "VIEW", "LIMITS", "CREATED", "EXPIRES", "REVOKED"];
 
 fn row(key: &Value) -> Vec<String> {
     let access = match &key["access"] {
@@ -127,6 +131,7 @@ fn row(key: &Value) -> Vec<String> {
         cell(&key["agent"]),
         cell(&key["tenant"]),
         access,
+        cell(&key["view"]),
         limits.collect::<Vec<_>>().join(","),
         time(&key["created_ms"]),
         time(&key["expires_ms"]),

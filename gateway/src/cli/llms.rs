@@ -12,8 +12,11 @@ use crate::call::Endpoint;
 pub(super) struct Llms {
     /// The contract; by default all of them
     contract: Option<String>,
+    /// The tools of this view
+    #[arg(long, value_name = "NAME", conflicts_with = "contract")]
+    view: Option<String>,
     /// The MCP endpoint to ask, such as http://127.0.0.1:8484/mcp, instead of a configuration
-    #[arg(long, value_name = "URL", conflicts_with = "contract")]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["contract", "view"])]
     url: Option<String>,
     #[command(flatten)]
     settings: Settings,
@@ -36,11 +39,10 @@ impl Llms {
         let snapshot = started.gateway.snapshot();
         let endpoint = match &self.contract {
             Some(contract) => Endpoint::Contract(contract.as_str().into()),
-            None => Endpoint::All,
+            None => super::view(&started.gateway.config(), self.view.as_deref())?.of(&caller),
         };
         let listing = snapshot.catalogue.listing(&endpoint, caller.access());
-        let listing = listing
-            .with_context(|| format!("there is no contract `{}` here", self.contract.as_deref().unwrap_or_default()))?;
+        let listing = listing.with_context(|| format!("nothing is served at {endpoint}"))?;
         Ok(listing.llms().to_owned())
     }
 }

@@ -8,6 +8,7 @@ use weir_contracts::Problem;
 use super::{Done, Settings, block_on, clients, draft, runtime, start};
 use crate::{
     app::App,
+    catalogue::Endpoint,
     config::Config,
     reload::{Read, Reload},
     transport,
@@ -40,6 +41,9 @@ pub(super) struct Stdio {
     /// End with 1 where any contract file, lock, plugin file or connection is refused, instead of serving the rest (for CI)
     #[arg(long, conflicts_with = "file")]
     strict: bool,
+    /// Serve the tools of one view, instead of all
+    #[arg(long, value_name = "NAME", conflicts_with = "file")]
+    view: Option<String>,
     #[command(flatten)]
     settings: Settings,
 }
@@ -88,7 +92,7 @@ impl Serve {
                 if self.file.is_none() {
                     self.settings.names_something(&config)?;
                 }
-                stdio(config, self.file, read, self.strict)
+                stdio(config, self.file, Endpoint::All, read, self.strict)
             }
         }
     }
@@ -104,8 +108,9 @@ impl Stdio {
                 config
             }
         };
+        let endpoint = super::view(&config, self.view.as_deref())?;
         let read = reading(self.file.is_some(), self.settings, None);
-        stdio(config, self.file, read, self.strict)
+        stdio(config, self.file, endpoint, read, self.strict)
     }
 }
 
@@ -126,13 +131,13 @@ fn listening(mut config: Config, listen: Option<SocketAddr>) -> Result<Config, V
     Ok(config)
 }
 
-fn stdio(config: Config, file: Option<PathBuf>, read: Read, strict: bool) -> Done {
+fn stdio(config: Config, file: Option<PathBuf>, endpoint: Endpoint, read: Read, strict: bool) -> Done {
     let runtime = runtime()?;
     let done = runtime.block_on(async {
         let (started, _) = start(config, file.as_deref(), "stdio", read, strict).await?;
         let key = super::call::key();
         let (stdin, stdout) = (tokio::io::stdin(), tokio::io::stdout());
-        transport::stdio::serve(started.gateway.clone(), key, stdin, stdout, stopped()).await?;
+        transport::stdio::serve(started.gateway.clone(), key, endpoint, stdin, stdout, stopped()).await?;
         started.gateway.upstreams().close().await;
         Ok(ExitCode::SUCCESS)
     });

@@ -12,7 +12,7 @@ use super::{
     words::{self, KeyFault},
 };
 
-const SECTIONS: [&str; 13] = [
+const SECTIONS: [&str; 14] = [
     "folders",
     "http",
     "identity",
@@ -26,7 +26,11 @@ const SECTIONS: [&str; 13] = [
     "plugins",
     "upstreams",
     "trust",
+    "views",
 ];
+/// Names or patterns in one list of a view.
+const VIEW_NAMES_MAX: usize = 1000;
+const PATTERN_MAX: usize = 200;
 /// Numbers that may not be 0.
 const AT_LEAST_ONE: [&str; 11] = [
     "/http/body_max_bytes",
@@ -77,6 +81,7 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
         plugins: reader.named(&mut table, "plugins"),
         upstreams: reader.named(&mut table, "upstreams"),
         trust: reader.named(&mut table, "trust"),
+        views: reader.named(&mut table, "views"),
         base: base.to_path_buf(),
         places: reader.places.clone(),
     };
@@ -249,6 +254,7 @@ impl Reader {
             }
         }
         self.upstreams(config);
+        self.views(config);
     }
 
     fn upstreams(&mut self, config: &Config) {
@@ -263,6 +269,34 @@ impl Reader {
                 let what = format!("the contract `{contract}` is that of the upstream `{other}` already");
                 let hint = "give one of them another name with `contract = \"…\"`";
                 self.problem(format!("/upstreams/{upstream}/contract"), what, hint);
+            }
+        }
+    }
+
+    /// A view is also a path segment, as a contract is.
+    fn views(&mut self, config: &Config) {
+        for (view, settings) in &config.views {
+            let place = format!("/views/{view}");
+            if name::check_contract(view).is_err() {
+                let hint = "use a lowercase letter and then up to 31 of a-z, 0-9 and '-'";
+                self.problem(place.clone(), "is no name of a view", hint);
+            }
+            for (index, contract) in settings.contracts.iter().enumerate() {
+                if let Err(message) = name::check_contract(contract) {
+                    self.problem(format!("{place}/contracts/{index}"), message, "name the contract as it is listed");
+                }
+            }
+            for (index, pattern) in settings.tools.iter().enumerate() {
+                if pattern.is_empty() || pattern.len() > PATTERN_MAX {
+                    let message = format!("a pattern has 1 to {PATTERN_MAX} characters");
+                    self.problem(format!("{place}/tools/{index}"), message, "write a name, or a pattern as `list_*`");
+                }
+            }
+            for (key, names) in [("contracts", &settings.contracts), ("tools", &settings.tools)] {
+                if names.len() > VIEW_NAMES_MAX {
+                    let message = format!("has more than {VIEW_NAMES_MAX} entries");
+                    self.problem(format!("{place}/{key}"), message, "use a pattern, or leave it out for all");
+                }
             }
         }
     }

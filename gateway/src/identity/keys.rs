@@ -29,6 +29,8 @@ pub struct Key {
     pub agent: Arc<str>,
     pub tenant: Arc<str>,
     pub access: Access,
+    /// The view that stands for everything, where the key has one.
+    pub view: Option<Arc<str>>,
     /// Over all methods and tools, where the key has one of its own.
     pub rate: Option<Rate>,
     /// By tool name, where the key has any.
@@ -58,7 +60,7 @@ pub struct KeyLimits {
 /// Tables that are changed apart from each other: a change of one key holds up the readers of a few others for as long as
 /// one entry takes.
 const SHARDS: usize = 64;
-/// Tenants and access lists that keys share; beyond it keys hold their own.
+/// Tenants, views and access lists that keys share; beyond it keys hold their own.
 const SHARED_MAX: usize = 4096;
 
 /// All keys. A change of one costs the same however many there are.
@@ -75,7 +77,7 @@ struct ById(Arc<Key>);
 /// What many keys have in common, held once.
 #[derive(Default)]
 struct Shared {
-    tenants: HashSet<Arc<str>>,
+    names: HashSet<Arc<str>>,
     access: HashMap<Box<str>, Access>,
 }
 
@@ -173,15 +175,16 @@ impl PartialEq for ById {
 impl Eq for ById {}
 
 impl Shared {
-    fn tenant(&mut self, tenant: &str) -> Arc<str> {
-        if let Some(known) = self.tenants.get(tenant) {
+    /// Of a tenant or a view.
+    fn name(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.names.get(name) {
             return known.clone();
         }
-        let tenant: Arc<str> = tenant.into();
-        if self.tenants.len() < SHARED_MAX {
-            self.tenants.insert(tenant.clone());
+        let name: Arc<str> = name.into();
+        if self.names.len() < SHARED_MAX {
+            self.names.insert(name.clone());
         }
-        tenant
+        name
     }
 
     /// What cannot be read allows nothing: the row was not written by us.
@@ -206,9 +209,10 @@ impl Key {
         let agent: Arc<str> = row.agent.as_str().into();
         Self {
             id: row.id.as_str().into(),
-            tenant: if row.tenant == row.agent { agent.clone() } else { shared.tenant(&row.tenant) },
+            tenant: if row.tenant == row.agent { agent.clone() } else { shared.name(&row.tenant) },
             agent,
             access: row.access.as_deref().map_or(Access::EVERYTHING, |text| shared.access(text)),
+            view: row.view.as_deref().map(|view| shared.name(view)),
             rate: rate.as_deref().and_then(form::rate),
             tool_rates: (!tool_rates.is_empty()).then(|| Box::new(tool_rates)),
             // A row that holds no hash matches nothing that anyone could send.
@@ -258,6 +262,7 @@ impl Key {
             && self.agent == other.agent
             && self.tenant == other.tenant
             && self.access == other.access
+            && self.view == other.view
             && self.rate == other.rate
             && self.tool_rates == other.tool_rates
             && self.expires_ms == other.expires_ms

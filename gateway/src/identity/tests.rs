@@ -9,6 +9,7 @@ fn row(minted: &Minted, agent: &str) -> KeyRow {
         agent: agent.into(),
         tenant: "acme".into(),
         access: None,
+        view: None,
         limits: None,
         created_ms: 1,
         created_by: "test".into(),

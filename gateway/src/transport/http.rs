@@ -1,4 +1,4 @@
-//! Streamable HTTP, both eras on one URL: `/mcp`, `/mcp/<contract>`; the same lists in words: `/llms.txt`; plain HTTP:
+//! Streamable HTTP, both eras on one URL: `/mcp`, `/mcp/<contract>`, `/mcp/view/<view>`; the same lists in words: `/llms.txt`; plain HTTP:
 //! `/rest/<contract>/<tool>`; `/healthz`.
 
 mod access;
@@ -108,8 +108,12 @@ fn router(server: Arc<Server>) -> Router {
     Router::new()
         .route("/mcp", any(all))
         .route("/mcp/{contract}", any(contract))
+        .route("/mcp/view/{view}", any(view))
         .route("/llms.txt", any(llms::all))
         .route("/mcp/{contract}/llms.txt", any(llms::contract))
+        // Of a contract with the name `view`: no view has this name.
+        .route("/mcp/view/llms.txt", any(llms::contract_view))
+        .route("/mcp/view/{view}/llms.txt", any(llms::view))
         .route("/rest/{contract}/openapi.json", any(rest::document))
         .route("/rest/{contract}/{tool}", any(rest::tool))
         .route("/forms/{contract}/", any(forms::index))
@@ -159,6 +163,10 @@ async fn contract(State(server): State<Arc<Server>>, Path(contract): Path<String
     answer(&server, Endpoint::Contract(contract.into()), request).await
 }
 
+async fn view(State(server): State<Arc<Server>>, Path(view): Path<String>, request: Request) -> Response {
+    answer(&server, Endpoint::View(view.into()), request).await
+}
+
 /// Host and Origin come first, whatever the method; CORS headers go on whatever the answer.
 async fn answer(server: &Arc<Server>, endpoint: Endpoint, request: Request) -> Response {
     let (head, body) = request.into_parts();
@@ -191,8 +199,8 @@ async fn answer(server: &Arc<Server>, endpoint: Endpoint, request: Request) -> R
                 Ok(caller) => {
                     let scope = RequestScope {
                         gateway: server.gateway.clone(),
+                        endpoint: endpoint.of(&caller),
                         caller,
-                        endpoint,
                         transport: "http",
                         session: None,
                     };

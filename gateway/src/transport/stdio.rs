@@ -38,9 +38,11 @@ const FLUSH_MAX: Duration = Duration::from_millis(500);
 
 /// Serves until the end of `stdin` or `shutdown`. Calls in flight then have a moment to finish and are cancelled after
 /// it; writes that a source has been handed run to their end. `key`: whose messages these are, asked anew for each.
+/// `endpoint`: what is asked.
 pub async fn serve(
     gateway: Arc<Gateway>,
     key: Option<String>,
+    endpoint: Endpoint,
     stdin: impl AsyncRead + Unpin,
     stdout: impl AsyncWrite + Unpin + Send + 'static,
     shutdown: impl Future<Output = ()>,
@@ -66,8 +68,8 @@ pub async fn serve(
         subscriptions: Subscriptions::new(http.streams_max, ending.clone()),
         scope: RequestScope {
             gateway: gateway.clone(),
+            endpoint: endpoint.of(&caller),
             caller,
-            endpoint: Endpoint::All,
             transport: "stdio",
             session: Some(0),
         },

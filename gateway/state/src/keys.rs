@@ -13,6 +13,8 @@ pub struct KeyRow {
     pub tenant: String,
     /// JSON; null: every tool.
     pub access: Option<String>,
+    /// The view that stands for everything; null: everything does.
+    pub view: Option<String>,
     /// JSON; null: as configured.
     pub limits: Option<String>,
     pub created_ms: i64,
@@ -29,6 +31,7 @@ from_row!(KeyRow {
     agent,
     tenant,
     access,
+    view,
     limits,
     created_ms,
     created_by,
@@ -65,14 +68,15 @@ impl State {
 
     pub async fn add_key(&self, key: &KeyRow) -> Result<(), StateError> {
         sqlx::query(
-            "INSERT INTO keys (id, secret_hash, agent, tenant, access, limits, created_ms, created_by, expires_ms) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO keys (id, secret_hash, agent, tenant, access, view, limits, created_ms, created_by, expires_ms) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         )
         .bind(&key.id)
         .bind(&key.secret_hash)
         .bind(&key.agent)
         .bind(&key.tenant)
         .bind(&key.access)
+        .bind(&key.view)
         .bind(&key.limits)
         .bind(key.created_ms)
         .bind(&key.created_by)

@@ -3,13 +3,14 @@
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-const MIGRATIONS: [(i64, &str, &str); 6] = [
+const MIGRATIONS: [(i64, &str, &str); 7] = [
     (1, "first", include_str!("../migrations/0001_first.sql")),
     (2, "profiles", include_str!("../migrations/0002_profiles.sql")),
     (3, "waiting", include_str!("../migrations/0003_waiting.sql")),
     (4, "before", include_str!("../migrations/0004_before.sql")),
     (5, "owners", include_str!("../migrations/0005_owners.sql")),
     (6, "key changes", include_str!("../migrations/0006_key_changes.sql")),
+    (7, "key views", include_str!("../migrations/0007_key_views.sql")),
 ];
 
 pub(crate) fn migrator() -> Migrator {

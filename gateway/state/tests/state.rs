@@ -102,6 +102,7 @@ async fn revoking_touches_one_key_and_keeps_its_row() {
         agent: id.into(),
         tenant: "t".into(),
         access: None,
+        view: None,
         limits: None,
         created_ms: 1,
         created_by: "ann".into(),

@@ -1,4 +1,4 @@
-//! `/llms.txt` and `/mcp/<contract>/llms.txt`: what the caller may see, in words.
+//! `/llms.txt`, `/mcp/<contract>/llms.txt` and `/mcp/view/<view>/llms.txt`: what the caller may see, in words.
 
 use std::sync::Arc;
 
@@ -26,6 +26,15 @@ pub(super) async fn contract(
     request: Request,
 ) -> Response {
     answer(&server, Endpoint::Contract(contract.into()), &request)
+}
+
+/// `view` is a name that a contract may have.
+pub(super) async fn contract_view(State(server): State<Arc<Server>>, request: Request) -> Response {
+    answer(&server, Endpoint::Contract("view".into()), &request)
+}
+
+pub(super) async fn view(State(server): State<Arc<Server>>, Path(view): Path<String>, request: Request) -> Response {
+    answer(&server, Endpoint::View(view.into()), &request)
 }
 
 /// Host, Origin and the key are held to the same as where MCP is spoken.
@@ -58,7 +67,13 @@ fn page(server: &Server, endpoint: Endpoint, request: &Request) -> Response {
             return reply::unauthorized(refused, None);
         }
     };
-    let scope = RequestScope { gateway: server.gateway.clone(), caller, endpoint, transport: "http", session: None };
+    let scope = RequestScope {
+        gateway: server.gateway.clone(),
+        endpoint: endpoint.of(&caller),
+        caller,
+        transport: "http",
+        session: None,
+    };
     match scope.listing() {
         Ok(listing) => {
             let mut response = Response::new(Body::from(listing.llms().to_owned()));

@@ -21,7 +21,7 @@ impl Client {
         let gateway = testing::gateway(|config| config.http.body_max_bytes = 4096);
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (stdin, stdout) = split(theirs);
-        let served = tokio::spawn(serve(gateway.clone(), None, stdin, stdout, std::future::pending()));
+        let served = tokio::spawn(serve(gateway.clone(), None, Endpoint::All, stdin, stdout, std::future::pending()));
         let (output, input) = split(ours);
         Self { gateway, input, output: BufReader::new(output).lines(), served }
     }

@@ -16,7 +16,7 @@ use super::{
     },
     Report,
 };
-use crate::{app::App, transport};
+use crate::{app::App, catalogue::Endpoint, transport};
 
 /// Room for an answer that is on its way.
 const PIPE_BYTES: usize = 64 << 10;
@@ -84,10 +84,9 @@ async fn over_stdio(served: &App, tools: &[Tool], report: &mut Report) -> Result
     let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
     let (stdin, stdout) = tokio::io::split(theirs);
     let gateway = served.gateway.clone();
-    let server =
-        tokio::spawn(
-            async move { transport::stdio::serve(gateway, None, stdin, stdout, std::future::pending()).await },
-        );
+    let server = tokio::spawn(async move {
+        transport::stdio::serve(gateway, None, Endpoint::All, stdin, stdout, std::future::pending()).await
+    });
     let (answers, mut questions) = tokio::io::split(ours);
     let mut answers = BufReader::new(answers).lines();
     for (id, tool) in tools.iter().enumerate() {
