@@ -1,8 +1,9 @@
-//! All published tools: name → tool, and the prepared bytes of every listing.
+//! All that is published: name → tool, and the prepared bytes of every listing.
 
 mod code;
 mod endpoint;
 mod foreign;
+mod item;
 mod listing;
 mod llms;
 mod target;
@@ -18,19 +19,23 @@ use ahash::RandomState;
 pub use code::CodeTool;
 pub use endpoint::Endpoint;
 pub use foreign::ForeignTool;
-pub use listing::{BadCursor, ListShape, Listing, Page, ServerInfo};
+use item::Items;
+pub use item::{CatalogueItem, ItemKind, ItemSource, write_entry};
+pub use listing::{BadCursor, ListShape, Listing, Page, Pages, ServerInfo, after, cursor_after};
 use quick_cache::sync::Cache;
 use target::Sources;
 pub use target::{BoundCollection, Target};
 pub use tool::CatalogueTool;
 use weir_contracts::Contract;
 
-use crate::identity::Access;
+use crate::{identity::Access, telemetry::metrics::ToolMeter};
 
 /// Built once per snapshot; calls and listings only read it.
 pub struct Catalogue {
     tools: HashMap<Box<str>, Arc<CatalogueTool>, RandomState>,
     contracts: Vec<Arc<Contract>>,
+    /// Of each contract, in their order.
+    items: Vec<Items>,
     /// What each endpoint lists to those who may see everything. The first is `/mcp`.
     listings: Vec<Arc<Listing>>,
     /// Where in `listings` the one of `/mcp/<contract>` stands.
@@ -55,20 +60,22 @@ impl Catalogue {
         let mut tools = HashMap::default();
         let mut by_contract = HashMap::new();
         let (mut every, mut listings) = (Vec::new(), vec![Arc::default()]);
-        for contract in contracts {
+        let items: Vec<Items> = contracts.iter().map(|contract| Items::prepare(contract, previous)).collect();
+        for (contract, items) in contracts.iter().zip(&items) {
             let sources = Sources::of(contract);
             let prepared =
                 contract.tools.iter().filter_map(|tool| CatalogueTool::prepare(contract, tool, &sources, previous));
             let own: Vec<Arc<CatalogueTool>> = prepared.collect();
             by_contract.insert(contract.name.as_str().into(), listings.len());
-            listings.push(Arc::new(Listing::new(ServerInfo::of(contract), own.clone())));
+            listings.push(Arc::new(Listing::new(ServerInfo::of(contract), own.clone(), &[items])));
             for tool in own {
                 tools.insert(tool.name.as_ref().into(), tool.clone());
                 every.push(tool);
             }
         }
-        listings[0] = Arc::new(Listing::new(ServerInfo::catalogue(contracts.iter().map(Arc::as_ref)), every));
-        Self { tools, contracts: contracts.to_vec(), listings, by_contract, views: views() }
+        let all: Vec<&Items> = items.iter().collect();
+        listings[0] = Arc::new(Listing::new(ServerInfo::catalogue(contracts.iter().map(Arc::as_ref)), every, &all));
+        Self { tools, contracts: contracts.to_vec(), items, listings, by_contract, views: views() }
     }
 
     /// The tool of that name, if the endpoint serves it to those with that access.
@@ -96,27 +103,44 @@ impl Catalogue {
     /// Nothing of it says that there is more: versions and endpoints are those of what is seen.
     fn view(&self, place: usize, access: &Access) -> Option<Listing> {
         let whole = &self.listings[place];
-        let seen: Vec<_> =
-            whole.tools().iter().filter(|tool| access.allows(&tool.contract, &tool.name)).cloned().collect();
+        let seen = whole.tools.entries().iter().filter(|tool| access.allows(&tool.contract, &tool.name));
+        let seen: Vec<_> = seen.cloned().collect();
+        let is_here = |index: usize| place == 0 || place == index + 1;
+        let named = |index: usize| access.allows_contract(&self.contracts[index].name);
+        let items = self.items.iter().enumerate().filter(|(index, _)| is_here(*index) && named(*index));
+        let items: Vec<&Items> = items.map(|(_, items)| items).collect();
         let server = match place {
             0 => {
                 let touched: HashSet<&str> = seen.iter().map(|tool| &*tool.contract).collect();
+                let has_items = items.iter().filter_map(|items| items.source.as_ref()).map(|source| &*source.contract);
+                let touched: HashSet<&str> = touched.into_iter().chain(has_items).collect();
                 let touched = self.contracts.iter().filter(|contract| touched.contains(contract.name.as_str()));
                 ServerInfo::catalogue(touched.map(Arc::as_ref))
             }
-            _ if seen.is_empty() => return None,
+            _ if seen.is_empty() && items.iter().all(|items| items.source.is_none()) => return None,
             _ => whole.server.clone(),
         };
-        Some(Listing::new(server, seen))
+        Some(Listing::new(server, seen, &items))
+    }
+
+    /// The items of a contract, where it has any.
+    fn source(&self, contract: &str) -> Option<&Arc<ItemSource>> {
+        self.listings[0].source(contract)
+    }
+
+    /// What calls of tools, and what is asked of items, is counted by.
+    pub fn meters(&self) -> impl Iterator<Item = &ToolMeter> {
+        let sources = self.items.iter().filter_map(|items| items.source.as_ref());
+        self.tools.values().map(|tool| &tool.meter).chain(sources.flat_map(|source| &source.meters))
     }
 
     pub fn tools(&self) -> impl Iterator<Item = &Arc<CatalogueTool>> {
         self.tools.values()
     }
 
-    /// Equal exactly when every client of every endpoint sees the same list.
-    pub fn digest(&self) -> [u8; 32] {
-        self.listings[0].digest()
+    /// Equal exactly when every client of every endpoint sees the same lists.
+    pub fn digests(&self) -> [[u8; 32]; 3] {
+        self.listings[0].digests()
     }
 
     pub fn len(&self) -> usize {

@@ -20,6 +20,7 @@ pub mod admin;
 pub mod config;
 pub mod gateway;
 pub mod impact;
+pub mod live_resources;
 pub mod plugin_files;
 pub mod registry;
 pub mod reload;

@@ -378,7 +378,7 @@ impl Registry {
             warn_of_names(contract);
         }
         let catalogue = Catalogue::new(&contracts, Some(&old.catalogue));
-        let changed = catalogue.digest() != old.catalogue.digest();
+        let changed = catalogue.digests() != old.catalogue.digests();
         let snapshot = Snapshot {
             generation: old.generation + 1,
             listing_generation: old.listing_generation + u64::from(changed),

@@ -68,8 +68,10 @@ pub(super) async fn run<'t>(
             Ok(Answer::Tool(code, record.wait_for_write(task).await?))
         }
         Ask::Foreign(foreign, sent) => {
-            let from = foreign::Asked { gateway, caller, tool, request, asked };
-            let outgoing = foreign::Outgoing::new(&from, slot, foreign, sent);
+            let (timeout_ms, writes) = (tool.tool.limits.timeout_ms, foreign.writes);
+            let upstream = &foreign.upstream;
+            let from = foreign::Origin { gateway, caller, upstream, timeout_ms, writes, request, asked };
+            let outgoing = foreign::Outgoing::new(&from, slot, sent);
             if foreign.writes {
                 return Ok(Answer::Foreign(foreign, record.wait_for_write(outgoing.run()).await?));
             }
