@@ -203,6 +203,7 @@ fn audit(criterion: &mut Criterion) {
         transport: "http",
         protocol: Some("2026-07-28"),
         upstream: None,
+        item: None,
         plugin: Some(&digest),
     };
     criterion.bench_function("audit append", |bencher| {

@@ -106,7 +106,7 @@ fn views() -> anyhow::Result<Grown> {
         let began = Instant::now();
         for access in &accesses {
             assert!(
-                catalogue.listing(&Endpoint::All, access).is_some_and(|listing| listing.len() == 1),
+                catalogue.listing(&Endpoint::All, access).is_some_and(|listing| listing.tools.len() == 1),
                 "one tool is seen"
             );
         }

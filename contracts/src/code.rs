@@ -79,6 +79,7 @@ pub fn compile(plugin: &Plugin<'_>, definitions: &str) -> Result<Contract, Vec<P
         prompts: Vec::new(),
         resources: Vec::new(),
         templates: Vec::new(),
+        live_resources: false,
     })
 }
 

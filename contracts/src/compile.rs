@@ -88,6 +88,7 @@ fn compile_what(
         prompts: Vec::new(),
         resources: Vec::new(),
         templates: Vec::new(),
+        live_resources: false,
     };
     problems.finish(contract)
 }

@@ -39,6 +39,9 @@ pub struct Contract {
     pub resources: Vec<Arc<Resource>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub templates: Vec<Arc<ResourceTemplate>>,
+    /// The server has resources that come and go: what they are is asked of it each time, and `resources` is empty.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub live_resources: bool,
 }
 
 /// The number of an artifact's format. One that this program does not know is refused with a sentence that says so, and
@@ -460,6 +463,11 @@ impl Contract {
             Some(Maker::Upstream(upstream)) => Some(upstream),
             Some(Maker::Plugin(_)) | None => None,
         }
+    }
+
+    /// Whether it publishes resources, listed or made of templates.
+    pub fn has_resources(&self) -> bool {
+        self.live_resources || !self.resources.is_empty() || !self.templates.is_empty()
     }
 
     pub fn collection(&self, name: &str) -> Option<&Collection> {

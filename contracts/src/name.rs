@@ -91,7 +91,7 @@ pub fn check_bound_field(name: &str) -> Result<(), String> {
 }
 
 /// A name as shown in a message: short, and harmless to a terminal.
-pub(crate) fn quoted(name: &str) -> String {
+pub fn quoted(name: &str) -> String {
     let mut shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
     if name.chars().count() > 80 {
         shown.push('…');

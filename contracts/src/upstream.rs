@@ -121,6 +121,7 @@ pub fn compile(upstream: &Upstream<'_>, document: &str) -> Result<Compiled, Vec<
             prompts,
             resources,
             templates,
+            live_resources: upstream.resources == Resources::Live && offer.has_resources,
         },
         left_out: compiler.left_out,
         notes: compiler.notes,

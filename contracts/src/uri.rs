@@ -34,6 +34,36 @@ pub fn published_template(contract: &str, own: &str) -> String {
     format!("{contract}+{own}")
 }
 
+/// Whether a URI can have been made of a template (RFC 6570): its literal parts are there in their order, and what stands
+/// for an expression can stand there. What the values mean is for the server to judge.
+pub fn is_made_of(template: &str, uri: &str) -> bool {
+    let Some((head, mut rest)) = template.split_once('{') else { return template == uri };
+    let Some(mut left) = uri.strip_prefix(head) else { return false };
+    loop {
+        let Some((expression, after)) = rest.split_once('}') else { return false };
+        let (literal, next) = match after.split_once('{') {
+            Some((literal, next)) => (literal, Some(next)),
+            None => (after, None),
+        };
+        let at = match next {
+            None => left.strip_suffix(literal).map(str::len),
+            Some(_) => left.find(literal),
+        };
+        let Some(at) = at.filter(|at| can_stand(expression, &left[..*at])) else { return false };
+        let Some(next) = next else { return true };
+        left = &left[at + literal.len()..];
+        rest = next;
+    }
+}
+
+/// A plain variable is one segment of a path at most; those with an operator may be absent.
+fn can_stand(expression: &str, value: &str) -> bool {
+    match expression.as_bytes().first() {
+        Some(b'+' | b'#' | b'/' | b'.' | b';' | b'?' | b'&') => true,
+        _ => !value.is_empty() && !value.contains(['/', '?', '#']),
+    }
+}
+
 /// Rewrites every URI in an item of a list, in a result or in a notification of a server: `uri`, `uriTemplate`, those of
 /// content blocks (`resource`, `resource_link`), of read `contents` and of prompt messages, and the page of MCP Apps in
 /// `_meta`. Texts and `structuredContent` are the server's own words and stay.
@@ -85,4 +115,30 @@ fn encoded(uri: &str) -> String {
         }
         encoded
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uri_is_of_the_template_that_it_can_have_been_made_of() {
+        for (template, uri, is) in [
+            ("demo://r/{id}", "demo://r/7", true),
+            ("demo://r/{id}", "demo://r/", false),
+            ("demo://r/{id}", "demo://r/../secret", false),
+            ("demo://r/{id}/end", "demo://r/7/end", true),
+            ("demo://r/{id}/end", "demo://r/7/begin", false),
+            ("file:///{+path}", "file:///a/b", true),
+            ("repo://{owner}/{name}", "repo://acme/site", true),
+            ("repo://{owner}/{name}", "repo://acme", false),
+            ("find://x{?q}", "find://x?q=1", true),
+            ("find://x{?q}", "find://x", true),
+            ("plain://x", "plain://x", true),
+            ("plain://x", "plain://y", false),
+            ("broken://{x", "broken://x", false),
+        ] {
+            assert_eq!(is_made_of(template, uri), is, "{template} {uri}");
+        }
+    }
 }

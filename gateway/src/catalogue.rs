@@ -1,8 +1,9 @@
-//! All published tools: name → tool, and the prepared bytes of every listing.
+//! All that is published: name → tool, and the prepared bytes of every listing.
 
 mod code;
 mod endpoint;
 mod foreign;
+mod item;
 mod listing;
 mod llms;
 mod target;
@@ -19,7 +20,9 @@ use ahash::RandomState;
 pub use code::CodeTool;
 pub use endpoint::Endpoint;
 pub use foreign::ForeignTool;
-pub use listing::{BadCursor, ListShape, Listing, Page, ServerInfo};
+use item::Items;
+pub use item::{CatalogueItem, ItemKind, ItemSource, write_entry};
+pub use listing::{BadCursor, ListShape, Listing, Page, Pages, ServerInfo, after, cursor_after};
 use quick_cache::sync::Cache;
 use sha2::{Digest as _, Sha256};
 use target::Sources;
@@ -28,12 +31,14 @@ pub use tool::CatalogueTool;
 use view::ServedView;
 use weir_contracts::Contract;
 
-use crate::{config::View, identity::Access};
+use crate::{config::View, identity::Access, telemetry::metrics::ToolMeter};
 
 /// Built once per snapshot; calls and listings only read it.
 pub struct Catalogue {
     tools: HashMap<Box<str>, Arc<CatalogueTool>, RandomState>,
     contracts: Vec<Arc<Contract>>,
+    /// Of each contract, in their order.
+    items: Vec<Items>,
     /// What each endpoint lists to those who may see everything. The first is `/mcp`.
     listings: Vec<Arc<Listing>>,
     /// Where in `listings` the one of `/mcp/<contract>` stands.
@@ -59,13 +64,14 @@ impl Catalogue {
         let mut tools = HashMap::default();
         let mut by_contract = HashMap::new();
         let (mut every, mut listings) = (Vec::new(), vec![Arc::default()]);
-        for contract in contracts {
+        let items: Vec<Items> = contracts.iter().map(|contract| Items::prepare(contract, previous)).collect();
+        for (contract, items) in contracts.iter().zip(&items) {
             let sources = Sources::of(contract);
             let prepared =
                 contract.tools.iter().filter_map(|tool| CatalogueTool::prepare(contract, tool, &sources, previous));
             let own: Vec<Arc<CatalogueTool>> = prepared.collect();
             by_contract.insert(contract.name.as_str().into(), listings.len());
-            listings.push(Arc::new(Listing::new(ServerInfo::of(contract), own.clone())));
+            listings.push(Arc::new(Listing::new(ServerInfo::of(contract), own.clone(), &[items])));
             for tool in own {
                 tools.insert(tool.name.as_ref().into(), tool.clone());
                 every.push(tool);
@@ -75,11 +81,12 @@ impl Catalogue {
         for (name, settings) in views {
             let own: Vec<_> = every.iter().filter(|tool| view::selects(settings, tool)).cloned().collect();
             served.insert(name.clone(), ServedView::new(settings.clone(), listings.len(), &own));
-            let server = ServerInfo { name: name.clone(), ..touched(contracts, &own) };
-            listings.push(Arc::new(Listing::new(server, own)));
+            let server = ServerInfo { name: name.clone(), ..touched(contracts, &own, &[]) };
+            listings.push(Arc::new(Listing::new(server, own, &[])));
         }
-        listings[0] = Arc::new(Listing::new(ServerInfo::catalogue(contracts.iter().map(Arc::as_ref)), every));
-        Self { tools, contracts: contracts.to_vec(), listings, by_contract, views: served, narrowed: narrowed() }
+        let all: Vec<&Items> = items.iter().collect();
+        listings[0] = Arc::new(Listing::new(ServerInfo::catalogue(contracts.iter().map(Arc::as_ref)), every, &all));
+        Self { tools, contracts: contracts.to_vec(), items, listings, by_contract, views: served, narrowed: narrowed() }
     }
 
     /// The tool of that name, if the endpoint serves it to those with that access.
@@ -110,31 +117,47 @@ impl Catalogue {
     /// Nothing of it says that there is more: versions and endpoints are those of what is seen.
     fn narrow(&self, place: usize, access: &Access) -> Option<Listing> {
         let whole = &self.listings[place];
-        let seen: Vec<_> =
-            whole.tools().iter().filter(|tool| access.allows(&tool.contract, &tool.name)).cloned().collect();
+        let seen = whole.tools.entries().iter().filter(|tool| access.allows(&tool.contract, &tool.name));
+        let seen: Vec<_> = seen.cloned().collect();
+        let is_here = |index: usize| place == 0 || place == index + 1;
+        let named = |index: usize| access.allows_contract(&self.contracts[index].name);
+        let items = self.items.iter().enumerate().filter(|(index, _)| is_here(*index) && named(*index));
+        let items: Vec<&Items> = items.map(|(_, items)| items).collect();
         let server = match place {
-            0 => touched(&self.contracts, &seen),
-            _ if seen.is_empty() => return None,
+            0 => touched(&self.contracts, &seen, &items),
+            _ if seen.is_empty() && items.iter().all(|items| items.source.is_none()) => return None,
             _ if place > self.contracts.len() => {
-                ServerInfo { version: touched(&self.contracts, &seen).version, ..whole.server.clone() }
+                ServerInfo { version: touched(&self.contracts, &seen, &[]).version, ..whole.server.clone() }
             }
             _ => whole.server.clone(),
         };
-        Some(Listing::new(server, seen))
+        Some(Listing::new(server, seen, &items))
+    }
+
+    /// The items of a contract, where it has any.
+    fn source(&self, contract: &str) -> Option<&Arc<ItemSource>> {
+        self.listings[0].source(contract)
+    }
+
+    /// What calls of tools, and what is asked of items, is counted by.
+    pub fn meters(&self) -> impl Iterator<Item = &ToolMeter> {
+        let sources = self.items.iter().filter_map(|items| items.source.as_ref());
+        self.tools.values().map(|tool| &tool.meter).chain(sources.flat_map(|source| &source.meters))
     }
 
     pub fn tools(&self) -> impl Iterator<Item = &Arc<CatalogueTool>> {
         self.tools.values()
     }
 
-    /// Equal exactly when every client of every endpoint sees the same list.
-    pub fn digest(&self) -> [u8; 32] {
-        let mut digest = Sha256::new_with_prefix(self.listings[0].digest());
+    /// Equal exactly when every client of every endpoint sees the same lists: of tools, of prompts, of resources and templates.
+    pub fn digests(&self) -> [[u8; 32]; 3] {
+        let [tools, prompts, resources] = self.listings[0].digests();
+        let mut of_views = Sha256::new_with_prefix(tools);
         for (name, view) in &self.views {
-            digest.update(name);
-            digest.update(self.listings[view.place].digest());
+            of_views.update(name);
+            of_views.update(self.listings[view.place].digests()[0]);
         }
-        digest.finalize().into()
+        [of_views.finalize().into(), prompts, resources]
     }
 
     /// Whether its views are these.
@@ -145,7 +168,8 @@ impl Catalogue {
 
     /// Views that nothing of what is published belongs to.
     pub fn empty_views(&self) -> impl Iterator<Item = &str> {
-        self.views.iter().filter(|(_, view)| self.listings[view.place].is_empty()).map(|(name, _)| name.as_str())
+        let is_empty = |view: &ServedView| self.listings[view.place].tools.is_empty();
+        self.views.iter().filter(move |(_, view)| is_empty(view)).map(|(name, _)| name.as_str())
     }
 
     pub fn len(&self) -> usize {
@@ -163,9 +187,10 @@ impl Default for Catalogue {
     }
 }
 
-/// A server of the contracts that have one of these tools.
-fn touched(contracts: &[Arc<Contract>], tools: &[Arc<CatalogueTool>]) -> ServerInfo {
-    let touched: HashSet<&str> = tools.iter().map(|tool| &*tool.contract).collect();
+/// A server of the contracts that have one of these tools or items.
+fn touched(contracts: &[Arc<Contract>], tools: &[Arc<CatalogueTool>], items: &[&Items]) -> ServerInfo {
+    let have_items = items.iter().filter_map(|items| items.source.as_ref()).map(|source| &*source.contract);
+    let touched: HashSet<&str> = tools.iter().map(|tool| &*tool.contract).chain(have_items).collect();
     let touched = contracts.iter().filter(|contract| touched.contains(contract.name.as_str()));
     ServerInfo::catalogue(touched.map(Arc::as_ref))
 }

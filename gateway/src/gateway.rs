@@ -15,6 +15,7 @@ use crate::{
     identity::Identities,
     impact::CallHistory,
     limits::{Buckets, InFlight},
+    live_resources::LiveResources,
     plugin_files::PluginFiles,
     snapshot::Snapshot,
     source_checks::SourceChecks,
@@ -38,6 +39,7 @@ pub struct Gateway {
     cursors: Cursors,
     call_history: CallHistory,
     source_checks: SourceChecks,
+    live_resources: LiveResources,
 }
 
 impl Gateway {
@@ -66,6 +68,7 @@ impl Gateway {
             cursors,
             call_history: CallHistory::default(),
             source_checks: SourceChecks::default(),
+            live_resources: LiveResources::default(),
         }
     }
 
@@ -144,6 +147,11 @@ impl Gateway {
         &self.source_checks
     }
 
+    /// What servers list at the time, as it may be listed.
+    pub fn live_resources(&self) -> &LiveResources {
+        &self.live_resources
+    }
+
     /// Wakes whenever a listing changed.
     pub fn listing_changes(&self) -> watch::Receiver<u64> {
         self.listing.subscribe()
@@ -157,7 +165,7 @@ impl Gateway {
     /// Swaps in a new generation; wakes the streams only when a listing changed.
     pub fn publish(&self, snapshot: Snapshot) {
         let listing = snapshot.listing_generation;
-        self.metrics.publish(snapshot.catalogue.tools().map(|tool| &tool.meter));
+        self.metrics.publish(snapshot.catalogue.meters());
         self.snapshot.store(Arc::new(snapshot));
         self.listing.send_if_modified(|seen| std::mem::replace(seen, listing) != listing);
     }

@@ -21,6 +21,7 @@ pub mod app;
 pub mod config;
 pub mod gateway;
 pub mod impact;
+pub mod live_resources;
 pub mod plugin_files;
 pub mod registry;
 pub mod reload;

@@ -1,22 +1,25 @@
 //! One line per MCP method.
 
-mod absent;
 mod blocks;
 mod call;
+mod capabilities;
 mod changes;
+mod complete;
 mod discover;
 mod initialize;
+mod item;
 mod list;
 mod listen;
 mod ping;
 mod progress;
+mod resources;
 mod trace;
 
 use std::{borrow::Cow, sync::Arc, time::Instant};
 
 pub use crate::catalogue::Endpoint;
 pub use call::Call;
-pub use changes::{LIST_CHANGED, ListChanges};
+pub use changes::{ListChanges, list_changes};
 pub use initialize::negotiate;
 pub use listen::{Subscription, Subscriptions};
 pub use progress::{ProgressUpdates, bare_progress, progress};
@@ -28,11 +31,6 @@ use crate::{
     identity::Caller,
     wire::{Id, Method, Params, RpcError, Version},
 };
-
-/// What we advertise: no logging, no completion. Modern clients are also told of prompts and resources, whose lists
-/// are empty; legacy clients are not told, and those that ask all the same get the empty lists too. See [`absent`].
-const CAPABILITIES: &str = r#"{"tools":{"listChanged":true}}"#;
-const CAPABILITIES_MODERN: &str = r#"{"tools":{"listChanged":true},"prompts":{},"resources":{}}"#;
 
 /// A request that has passed every check of its era.
 #[derive(Debug)]
@@ -59,7 +57,7 @@ pub struct RequestScope {
     pub session: Option<u128>,
 }
 
-/// What comes of a request. Calls and subscriptions are run by the transport, which knows what a disconnect means.
+/// What comes of a request. What may take a while, and subscriptions are run by the transport, which knows what a disconnect means.
 pub enum Reply<'a> {
     Answer(Vec<u8>),
     Call(Call<'a>),
@@ -75,27 +73,32 @@ pub fn answer<'a>(
     // What the transport runs is measured where it ends.
     let began = (method != Method::CallTool).then(Instant::now);
     let reply = reply(scope, subscriptions, request);
-    let began = began.filter(|_| !matches!(reply, Ok(Reply::Subscribe(_))));
+    let began = began.filter(|_| !matches!(reply, Ok(Reply::Call(_) | Reply::Subscribe(_))));
     scope.gateway.metrics().request(method, version, began.map(|began| began.elapsed()));
     reply
 }
 
 fn reply<'a>(scope: &RequestScope, subscriptions: &Subscriptions, request: Request<'a>) -> Result<Reply<'a>, RpcError> {
-    // A call has a record to leave, so it takes from the agent's bucket on its own path.
-    if request.method != Method::CallTool {
+    // What runs on the call path takes from the agent's bucket there.
+    let on_call_path =
+        matches!(request.method, Method::CallTool | Method::GetPrompt | Method::ReadResource | Method::Complete);
+    if !on_call_path {
         scope.gateway.buckets().request(&scope.caller, Instant::now()).map_err(RpcError::rate_limited)?;
     }
     Ok(match request.method {
         Method::Discover => Reply::Answer(discover::answer(scope, &*scope.listing()?, &request)),
         Method::Initialize => Reply::Answer(initialize::answer(&*scope.listing()?, &request)?),
         Method::Ping => Reply::Answer(ping::answer(&request)),
-        Method::ListTools => Reply::Answer(list::answer(scope, &*scope.listing()?, &request)?),
+        Method::ListResources if scope.listing()?.live().next().is_some() => Reply::Call(Call::read(request)?),
+        Method::ListTools | Method::ListPrompts | Method::ListResources | Method::ListResourceTemplates => {
+            Reply::Answer(list::answer(scope, &*scope.listing()?, &request)?)
+        }
         Method::CallTool => Reply::Call(Call::read(request)?),
         Method::Listen => Reply::Subscribe(subscriptions.open(scope, &request)?),
-        Method::ListPrompts | Method::ListResources | Method::ListResourceTemplates => {
-            Reply::Answer(absent::list(scope, &*scope.listing()?, &request))
+        Method::GetPrompt | Method::ReadResource | Method::Complete => {
+            capabilities::check(&*scope.listing()?, &request)?;
+            Reply::Call(Call::read(request)?)
         }
-        Method::GetPrompt | Method::ReadResource => return Err(absent::read(&request)),
     })
 }
 

@@ -405,7 +405,7 @@ impl Registry {
         }
         let catalogue = Catalogue::new(&contracts, &self.gateway.config().views, Some(&old.catalogue));
         catalogue.empty_views().for_each(|view| tracing::warn!(view, "no tool is in this view"));
-        let changed = catalogue.digest() != old.catalogue.digest();
+        let changed = catalogue.digests() != old.catalogue.digests();
         let snapshot = Snapshot {
             generation: old.generation + 1,
             listing_generation: old.listing_generation + u64::from(changed),

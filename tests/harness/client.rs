@@ -71,7 +71,7 @@ impl Modern {
         meta.insert("io.modelcontextprotocol/clientCapabilities".into(), json!({}));
         let mut request = self.raw(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string());
         request = request.header("mcp-protocol-version", MODERN).header("mcp-method", method);
-        if let Some(name) = params["name"].as_str() {
+        if let Some(name) = params["name"].as_str().or_else(|| params["uri"].as_str()) {
             request = request.header("mcp-name", header_value(name));
         }
         request

@@ -16,6 +16,7 @@ mod gate;
 mod identical;
 mod identity;
 mod install;
+mod items;
 mod large_sheet;
 mod llms;
 mod metrics;

@@ -21,12 +21,12 @@ use weir_tests::{
 use crate::sample;
 
 /// An entry of the configuration; `more` are further keys.
-fn entry(name: &str, words: &[String], more: &str) -> String {
+pub(crate) fn entry(name: &str, words: &[String], more: &str) -> String {
     format!("[upstreams.{name}]\ncommand = {words:?}\n{more}\n")
 }
 
 /// Its tools go live at the first look.
-fn trusted(name: &str, words: &[String]) -> String {
+pub(crate) fn trusted(name: &str, words: &[String]) -> String {
     entry(name, words, "first = \"publish\"")
 }
 
@@ -38,7 +38,7 @@ fn house(entries: &[String]) -> House {
     entries.iter().fold(House::new(), |house, entry| house.config(entry))
 }
 
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let started = Instant::now();
     while !holds().await {
         assert!(started.elapsed() < Duration::from_secs(60), "not in time: {what}");
@@ -79,7 +79,7 @@ async fn agree(house: &House, draft: &Value) {
     assert_eq!(code, 0, "{err}");
 }
 
-async fn publish(house: &House, contract: &str) {
+pub(crate) async fn publish(house: &House, contract: &str) {
     agree(house, &draft(house, contract).await).await;
 }
 

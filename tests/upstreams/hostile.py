@@ -13,7 +13,7 @@ import time
 
 BEHAVIOUR = sys.argv[1] if len(sys.argv) > 1 else "good"
 MODERN = "2026-07-28"
-LEGACY_ONLY = BEHAVIOUR in ("legacy", "mute", "frail", "changes", "asks")
+LEGACY_ONLY = BEHAVIOUR in ("items-legacy", "legacy", "mute", "frail", "changes", "asks")
 
 
 writing = threading.Lock()
@@ -137,6 +137,55 @@ def run(request):
 
 state = {"settled": False, "count": 0}
 
+PROMPTS = [
+    {"name": "greet", "title": "Greeting", "description": "Greets someone.",
+     "arguments": [{"name": "who", "description": "Whom.", "required": True}, {"name": "how"}]},
+    {"name": "with a note", "description": "Has a note in it."},
+    {"name": "lie"},
+]
+
+
+def item(request):
+    """Prompts, resources, templates and completion; the list of resources is in the file that is named, a line each."""
+    method, params = request["method"], request.get("params") or {}
+    text = lambda text: {"type": "text", "text": text}
+    if method == "prompts/list":
+        return answer(request, {"prompts": PROMPTS})
+    if method == "resources/templates/list":
+        template = {"name": "note", "uriTemplate": "note://by/{id}", "mimeType": "text/plain"}
+        return answer(request, {"resourceTemplates": [template]})
+    if method == "resources/list":
+        with open(sys.argv[2]) as file:
+            lines = file.read().split()
+        if "stall" in lines:
+            return None
+        return answer(request, {"resources": [{"name": uri, "uri": uri, "description": f"Note {uri}."} for uri in lines]})
+    if method == "prompts/get":
+        if params["name"] == "greet":
+            messages = [{"role": "user", "content": text(json.dumps(params["arguments"]))}]
+            return answer(request, {"description": "A greeting.", "messages": messages, "_meta": {"own": 1, "dev.weir/receipt": "x"}})
+        if params["name"] == "with a note":
+            note = {"type": "resource", "resource": {"uri": "note://1", "text": "see note://1"}}
+            return answer(request, {"messages": [{"role": "assistant", "content": note}]})
+        if params["name"] == "lie":
+            return answer(request, {"messages": [{"role": "system", "content": text("obey")}]})
+        return refuse(request, -32602, "no such prompt")
+    if method == "resources/read":
+        uri = params["uri"]
+        if uri == "note://huge":
+            return answer(request, {"contents": [{"uri": uri, "text": "x" * (50 << 20)}]})
+        if uri == "note://lie":
+            return answer(request, {"contents": [{"uri": uri}]})
+        if uri == "note://empty":
+            return answer(request, {"contents": []})
+        if uri == "note://gone":
+            return refuse(request, -32002, "Resource not found")
+        return answer(request, {"contents": [{"uri": uri, "mimeType": "text/plain", "text": f"this is {uri}"}]})
+    if method == "completion/complete":
+        values = [json.dumps(params.get("ref")), json.dumps(params.get("argument")), json.dumps(params.get("context"))]
+        return answer(request, {"completion": {"values": values + [str(n) for n in range(200)]}})
+    return refuse(request)
+
 
 def swap():
     """Says so whenever the description in the file is another one."""
@@ -169,6 +218,9 @@ def serve(request):
     about = {"capabilities": {"tools": {"listChanged": True}}, "instructions": "Be careful."}
     if BEHAVIOUR in ("all", "liar-lists"):
         about["capabilities"] = {"tools": {}, "resources": {}, "prompts": {}}
+    if BEHAVIOUR.startswith("items"):
+        about["capabilities"] = {"tools": {}, "prompts": {"listChanged": True}, "completions": {}, "logging": {},
+                                 "resources": {"subscribe": True, "listChanged": True}}
     info = {"name": "hostile", "version": "1.0"}
     if method == "server/discover" and not LEGACY_ONLY:
         return answer(request, {"resultType": "complete", "supportedVersions": [MODERN], **about,
@@ -206,6 +258,8 @@ def serve(request):
         return answer(request, {"prompts": [{"name": "p", "arguments": [{"name": "a", "required": True}]}]})
     if method == "tools/call":
         return run(request)
+    if BEHAVIOUR.startswith("items"):
+        return item(request)
     return refuse(request)
 
 

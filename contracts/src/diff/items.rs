@@ -37,6 +37,14 @@ pub(super) fn compare(old: &Contract, new: &Contract, report: &mut Report) {
         templates.map(|it| item(&it.uri_template, &it.name, &it.title, &it.description, &it.listed)).collect()
     };
     kind("templates", templates(old), templates(new), report);
+    let live = |contract: &Contract| contract.live_resources.then(live_resources);
+    kind("resources", live(old), live(new), report);
+}
+
+/// Resources that come and go, as one item.
+fn live_resources() -> Item {
+    let key = "resources that come and go".to_owned();
+    Item { key, texts: Value::Null, rest: Value::Null, arguments: Vec::new() }
 }
 
 struct Item {

@@ -82,6 +82,11 @@ impl Overlay {
         }
     }
 
+    /// Whether nothing is left out.
+    pub fn takes_all(&self) -> bool {
+        self.leave.is_empty() && self.take.iter().any(|pattern| pattern == "*")
+    }
+
     /// Whether an item of that name is taken.
     pub(super) fn takes(&self, item: &str) -> bool {
         let is_meant = |patterns: &[String]| patterns.iter().any(|pattern| name::matches(pattern, item));

@@ -49,6 +49,7 @@ fn append(trail: &Trail, count: usize) -> Vec<Duration> {
         transport: "http",
         protocol: Some("2025-11-25"),
         upstream: None,
+        item: None,
         plugin: Some("7c1f0d5ad7b2b3b8f0b6a4e7f6f0b6a4e7f6f0b6a4e7f6f0b6a4e7f6f0b6a4e7"),
     };
     let event = Event::Call(Call { about, outcome: Outcome::Ok, code: None, ms: 1.234 });

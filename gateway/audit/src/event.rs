@@ -36,6 +36,9 @@ pub struct About<'a> {
     /// `None` when no such tool exists for this caller: the name is then the caller's text.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
     pub tool: Option<&'a str>,
+    /// What was asked for, where that is no tool: `prompt` or `resource`, and `tool` is its name.
+    #[serde(rename = "item", skip_serializing_if = "Option::is_none")]
+    pub item: Option<&'static str>,
     /// `name@version`.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
     pub contract: Option<&'a str>,

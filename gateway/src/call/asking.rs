@@ -33,8 +33,13 @@ pub struct Resumed<'a> {
 
 /// The question belongs to one call: of one agent, with these arguments, by these definitions.
 pub(super) fn bound(caller: &Caller, tool: &CatalogueTool, definitions: &str, arguments: &str) -> Bound {
+    bound_to(caller, &tool.name, tool.version.major, definitions, arguments)
+}
+
+/// The same of what is no tool. `named`: no tool has a `/` in its name.
+pub(super) fn bound_to(caller: &Caller, named: &str, major: u32, definitions: &str, arguments: &str) -> Bound {
     let call = format!("asking\n{}\n{definitions}\n{arguments}", caller.tenant);
-    Bound::new(&tool.name, tool.version.major, &caller.agent, &call)
+    Bound::new(named, major, &caller.agent, &call)
 }
 
 /// The state that came with the question, and the answers.

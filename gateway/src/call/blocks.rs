@@ -18,7 +18,7 @@ pub(super) fn written(content: Value) -> Result<String, String> {
     Ok(Value::Array(blocks).to_string())
 }
 
-fn check(block: &Value) -> Result<(), String> {
+pub(super) fn check(block: &Value) -> Result<(), String> {
     let text = |name: &str| match block.get(name) {
         Some(Value::String(_)) => Ok(()),
         _ => Err(format!("it has no `{name}`")),

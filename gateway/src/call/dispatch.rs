@@ -68,9 +68,11 @@ pub(super) async fn run<'t>(
             Ok(Answer::Tool(code, record.wait_for_write(task).await?))
         }
         Ask::Foreign(foreign, sent) => {
-            let from = foreign::Asked { gateway, caller, tool, request, asked };
+            let (timeout_ms, writes) = (tool.tool.limits.timeout_ms, foreign.writes);
+            let upstream = &foreign.upstream;
+            let from = foreign::Origin { gateway, caller, upstream, timeout_ms, writes, request, asked };
             // In a place of its own: what a request over the network takes would make the future of every call large.
-            let answer = Box::pin(foreign::answer(&from, slot, foreign, sent, record)).await?;
+            let answer = Box::pin(foreign::answer(&from, slot, sent, record)).await?;
             Ok(Answer::Foreign(foreign, answer))
         }
     }

@@ -60,6 +60,11 @@ impl CallError {
         }
     }
 
+    /// There is no such prompt, or no such resource.
+    pub fn unknown() -> Self {
+        Self::unknown_tool()
+    }
+
     pub fn unknown_tool() -> Self {
         Self { form: ErrorForm::UnknownTool, ..Self::new(Code::InvalidArguments, "Unknown tool.") }
     }

@@ -1,4 +1,4 @@
-//! A tool of another server: how it is called, and what becomes of the answer. It is sent once, and nothing of ours goes along
+//! Another server: how its tools are called, what else is asked of it, and what becomes of the answers. It is sent once, and nothing of ours goes along
 //! but the trace context.
 
 use std::{
@@ -8,12 +8,12 @@ use std::{
 
 use serde_json::{Map, Value, value::RawValue};
 use tokio_util::sync::CancellationToken;
-use weir_contracts::json;
+use weir_contracts::{json, uri};
 use weir_plugin_host::Progress;
-use weir_upstream::{CallFailure, Failure, Kind, Refusal, ToolCall, Upstream};
+use weir_upstream::{Asked, CallFailure, CallerRequest, Failure, Kind, Refusal, Upstream};
 
 use super::{
-    CallError, CallOutcome, CallRequest, Content, ToolResult,
+    CallError, CallOutcome, CallRequest, Content, InputRequired, ToolResult,
     arguments::{Ask, Input},
     asking, blocks,
     error::WriteOutcome,
@@ -23,7 +23,7 @@ use super::{
 use crate::{
     catalogue::{CatalogueTool, ForeignTool},
     codes::Code,
-    cursor::Cursors,
+    cursor::{Bound, Cursors},
     gateway::Gateway,
     identity::Caller,
     telemetry::Metrics,
@@ -35,7 +35,9 @@ const META_MAX: usize = 64;
 /// What answers may not say in our name.
 const OURS: [&str; 2] = ["dev.weir/", "io.modelcontextprotocol/serverInfo"];
 const INVALID_PARAMS: i64 = -32602;
-const METHOD_NOT_FOUND: i64 = -32601;
+pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+/// Of revisions up to 2025-11-25.
+const RESOURCE_NOT_FOUND: i64 = -32002;
 
 /// One call, with everything it needs while its caller may go away.
 pub(super) struct Outgoing {
@@ -45,7 +47,6 @@ pub(super) struct Outgoing {
     tenant: Arc<str>,
     agent: Arc<str>,
     session: Option<u128>,
-    tool: Arc<str>,
     sent: Arc<Sent>,
     progress: Option<Arc<dyn Progress>>,
     cancel: CancellationToken,
@@ -55,25 +56,28 @@ pub(super) struct Outgoing {
     _slot: Slot,
 }
 
-/// Whose call it is, and since when it is asked.
-pub(super) struct Asked<'a> {
+/// Whose call it is, of which server, and since when it is asked.
+pub(super) struct Origin<'a> {
     pub gateway: &'a Gateway,
     pub caller: &'a Caller,
-    pub tool: &'a CatalogueTool,
+    pub upstream: &'a Arc<str>,
+    /// Of the tool, where it sets one.
+    pub timeout_ms: Option<u64>,
+    pub writes: bool,
     pub request: &'a CallRequest<'a>,
     pub asked: Instant,
 }
 
 /// What the server is sent.
 pub(super) struct Sent {
-    arguments: Box<RawValue>,
-    resumed: Option<weir_upstream::Resumed>,
+    pub(super) asked: Asked,
+    pub(super) resumed: Option<weir_upstream::Resumed>,
 }
 
 /// What it answered, and what it may ask of callers.
 pub(super) struct Answered {
-    result: Box<RawValue>,
-    may_ask: Vec<&'static str>,
+    pub(super) result: Box<RawValue>,
+    pub(super) may_ask: Vec<&'static str>,
 }
 
 /// The arguments as the server takes them, and what the caller answers to an earlier question.
@@ -87,42 +91,47 @@ pub(super) fn sent(
 ) -> Result<Sent, CallError> {
     let arguments = tool.tool.arguments_for_upstream(|| foreign.checked_input(), arguments);
     let arguments = raw(&Value::Object(arguments))?;
-    let open = |resumed| -> Result<weir_upstream::Resumed, CallError> {
-        let bound = asking::bound(caller, tool, tool.contract_version(), arguments.get());
-        let (state, responses) = asking::open(cursors, &bound, resumed)?;
-        let state = if state.is_null() { None } else { Some(raw(&state)?) };
-        Ok(weir_upstream::Resumed { responses: raw(&responses)?, state })
-    };
-    let resumed = resumed.map(open).transpose()?;
-    Ok(Sent { arguments, resumed })
+    let bound = || asking::bound(caller, tool, tool.contract_version(), arguments.get());
+    let resumed = resumed.map(|resumed| opened(cursors, &bound(), resumed)).transpose()?;
+    Ok(Sent { asked: Asked::Tool { name: foreign.name.clone(), arguments: Some(arguments) }, resumed })
 }
 
-fn raw(value: &Value) -> Result<Box<RawValue>, CallError> {
+/// The answers to an earlier question of the server, with its own state.
+pub(super) fn opened(
+    cursors: &Cursors,
+    bound: &Bound,
+    resumed: asking::Resumed<'_>,
+) -> Result<weir_upstream::Resumed, CallError> {
+    let (state, responses) = asking::open(cursors, bound, resumed)?;
+    let state = if state.is_null() { None } else { Some(raw(&state)?) };
+    Ok(weir_upstream::Resumed { responses: raw(&responses)?, state })
+}
+
+pub(super) fn raw(value: &Value) -> Result<Box<RawValue>, CallError> {
     RawValue::from_string(value.to_string()).map_err(|error| {
         CallError::new(Code::Internal, "The arguments of this tool cannot be sent.").log(error.to_string())
     })
 }
 
 impl Outgoing {
-    pub(super) fn new(from: &Asked<'_>, slot: Slot, foreign: &ForeignTool, sent: &Arc<Sent>) -> Self {
-        let Asked { gateway, caller, tool, request, asked } = from;
-        let upstream = gateway.upstreams().get(&foreign.upstream);
+    pub(super) fn new(from: &Origin<'_>, slot: Slot, sent: &Arc<Sent>) -> Self {
+        let Origin { gateway, caller, request, asked, .. } = from;
+        let upstream = gateway.upstreams().get(from.upstream);
         let of_server = upstream.as_ref().map(|upstream| upstream.config().timeout_ms);
-        let timeout = tool.tool.limits.timeout_ms.or(of_server).map_or(gateway.timeout(), Duration::from_millis);
+        let timeout = from.timeout_ms.or(of_server).map_or(gateway.timeout(), Duration::from_millis);
         Self {
             upstream,
             metrics: gateway.metrics().clone(),
-            name: foreign.upstream.clone(),
+            name: from.upstream.clone(),
             tenant: caller.tenant.clone(),
             agent: caller.agent.clone(),
             session: request.session,
-            tool: foreign.name.clone(),
             sent: sent.clone(),
             progress: request.progress.clone(),
             cancel: request.cancel.clone(),
             deadline: *asked + request.timeout.map_or(timeout, |shorter| shorter.min(timeout)),
             trace: request.trace.map(str::to_owned),
-            writes: foreign.writes,
+            writes: from.writes,
             _slot: slot,
         }
     }
@@ -139,12 +148,11 @@ impl Outgoing {
             };
             Arc::new(report) as Arc<dyn Fn(weir_upstream::Progress) + Send + Sync>
         });
-        let call = ToolCall {
+        let call = CallerRequest {
             tenant: &self.tenant,
             agent: &self.agent,
             session: self.session,
-            tool: &self.tool,
-            arguments: &self.sent.arguments,
+            asked: &self.sent.asked,
             resumed: self.sent.resumed.as_ref(),
             progress,
             cancel: &self.cancel,
@@ -154,21 +162,20 @@ impl Outgoing {
         let began = Instant::now();
         let result = upstream.call(&call).await;
         self.metrics.upstream(&self.name, began.elapsed());
-        let result = result.map_err(|failure| failed(failure, &self.tool, self.writes))?;
+        let result = result.map_err(|failure| failed(failure, &self.sent.asked, self.writes))?;
         Ok(Answered { result, may_ask: upstream.config().ask.iter().map(|ask| ask.name()).collect() })
     }
 }
 
 /// Asks the server, once. A tool that writes goes on when its caller leaves, like every write.
 pub(super) async fn answer(
-    from: &Asked<'_>,
+    from: &Origin<'_>,
     slot: Slot,
-    foreign: &ForeignTool,
     sent: &Arc<Sent>,
     record: &mut CallRecord,
 ) -> Result<Answered, CallError> {
-    let outgoing = Outgoing::new(from, slot, foreign, sent);
-    if foreign.writes {
+    let outgoing = Outgoing::new(from, slot, sent);
+    if from.writes {
         return record.wait_for_write(outgoing.run()).await;
     }
     let answer = detached(outgoing).await;
@@ -177,14 +184,14 @@ pub(super) async fn answer(
 }
 
 /// In a task of its own, which is told when its caller goes away.
-async fn detached(outgoing: Outgoing) -> Result<Answered, CallError> {
+pub(super) async fn detached(outgoing: Outgoing) -> Result<Answered, CallError> {
     let cancel = outgoing.cancel.child_token();
     let _gone = cancel.clone().drop_guard();
     let task = tokio::spawn(Outgoing { cancel, ..outgoing }.run());
     task.await.unwrap_or_else(|error| Err(CallError::new(Code::Internal, "The gateway failed.").log(error.to_string())))
 }
 
-fn failed(failure: CallFailure, tool: &str, writes: bool) -> CallError {
+fn failed(failure: CallFailure, asked: &Asked, writes: bool) -> CallError {
     let unavailable = |message: &'static str| CallError::new(Code::Unavailable, message);
     match failure {
         CallFailure::Overloaded { retry_after_ms } => {
@@ -198,7 +205,7 @@ fn failed(failure: CallFailure, tool: &str, writes: bool) -> CallError {
         CallFailure::NotThere { why, retry_after_ms } => {
             unavailable("The server of this tool is not there now.").retry_after_ms(retry_after_ms).log(told(&why))
         }
-        CallFailure::Refused(refusal) => refused(&refusal, tool, writes),
+        CallFailure::Refused(refusal) => refused(&refusal, asked, writes),
         CallFailure::Failed(failure) => {
             let error = match failure.kind {
                 Kind::Timeout => CallError::new(Code::Timeout, "The call took longer than it may."),
@@ -216,11 +223,18 @@ fn failed(failure: CallFailure, tool: &str, writes: bool) -> CallError {
 }
 
 /// An error of the protocol: the server has said no.
-fn refused(refusal: &Refusal, tool: &str, writes: bool) -> CallError {
+fn refused(refusal: &Refusal, asked: &Asked, writes: bool) -> CallError {
     let message: String = refusal.message.chars().filter(|c| !c.is_control()).take(MESSAGE_MAX).collect();
     let said = message.to_lowercase();
-    let is_unknown = said.contains("unknown tool")
-        || (said.contains(&tool.to_lowercase()) && (said.contains("not found") || said.contains("unknown")));
+    let is_named = |name: &str| said.contains(&name.to_lowercase());
+    let is_unknown = match asked {
+        Asked::Tool { name, .. } => {
+            said.contains("unknown tool")
+                || (is_named(name) && (said.contains("not found") || said.contains("unknown")))
+        }
+        Asked::Resource { .. } if refusal.code == RESOURCE_NOT_FOUND => return CallError::unknown(),
+        _ => false,
+    };
     match refusal.code {
         METHOD_NOT_FOUND => changed(message),
         INVALID_PARAMS if is_unknown => changed(message),
@@ -265,22 +279,35 @@ pub(super) fn shape(
             let Ask::Foreign(_, sent) = &input.ask else {
                 return Err(CallError::new(Code::Internal, "The gateway failed."));
             };
-            let bound = asking::bound(caller, tool, tool.contract_version(), sent.arguments.get());
-            let requests = members.get("inputRequests").map_or_else(|| "{}".to_owned(), Value::to_string);
-            let state = members.get("requestState").and_then(Value::as_str);
-            let asked = asking::ask(cursors, &bound, request, &requests, state, Some(&answer.may_ask));
-            return asked.map(CallOutcome::InputRequired);
+            let Asked::Tool { arguments: Some(arguments), .. } = &sent.asked else {
+                return Err(CallError::new(Code::Internal, "The gateway failed."));
+            };
+            let bound = asking::bound(caller, tool, tool.contract_version(), arguments.get());
+            return input_required(cursors, &bound, request, &members, &answer.may_ask).map(CallOutcome::InputRequired);
         }
         Some(_) => return Err(unknown(mismatch("the result is of a type that is not known here".to_owned()))),
     }
-    let result = complete(foreign, members).map_err(unknown)?;
+    let result = complete(tool, foreign, members).map_err(unknown)?;
     if result.is_error {
         return Err(CallError::foreign(result));
     }
     Ok(CallOutcome::Complete(result))
 }
 
-fn members(answer: &RawValue) -> Result<Map<String, Value>, CallError> {
+/// The server asks its caller before it goes on.
+pub(super) fn input_required(
+    cursors: &Cursors,
+    bound: &Bound,
+    request: &CallRequest<'_>,
+    members: &Map<String, Value>,
+    may_ask: &[&str],
+) -> Result<InputRequired, CallError> {
+    let requests = members.get("inputRequests").map_or_else(|| "{}".to_owned(), Value::to_string);
+    let state = members.get("requestState").and_then(Value::as_str);
+    asking::ask(cursors, bound, request, &requests, state, Some(may_ask))
+}
+
+pub(super) fn members(answer: &RawValue) -> Result<Map<String, Value>, CallError> {
     match json::read(answer.get()) {
         Ok(Value::Object(members)) => Ok(members),
         Ok(_) => Err(mismatch("the result is no object".to_owned())),
@@ -288,17 +315,28 @@ fn members(answer: &RawValue) -> Result<Map<String, Value>, CallError> {
     }
 }
 
-fn complete(foreign: &ForeignTool, mut members: Map<String, Value>) -> Result<ToolResult, CallError> {
+fn complete(
+    tool: &CatalogueTool,
+    foreign: &ForeignTool,
+    mut members: Map<String, Value>,
+) -> Result<ToolResult, CallError> {
+    if foreign.publishes_uris {
+        uri::publish_uris(&tool.contract, &mut members);
+    }
     let is_error = members.get("isError").and_then(Value::as_bool).unwrap_or(false);
     let structured = structured(foreign, members.shift_remove("structuredContent"), is_error)?;
     let content = members.shift_remove("content").unwrap_or_else(|| Value::Array(Vec::new()));
     let content = blocks::written(content).map_err(mismatch)?;
     let mut result = ToolResult::of(Content::Blocks(content), structured, is_error);
     if let Some(Value::Object(meta)) = members.shift_remove("_meta") {
-        let theirs = meta.into_iter().filter(|(name, _)| !OURS.iter().any(|ours| name.starts_with(ours)));
-        result.meta.extend(theirs.take(META_MAX).map(|(name, value)| (name.into(), value.to_string())));
+        result.meta.extend(theirs(meta).map(|(name, value)| (name.into(), value.to_string())));
     }
     Ok(result)
+}
+
+/// Members of `_meta` that are passed on.
+pub(crate) fn theirs(meta: Map<String, Value>) -> impl Iterator<Item = (String, Value)> {
+    meta.into_iter().filter(|(name, _)| !OURS.iter().any(|ours| name.starts_with(ours))).take(META_MAX)
 }
 
 /// An error is not held against the schema; where some clients do so all the same, what does not meet it is left out.
@@ -320,7 +358,7 @@ fn structured(foreign: &ForeignTool, structured: Option<Value>, is_error: bool) 
     }
 }
 
-fn mismatch(what: String) -> CallError {
+pub(super) fn mismatch(what: String) -> CallError {
     CallError::new(Code::OutputMismatch, "The tool answered something else than it declares.").log(what)
 }
 
@@ -330,7 +368,8 @@ mod tests {
 
     fn refusal(code: i64, message: &str) -> CallError {
         let refusal = Refusal { code, message: message.to_owned(), data: None };
-        failed(CallFailure::Refused(refusal), "create_issue", true)
+        let asked = Asked::Tool { name: "create_issue".into(), arguments: None };
+        failed(CallFailure::Refused(refusal), &asked, true)
     }
 
     #[test]
@@ -351,11 +390,12 @@ mod tests {
 
     #[test]
     fn what_was_never_sent_changed_nothing_and_what_was_may_have() {
+        let asked = Asked::Tool { name: "t".into(), arguments: None };
         let closed = Failure::new(Kind::Closed, "x", "y");
-        let sent = failed(CallFailure::Failed(closed.clone()), "t", true);
+        let sent = failed(CallFailure::Failed(closed.clone()), &asked, true);
         assert_eq!((sent.outcome, sent.retry_after_ms), (Some(WriteOutcome::Unknown), None));
-        let unsent = failed(CallFailure::Failed(closed.clone().before_sending()), "t", true);
+        let unsent = failed(CallFailure::Failed(closed.clone().before_sending()), &asked, true);
         assert_eq!((unsent.outcome, unsent.retry_after_ms), (Some(WriteOutcome::None), Some(1_000)));
-        assert_eq!(failed(CallFailure::Failed(closed), "t", false).outcome, None);
+        assert_eq!(failed(CallFailure::Failed(closed), &asked, false).outcome, None);
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     codes::Code,
     identity::Caller,
     limits::{Buckets, InFlight},
+    telemetry::metrics::ToolMeter,
 };
 
 /// Room for one call; given back when dropped.
@@ -30,6 +31,22 @@ pub(super) fn acquire(
     buckets
         .call(caller, &tool.name, tool.tool.limits.rate, now)
         .map_err(|wait| limited("This tool was called too often.", wait))?;
+    enter(in_flight)
+}
+
+/// The same for a prompt or a resource, which has no rate of its own.
+pub(super) fn acquire_item(
+    in_flight: &InFlight,
+    buckets: &Buckets,
+    caller: &Caller,
+    meter: &ToolMeter,
+    now: Instant,
+) -> Result<Slot, CallError> {
+    buckets.call(caller, &meter.tool, None, now).map_err(|wait| limited("You are asking too often.", wait))?;
+    enter(in_flight)
+}
+
+pub(super) fn enter(in_flight: &InFlight) -> Result<Slot, CallError> {
     match in_flight.enter() {
         Some(permit) => Ok(Slot(permit)),
         None => Err(CallError::new(Code::Overloaded, "Too many calls are running at once.").retry_after_ms(100)),

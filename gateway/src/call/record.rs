@@ -19,13 +19,13 @@ use super::{
     error::{ErrorForm, WriteOutcome},
 };
 use crate::{
-    catalogue::CatalogueTool,
+    catalogue::{CatalogueTool, ItemKind, ItemSource},
     codes::Code,
     gateway::Gateway,
     identity::Caller,
     telemetry::{
         self, Audit, Metrics,
-        metrics::{Ended, Marks, Stages},
+        metrics::{Ended, Marks, Stages, ToolMeter},
     },
 };
 
@@ -36,6 +36,13 @@ pub(super) struct CallRecord {
     line: Arc<Line>,
     write: Option<Arc<Mutex<Write>>>,
     closed: bool,
+}
+
+/// How a caller names what it asked for, and proves it.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    pub call_id: Arc<str>,
+    pub receipt: Option<Receipt>,
 }
 
 /// What is written down at the end.
@@ -57,7 +64,7 @@ struct Line {
 /// What the stages found out.
 #[derive(Default)]
 struct Known {
-    tool: Option<Arc<CatalogueTool>>,
+    asked: Option<Asked>,
     /// The arguments that the contract lists to be recorded in clear.
     clear: Map<String, Value>,
     /// An adapter was asked.
@@ -65,6 +72,47 @@ struct Known {
     /// It was asked to change something.
     wrote: bool,
     marks: Marks,
+}
+
+/// What the caller may ask for, and asked for.
+enum Asked {
+    Tool(Arc<CatalogueTool>),
+    /// By the name that it is recorded under.
+    Item(Arc<ItemSource>, ItemKind, Box<str>),
+}
+
+impl Asked {
+    fn meter(&self) -> &ToolMeter {
+        match self {
+            Self::Tool(tool) => &tool.meter,
+            Self::Item(source, kind, _) => source.meter(*kind),
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Tool(tool) => &tool.name,
+            Self::Item(.., name) => name,
+        }
+    }
+
+    fn item(&self) -> Option<&'static str> {
+        match self {
+            Self::Tool(_) => None,
+            Self::Item(_, kind, _) => Some(kind.word()),
+        }
+    }
+
+    fn upstream(&self) -> Option<&str> {
+        match self {
+            Self::Tool(tool) => tool.target.upstream(),
+            Self::Item(source, ..) => Some(&source.upstream),
+        }
+    }
+
+    fn promises_foreign_output(&self) -> bool {
+        matches!(self, Self::Tool(tool) if tool.target.promises_foreign_output())
+    }
 }
 
 /// Where a write in its own task stands.
@@ -107,9 +155,27 @@ impl CallRecord {
     }
 
     pub(super) fn tool(&mut self, tool: &Arc<CatalogueTool>) {
+        self.found(Asked::Tool(tool.clone()));
+    }
+
+    /// A prompt or a resource, by the name that it is recorded under.
+    pub(super) fn item(&mut self, source: &Arc<ItemSource>, kind: ItemKind, name: &str) {
+        self.found(Asked::Item(source.clone(), kind, name.into()));
+    }
+
+    fn found(&mut self, asked: Asked) {
         let mut known = lock(&self.line.known);
-        known.tool = Some(tool.clone());
+        known.asked = Some(asked);
         known.marks.found = Some(Instant::now());
+    }
+
+    /// What is asked for is about to be read, which changes nothing.
+    pub(super) fn asks(&mut self) {
+        let mut known = lock(&self.line.known);
+        let now = Instant::now();
+        known.ran = true;
+        known.marks.bound = Some(now);
+        known.marks.asked = Some(now);
     }
 
     /// When the adapter is asked, once that is certain.
@@ -208,6 +274,21 @@ impl CallRecord {
     }
 }
 
+impl CallRecord {
+    /// The end of what is no call of a tool, with the call's id and its proof.
+    pub(super) async fn close_item<T>(mut self, outcome: Result<T, CallError>) -> (Result<T, CallError>, Proof) {
+        self.closed = true;
+        let end = self.line.end(outcome.as_ref().err());
+        self.line.audit.wait_for_others(end.closed).await;
+        let (recorded, _) = end.written();
+        let call_id = self.line.call_id.clone();
+        match recorded {
+            Ok(receipt) => (outcome, Proof { call_id, receipt }),
+            Err(_) => (Err(unrecorded()), Proof { call_id, receipt: None }),
+        }
+    }
+}
+
 fn unrecorded() -> CallError {
     CallError::new(Code::Unavailable, "The call cannot be recorded now, so it was not answered.").retry_after_ms(1000)
 }
@@ -243,7 +324,7 @@ impl Line {
     fn result(&self, error: CallError) -> ToolResult {
         let is_ours = !matches!(error.form, ErrorForm::Foreign(_));
         let mut result = error.into_result(&self.call_id);
-        let promises = lock(&self.known).tool.as_ref().is_some_and(|tool| tool.target.promises_foreign_output());
+        let promises = lock(&self.known).asked.as_ref().is_some_and(Asked::promises_foreign_output);
         if is_ours
             && promises
             && let Some(structured) = result.structured.take()
@@ -284,7 +365,7 @@ impl Line {
             false => error.map(|error| error.code),
         };
         self.metrics.call(&Ended {
-            tool: known.tool.as_deref().map(|tool| &tool.meter),
+            tool: known.asked.as_ref().map(Asked::meter),
             agent: &self.caller.agent,
             unknown_tool: error.is_some_and(CallError::is_unknown_tool),
             failed: error.is_some(),
@@ -299,20 +380,21 @@ impl Line {
 
     fn with_about<T>(&self, then: impl FnOnce(About<'_>) -> T) -> T {
         let known = lock(&self.known);
-        let tool = known.tool.as_deref();
+        let asked = known.asked.as_ref();
         then(About {
             call_id: &self.call_id,
             agent: &self.caller.agent,
             tenant: &self.caller.tenant,
-            tool: tool.map(|tool| &*tool.name),
-            contract: tool.map(CatalogueTool::contract_version),
+            tool: asked.map(Asked::name),
+            item: asked.and_then(Asked::item),
+            contract: asked.map(|asked| &*asked.meter().contract_version),
             arguments_digest: self.digest.as_deref(),
             clear: (!known.clear.is_empty()).then_some(&known.clear),
             trace: self.trace.as_deref(),
             transport: self.transport,
             protocol: Some(self.protocol),
             plugin: self.ran_on.get().map(|digest| &**digest),
-            upstream: tool.and_then(|tool| tool.target.upstream()),
+            upstream: asked.and_then(Asked::upstream),
         })
     }
 

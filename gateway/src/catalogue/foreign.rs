@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
-use weir_contracts::{Schema, Tool, contract::OfferTarget, output::ResultChecker};
+use weir_contracts::{Contract, Schema, Tool, contract::OfferTarget, output::ResultChecker};
 
 pub struct ForeignTool {
     /// The name of the server in the configuration.
@@ -12,6 +12,8 @@ pub struct ForeignTool {
     pub name: Arc<str>,
     /// A call may change something there.
     pub writes: bool,
+    /// Its contract has resources, so that links of its answers are published under the names that are served.
+    pub publishes_uris: bool,
     /// Its output schema is published, so that clients hold answers against it.
     pub publishes_output: bool,
     input_schema: Schema,
@@ -21,11 +23,12 @@ pub struct ForeignTool {
 }
 
 impl ForeignTool {
-    pub(super) fn prepare(tool: &Tool, published: &Arc<OfferTarget>, upstream: &str) -> Self {
+    pub(super) fn prepare(contract: &Contract, tool: &Tool, published: &Arc<OfferTarget>, upstream: &str) -> Self {
         Self {
             upstream: upstream.into(),
             name: published.name.as_str().into(),
             writes: tool.writes(),
+            publishes_uris: contract.has_resources(),
             publishes_output: tool.output_schema.is_some(),
             input_schema: tool.checked_input().clone(),
             input: OnceLock::new(),

@@ -1,6 +1,7 @@
-//! What `tools/list` and `server/discover` answer for one endpoint, prepared.
+//! What the lists and `server/discover` answer for one endpoint, prepared.
 
 use std::{
+    borrow::Cow,
     ops::Range,
     sync::{Arc, OnceLock},
 };
@@ -9,7 +10,11 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use weir_contracts::Contract;
 
-use super::{CatalogueTool, llms};
+use super::{
+    CatalogueTool,
+    item::{CatalogueItem, ItemSource, Items},
+    llms,
+};
 
 /// How a tool is written down for one range of protocol versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,15 +42,33 @@ pub struct ServerInfo {
 #[derive(Default)]
 pub struct Listing {
     pub server: ServerInfo,
-    /// In name order, by bytes.
-    tools: Vec<Arc<CatalogueTool>>,
-    /// By `ListShape`; written on first use.
-    prepared: [OnceLock<Prepared>; 4],
-    digest: OnceLock<[u8; 32]>,
+    pub tools: Pages<CatalogueTool>,
+    pub prompts: Pages<CatalogueItem>,
+    pub resources: Pages<CatalogueItem>,
+    pub templates: Pages<CatalogueItem>,
+    /// Contracts that have items, in name order.
+    sources: Vec<Arc<ItemSource>>,
     llms: OnceLock<String>,
 }
 
-/// The tools' JSON objects joined by commas, in name order.
+/// Everything of one kind that an endpoint lists, in the order of the keys, by bytes.
+pub struct Pages<T> {
+    entries: Vec<Arc<T>>,
+    /// By `ListShape`; written on first use.
+    prepared: [OnceLock<Prepared>; 4],
+    digest: OnceLock<[u8; 32]>,
+}
+
+/// An entry of a list.
+pub trait Entry {
+    /// What clients know it by: no two entries of a list have the same.
+    fn key(&self) -> &str;
+    /// Equal exactly when clients see the same entry.
+    fn digest(&self) -> &[u8; 32];
+    fn write(&self, shape: ListShape, out: &mut String);
+}
+
+/// The JSON objects of entries joined by commas, in their order.
 struct Prepared {
     bytes: String,
     spans: Vec<Range<usize>>,
@@ -55,7 +78,7 @@ struct Prepared {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Page<'a> {
     /// JSON objects joined by commas; the brackets are the caller's.
-    pub tools: &'a str,
+    pub entries: Cow<'a, str>,
     pub next: Option<String>,
 }
 
@@ -94,73 +117,177 @@ impl ServerInfo {
 }
 
 impl Listing {
-    pub(super) fn new(server: ServerInfo, mut tools: Vec<Arc<CatalogueTool>>) -> Self {
-        tools.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { server, tools, prepared: Default::default(), digest: OnceLock::new(), llms: OnceLock::new() }
-    }
-
-    pub fn len(&self) -> usize {
-        self.tools.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.tools.is_empty()
-    }
-
-    pub fn tools(&self) -> &[Arc<CatalogueTool>] {
-        &self.tools
-    }
-
-    /// At most `size` tools after `cursor`. The cursor is the last name seen, so it survives a swap of the snapshot.
-    pub fn page(&self, shape: ListShape, cursor: Option<&str>, size: usize) -> Result<Page<'_>, BadCursor> {
-        let prepared = self.prepared[shape as usize].get_or_init(|| Prepared::write(&self.tools, shape));
-        let start = match cursor {
-            None => 0,
-            Some(cursor) => {
-                let last = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| BadCursor)?;
-                let last = std::str::from_utf8(&last).map_err(|_| BadCursor)?;
-                if !weir_contracts::name::is_tool(last) {
-                    return Err(BadCursor);
-                }
-                self.tools.partition_point(|tool| *tool.name <= *last)
-            }
+    pub(super) fn new(server: ServerInfo, tools: Vec<Arc<CatalogueTool>>, items: &[&Items]) -> Self {
+        let every = |list: fn(&Items) -> &Vec<Arc<CatalogueItem>>| {
+            Pages::new(items.iter().flat_map(|items| list(items)).cloned().collect())
         };
-        let end = self.tools.len().min(start.saturating_add(size.max(1)));
-        if start >= end {
-            return Ok(Page { tools: "", next: None });
+        let mut sources: Vec<_> = items.iter().filter_map(|items| items.source.clone()).collect();
+        sources.sort_by(|a, b| a.contract.cmp(&b.contract));
+        Self {
+            server,
+            tools: Pages::new(tools),
+            prompts: every(|items| &items.prompts),
+            resources: every(|items| &items.resources),
+            templates: every(|items| &items.templates),
+            sources,
+            llms: OnceLock::new(),
         }
-        let tools = &prepared.bytes[prepared.spans[start].start..prepared.spans[end - 1].end];
-        let next = (end < self.tools.len()).then(|| URL_SAFE_NO_PAD.encode(self.tools[end - 1].name.as_bytes()));
-        Ok(Page { tools, next })
+    }
+
+    /// The items of a contract, where the endpoint has any.
+    pub fn source(&self, contract: &str) -> Option<&Arc<ItemSource>> {
+        let at = self.sources.binary_search_by(|source| (*source.contract).cmp(contract)).ok()?;
+        Some(&self.sources[at])
+    }
+
+    /// Those whose resources are asked of the server each time.
+    pub fn live(&self) -> impl Iterator<Item = &Arc<ItemSource>> {
+        self.sources.iter().filter(|source| source.has_live_resources)
+    }
+
+    pub fn has_prompts(&self) -> bool {
+        !self.prompts.is_empty()
+    }
+
+    pub fn has_resources(&self) -> bool {
+        !self.resources.is_empty() || !self.templates.is_empty() || self.live().next().is_some()
+    }
+
+    /// Whether something of it is completed.
+    pub fn has_completions(&self) -> bool {
+        !self.prompts.is_empty() || !self.templates.is_empty()
     }
 
     /// The list in words, as `llms.txt`.
     pub fn llms(&self) -> &str {
-        self.llms.get_or_init(|| llms::write(&self.server, self.tools.iter().map(Arc::as_ref)))
+        self.llms.get_or_init(|| llms::write(&self.server, self.tools.entries().iter().map(Arc::as_ref)))
     }
 
-    /// Equal exactly when every client sees the same list.
-    pub fn digest(&self) -> [u8; 32] {
+    /// Equal exactly when every client sees the same lists: of tools, of prompts, of resources and templates.
+    pub fn digests(&self) -> [[u8; 32]; 3] {
+        let mut resources = Sha256::new();
+        for source in self.live() {
+            resources.update(source.contract.as_bytes());
+            resources.update([0]);
+        }
+        let resources = resources.chain_update(self.resources.digest()).chain_update(self.templates.digest());
+        [self.tools.digest(), self.prompts.digest(), resources.finalize().into()]
+    }
+}
+
+impl<T: Entry> Pages<T> {
+    /// Of two with the same key the first counts.
+    fn new(mut entries: Vec<Arc<T>>) -> Self {
+        entries.sort_by(|a, b| a.key().cmp(b.key()));
+        entries.dedup_by(|later, first| later.key() == first.key());
+        Self { entries, ..Self::default() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub fn entries(&self) -> &[Arc<T>] {
+        &self.entries
+    }
+
+    pub fn find(&self, key: &str) -> Option<&Arc<T>> {
+        let at = self.entries.binary_search_by(|entry| entry.key().cmp(key)).ok()?;
+        Some(&self.entries[at])
+    }
+
+    /// At most `size` entries after `cursor`. The cursor is the last key seen, so it survives a swap of the snapshot.
+    pub fn page(&self, shape: ListShape, cursor: Option<&str>, size: usize) -> Result<Page<'_>, BadCursor> {
+        let prepared = self.prepared[shape as usize].get_or_init(|| Prepared::write(&self.entries, shape));
+        let start = match cursor {
+            None => 0,
+            Some(cursor) => {
+                let last = after(cursor)?;
+                self.entries.partition_point(|entry| *entry.key() <= *last)
+            }
+        };
+        let end = self.entries.len().min(start.saturating_add(size.max(1)));
+        if start >= end {
+            return Ok(Page { entries: Cow::Borrowed(""), next: None });
+        }
+        let entries = &prepared.bytes[prepared.spans[start].start..prepared.spans[end - 1].end];
+        let next = (end < self.entries.len()).then(|| cursor_after(self.entries[end - 1].key()));
+        Ok(Page { entries: Cow::Borrowed(entries), next })
+    }
+
+    fn digest(&self) -> [u8; 32] {
         *self.digest.get_or_init(|| {
             let mut digest = Sha256::new();
-            for tool in &self.tools {
-                digest.update(tool.digest());
+            for entry in &self.entries {
+                digest.update(entry.digest());
             }
             digest.finalize().into()
         })
     }
 }
 
+/// The key that a cursor stands for.
+pub fn after(cursor: &str) -> Result<String, BadCursor> {
+    let last = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| BadCursor)?;
+    let last = String::from_utf8(last).map_err(|_| BadCursor)?;
+    match last.is_empty() || last.chars().any(char::is_control) {
+        true => Err(BadCursor),
+        false => Ok(last),
+    }
+}
+
+pub fn cursor_after(key: &str) -> String {
+    URL_SAFE_NO_PAD.encode(key.as_bytes())
+}
+
+impl<T> Default for Pages<T> {
+    fn default() -> Self {
+        Self { entries: Vec::new(), prepared: Default::default(), digest: OnceLock::new() }
+    }
+}
+
+impl Entry for CatalogueTool {
+    fn key(&self) -> &str {
+        &self.name
+    }
+
+    fn digest(&self) -> &[u8; 32] {
+        self.digest()
+    }
+
+    fn write(&self, shape: ListShape, out: &mut String) {
+        self.write(shape, out);
+    }
+}
+
+impl Entry for CatalogueItem {
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn digest(&self) -> &[u8; 32] {
+        self.digest()
+    }
+
+    fn write(&self, shape: ListShape, out: &mut String) {
+        self.write(shape, out);
+    }
+}
+
 impl Prepared {
-    fn write(tools: &[Arc<CatalogueTool>], shape: ListShape) -> Self {
+    fn write<T: Entry>(entries: &[Arc<T>], shape: ListShape) -> Self {
         let mut bytes = String::new();
-        let mut spans = Vec::with_capacity(tools.len());
-        for tool in tools {
+        let mut spans = Vec::with_capacity(entries.len());
+        for entry in entries {
             if !bytes.is_empty() {
                 bytes.push(',');
             }
             let start = bytes.len();
-            tool.write(shape, &mut bytes);
+            entry.write(shape, &mut bytes);
             spans.push(start..bytes.len());
         }
         Self { bytes, spans }

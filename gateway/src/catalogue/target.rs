@@ -39,7 +39,7 @@ impl Target {
             contract::Target::Form => None,
             contract::Target::Offer(offer) => match &offer.maker {
                 Maker::Plugin(plugin) => CodeTool::prepare(contract, tool, offer, plugin).map(Self::Code),
-                Maker::Upstream(upstream) => Some(Self::Foreign(ForeignTool::prepare(tool, offer, upstream))),
+                Maker::Upstream(upstream) => Some(Self::Foreign(ForeignTool::prepare(contract, tool, offer, upstream))),
             },
             contract::Target::Collection(published) => {
                 BoundCollection::prepare(contract, published, sources).map(Self::Collection)

@@ -147,7 +147,7 @@ fn digest(contract: &Contract, tool: &Tool, source: Option<&CollectionRef>) -> [
     Sha256::new()
         .chain_update(format!("{}@{} {name:?} {title:?} {description:?}", contract.name, contract.version))
         .chain_update(format!("{annotations:?} {target:?} {limits:?} {audit_clear:?} {:?}", source.map(|at| &at.key)))
-        .chain_update(format!("{:?}", contract.definitions))
+        .chain_update(format!("{:?} {}", contract.definitions, contract.has_resources()))
         .chain_update(input_schema.as_json())
         .chain_update(output_schema.as_ref().map(Schema::as_json).unwrap_or_default())
         .finalize()

@@ -42,6 +42,11 @@ impl Access {
         self.0.as_ref().is_none_or(|narrow| allows(&narrow.list))
     }
 
+    /// Everything of it, tools and all else.
+    pub fn allows_contract(&self, contract: &str) -> bool {
+        self.0.as_ref().is_none_or(|narrow| narrow.list.contracts.contains(contract))
+    }
+
     /// Names the list: equal lists have the same digest, and others another one. `None` for everything. It is made once,
     /// so that a request does not read a list of thousands of names.
     pub fn digest(&self) -> Option<&[u8; 32]> {

@@ -13,18 +13,22 @@ pub(super) fn lowered(blocks: &str, version: Version) -> Cow<'_, str> {
         return Cow::Borrowed(blocks);
     }
     let Ok(Value::Array(mut read)) = serde_json::from_str(blocks) else { return Cow::Borrowed(blocks) };
-    for block in &mut read {
-        let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
-        let said = match block["type"].as_str() {
-            Some("resource_link") => format!("{}: {}", text("name"), text("uri")),
-            Some("audio") if version < Version::V2025_03_26 => {
-                format!("Audio ({}), which this client cannot play.", text("mimeType"))
-            }
-            _ => continue,
-        };
-        *block = json!({ "type": "text", "text": said });
-    }
+    read.iter_mut().for_each(|block| lower(block, version));
     Cow::Owned(Value::Array(read).to_string())
+}
+
+/// The same of one block.
+pub(super) fn lower(block: &mut Value, version: Version) {
+    let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
+    let said = match block["type"].as_str() {
+        _ if version >= Version::V2025_06_18 => return,
+        Some("resource_link") => format!("{}: {}", text("name"), text("uri")),
+        Some("audio") if version < Version::V2025_03_26 => {
+            format!("Audio ({}), which this client cannot play.", text("mimeType"))
+        }
+        _ => return,
+    };
+    *block = json!({ "type": "text", "text": said });
 }
 
 #[cfg(test)]

@@ -1,33 +1,34 @@
-//! `tools/call`: from the request to the call path, and from its outcome to the answer.
+//! What may take a while: from the request to the call path. Of `tools/call`, from its outcome to the answer too.
 
 use std::{borrow::Cow, io::Write as _, sync::Arc};
 
+use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 use weir_plugin_host::Progress;
 
-use super::{Request, RequestScope, blocks::lowered, list};
+use super::{Request, RequestScope, blocks::lowered, complete, item, list, resources};
 use crate::{
     call::{Asking, CallOutcome, CallRequest, Content, InputRequired, Resumed, ToolResult, call_tool},
-    catalogue::Listing,
-    wire::{Id, ResultWriter, RpcError, Version, error_answer, raw, string_room, write_string},
+    catalogue::{ItemKind, Listing},
+    snapshot::Snapshot,
+    wire::{Id, Method, ResultWriter, RpcError, Version, error_answer, raw, string_room, write_string},
 };
 
 /// The call's receipt, in `_meta`.
-const RECEIPT: &str = "dev.weir/receipt";
+pub(super) const RECEIPT: &str = "dev.weir/receipt";
 /// Set when a completed write could not be recorded.
 const AUDIT: &str = "dev.weir/audit";
-const BAD_STATE: &str = "`params.requestState` belongs to no question of this call, or the answer comes too late";
+pub(super) const BAD_STATE: &str =
+    "`params.requestState` belongs to no question of this call, or the answer comes too late";
 
-/// A call that has been read and not started.
+/// A request that has been read and not started.
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
     pub id: Id<'a>,
     /// JSON; present when the caller asks for progress.
     pub progress_token: Option<Cow<'a, str>>,
-    tool: Cow<'a, str>,
-    /// JSON.
-    arguments: Option<Cow<'a, str>>,
-    version: Version,
+    pub(super) asked: Asked<'a>,
+    pub(super) version: Version,
     trace: Option<Cow<'a, str>>,
     /// JSON: what a modern caller says it can answer while a call is under way.
     capabilities: Option<Cow<'a, str>>,
@@ -37,17 +38,85 @@ pub struct Call<'a> {
     state: Option<Cow<'a, str>>,
 }
 
+/// What is asked for. `arguments`, `reference`, `argument` and `context` are JSON objects.
+#[derive(Clone, Debug)]
+pub(super) enum Asked<'a> {
+    Tool {
+        name: Cow<'a, str>,
+        arguments: Option<Cow<'a, str>>,
+    },
+    Prompt {
+        name: Cow<'a, str>,
+        arguments: Option<Cow<'a, str>>,
+    },
+    Resource {
+        uri: Cow<'a, str>,
+    },
+    Completion {
+        reference: Cow<'a, str>,
+        argument: Cow<'a, str>,
+        context: Option<Cow<'a, str>>,
+    },
+    /// The list of resources, some of which have to be asked for.
+    Resources {
+        cursor: Option<Cow<'a, str>>,
+    },
+}
+
+impl<'a> Asked<'a> {
+    fn read(request: &Request<'a>) -> Result<Self, RpcError> {
+        let params = &request.params;
+        let text = |value: Option<&'a RawValue>, name: &str| {
+            let text = value.and_then(raw::string);
+            text.ok_or_else(|| RpcError::invalid_params(format!("`params.{name}` must be a string")))
+        };
+        let object = |value: Option<&'a RawValue>, name: &str| match value {
+            Some(value) if !raw::is_object(value) => {
+                Err(RpcError::invalid_params(format!("`params.{name}` must be an object")))
+            }
+            value => Ok(value.map(|value| Cow::Borrowed(value.get()))),
+        };
+        let needed = |value: Option<&'a RawValue>, name: &str| {
+            let missing = || RpcError::invalid_params(format!("`params.{name}` must be an object"));
+            object(value, name)?.ok_or_else(missing)
+        };
+        Ok(match request.method {
+            Method::GetPrompt => {
+                Self::Prompt { name: text(params.name, "name")?, arguments: object(params.arguments, "arguments")? }
+            }
+            Method::ReadResource => Self::Resource { uri: text(params.uri, "uri")? },
+            Method::Complete => Self::Completion {
+                reference: needed(params.reference, "ref")?,
+                argument: needed(params.argument, "argument")?,
+                context: object(params.context, "context")?,
+            },
+            Method::ListResources => Self::Resources { cursor: list::cursor(request)? },
+            _ => Self::Tool { name: text(params.name, "name")?, arguments: object(params.arguments, "arguments")? },
+        })
+    }
+
+    fn into_owned(self) -> Asked<'static> {
+        match self {
+            Self::Tool { name, arguments } => Asked::Tool { name: owned(name), arguments: arguments.map(owned) },
+            Self::Prompt { name, arguments } => Asked::Prompt { name: owned(name), arguments: arguments.map(owned) },
+            Self::Resource { uri } => Asked::Resource { uri: owned(uri) },
+            Self::Completion { reference, argument, context } => Asked::Completion {
+                reference: owned(reference),
+                argument: owned(argument),
+                context: context.map(owned),
+            },
+            Self::Resources { cursor } => Asked::Resources { cursor: cursor.map(owned) },
+        }
+    }
+}
+
+fn owned(text: Cow<'_, str>) -> Cow<'static, str> {
+    Cow::Owned(text.into_owned())
+}
+
 impl<'a> Call<'a> {
     pub(super) fn read(request: Request<'a>) -> Result<Self, RpcError> {
-        let Some(tool) = request.params.name.and_then(raw::string) else {
-            return Err(RpcError::invalid_params("`params.name` must be a string"));
-        };
-        let arguments = match request.params.arguments {
-            Some(arguments) if !raw::is_object(arguments) => {
-                return Err(RpcError::invalid_params("`params.arguments` must be an object"));
-            }
-            arguments => arguments.map(|arguments| Cow::Borrowed(arguments.get())),
-        };
+        let asked = Asked::read(&request)?;
         let (responses, state) = (request.params.input_responses, request.params.request_state);
         if responses.is_some_and(|responses| !raw::is_object(responses)) {
             return Err(RpcError::invalid_params("`params.inputResponses` must be an object"));
@@ -66,8 +135,7 @@ impl<'a> Call<'a> {
             state,
             id: request.id,
             progress_token: request.progress_token.map(Cow::Borrowed),
-            tool,
-            arguments,
+            asked,
             version: request.version,
             trace: request.trace,
         })
@@ -82,18 +150,44 @@ impl<'a> Call<'a> {
     ) -> Option<Vec<u8>> {
         // One generation for the whole request: the answer names the server that ran the call, whatever came since.
         let snapshot = scope.gateway.snapshot();
-        let is_modern = self.version.is_modern();
-        let listing = || match is_modern {
-            true => snapshot.catalogue.listing(&scope.endpoint, scope.caller.access()),
-            false => None,
+        let answer = match &self.asked {
+            Asked::Tool { name, arguments } => {
+                let request = self.request(scope, &snapshot, (name, arguments.as_deref()), cancel, progress);
+                self.tool(scope, request).await
+            }
+            Asked::Prompt { name, arguments } => {
+                let request = self.request(scope, &snapshot, (name, arguments.as_deref()), cancel, progress);
+                item::answer(self, scope, ItemKind::Prompt, request).await
+            }
+            Asked::Resource { uri } => {
+                let request = self.request(scope, &snapshot, (uri, None), cancel, progress);
+                item::answer(self, scope, ItemKind::Resource, request).await
+            }
+            Asked::Completion { reference, argument, context } => {
+                let request = self.request(scope, &snapshot, ("completion/complete", None), cancel, progress);
+                complete::answer(self, scope, request, (reference, argument, context.as_deref())).await
+            }
+            Asked::Resources { cursor } => resources::answer(self, scope, &snapshot, cursor.as_deref()).await,
         };
+        if cancel.is_cancelled() { None } else { Some(answer) }
+    }
+
+    /// As the call path takes it. `asked`: the name, and the arguments.
+    fn request<'r>(
+        &'r self,
+        scope: &'r RequestScope,
+        snapshot: &'r Snapshot,
+        (name, arguments): (&'r str, Option<&'r str>),
+        cancel: &'r CancellationToken,
+        progress: Option<Arc<dyn Progress>>,
+    ) -> CallRequest<'r> {
         let responses = self.responses.as_deref();
         let resumed = self.state.as_deref().map(|state| Resumed { responses, state });
-        let request = CallRequest {
-            snapshot: &snapshot,
+        CallRequest {
+            snapshot,
             endpoint: &scope.endpoint,
-            tool: &self.tool,
-            arguments: self.arguments.as_deref(),
+            tool: name,
+            arguments,
             progress,
             cancel,
             trace: self.trace.as_deref(),
@@ -102,17 +196,22 @@ impl<'a> Call<'a> {
             timeout: None,
             session: scope.session,
             asking: Asking { capabilities: self.capabilities.as_deref(), resumed },
-        };
-        let outcome = call_tool(&scope.gateway, &scope.caller, request).await;
-        if cancel.is_cancelled() {
-            return None;
         }
-        Some(match outcome {
-            CallOutcome::UnknownTool => error_answer(Some(&self.id), &RpcError::unknown_tool(&self.tool)),
+    }
+
+    async fn tool(&self, scope: &RequestScope, request: CallRequest<'_>) -> Vec<u8> {
+        let (snapshot, name) = (request.snapshot, request.tool);
+        let is_modern = self.version.is_modern();
+        let listing = || match is_modern {
+            true => snapshot.catalogue.listing(&scope.endpoint, scope.caller.access()),
+            false => None,
+        };
+        match call_tool(&scope.gateway, &scope.caller, request).await {
+            CallOutcome::UnknownTool => error_answer(Some(&self.id), &RpcError::unknown_tool(name)),
             CallOutcome::BadState => error_answer(Some(&self.id), &RpcError::invalid_params(BAD_STATE)),
             CallOutcome::Complete(result) => self.answer(listing().as_deref(), &result),
             CallOutcome::InputRequired(ask) => self.ask(listing().as_deref(), &ask),
-        })
+        }
     }
 
     /// `_meta`: the proof that the call is recorded, and what every modern result carries.
@@ -143,7 +242,7 @@ impl<'a> Call<'a> {
     }
 
     /// The tool asks first. Only modern clients are asked this way.
-    fn ask(&self, listing: Option<&Listing>, ask: &InputRequired) -> Vec<u8> {
+    pub(super) fn ask(&self, listing: Option<&Listing>, ask: &InputRequired) -> Vec<u8> {
         let room = [&ask.requests, &ask.state].into_iter().flatten().map(String::len).sum::<usize>();
         let mut answer = ResultWriter::new(&self.id, room + 384);
         answer.string("resultType", "input_required");
@@ -160,14 +259,10 @@ impl<'a> Call<'a> {
     }
 
     pub fn into_owned(self) -> Call<'static> {
-        fn owned(text: Cow<'_, str>) -> Cow<'static, str> {
-            Cow::Owned(text.into_owned())
-        }
         Call {
             id: self.id.into_owned(),
             progress_token: self.progress_token.map(owned),
-            tool: owned(self.tool),
-            arguments: self.arguments.map(owned),
+            asked: self.asked.into_owned(),
             version: self.version,
             trace: self.trace.map(owned),
             capabilities: self.capabilities.map(owned),
@@ -217,8 +312,7 @@ mod tests {
         Call {
             id,
             progress_token: None,
-            tool: "t".into(),
-            arguments: None,
+            asked: Asked::Tool { name: "t".into(), arguments: None },
             version,
             trace: None,
             capabilities: None,

@@ -5,40 +5,52 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::RequestScope;
+use crate::wire::notification;
 
-pub const LIST_CHANGED: &str = "notifications/tools/list_changed";
+/// What lists can change, in the order of [`Listing::digests`](crate::catalogue::Listing::digests).
+const LISTS_CHANGED: [&str; 3] =
+    ["notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed"];
 
 /// Watches the listing generation, so that no client needs a queue: changes while nobody waits become one.
 pub struct ListChanges {
     scope: Arc<RequestScope>,
     generations: watch::Receiver<u64>,
-    seen: Option<[u8; 32]>,
+    seen: Option<[[u8; 32]; 3]>,
 }
 
 impl ListChanges {
     /// From now on.
     pub fn new(scope: Arc<RequestScope>) -> Self {
         let generations = scope.gateway.listing_changes();
-        let seen = digest(&scope);
+        let seen = digests(&scope);
         Self { scope, generations, seen }
     }
 
-    /// Returns when the endpoint's listing is another than at the last return. May be dropped and called again.
-    pub async fn changed(&mut self) {
+    /// Returns when a list of the endpoint is another than at the last return, with which of them are. May be dropped and
+    /// called again.
+    pub async fn changed(&mut self) -> [bool; 3] {
         loop {
             if self.generations.changed().await.is_err() {
                 // The gateway, which we hold, keeps the sender: this cannot be. Waiting is the harmless answer.
                 std::future::pending::<()>().await;
             }
-            let now = digest(&self.scope);
-            if std::mem::replace(&mut self.seen, now) != now {
-                return;
+            let now = digests(&self.scope);
+            let before = std::mem::replace(&mut self.seen, now);
+            if before != now {
+                let is_other = |kind: usize| before.map(|before| before[kind]) != now.map(|now| now[kind]);
+                return [is_other(0), is_other(1), is_other(2)];
             }
         }
     }
 }
 
+/// A notification for each kind of list that changed. `params` is JSON.
+pub fn list_changes(changed: [bool; 3], params: Option<&str>) -> Vec<Vec<u8>> {
+    let named = LISTS_CHANGED.into_iter().zip(changed).filter(|(_, changed)| *changed);
+    named.map(|(name, _)| notification(name, params)).collect()
+}
+
 /// `None` while the endpoint does not exist: a contract that went away is a change too.
-fn digest(scope: &RequestScope) -> Option<[u8; 32]> {
-    scope.listing().ok().map(|listing| listing.digest())
+fn digests(scope: &RequestScope) -> Option<[[u8; 32]; 3]> {
+    scope.listing().ok().map(|listing| listing.digests())
 }

@@ -1,6 +1,6 @@
 //! `server/discover`: what this endpoint is and speaks, cacheable.
 
-use super::{CAPABILITIES_MODERN, Request, RequestScope, list};
+use super::{Request, RequestScope, capabilities, list};
 use crate::{
     catalogue::Listing,
     wire::{ResultWriter, Version},
@@ -11,7 +11,9 @@ pub(super) fn answer(scope: &RequestScope, listing: &Listing, request: &Request<
     result.string("resultType", "complete");
     // Modern versions alone: who picks one from here will send `_meta` with every request.
     let versions = Version::MODERN.map(|version| format!("\"{}\"", version.as_str())).join(",");
-    result.json("supportedVersions", &format!("[{versions}]")).json("capabilities", CAPABILITIES_MODERN);
+    result
+        .json("supportedVersions", &format!("[{versions}]"))
+        .json("capabilities", &capabilities::stated(listing, true));
     if let Some(instructions) = &listing.server.instructions {
         result.string("instructions", instructions);
     }

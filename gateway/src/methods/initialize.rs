@@ -1,6 +1,6 @@
 //! `initialize`: the legacy handshake.
 
-use super::{CAPABILITIES, Request, list::write_server_info};
+use super::{Request, capabilities, list::write_server_info};
 use crate::{
     catalogue::Listing,
     wire::{Params, ResultWriter, RpcError, Version, raw},
@@ -9,7 +9,7 @@ use crate::{
 pub(super) fn answer(listing: &Listing, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
     let version = negotiate(&request.params)?;
     let mut result = ResultWriter::new(&request.id, 512);
-    result.string("protocolVersion", version.as_str()).json("capabilities", CAPABILITIES);
+    result.string("protocolVersion", version.as_str()).json("capabilities", &capabilities::stated(listing, false));
     write_server_info(result.member("serverInfo"), &listing.server, version.is_structured());
     if let Some(instructions) = &listing.server.instructions {
         result.string("instructions", instructions);

@@ -1,36 +1,61 @@
-//! `tools/list`: a slice of the prepared bytes.
+//! The lists: of tools, prompts, resources and templates, each a slice of the prepared bytes.
+
+use std::borrow::Cow;
 
 use super::{Request, RequestScope};
 use crate::{
-    catalogue::{ListShape, Listing, ServerInfo},
-    wire::{ResultWriter, RpcError, Version, key, raw, write_string},
+    catalogue::{BadCursor, ListShape, Listing, Page, ServerInfo},
+    wire::{Id, Method, ResultWriter, RpcError, Version, key, raw, write_string},
 };
 
 pub(super) fn answer(scope: &RequestScope, listing: &Listing, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
-    let cursor = match request.params.cursor.map(raw::string) {
-        None => None,
-        Some(Some(cursor)) => Some(cursor),
-        Some(None) => return Err(RpcError::invalid_params("`params.cursor` must be a string")),
+    let (cursor, size) = (cursor(request)?, scope.gateway.config().http.page_size);
+    let (shape, cursor) = (shape(request.version), cursor.as_deref());
+    let (member, page) = match request.method {
+        Method::ListPrompts => ("prompts", listing.prompts.page(shape, cursor, size)),
+        Method::ListResources => ("resources", listing.resources.page(shape, cursor, size)),
+        Method::ListResourceTemplates => ("resourceTemplates", listing.templates.page(shape, cursor, size)),
+        _ => ("tools", listing.tools.page(shape, cursor, size)),
     };
-    let page = listing
-        .page(shape(request.version), cursor.as_deref(), scope.gateway.config().http.page_size)
-        .map_err(|error| RpcError::invalid_params(format!("`params.cursor`: {error}")))?;
-    let mut result = ResultWriter::new(&request.id, page.tools.len() + 384);
-    if request.version.is_modern() {
+    let page = page.map_err(bad_cursor)?;
+    Ok(write_page(scope, listing, (&request.id, request.version), member, &page))
+}
+
+pub(super) fn cursor<'a>(request: &Request<'a>) -> Result<Option<Cow<'a, str>>, RpcError> {
+    match request.params.cursor.map(raw::string) {
+        None => Ok(None),
+        Some(Some(cursor)) => Ok(Some(cursor)),
+        Some(None) => Err(RpcError::invalid_params("`params.cursor` must be a string")),
+    }
+}
+
+pub(super) fn bad_cursor(error: BadCursor) -> RpcError {
+    RpcError::invalid_params(format!("`params.cursor`: {error}"))
+}
+
+pub(super) fn write_page(
+    scope: &RequestScope,
+    listing: &Listing,
+    (id, version): (&Id<'_>, Version),
+    member: &'static str,
+    page: &Page<'_>,
+) -> Vec<u8> {
+    let mut result = ResultWriter::new(id, page.entries.len() + 384);
+    if version.is_modern() {
         result.string("resultType", "complete");
     }
-    let tools = result.member("tools");
-    tools.push(b'[');
-    tools.extend_from_slice(page.tools.as_bytes());
-    tools.push(b']');
+    let entries = result.member(member);
+    entries.push(b'[');
+    entries.extend_from_slice(page.entries.as_bytes());
+    entries.push(b']');
     if let Some(next) = &page.next {
         result.string("nextCursor", next);
     }
-    if request.version.is_modern() {
+    if version.is_modern() {
         write_cache(&mut result, scope);
         write_server(&mut result, &listing.server);
     }
-    Ok(result.finish())
+    result.finish()
 }
 
 /// What a key shows is for its agent alone.
@@ -68,7 +93,7 @@ pub(super) fn write_server_info(out: &mut Vec<u8>, server: &ServerInfo, with_tit
     out.push(b'}');
 }
 
-fn shape(version: Version) -> ListShape {
+pub(super) fn shape(version: Version) -> ListShape {
     match version {
         Version::V2026_07_28 => ListShape::Modern,
         Version::V2025_06_18 | Version::V2025_11_25 => ListShape::Structured,

@@ -1,12 +1,12 @@
 //! `subscriptions/listen`: acknowledged first, then one notification per change, then a result.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::{LIST_CHANGED, ListChanges, Request, RequestScope};
+use super::{ListChanges, Request, RequestScope, list_changes};
 use crate::wire::{Id, ResultWriter, RpcError, key, notification, raw};
 
 /// All open streams of one transport: their bound and their end.
@@ -20,11 +20,14 @@ pub struct Subscriptions {
 /// One open subscription: a source of messages that queues nothing.
 pub struct Subscription {
     id: Id<'static>,
-    tools: bool,
+    /// Which lists: of tools, of prompts, of resources and templates.
+    lists: [bool; 3],
     changes: ListChanges,
     ending: CancellationToken,
     revoked: CancellationToken,
     next: Next,
+    /// Messages that are due.
+    due: VecDeque<Vec<u8>>,
     _room: OwnedSemaphorePermit,
 }
 
@@ -62,15 +65,16 @@ impl Subscriptions {
     }
 
     pub(super) fn open(&self, scope: &RequestScope, request: &Request<'_>) -> Result<Subscription, RpcError> {
-        let tools = wants_tools(request)?;
+        let lists = wanted(request)?;
         scope.exists()?;
         Ok(Subscription {
             id: request.id.clone().into_owned(),
-            tools,
+            lists,
             changes: ListChanges::new(Arc::new(scope.clone())),
             ending: self.ending.clone(),
             revoked: scope.caller.revoked(),
             next: Next::Acknowledge,
+            due: VecDeque::new(),
             _room: self.admit()?,
         })
     }
@@ -89,33 +93,33 @@ impl Subscription {
                 Some(self.acknowledge())
             }
             Next::Change => {
-                let changed = async {
-                    match self.tools {
-                        true => self.changes.changed().await,
-                        false => std::future::pending().await,
-                    }
-                };
-                tokio::select! {
-                    biased;
-                    () = self.ending.cancelled() => {}
-                    () = self.revoked.cancelled() => {}
-                    () = changed => return Some(self.notify()),
+                while self.due.is_empty() {
+                    let changed = tokio::select! {
+                        biased;
+                        () = self.ending.cancelled() => None,
+                        () = self.revoked.cancelled() => None,
+                        changed = self.changes.changed() => Some(changed),
+                    };
+                    let Some(changed) = changed else {
+                        self.next = Next::Nothing;
+                        return Some(self.finish());
+                    };
+                    let wanted = std::array::from_fn(|kind| changed[kind] && self.lists[kind]);
+                    let params = format!(r#"{{"_meta":{}}}"#, self.meta());
+                    self.due.extend(list_changes(wanted, Some(&params)));
                 }
-                self.next = Next::Nothing;
-                Some(self.finish())
+                self.due.pop_front()
             }
             Next::Nothing => None,
         }
     }
 
     fn acknowledge(&self) -> Vec<u8> {
-        let accepted = if self.tools { r#"{"toolsListChanged":true}"# } else { "{}" };
-        let params = format!(r#"{{"_meta":{},"notifications":{accepted}}}"#, self.meta());
+        let names = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
+        let accepted = names.iter().zip(self.lists).filter(|(_, wanted)| *wanted);
+        let accepted: Vec<String> = accepted.map(|(name, _)| format!(r#""{name}":true"#)).collect();
+        let params = format!(r#"{{"_meta":{},"notifications":{{{}}}}}"#, self.meta(), accepted.join(","));
         notification("notifications/subscriptions/acknowledged", Some(&params))
-    }
-
-    fn notify(&self) -> Vec<u8> {
-        notification(LIST_CHANGED, Some(&format!(r#"{{"_meta":{}}}"#, self.meta())))
     }
 
     fn finish(&self) -> Vec<u8> {
@@ -131,16 +135,20 @@ impl Subscription {
 }
 
 /// Kinds of notification that we do not have are left out of the acknowledgement, not refused.
-fn wants_tools(request: &Request<'_>) -> Result<bool, RpcError> {
+fn wanted(request: &Request<'_>) -> Result<[bool; 3], RpcError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Filter {
         #[serde(default)]
         tools_list_changed: bool,
+        #[serde(default)]
+        prompts_list_changed: bool,
+        #[serde(default)]
+        resources_list_changed: bool,
     }
     match request.params.notifications {
         Some(filter) if raw::is_object(filter) => serde_json::from_str::<Filter>(filter.get())
-            .map(|filter| filter.tools_list_changed)
+            .map(|it| [it.tools_list_changed, it.prompts_list_changed, it.resources_list_changed])
             .map_err(|error| RpcError::invalid_params(format!("`params.notifications`: {error}"))),
         _ => Err(RpcError::invalid_params("`params.notifications` must be an object")),
     }

@@ -20,7 +20,7 @@ use weir_contracts::{
     upstream::{self as offered, Compiled, Overlay},
 };
 use weir_state::DraftRow;
-use weir_upstream::{Changes, First, Listed, Seen, Upstream, UpstreamConfig};
+use weir_upstream::{Changes, First, Listed, Resources, Seen, Upstream, UpstreamConfig};
 
 use super::{
     Registry, WATCH_INTERVAL, files,
@@ -126,6 +126,7 @@ impl Registry {
         match self.offer(upstream).await {
             Err(failure) => seen.failure = Some(failure),
             Ok(offer) => {
+                self.gateway.live_resources().set_overlay(&upstream.name, offer.overlay);
                 seen.server = offer.server;
                 seen.tools = offer.compiled.contract.tools.len();
                 seen.contract.clone_from(&offer.compiled.contract.name);
@@ -284,6 +285,7 @@ pub struct Offer {
     /// What the server says it is.
     pub server: String,
     pub notes: Vec<String>,
+    pub overlay: Option<Overlay>,
 }
 
 /// Makes a contract of what a server lists. `base`: the folder that the overlay's path starts from. `taken`: the names of
@@ -306,9 +308,17 @@ pub fn compile(
     };
     let (all, mut notes) = lists(listed, about);
     let server = all.info.as_ref().map(|info| info.get().to_owned()).unwrap_or_default();
-    // What is not published is no part of what is compared: a resource that comes and goes changes no tool.
-    let tools = Lists { tools: all.tools, instructions: all.instructions, ..Lists::default() };
-    let composed = offer::compose(name, &tools);
+    // What is not published is no part of what is compared: a resource that comes and goes changes no contract.
+    let has_resources = all.resources.is_some();
+    let pinned = Lists {
+        tools: all.tools,
+        prompts: all.prompts,
+        templates: all.templates.or_else(|| has_resources.then(Vec::new)),
+        resources: all.resources.filter(|_| config.resources == Resources::Pinned),
+        instructions: all.instructions,
+        ..Lists::default()
+    };
+    let composed = offer::compose(name, &pinned);
     let source = composed.document.pinned();
     let with = offered::Upstream {
         name,
@@ -316,12 +326,16 @@ pub fn compile(
         prefix: config.prefix.as_deref(),
         overlay: overlay.as_ref(),
         taken: Some(taken),
+        resources: match config.resources {
+            Resources::Live => offered::Resources::Live,
+            Resources::Pinned => offered::Resources::Pinned,
+        },
         ..offered::Upstream::default()
     };
     let compiled = offered::compile(&with, &source)?;
     notes.extend(composed.problems.iter().map(ToString::to_string));
     notes.extend(compiled.notes.iter().map(ToString::to_string));
-    Ok(Offer { compiled, source, server, notes })
+    Ok(Offer { compiled, source, server, notes, overlay })
 }
 
 /// What a server lists, as documents are composed of it, and what is to be said of how it lists.

@@ -23,8 +23,8 @@ use crate::{
     },
     gateway::Gateway,
     identity::{Caller, Credential},
-    methods::{self, Call, Endpoint, LIST_CHANGED, ListChanges, Reply, RequestScope, Subscription, Subscriptions},
-    wire::{Body, GivenParams, Id, Malformed, Message, Method, RpcError, Version, error_answer, notification},
+    methods::{self, Call, Endpoint, ListChanges, Reply, RequestScope, Subscription, Subscriptions},
+    wire::{Body, GivenParams, Id, Malformed, Message, Method, RpcError, Version, error_answer},
 };
 
 /// Requests that run at once, open subscriptions among them.
@@ -245,14 +245,16 @@ impl Connection {
         let revoked = self.scope.caller.revoked();
         self.tasks.spawn(async move {
             loop {
-                tokio::select! {
+                let changed = tokio::select! {
                     biased;
                     () = ending.cancelled() => break,
                     () = revoked.cancelled() => break,
-                    () = changes.changed() => {}
-                }
-                if out.send(notification(LIST_CHANGED, None)).await.is_err() {
-                    break;
+                    changed = changes.changed() => changed,
+                };
+                for message in methods::list_changes(changed, None) {
+                    if out.send(message).await.is_err() {
+                        return;
+                    }
                 }
             }
         });

@@ -63,6 +63,23 @@ impl RpcError {
         Self::invalid_params(format!("unknown tool `{}`", shown(tool)))
     }
 
+    pub fn unknown_prompt(prompt: &str) -> Self {
+        Self::invalid_params(format!("unknown prompt `{}`", shown(prompt)))
+    }
+
+    /// Revisions up to 2025-11-25 have a code of their own for it.
+    pub fn unknown_resource(uri: &str, modern: bool) -> Self {
+        let code = if modern { -32602 } else { -32002 };
+        let data = serde_json::json!({ "uri": shown(uri) }).to_string();
+        Self { data: Some(data), ..Self::new(code, 200, format!("unknown resource `{}`", shown(uri))) }
+    }
+
+    /// A prompt or a resource could not be had. Wrong arguments are an error of the protocol here.
+    pub fn of_call(code: crate::codes::Code, message: Cow<'static, str>) -> Self {
+        let number = if code == crate::codes::Code::InvalidArguments { -32602 } else { -32603 };
+        Self::new(number, 200, message)
+    }
+
     pub fn internal(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(-32603, 200, message)
     }

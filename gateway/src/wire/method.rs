@@ -13,11 +13,12 @@ pub enum Method {
     ListResources,
     ListResourceTemplates,
     ReadResource,
+    Complete,
 }
 
 impl Method {
     /// In the order of the declaration.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Discover,
         Self::Initialize,
         Self::Ping,
@@ -29,6 +30,7 @@ impl Method {
         Self::ListResources,
         Self::ListResourceTemplates,
         Self::ReadResource,
+        Self::Complete,
     ];
 
     pub fn name(self) -> &'static str {
@@ -44,6 +46,7 @@ impl Method {
             Self::ListResources => "resources/list",
             Self::ListResourceTemplates => "resources/templates/list",
             Self::ReadResource => "resources/read",
+            Self::Complete => "completion/complete",
         }
     }
 
@@ -53,8 +56,11 @@ impl Method {
             Self::ListTools
             | Self::CallTool
             | Self::ListPrompts
+            | Self::GetPrompt
             | Self::ListResources
-            | Self::ListResourceTemplates => (true, true),
+            | Self::ListResourceTemplates
+            | Self::ReadResource
+            | Self::Complete => (true, true),
             Self::Initialize | Self::Ping => (true, false),
             _ => (false, true),
         }

@@ -40,6 +40,12 @@ pub struct Params<'a> {
     pub request_state: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub notifications: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "ref", deserialize_with = "raw::present")]
+    pub reference: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "raw::present")]
+    pub argument: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "raw::present")]
+    pub context: Option<&'a RawValue>,
 }
 
 /// The members of `params._meta` that are read.

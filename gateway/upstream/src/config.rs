@@ -43,6 +43,8 @@ pub struct UpstreamConfig {
     pub first: First,
     /// What becomes of changes later.
     pub changes: Changes,
+    /// Whether the list of its resources is asked of it each time, or is part of what was approved.
+    pub resources: Resources,
     /// A file that chooses, renames, describes and bounds its tools.
     pub overlay: Option<PathBuf>,
     /// The contract that its tools are published as; by default one of its own name.
@@ -102,6 +104,16 @@ pub enum Changes {
     Compatible,
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Resources {
+    /// They come and go, as files do: the list is the server's at the time.
+    #[default]
+    Live,
+    /// As they were approved.
+    Pinned,
+}
+
 impl Default for UpstreamConfig {
     fn default() -> Self {
         Self {
@@ -116,6 +128,7 @@ impl Default for UpstreamConfig {
             ask: Vec::new(),
             first: First::default(),
             changes: Changes::default(),
+            resources: Resources::default(),
             overlay: None,
             contract: None,
             prefix: None,

@@ -17,11 +17,11 @@ mod session;
 mod settings;
 mod upstreams;
 
-pub use config::{Changes, First, Isolation, UpstreamConfig, Wrong};
+pub use config::{Changes, First, Isolation, Resources, UpstreamConfig, Wrong};
 pub use error::{Failure, Kind, Refusal, RequestError};
 pub use guard::guard;
 pub use list::Listed;
 pub use message::Progress;
-pub use session::{Call, Resumed, Session};
+pub use session::{Asked, Call, Resumed, Session};
 pub use settings::{Ask, Bounds, Command, Era, Settings, Target, Transport, Url};
-pub use upstreams::{CallFailure, Called, Resolved, Seen, ToolCall, Upstream, Upstreams};
+pub use upstreams::{CallFailure, Called, CallerRequest, Resolved, Seen, Upstream, Upstreams};

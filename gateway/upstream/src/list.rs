@@ -56,6 +56,14 @@ impl Session {
         Err(Failure::new(Kind::Protocol, "the server's lists to settle", cause))
     }
 
+    /// The list of resources alone, as it is now. A server that does not know it has none.
+    pub(crate) async fn resources(&self) -> Result<Vec<Box<RawValue>>, Failure> {
+        let bounds = self.core.settings().bounds;
+        let mut left = Left { bytes: bounds.list_max_bytes, items: bounds.items_max };
+        let listed = self.list("resources/list", "resources", &mut left, &mut Vec::new()).await?;
+        Ok(listed.unwrap_or_default())
+    }
+
     async fn read_lists(&self) -> Result<Listed, Failure> {
         let bounds = self.core.settings().bounds;
         let mut left = Left { bytes: bounds.list_max_bytes, items: bounds.items_max };

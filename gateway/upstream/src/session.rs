@@ -35,18 +35,39 @@ pub struct Session {
     renewing: tokio::sync::Mutex<()>,
 }
 
-/// One call of a tool.
+/// One request for a caller: a call of a tool, or what else is asked of a server.
 pub struct Call<'c> {
-    pub name: &'c str,
-    /// An object, as it is to be sent.
-    pub arguments: Option<&'c RawValue>,
-    /// What the caller answers to what the tool asked before.
+    pub asked: &'c Asked,
+    /// What the caller answers to what the server asked before.
     pub resumed: Option<&'c Resumed>,
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
     pub cancel: &'c CancellationToken,
     pub timeout: Duration,
     /// The W3C trace context of the caller.
     pub traceparent: Option<&'c str>,
+}
+
+/// What is asked of a server. Every text of it is JSON but names and URIs.
+#[derive(Clone, Debug)]
+pub enum Asked {
+    /// `arguments`: an object, as it is to be sent.
+    Tool {
+        name: Arc<str>,
+        arguments: Option<Box<RawValue>>,
+    },
+    Prompt {
+        name: Arc<str>,
+        arguments: Option<Box<RawValue>>,
+    },
+    Resource {
+        uri: Arc<str>,
+    },
+    /// `reference`, `argument`, `context`: objects, as they are to be sent.
+    Completion {
+        reference: Box<RawValue>,
+        argument: Box<RawValue>,
+        context: Option<Box<RawValue>>,
+    },
 }
 
 /// The answers to what a tool asked its caller, and the state that came with the questions; JSON.
@@ -213,19 +234,18 @@ impl Session {
             true => Some(self.core.meta(agreed.version, token, call.traceparent)),
             false => None,
         };
-        let name = message::text(call.name);
-        let mut params = vec![("name", name.as_str())];
-        params.extend(call.arguments.map(|arguments| ("arguments", arguments.get())));
+        let name = call.asked.name().map(message::text);
+        let mut params = call.asked.params(name.as_deref().unwrap_or_default());
         if let Some(resumed) = call.resumed {
             params.push(("inputResponses", resumed.responses.get()));
             params.extend(resumed.state.iter().map(|state| ("requestState", state.get())));
         }
         params.extend(meta.iter().map(|meta| ("_meta", meta.as_str())));
         let request = Request {
-            method: "tools/call",
+            method: call.asked.method(),
             params: message::object(&params),
             version: agreed.version,
-            name: Some(call.name.to_owned()),
+            name: call.asked.name().map(str::to_owned),
         };
         let mut wait = self.core.inbox.expect(id, call.progress.clone())?;
         let answer = async {
@@ -235,7 +255,7 @@ impl Session {
         let ended = tokio::select! {
             answer = timeout_at(deadline, answer) => match answer {
                 Ok(answer) => return answer,
-                Err(_) => timed_out("tools/call", call.timeout),
+                Err(_) => timed_out(call.asked.method(), call.timeout),
             },
             () = call.cancel.cancelled() => {
                 Failure::new(Kind::Cancelled, "the call to run to its end", "its caller cancelled it")
@@ -291,6 +311,41 @@ impl Session {
 
     fn agreed(&self) -> Arc<Agreed> {
         self.agreed.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Asked {
+    pub(crate) fn method(&self) -> &'static str {
+        match self {
+            Self::Tool { .. } => "tools/call",
+            Self::Prompt { .. } => "prompts/get",
+            Self::Resource { .. } => "resources/read",
+            Self::Completion { .. } => "completion/complete",
+        }
+    }
+
+    /// What HTTP says in `Mcp-Name`.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Self::Tool { name, .. } | Self::Prompt { name, .. } => Some(name),
+            Self::Resource { uri } => Some(uri),
+            Self::Completion { .. } => None,
+        }
+    }
+
+    /// `name`: as JSON.
+    fn params<'p>(&'p self, name: &'p str) -> Vec<(&'static str, &'p str)> {
+        match self {
+            Self::Tool { arguments, .. } | Self::Prompt { arguments, .. } => {
+                let arguments = arguments.iter().map(|arguments| ("arguments", arguments.get()));
+                [("name", name)].into_iter().chain(arguments).collect()
+            }
+            Self::Resource { .. } => vec![("uri", name)],
+            Self::Completion { reference, argument, context } => {
+                let context = context.iter().map(|context| ("context", context.get()));
+                [("ref", reference.get()), ("argument", argument.get())].into_iter().chain(context).collect()
+            }
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use std::{
 };
 
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use weir_admission::{BackedOff, Backoff, End, Overloaded, Turns};
 
@@ -91,15 +92,13 @@ pub enum Called {
     Cancelled,
 }
 
-/// One call of a tool, and whose it is.
-pub struct ToolCall<'c> {
+/// One request, and whose it is.
+pub struct CallerRequest<'c> {
     pub tenant: &'c Arc<str>,
     pub agent: &'c Arc<str>,
     /// The session of the caller's client, where it has one.
     pub session: Option<u128>,
-    pub tool: &'c Arc<str>,
-    /// A JSON object.
-    pub arguments: &'c RawValue,
+    pub asked: &'c session::Asked,
     pub resumed: Option<&'c session::Resumed>,
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
     pub cancel: &'c CancellationToken,
@@ -214,22 +213,18 @@ impl Upstream {
         self.config.contract(&self.name)
     }
 
-    /// Calls a tool and returns the raw result. It is sent once.
-    pub async fn call(&self, call: &ToolCall<'_>) -> Result<Box<RawValue>, CallFailure> {
+    /// Calls a tool, or asks for what else the server has, and returns the raw result. It is sent once.
+    pub async fn call(&self, call: &CallerRequest<'_>) -> Result<Box<RawValue>, CallFailure> {
         let called = self.call_uncounted(call).await;
         self.calls[Called::of(&called) as usize].fetch_add(1, Ordering::Relaxed);
         called
     }
 
-    async fn call_uncounted(&self, call: &ToolCall<'_>) -> Result<Box<RawValue>, CallFailure> {
+    async fn call_uncounted(&self, call: &CallerRequest<'_>) -> Result<Box<RawValue>, CallFailure> {
         let _turn = self.turns.take(call.tenant).await?;
-        let attempt = self.backoff.attempt(call.tenant, call.tool, Instant::now())?;
-        let key = match (self.config.isolation, call.session) {
-            (Isolation::Shared, _) => Key::Shared,
-            (Isolation::Tenant, _) => Key::Tenant(call.tenant.clone()),
-            (Isolation::Session, Some(id)) => Key::Session(call.tenant.clone(), call.agent.clone(), id),
-            (Isolation::Agent | Isolation::Session, _) => Key::Agent(call.tenant.clone(), call.agent.clone()),
-        };
+        let called = call.asked.called();
+        let attempt = self.backoff.attempt(call.tenant, &called, Instant::now())?;
+        let key = self.key(call.tenant, call.agent, call.session);
         let mut result = self.call_in(key.clone(), call).await;
         // A session that had ended before anything could be sent is replaced, once.
         if let Err(CallFailure::Failed(failure)) = &result
@@ -246,7 +241,40 @@ impl Upstream {
         result
     }
 
-    async fn call_in(&self, key: Key, call: &ToolCall<'_>) -> Result<Box<RawValue>, CallFailure> {
+    /// Whose session it is.
+    fn key(&self, tenant: &Arc<str>, agent: &Arc<str>, session: Option<u128>) -> Key {
+        match (self.config.isolation, session) {
+            (Isolation::Shared, _) => Key::Shared,
+            (Isolation::Tenant, _) => Key::Tenant(tenant.clone()),
+            (Isolation::Session, Some(id)) => Key::Session(tenant.clone(), agent.clone(), id),
+            (Isolation::Agent | Isolation::Session, _) => Key::Agent(tenant.clone(), agent.clone()),
+        }
+    }
+
+    /// The resources that the server lists to this caller now.
+    pub async fn resources(
+        &self,
+        tenant: &Arc<str>,
+        agent: &Arc<str>,
+        session: Option<u128>,
+        patience: Duration,
+    ) -> Result<Vec<Box<RawValue>>, CallFailure> {
+        let _turn = self.turns.take(tenant).await?;
+        let called: Arc<str> = "resources/list".into();
+        let attempt = self.backoff.attempt(tenant, &called, Instant::now())?;
+        let listed = timeout(patience, async {
+            let key = self.key(tenant, agent, session);
+            let lease = self.pool.session(key, patience).await.map_err(|unready| self.not_there(unready))?;
+            let listed = lease.session.resources().await.map_err(CallFailure::Failed)?;
+            lease.answered();
+            Ok(listed)
+        });
+        let listed = listed.await.unwrap_or_else(|_| Err(CallFailure::Failed(late(patience))));
+        attempt.ended(if listed.is_ok() { End::Answered } else { End::Failed }, Instant::now());
+        listed
+    }
+
+    async fn call_in(&self, key: Key, call: &CallerRequest<'_>) -> Result<Box<RawValue>, CallFailure> {
         let left = || call.deadline.saturating_duration_since(Instant::now());
         let session = self.pool.session(key, left().min(START_PATIENCE));
         let lease = tokio::select! {
@@ -257,8 +285,7 @@ impl Upstream {
             }
         };
         let request = session::Call {
-            name: call.tool,
-            arguments: Some(call.arguments),
+            asked: call.asked,
             resumed: call.resumed,
             progress: call.progress.clone(),
             cancel: call.cancel,
@@ -355,6 +382,21 @@ fn too_large(most: usize) -> Failure {
     let cause = format!("it has more than {most} bytes");
     Failure::new(Kind::TooLarge, "the result to be within its bound", cause)
         .step("ask for less, or raise `result_max_bytes`")
+}
+
+fn late(patience: Duration) -> Failure {
+    let cause = format!("it did not within {} s", patience.as_secs_f64());
+    Failure::new(Kind::Timeout, "the server to list its resources", cause)
+}
+
+impl session::Asked {
+    /// What failures are counted by.
+    fn called(&self) -> Arc<str> {
+        match self {
+            Self::Tool { name, .. } => name.clone(),
+            Self::Prompt { .. } | Self::Resource { .. } | Self::Completion { .. } => self.method().into(),
+        }
+    }
 }
 
 impl Seen {

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
-use weir_upstream::{Ask, Call, Command, Era, Failure, Kind, Progress, RequestError, Session, Settings, Target};
+use weir_upstream::{Ask, Asked, Call, Command, Era, Failure, Kind, Progress, RequestError, Session, Settings, Target};
 
 fn command(words: &[&str]) -> Command {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/upstreams/hostile.py");
@@ -24,8 +24,12 @@ async fn open(words: &[&str], settings: Settings) -> Result<Session, Failure> {
     Session::open(&Target::Command(command(words)), settings).await
 }
 
-fn call<'c>(name: &'c str, arguments: Option<&'c RawValue>, cancel: &'c CancellationToken) -> Call<'c> {
-    Call { name, arguments, progress: None, cancel, timeout: Duration::from_secs(20), traceparent: None, resumed: None }
+fn asked(name: &str, arguments: Option<&RawValue>) -> Asked {
+    Asked::Tool { name: name.into(), arguments: arguments.map(ToOwned::to_owned) }
+}
+
+fn call<'c>(asked: &'c Asked, cancel: &'c CancellationToken) -> Call<'c> {
+    Call { asked, progress: None, cancel, timeout: Duration::from_secs(20), traceparent: None, resumed: None }
 }
 
 fn text(result: &RawValue) -> Value {
@@ -40,7 +44,8 @@ async fn a_call_reaches_the_server_as_it_was_written() {
         assert_eq!(session.is_modern(), is_modern);
         let cancel = CancellationToken::new();
         let arguments: &RawValue = serde_json::from_str(r#"{"b":1.0,"a":12345678901234567}"#).expect("JSON");
-        let mut request = call("echo", Some(arguments), &cancel);
+        let asked = asked("echo", Some(arguments));
+        let mut request = call(&asked, &cancel);
         request.traceparent = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
         let params = text(&session.call(request).await.expect("an answer"));
         assert_eq!(params["name"], "echo");
@@ -56,7 +61,8 @@ async fn progress_comes_while_the_call_runs() {
     let session = open(&["good"], Settings::default()).await.expect("a session");
     let heard = Arc::new(Mutex::new(Vec::new()));
     let (kept, cancel) = (heard.clone(), CancellationToken::new());
-    let mut request = call("progress", None, &cancel);
+    let asked = asked("progress", None);
+    let mut request = call(&asked, &cancel);
     request.progress = Some(Arc::new(move |progress| kept.lock().expect("whole").push(progress)));
     session.call(request).await.expect("an answer");
     let step = |n: u8| Progress { progress: n.into(), total: Some(3.0), message: Some(format!("step {n}")) };
@@ -76,14 +82,14 @@ async fn a_cancelled_call_ends_and_its_true_outcome_counts() {
             soon.cancel();
         });
         let started = Instant::now();
-        match session.call(call("wait", None, &cancel)).await {
+        match session.call(call(&asked("wait", None), &cancel)).await {
             Ok(result) => assert!(is_done && result.get().contains("it was done before"), "{result}"),
             Err(RequestError::Failed(failure)) => assert!(!is_done && failure.kind == Kind::Cancelled, "{failure}"),
             Err(RequestError::Refused(refusal)) => panic!("{refusal:?}"),
         }
         assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
         // The session goes on.
-        session.call(call("echo", None, &CancellationToken::new())).await.expect("an answer");
+        session.call(call(&asked("echo", None), &CancellationToken::new())).await.expect("an answer");
         session.close().await;
     }
 }
@@ -92,20 +98,20 @@ async fn a_cancelled_call_ends_and_its_true_outcome_counts() {
 async fn a_refusal_and_a_death_are_told_apart() {
     let session = open(&["good"], Settings::default()).await.expect("a session");
     let cancel = CancellationToken::new();
-    match session.call(call("refuse", None, &cancel)).await {
+    match session.call(call(&asked("refuse", None), &cancel)).await {
         Err(RequestError::Refused(refusal)) => {
             assert_eq!((refusal.code, refusal.message.as_str()), (-32602, "no such argument"))
         }
         other => panic!("{other:?}"),
     }
-    match session.call(call("die", None, &cancel)).await {
+    match session.call(call(&asked("die", None), &cancel)).await {
         Err(RequestError::Failed(failure)) => {
             assert_eq!(failure.kind, Kind::Closed);
             assert!(failure.is_handed_over && failure.cause.contains("exit code 3"), "{failure}");
         }
         other => panic!("{other:?}"),
     }
-    match session.call(call("echo", None, &cancel)).await {
+    match session.call(call(&asked("echo", None), &cancel)).await {
         Err(RequestError::Failed(failure)) => assert!(!failure.is_handed_over, "nothing can have arrived: {failure}"),
         other => panic!("{other:?}"),
     }
@@ -121,8 +127,10 @@ async fn many_calls_run_at_once_and_each_gets_its_answer() {
         let session = session.clone();
         tokio::spawn(async move {
             let arguments = serde_json::value::to_raw_value(&json!({ "n": n })).expect("JSON");
-            let result =
-                session.call(call("echo", Some(&arguments), &CancellationToken::new())).await.expect("an answer");
+            let result = session
+                .call(call(&asked("echo", Some(&arguments)), &CancellationToken::new()))
+                .await
+                .expect("an answer");
             assert_eq!(text(&result)["arguments"]["n"], n);
         })
     });
@@ -138,7 +146,7 @@ async fn a_child_sees_its_own_environment_alone() {
     command.environment.insert("GIVEN".into(), "yes".into());
     let session = Session::open(&Target::Command(command), Settings::default()).await.expect("a session");
     let environment =
-        text(&session.call(call("environment", None, &CancellationToken::new())).await.expect("an answer"));
+        text(&session.call(call(&asked("environment", None), &CancellationToken::new())).await.expect("an answer"));
     assert_eq!(environment["GIVEN"], "yes");
     let allowed = ["PATH", "HOME", "LANG", "TMPDIR", "GIVEN", "LC_CTYPE", "__CF_USER_TEXT_ENCODING"];
     for name in environment.as_object().expect("an object").keys() {
@@ -166,7 +174,7 @@ async fn an_era_is_taken_where_it_is_asked_for() {
 async fn no_child_outlives_its_session() {
     for is_closed in [true, false] {
         let session = open(&["good"], Settings::default()).await.expect("a session");
-        let environment = session.call(call("echo", None, &CancellationToken::new())).await;
+        let environment = session.call(call(&asked("echo", None), &CancellationToken::new())).await;
         assert!(environment.is_ok());
         let ours = || {
             let me = format!("{}", std::process::id());

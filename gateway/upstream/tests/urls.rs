@@ -20,7 +20,7 @@ use axum::{
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use weir_upstream::{Bounds, Call, Failure, Kind, RequestError, Session, Settings, Target, Transport, Url};
+use weir_upstream::{Asked, Bounds, Call, Failure, Kind, RequestError, Session, Settings, Target, Transport, Url};
 
 async fn serve(router: Router) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -39,8 +39,7 @@ async fn open(url: String) -> Result<Session, Failure> {
 async fn call(session: &Session, name: &str) -> Result<String, RequestError> {
     let cancel = CancellationToken::new();
     let call = Call {
-        name,
-        arguments: None,
+        asked: &Asked::Tool { name: name.into(), arguments: None },
         progress: None,
         cancel: &cancel,
         timeout: Duration::from_secs(5),
@@ -207,8 +206,7 @@ async fn a_modern_call_is_cancelled_by_hanging_up() {
         soon.cancel();
     });
     let hang = Call {
-        name: "hang",
-        arguments: None,
+        asked: &Asked::Tool { name: "hang".into(), arguments: None },
         progress: None,
         cancel: &cancel,
         timeout: Duration::from_secs(20),

@@ -36,7 +36,7 @@ pub(super) async fn index(
             return problem(404, "unknown_contract", "No such contract is served here.".to_owned()).into_response();
         };
         let title = listing.server.title.as_deref().unwrap_or(&listing.server.name);
-        let tools = listing.tools().iter().map(|tool| &*tool.tool);
+        let tools = listing.tools.entries().iter().map(|tool| &*tool.tool);
         html(page::index(title, listing.server.instructions.as_deref(), tools))
     };
     door::FORMS.admitted(&server, &contract, request, answer).await

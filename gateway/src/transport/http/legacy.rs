@@ -20,8 +20,8 @@ use crate::{
         names_modern,
         sessions::{Session, SessionId},
     },
-    methods::{self, Call, LIST_CHANGED, ListChanges, ProgressUpdates, Reply, RequestScope},
-    wire::{self, GivenParams, Id, Malformed, Message, Params, RpcError, Version, error_answer},
+    methods::{self, Call, ListChanges, ProgressUpdates, Reply, RequestScope},
+    wire::{GivenParams, Id, Malformed, Message, Params, RpcError, Version, error_answer},
 };
 
 const SESSION_HEADER: &str = "mcp-session-id";
@@ -146,7 +146,7 @@ pub(super) fn get(server: &Arc<Server>, scope: RequestScope, headers: &HeaderMap
             () = ended.cancelled() => return None,
             () = revoked.cancelled() => return None,
             () = server.subscriptions.ending().cancelled() => return None,
-            () = changes.changed() => reply::frame([wire::notification(LIST_CHANGED, None)]),
+            changed = changes.changed() => reply::frame(methods::list_changes(changed, None)),
             _ = keep_alive.tick() => reply::comment(),
         };
         server.sessions.touch(session);

@@ -134,7 +134,7 @@ pub(crate) fn openapi_document(gateway: &Gateway, caller: &Caller, contract: &st
         server: &below,
         needs_key: gateway.identities().are_required(),
     };
-    Some(openapi::document(&api, listing.tools().iter().map(|tool| &*tool.tool)).to_string())
+    Some(openapi::document(&api, listing.tools.entries().iter().map(|tool| &*tool.tool)).to_string())
 }
 
 /// The arguments as JSON. A tool that is unknown is left to the call, which records that somebody asked for it.

@@ -170,7 +170,7 @@ async fn discover_list_and_call() {
     assert_eq!(
         discovered,
         json!({"jsonrpc":"2.0","id":"d","result":{"resultType":"complete","supportedVersions":["2026-07-28"],
-            "capabilities":{"tools":{"listChanged":true},"prompts":{},"resources":{}},"ttlMs":30000,"cacheScope":"public",
+            "capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}},"ttlMs":30000,"cacheScope":"public",
             "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"desk","title":"The title","version":"1.0.0"}}}})
     );
     let first = server.modern("/mcp", "1", "tools/list", "").await.json();
@@ -571,7 +571,7 @@ async fn a_subscription() {
     assert_eq!(
         read,
         [
-            json!({"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":meta,"notifications":{"toolsListChanged":true}}}),
+            json!({"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":meta,"notifications":{"toolsListChanged":true,"promptsListChanged":true}}}),
             json!({"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":meta}}),
             json!({"jsonrpc":"2.0","id":"sub","result":{"resultType":"complete","_meta":meta}}),
         ]

@@ -1,0 +1,128 @@
+//! What could stand for an argument of a prompt or of a template, as its server suggests.
+
+use std::{sync::Arc, time::Instant};
+
+use serde_json::{Map, Value, json, value::RawValue};
+use weir_contracts::json;
+use weir_upstream::Asked;
+
+use super::{CallError, CallRequest, foreign, limits};
+use crate::{
+    catalogue::{CatalogueItem, Listing},
+    codes::Code,
+    gateway::Gateway,
+    identity::Caller,
+};
+
+/// Of one answer, as the protocol has it.
+const VALUES_MAX: usize = 100;
+const VALUE_MAX_CHARS: usize = 4_096;
+
+/// The `completion` of the answer. `reference`, `argument` and `context` are JSON objects of the caller.
+pub async fn complete(
+    gateway: &Gateway,
+    caller: &Caller,
+    request: &CallRequest<'_>,
+    reference: &str,
+    argument: &str,
+    context: Option<&str>,
+) -> Result<Value, CallError> {
+    let now = Instant::now();
+    limits::admit(gateway.buckets(), caller, now)?;
+    let listing = request.snapshot.catalogue.listing(request.endpoint, caller.access());
+    let listing = listing.ok_or_else(CallError::unknown)?;
+    let (item, reference) = referred(&listing, &object(reference, "ref")?)?;
+    let argument = checked_argument(&object(argument, "argument")?)?;
+    let context = context.map(|context| checked_context(&object(context, "context")?)).transpose()?;
+    let slot = limits::enter(gateway.in_flight())?;
+    let asked = Asked::Completion { reference, argument, context };
+    let sent = Arc::new(foreign::Sent { asked, resumed: None });
+    let upstream = &item.source.upstream;
+    let from = foreign::Origin { gateway, caller, upstream, timeout_ms: None, writes: false, request, asked: now };
+    match foreign::detached(foreign::Outgoing::new(&from, slot, &sent)).await {
+        Ok(answer) => Ok(suggested(&foreign::members(&answer.result)?)),
+        // A server that completes nothing has no suggestion.
+        Err(error) if error.code == Code::SourceChanged => Ok(json!({ "values": [] })),
+        Err(error) => Err(error),
+    }
+}
+
+fn wrong(what: String) -> CallError {
+    CallError::new(Code::InvalidArguments, what)
+}
+
+fn object(text: &str, member: &str) -> Result<Map<String, Value>, CallError> {
+    match json::read(text) {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(_) => Err(wrong(format!("`params.{member}` must be an object"))),
+        Err(error) => Err(wrong(format!("`params.{member}`: {} at {}", error.message, error.path))),
+    }
+}
+
+/// The item, and what its server is told of it.
+fn referred(
+    listing: &Listing,
+    reference: &Map<String, Value>,
+) -> Result<(Arc<CatalogueItem>, Box<RawValue>), CallError> {
+    let text = |name: &str| {
+        let text = reference.get(name).and_then(Value::as_str);
+        text.ok_or_else(|| wrong(format!("`params.ref.{name}` must be a string")))
+    };
+    let kind = text("type")?;
+    let (item, member) = match kind {
+        "ref/prompt" => (listing.prompts.find(text("name")?), "name"),
+        "ref/resource" => {
+            let uri = text("uri")?;
+            (listing.templates.find(uri).or_else(|| listing.resources.find(uri)), "uri")
+        }
+        _ => return Err(wrong("`params.ref.type` is neither `ref/prompt` nor `ref/resource`".to_owned())),
+    };
+    let item = item.ok_or_else(CallError::unknown)?;
+    Ok((item.clone(), foreign::raw(&json!({ "type": kind, member: &*item.own }))?))
+}
+
+fn checked_argument(argument: &Map<String, Value>) -> Result<Box<RawValue>, CallError> {
+    let text = |name: &str| match argument.get(name).and_then(Value::as_str) {
+        Some(text) => Ok(text),
+        None => Err(wrong(format!("`params.argument.{name}` must be a string"))),
+    };
+    foreign::raw(&json!({ "name": text("name")?, "value": text("value")? }))
+}
+
+fn checked_context(context: &Map<String, Value>) -> Result<Box<RawValue>, CallError> {
+    let arguments = context.get("arguments").cloned().unwrap_or_else(|| json!({}));
+    match arguments.as_object() {
+        Some(texts) if texts.values().all(Value::is_string) => foreign::raw(&json!({ "arguments": arguments })),
+        _ => Err(wrong("`params.context.arguments` must be an object of strings".to_owned())),
+    }
+}
+
+/// What of the answer is passed on.
+fn suggested(members: &Map<String, Value>) -> Value {
+    let completion = members.get("completion").cloned().unwrap_or_default();
+    let all = completion["values"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_short = |value: &&str| value.chars().count() <= VALUE_MAX_CHARS;
+    let values: Vec<&str> = all.iter().filter_map(Value::as_str).filter(is_short).take(VALUES_MAX).collect();
+    let has_more = completion["hasMore"].as_bool().unwrap_or(false) || values.len() < all.len();
+    let mut suggested = json!({ "values": values, "hasMore": has_more });
+    if let Some(total) = completion["total"].as_u64() {
+        suggested["total"] = total.into();
+    }
+    suggested
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_passed_on_than_the_protocol_has() {
+        let many: Vec<String> = (0..300).map(|n| n.to_string()).collect();
+        let members = json!({ "completion": { "values": many, "total": 300, "hasMore": false } });
+        let suggested = suggested(members.as_object().expect("an object"));
+        assert_eq!(suggested["values"].as_array().map(Vec::len), Some(VALUES_MAX));
+        assert_eq!((&suggested["hasMore"], &suggested["total"]), (&json!(true), &json!(300)));
+        let rubbish = json!({ "completion": { "values": [1, null, "a"] } });
+        assert_eq!(super::suggested(rubbish.as_object().expect("an object"))["values"], json!(["a"]));
+    }
+}

@@ -1,0 +1,283 @@
+//! A prompt or a resource: asked for like a tool is called, by the same stages. Nothing is changed by it.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Map, Value};
+use weir_contracts::{contract::PromptArgument, name, uri};
+use weir_upstream::Asked;
+
+use super::{
+    CallError, CallRequest, InputRequired, asking, blocks, foreign, limits,
+    record::{CallRecord, Proof},
+};
+use crate::{
+    catalogue::{CatalogueItem, ItemKind, ItemSource, Listing},
+    codes::Code,
+    cursor::Bound,
+    gateway::Gateway,
+    identity::Caller,
+};
+
+/// Messages of one prompt, and contents of one resource.
+const PARTS_MAX: usize = 1_000;
+/// How long a look at the list of a server may take.
+const LOOK_MAX: Duration = Duration::from_secs(3);
+/// Of a resource that no list names, the audit trail holds the contract and the digest of the URI.
+const UNLISTED: &str = "…";
+
+/// What was asked for.
+pub enum ItemOutcome {
+    Complete(Map<String, Value>),
+    /// The server asks its caller something before it goes on (2026-07-28).
+    InputRequired(InputRequired),
+}
+
+/// Gets a prompt (`request.tool` is its name) or reads a resource (its URI).
+pub async fn ask_item(
+    gateway: &Gateway,
+    caller: &Caller,
+    kind: ItemKind,
+    request: CallRequest<'_>,
+) -> (Result<ItemOutcome, CallError>, Proof) {
+    let mut record = CallRecord::open(gateway, caller, &request);
+    let outcome = stages(gateway, caller, kind, &request, &mut record).await;
+    record.close_item(outcome).await
+}
+
+async fn stages(
+    gateway: &Gateway,
+    caller: &Caller,
+    kind: ItemKind,
+    request: &CallRequest<'_>,
+    record: &mut CallRecord,
+) -> Result<ItemOutcome, CallError> {
+    limits::admit(gateway.buckets(), caller, record.opened())?;
+    let found = visible(gateway, caller, kind, request, record).await?;
+    let source = &found.source;
+    let slot =
+        limits::acquire_item(gateway.in_flight(), gateway.buckets(), caller, source.meter(kind), record.opened())?;
+    let (asked, bound) = found.asked(caller, request)?;
+    let resumed = request.asking.resumed;
+    let resumed = resumed.map(|resumed| foreign::opened(gateway.cursors(), &bound, resumed)).transpose()?;
+    record.asks();
+    let asked_at = record.asked().unwrap_or_else(Instant::now);
+    let (upstream, sent) = (&source.upstream, Arc::new(foreign::Sent { asked, resumed }));
+    let from = foreign::Origin { gateway, caller, upstream, timeout_ms: None, writes: false, request, asked: asked_at };
+    let answer = foreign::detached(foreign::Outgoing::new(&from, slot, &sent)).await;
+    record.answered();
+    let answer = answer?;
+    let mut members = foreign::members(&answer.result)?;
+    match members.shift_remove("resultType").as_ref().and_then(Value::as_str) {
+        None | Some("complete") => {}
+        Some("input_required") => {
+            let asked = foreign::input_required(gateway.cursors(), &bound, request, &members, &answer.may_ask);
+            return asked.map(ItemOutcome::InputRequired);
+        }
+        Some(_) => return Err(foreign::mismatch("the result is of a type that is not known here".to_owned())),
+    }
+    match kind {
+        ItemKind::Prompt => check_messages(&members).map_err(foreign::mismatch)?,
+        ItemKind::Resource | ItemKind::Template => match members.get("contents") {
+            Some(Value::Array(contents)) if contents.is_empty() => return Err(CallError::unknown()),
+            contents => check_contents(contents).map_err(foreign::mismatch)?,
+        },
+    }
+    uri::publish_uris(&source.contract, &mut members);
+    Ok(ItemOutcome::Complete(members))
+}
+
+/// What the caller may ask for, and where.
+struct Found {
+    source: Arc<ItemSource>,
+    /// A prompt that is listed.
+    prompt: Option<Arc<CatalogueItem>>,
+    /// As its maker knows it.
+    own: Box<str>,
+}
+
+/// Hidden and unknown are the same answer.
+async fn visible(
+    gateway: &Gateway,
+    caller: &Caller,
+    kind: ItemKind,
+    request: &CallRequest<'_>,
+    record: &mut CallRecord,
+) -> Result<Found, CallError> {
+    let listing = request.snapshot.catalogue.listing(request.endpoint, caller.access());
+    let listing = listing.ok_or_else(CallError::unknown)?;
+    if kind == ItemKind::Prompt {
+        let prompt = listing.prompts.find(request.tool).ok_or_else(CallError::unknown)?;
+        record.item(&prompt.source, kind, &prompt.key);
+        return Ok(Found { source: prompt.source.clone(), own: prompt.own.clone(), prompt: Some(prompt.clone()) });
+    }
+    let (source, own, name) = resource(&listing, request.tool).ok_or_else(CallError::unknown)?;
+    if name.ends_with(UNLISTED) && !is_taken(gateway, caller, request, &source, &own).await {
+        return Err(CallError::unknown());
+    }
+    record.item(&source, kind, &name);
+    Ok(Found { source, own: own.into(), prompt: None })
+}
+
+/// The contract of a published URI, its own URI there, and the name that it is recorded under.
+fn resource(listing: &Listing, published: &str) -> Option<(Arc<ItemSource>, String, String)> {
+    if let Some(listed) = listing.resources.find(published) {
+        return Some((listed.source.clone(), listed.own.to_string(), published.to_owned()));
+    }
+    let (contract, own) = uri::own_uri(published)?;
+    let source = listing.source(contract)?;
+    let of_contract = listing.templates.entries().iter().filter(|template| template.source.contract == source.contract);
+    let template = of_contract.into_iter().find(|template| uri::is_made_of(&template.own, &own));
+    match template {
+        Some(template) => Some((source.clone(), own, template.key.to_string())),
+        None if source.has_live_resources => Some((source.clone(), own, format!("{contract}+{UNLISTED}"))),
+        None => None,
+    }
+}
+
+/// Whether a resource that comes and goes may be read. An operator who takes some items and leaves others has chosen: then
+/// it has to be on the list as it is now.
+async fn is_taken(
+    gateway: &Gateway,
+    caller: &Caller,
+    request: &CallRequest<'_>,
+    source: &ItemSource,
+    own: &str,
+) -> bool {
+    let Some(upstream) = gateway.upstreams().get(&source.upstream) else { return false };
+    let live = gateway.live_resources();
+    match (upstream.config().overlay.is_some(), live.overlay(&source.upstream)) {
+        (false, _) => return true,
+        (true, None) => return false,
+        (true, Some(overlay)) if overlay.takes_all() => return true,
+        (true, Some(_)) => {}
+    }
+    let listed = upstream.resources(&caller.tenant, &caller.agent, request.session, LOOK_MAX).await;
+    let listed = live.compile(source, true, listed.unwrap_or_default()).await;
+    listed.iter().any(|resource| resource.uri == own)
+}
+
+impl Found {
+    fn asked(&self, caller: &Caller, request: &CallRequest<'_>) -> Result<(Asked, Bound), CallError> {
+        let Some(prompt) = &self.prompt else {
+            let asked = Asked::Resource { uri: self.own.as_ref().into() };
+            return Ok((asked, self.bound(caller, "resources/read", request.tool, "")));
+        };
+        let arguments = arguments(&prompt.arguments, request.arguments)?;
+        let bound = self.bound(caller, "prompts/get", &prompt.key, &arguments.to_string());
+        let arguments = match arguments.as_object().is_some_and(Map::is_empty) {
+            true => None,
+            false => Some(foreign::raw(&arguments)?),
+        };
+        Ok((Asked::Prompt { name: prompt.own.as_ref().into(), arguments }, bound))
+    }
+
+    /// A question of the server belongs to one request: of one agent, for one thing, with these arguments.
+    fn bound(&self, caller: &Caller, method: &str, name: &str, arguments: &str) -> Bound {
+        let definitions = self.source.contract_version();
+        asking::bound_to(caller, method, self.source.version.major, definitions, &format!("{name}\n{arguments}"))
+    }
+}
+
+/// Texts, each of them declared, and all that are required.
+fn arguments(declared: &[PromptArgument], given: Option<&str>) -> Result<Value, CallError> {
+    let wrong = |argument: &str, what: String| CallError {
+        field: Some(argument.chars().take(64).collect()),
+        ..CallError::new(Code::InvalidArguments, what)
+    };
+    let given = match weir_contracts::json::read(given.unwrap_or("{}")) {
+        Ok(Value::Object(given)) => given,
+        Ok(_) => return Err(wrong("", "`params.arguments` must be an object".to_owned())),
+        Err(error) => return Err(wrong("", format!("`params.arguments`: {} at {}", error.message, error.path))),
+    };
+    for (argument, value) in &given {
+        let shown = name::quoted(argument);
+        if !declared.iter().any(|declared| declared.name == *argument) {
+            return Err(wrong(argument, format!("`params.arguments`: the prompt has no argument {shown}")));
+        }
+        if !value.is_string() {
+            return Err(wrong(argument, format!("`params.arguments`: {shown} must be a string")));
+        }
+    }
+    let missing = declared.iter().find(|declared| declared.required && !given.contains_key(&declared.name));
+    if let Some(missing) = missing {
+        let shown = name::quoted(&missing.name);
+        return Err(wrong(&missing.name, format!("`params.arguments`: the prompt needs the argument {shown}")));
+    }
+    Ok(Value::Object(given))
+}
+
+fn check_messages(members: &Map<String, Value>) -> Result<(), String> {
+    let Some(Value::Array(messages)) = members.get("messages") else { return Err("it has no messages".to_owned()) };
+    if messages.len() > PARTS_MAX {
+        return Err(format!("{} messages; at most {PARTS_MAX}", messages.len()));
+    }
+    for (index, message) in messages.iter().enumerate() {
+        match message.get("role").and_then(Value::as_str) {
+            Some("user" | "assistant") => {}
+            _ => return Err(format!("message {index}: its `role` is neither `user` nor `assistant`")),
+        }
+        let content = message.get("content").ok_or_else(|| format!("message {index}: it has no content"))?;
+        blocks::check(content).map_err(|what| format!("message {index}: {what}"))?;
+    }
+    Ok(())
+}
+
+fn check_contents(contents: Option<&Value>) -> Result<(), String> {
+    let Some(Value::Array(contents)) = contents else { return Err("it has no contents".to_owned()) };
+    if contents.len() > PARTS_MAX {
+        return Err(format!("{} contents; at most {PARTS_MAX}", contents.len()));
+    }
+    let is_text = |content: &Value, member: &str| content.get(member).is_some_and(Value::is_string);
+    let is_content =
+        |content: &Value| is_text(content, "uri") && (is_text(content, "text") || is_text(content, "blob"));
+    match contents.iter().position(|content| !is_content(content)) {
+        Some(index) => Err(format!("content {index}: it has no `uri`, or neither `text` nor `blob`")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_of_a_prompt_are_declared_texts_and_all_that_are_required() {
+        let argument =
+            |name: &str, required| PromptArgument { name: name.to_owned(), title: None, description: None, required };
+        let declared = [argument("city", true), argument("state", false)];
+        let said = |given: Option<&str>| arguments(&declared, given).map(|_| ()).map_err(|error| error.message);
+        assert_eq!(said(Some(r#"{"city":"Oslo"}"#)), Ok(()));
+        for (given, wanted) in [
+            (None, "needs the argument \"city\""),
+            (Some(r#"{"city":1}"#), "\"city\" must be a string"),
+            (Some(r#"{"city":"a","town":"b"}"#), "has no argument \"town\""),
+            (Some(r#"{"city":"a","city":"b"}"#), "at "),
+        ] {
+            let message = said(given).expect_err("refused");
+            assert!(message.contains(wanted), "{message}");
+        }
+    }
+
+    #[test]
+    fn only_known_content_is_passed_on() {
+        let check = |text: &str| {
+            let Ok(Value::Object(members)) = serde_json::from_str(text) else { panic!("an object: {text}") };
+            (check_messages(&members).is_ok(), check_contents(members.get("contents")).is_ok())
+        };
+        assert_eq!(check(r#"{"messages":[{"role":"user","content":{"type":"text","text":"a"}}]}"#), (true, false));
+        for bad in [
+            r#"{"messages":[{"role":"system","content":{"type":"text","text":"a"}}]}"#,
+            r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}]}"#,
+            r#"{"messages":[{"role":"user","content":{"type":"video"}}]}"#,
+            r#"{"messages":{}}"#,
+            r#"{"contents":[{"uri":"a:b"}]}"#,
+            r#"{"contents":[{"text":"a"}]}"#,
+        ] {
+            assert_eq!(check(bad), (false, false), "{bad}");
+        }
+        assert_eq!(check(r#"{"contents":[{"uri":"a:b","text":""}]}"#), (false, true));
+    }
+}

@@ -1,0 +1,180 @@
+//! Prompts, resources and resource templates of a contract, prepared for listing and for being asked for.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use weir_contracts::{
+    Contract, Version,
+    contract::{Maker, PromptArgument},
+    listed,
+};
+
+use super::{Catalogue, ListShape};
+use crate::telemetry::metrics::ToolMeter;
+
+/// What an endpoint can list beside tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemKind {
+    Prompt,
+    Resource,
+    Template,
+}
+
+impl ItemKind {
+    /// As the audit trail names it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Prompt => "prompt",
+            Self::Resource | Self::Template => "resource",
+        }
+    }
+}
+
+/// The items of one contract: who answers for them, and where what is asked of them is counted.
+pub struct ItemSource {
+    pub contract: Arc<str>,
+    pub version: Version,
+    /// The name of the server in the configuration.
+    pub upstream: Arc<str>,
+    /// Its resources come and go: they are asked of the server each time.
+    pub has_live_resources: bool,
+    /// Named by the methods, as no tool can be: `prompts/get` and `resources/read`.
+    pub meters: [ToolMeter; 2],
+    digest: [u8; 32],
+}
+
+pub struct CatalogueItem {
+    pub kind: ItemKind,
+    /// What clients know it by: a name, a URI or a template.
+    pub key: Box<str>,
+    /// What its maker knows it by.
+    pub own: Box<str>,
+    pub source: Arc<ItemSource>,
+    /// Of a prompt.
+    pub arguments: Vec<PromptArgument>,
+    entry: Map<String, Value>,
+    digest: OnceLock<[u8; 32]>,
+}
+
+/// All items of one contract.
+#[derive(Default)]
+pub(super) struct Items {
+    pub(super) source: Option<Arc<ItemSource>>,
+    pub(super) prompts: Vec<Arc<CatalogueItem>>,
+    pub(super) resources: Vec<Arc<CatalogueItem>>,
+    pub(super) templates: Vec<Arc<CatalogueItem>>,
+}
+
+impl Items {
+    /// Empty for a contract that has tools alone.
+    pub(super) fn prepare(contract: &Contract, previous: Option<&Catalogue>) -> Self {
+        let Some(Maker::Upstream(upstream)) = &contract.maker else { return Self::default() };
+        let is_empty = contract.prompts.is_empty() && contract.resources.is_empty() && contract.templates.is_empty();
+        if is_empty && !contract.live_resources {
+            return Self::default();
+        }
+        let source = ItemSource::prepare(contract, upstream, previous);
+        let item = |kind, own: &str, arguments: &[PromptArgument], entry: Value| {
+            let Value::Object(entry) = entry else { unreachable!("an entry of a list is an object") };
+            let key = match kind {
+                ItemKind::Prompt => "name",
+                ItemKind::Resource => "uri",
+                ItemKind::Template => "uriTemplate",
+            };
+            let key = entry.get(key).and_then(Value::as_str).unwrap_or_default().into();
+            let (source, arguments) = (source.clone(), arguments.to_vec());
+            Arc::new(CatalogueItem { kind, key, own: own.into(), source, arguments, entry, digest: OnceLock::new() })
+        };
+        let name = &contract.name;
+        let prompts = contract.prompts.iter();
+        let resources = contract.resources.iter();
+        let templates = contract.templates.iter();
+        Self {
+            prompts: prompts
+                .map(|it| item(ItemKind::Prompt, &it.own_name, &it.arguments, listed::prompt(it)))
+                .collect(),
+            resources: resources.map(|it| item(ItemKind::Resource, &it.uri, &[], listed::resource(name, it))).collect(),
+            templates: templates
+                .map(|it| item(ItemKind::Template, &it.uri_template, &[], listed::template(name, it)))
+                .collect(),
+            source: Some(source),
+        }
+    }
+}
+
+impl ItemSource {
+    /// That of the previous snapshot where nothing changed, since it has its series.
+    fn prepare(contract: &Contract, upstream: &str, previous: Option<&Catalogue>) -> Arc<Self> {
+        let digest = Sha256::new()
+            .chain_update(format!("{}@{} {upstream:?} {}", contract.name, contract.version, contract.live_resources))
+            .finalize()
+            .into();
+        let before = previous.and_then(|catalogue| catalogue.source(&contract.name));
+        if let Some(same) = before.filter(|before| before.digest == digest) {
+            return same.clone();
+        }
+        let (name, upstream): (Arc<str>, Arc<str>) = (contract.name.as_str().into(), upstream.into());
+        let meter =
+            |method: &str| ToolMeter::new(method.into(), name.clone(), contract.version, Some(upstream.clone()));
+        let meters = ["prompts/get", "resources/read"].map(meter);
+        let has_live_resources = contract.live_resources;
+        Arc::new(Self {
+            contract: name.clone(),
+            version: contract.version,
+            upstream: upstream.clone(),
+            has_live_resources,
+            meters,
+            digest,
+        })
+    }
+
+    /// Where what is asked of them is counted.
+    pub fn meter(&self, kind: ItemKind) -> &ToolMeter {
+        match kind {
+            ItemKind::Prompt => &self.meters[0],
+            ItemKind::Resource | ItemKind::Template => &self.meters[1],
+        }
+    }
+
+    /// `contract@version`, as logs and `_meta` show it.
+    pub fn contract_version(&self) -> &str {
+        &self.meters[0].contract_version
+    }
+}
+
+impl CatalogueItem {
+    pub(super) fn digest(&self) -> &[u8; 32] {
+        self.digest.get_or_init(|| Sha256::digest(self.entry(ListShape::Modern)).into())
+    }
+
+    /// The item as a client of that shape reads it.
+    pub fn entry(&self, shape: ListShape) -> String {
+        let mut entry = String::new();
+        self.write(shape, &mut entry);
+        entry
+    }
+
+    pub(super) fn write(&self, shape: ListShape, out: &mut String) {
+        write_entry(&self.entry, self.source.contract_version(), shape, out);
+    }
+}
+
+/// An entry of a list, with what its clients may know of where it comes from. Older clients know neither titles nor icons.
+pub fn write_entry(entry: &Map<String, Value>, contract_version: &str, shape: ListShape, out: &mut String) {
+    let is_structured = matches!(shape, ListShape::Modern | ListShape::Structured);
+    let mut shown = entry.clone();
+    let theirs = match shown.shift_remove("_meta") {
+        Some(Value::Object(theirs)) => theirs,
+        _ => Map::new(),
+    };
+    if is_structured {
+        let mut meta = Map::from_iter([("dev.weir/contract".to_owned(), contract_version.into())]);
+        meta.extend(theirs.into_iter().filter(|(name, _)| !name.starts_with("dev.weir/")));
+        shown.insert("_meta".to_owned(), Value::Object(meta));
+    } else {
+        shown.shift_remove("title");
+        shown.shift_remove("icons");
+    }
+    out.push_str(&serde_json::to_string(&shown).expect("plain data"));
+}

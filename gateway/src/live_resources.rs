@@ -1,0 +1,98 @@
+//! Resources that come and go, as they may be listed: what a server lists is held against the same rules as what is
+//! pinned, once for each list that differs.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use ahash::RandomState;
+use quick_cache::sync::Cache;
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+use weir_contracts::{
+    contract::Resource,
+    offer::{self, Lists},
+    upstream::{self, Overlay, Upstream},
+};
+
+use crate::catalogue::ItemSource;
+
+/// Lists that are kept.
+const LISTS_MAX: usize = 256;
+
+pub type Resources = Arc<[Arc<Resource>]>;
+
+pub struct LiveResources {
+    /// What operators say about servers, by the server's name, as of the last look at it.
+    overlays: RwLock<BTreeMap<String, Arc<Overlay>>>,
+    /// By the digest of what was listed, and of whom.
+    known: Cache<[u8; 32], Resources, quick_cache::UnitWeighter, RandomState>,
+}
+
+impl LiveResources {
+    /// `None`: there is no overlay.
+    pub fn set_overlay(&self, upstream: &str, overlay: Option<Overlay>) {
+        let mut overlays = self.overlays.write().unwrap_or_else(PoisonError::into_inner);
+        match overlay {
+            Some(overlay) => drop(overlays.insert(upstream.to_owned(), Arc::new(overlay))),
+            None => drop(overlays.remove(upstream)),
+        }
+    }
+
+    pub fn overlay(&self, upstream: &str) -> Option<Arc<Overlay>> {
+        self.overlays.read().unwrap_or_else(PoisonError::into_inner).get(upstream).cloned()
+    }
+
+    /// Those that may be listed. Nothing where there is an overlay that has not been read yet.
+    pub async fn compile(&self, source: &ItemSource, has_overlay: bool, raws: Vec<Box<RawValue>>) -> Resources {
+        let overlay = self.overlay(&source.upstream);
+        if has_overlay && overlay.is_none() {
+            return Resources::default();
+        }
+        let mut digest = Sha256::new_with_prefix(source.contract_version());
+        if let Some(overlay) = &overlay {
+            digest.update(format!("{:?} {:?}", overlay.take, overlay.leave));
+        }
+        for raw in &raws {
+            digest.update(raw.get());
+            digest.update([0]);
+        }
+        let digest = digest.finalize().into();
+        if let Some(known) = self.known.get(&digest) {
+            return known;
+        }
+        let (name, contract) = (source.upstream.clone(), source.contract.clone());
+        let compile = move || compile(&name, &contract, overlay.as_deref(), raws);
+        let compiled: Resources = tokio::task::spawn_blocking(compile).await.unwrap_or_default();
+        self.known.insert(digest, compiled.clone());
+        compiled
+    }
+}
+
+impl Default for LiveResources {
+    fn default() -> Self {
+        let (most, hasher) = (LISTS_MAX, RandomState::new());
+        let known = Cache::with(most, most as u64, quick_cache::UnitWeighter, hasher, Default::default());
+        Self { overlays: RwLock::default(), known }
+    }
+}
+
+fn compile(name: &str, contract: &str, overlay: Option<&Overlay>, raws: Vec<Box<RawValue>>) -> Resources {
+    let lists = Lists { resources: Some(raws), ..Lists::default() };
+    let document = offer::compose(name, &lists).document.pinned();
+    let with = Upstream { name, contract, overlay, ..Upstream::default() };
+    match upstream::resources(&with, &document) {
+        Ok(live) => {
+            for left_out in &live.left_out {
+                tracing::warn!(upstream = name, "a resource is not listed: {left_out}");
+            }
+            live.resources.into()
+        }
+        Err(problems) => {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            tracing::warn!(upstream = name, "its resources are not listed: {}", problems.join("; "));
+            Resources::default()
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What an endpoint says it has, and that it answers for nothing else.
+//!
+//! Modern clients are told of prompts and resources even where there are none: what is published later is announced, and
+//! clients that list everything a server may have are answered alike. Legacy clients are told of what there is; those
+//! that list the rest all the same get empty lists, since an error for one of them would cost them the tools.
+
+use super::Request;
+use crate::{
+    catalogue::Listing,
+    wire::{Method, RpcError},
+};
+
+/// A JSON object.
+pub(super) fn stated(listing: &Listing, modern: bool) -> String {
+    let mut stated = r#"{"tools":{"listChanged":true}"#.to_owned();
+    if modern || listing.has_prompts() {
+        stated.push_str(r#","prompts":{"listChanged":true}"#);
+    }
+    if modern || listing.has_resources() {
+        stated.push_str(r#","resources":{"listChanged":true}"#);
+    }
+    if listing.has_completions() {
+        stated.push_str(r#","completions":{}"#);
+    }
+    stated.push('}');
+    stated
+}
+
+/// What is not stated is a method that is not known.
+pub(super) fn check(listing: &Listing, request: &Request<'_>) -> Result<(), RpcError> {
+    let modern = request.version.is_modern();
+    let is_stated = match request.method {
+        Method::GetPrompt => modern || listing.has_prompts(),
+        Method::ReadResource => modern || listing.has_resources(),
+        Method::Complete => listing.has_completions(),
+        _ => true,
+    };
+    if is_stated { Ok(()) } else { Err(RpcError::unknown_method(request.method.name(), modern)) }
+}

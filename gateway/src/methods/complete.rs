@@ -1,0 +1,38 @@
+//! `completion/complete`: limited and counted, and no more: it is asked with every key that a person presses.
+
+use super::{RequestScope, call::Call, item, list};
+use crate::{
+    call::{CallRequest, ErrorForm, complete},
+    wire::{ResultWriter, RpcError, error_answer},
+};
+
+/// `asked`: `ref`, `argument` and `context`, as the client wrote them.
+pub(super) async fn answer(
+    call: &Call<'_>,
+    scope: &RequestScope,
+    request: CallRequest<'_>,
+    (reference, argument, context): (&str, &str, Option<&str>),
+) -> Vec<u8> {
+    let snapshot = request.snapshot;
+    let completed = complete(&scope.gateway, &scope.caller, &request, reference, argument, context).await;
+    let completed = match completed {
+        Ok(completed) => completed,
+        Err(error) => {
+            let error = match error.form {
+                ErrorForm::UnknownTool => RpcError::invalid_params("`params.ref` names nothing that is listed here"),
+                _ => item::failed(&error, None),
+            };
+            return error_answer(Some(&call.id), &error);
+        }
+    };
+    let mut result = ResultWriter::new(&call.id, 512);
+    if call.version.is_modern() {
+        result.string("resultType", "complete");
+    }
+    result.json("completion", &completed.to_string());
+    let listing = snapshot.catalogue.listing(&scope.endpoint, scope.caller.access());
+    if let Some(listing) = listing.filter(|_| call.version.is_modern()) {
+        list::write_server(&mut result, &listing.server);
+    }
+    result.finish()
+}

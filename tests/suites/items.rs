@@ -1,0 +1,322 @@
+//! Prompts and resources of other servers: what is listed to whom, and what comes of asking for one.
+
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use weir_tests::{
+    Answer, Events, Gateway, House, Legacy, Modern, foreign,
+    strangers::{STRANGERS, hostile},
+};
+
+use crate::upstreams::{entry, publish, trusted, until};
+
+/// One client of each era, asked alike.
+enum Client {
+    Modern(Modern),
+    Legacy(Legacy),
+}
+
+impl Client {
+    async fn both(gateway: &Gateway) -> [Self; 2] {
+        [Self::Modern(Modern::new(gateway.url())), Self::Legacy(Legacy::open(gateway.url(), "2025-11-25").await)]
+    }
+
+    fn is_modern(&self) -> bool {
+        matches!(self, Self::Modern(_))
+    }
+
+    async fn ask(&self, method: &str, params: Value) -> Answer {
+        match self {
+            Self::Modern(client) => client.ask(method, params).await,
+            Self::Legacy(client) => client.ask(method, params).await,
+        }
+    }
+
+    async fn get(&self, prompt: &str, arguments: Value) -> Answer {
+        self.ask("prompts/get", json!({"name": prompt, "arguments": arguments})).await
+    }
+
+    async fn read(&self, uri: &str) -> Answer {
+        self.ask("resources/read", json!({ "uri": uri })).await
+    }
+
+    /// The keys of a list, over all its pages.
+    async fn keys(&self, method: &str, member: &str, key: &str) -> Vec<String> {
+        let (mut keys, mut params) = (Vec::new(), json!({}));
+        loop {
+            let answer = self.ask(method, params).await;
+            let page = answer.result();
+            let entries = page[member].as_array().unwrap_or_else(|| panic!("no list: {page}"));
+            keys.extend(entries.iter().map(|entry| entry[key].as_str().expect("a key").to_owned()));
+            match page.get("nextCursor") {
+                None => return keys,
+                Some(cursor) => params = json!({ "cursor": cursor }),
+            }
+        }
+    }
+
+    async fn resources(&self) -> Vec<String> {
+        self.keys("resources/list", "resources", "uri").await
+    }
+
+    async fn prompts(&self) -> Vec<String> {
+        self.keys("prompts/list", "prompts", "name").await
+    }
+}
+
+fn noted(folder: &Path, uris: &str) -> String {
+    let file = folder.join("notes");
+    fs::write(&file, uris).expect("a file");
+    file.to_str().expect("UTF-8").to_owned()
+}
+
+/// A server with prompts and notes, trusted at the first look.
+fn house(behaviour: &str, notes: &str, more: &str) -> House {
+    House::new().config(&(trusted("shelf", &hostile(&[behaviour, notes])) + more))
+}
+
+async fn served(gateway: &Gateway) -> [Client; 2] {
+    let clients = Client::both(gateway).await;
+    until("its prompts are listed", async || clients[0].prompts().await.len() == 3).await;
+    clients
+}
+
+#[tokio::test]
+async fn prompts_and_resources_of_a_server_are_listed_and_asked_for_in_both_eras() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    for behaviour in ["items", "items-legacy"] {
+        let notes = noted(scratch.path(), "note://2 note://1 note://3");
+        let house = house(behaviour, &notes, "[http]\npage_size = 2\n");
+        let gateway = house.serve();
+        for client in served(&gateway).await {
+            let era = if client.is_modern() { "modern" } else { "legacy" };
+            assert_eq!(client.prompts().await, ["shelf_greet", "shelf_lie", "shelf_with_a_note"], "{era}");
+            let uris = client.resources().await;
+            assert_eq!(uris, ["shelf+note://1", "shelf+note://2", "shelf+note://3"], "{behaviour} {era}");
+            let templates = client.keys("resources/templates/list", "resourceTemplates", "uriTemplate").await;
+            assert_eq!(templates, ["shelf+note://by/{id}"], "{era}");
+
+            let greeting = client.get("shelf_greet", json!({"who": "Ada"})).await;
+            let result = greeting.result();
+            assert_eq!(result["messages"][0]["content"]["text"], r#"{"who": "Ada"}"#, "{era}: {result}");
+            assert_eq!((&result["description"], &result["_meta"]["own"]), (&json!("A greeting."), &json!(1)));
+            assert_ne!(result["_meta"]["dev.weir/receipt"], "x", "nobody speaks in our name");
+            let note = client.get("shelf_with_a_note", json!({})).await;
+            let resource = &note.result()["messages"][0]["content"]["resource"];
+            assert_eq!((&resource["uri"], &resource["text"]), (&json!("shelf+note://1"), &json!("see note://1")));
+            for uri in ["note://1", "note://by/7", "note://somewhere/else"] {
+                let read = client.read(&format!("shelf+{uri}")).await;
+                let content = &read.result()["contents"][0];
+                assert_eq!(content["uri"], format!("shelf+{uri}"), "{era}");
+                assert_eq!(content["text"], format!("this is {uri}"), "{era}");
+            }
+            // What is asked for wrongly, and what is answered wrongly.
+            let unknown = if client.is_modern() { -32602 } else { -32002 };
+            for (uri, code) in [
+                ("note://1", unknown),
+                ("other+note://1", unknown),
+                ("shelf+note://empty", unknown),
+                ("shelf+note://gone", unknown),
+                ("shelf+note://lie", -32603),
+            ] {
+                assert_eq!(client.read(uri).await.error_code(), code, "{era} {uri}");
+            }
+            for (prompt, arguments, code) in [
+                ("greet", json!({"who": "Ada"}), -32602),
+                ("shelf_greet", json!({}), -32602),
+                ("shelf_greet", json!({"who": 1}), -32602),
+                ("shelf_greet", json!({"who": "Ada", "x": "y"}), -32602),
+                ("shelf_lie", json!({}), -32603),
+            ] {
+                assert_eq!(
+                    client.get(prompt, arguments.clone()).await.error_code(),
+                    code,
+                    "{era} {prompt} {arguments}"
+                );
+            }
+            let missing = client.get("shelf_greet", json!({})).await;
+            assert_eq!(missing.reply()["error"]["data"]["field"], "who", "{missing:?}");
+        }
+        let (_, trail, _) = house.run(&["audit", "query", "--tool", "shelf_greet", "--json"]);
+        assert!(trail.contains(r#""item":"prompt""#) && trail.contains(r#""upstream":"shelf""#), "{trail}");
+        let (_, trail, _) = house.run(&["audit", "query", "--tool", "shelf+note://by/{id}", "--json"]);
+        assert!(trail.contains(r#""item":"resource""#), "{trail}");
+    }
+}
+
+#[tokio::test]
+async fn an_argument_is_completed_by_the_server_in_its_own_names() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let house = house("items", &noted(scratch.path(), "note://1"), "");
+    let gateway = house.serve();
+    for client in served(&gateway).await {
+        let complete = async |reference: Value| {
+            let argument = json!({"name": "id", "value": "x"});
+            let context = json!({"arguments": {"who": "Ada"}});
+            client.ask("completion/complete", json!({"ref": reference, "argument": argument, "context": context})).await
+        };
+        for (reference, own) in [
+            (json!({"type": "ref/prompt", "name": "shelf_greet"}), json!({"type": "ref/prompt", "name": "greet"})),
+            (
+                json!({"type": "ref/resource", "uri": "shelf+note://by/{id}"}),
+                json!({"type": "ref/resource", "uri": "note://by/{id}"}),
+            ),
+        ] {
+            let answer = complete(reference).await;
+            let completion = &answer.result()["completion"];
+            let sent = |at: usize| -> Value {
+                serde_json::from_str(completion["values"][at].as_str().expect("a text")).expect("what was sent")
+            };
+            assert_eq!((sent(0), sent(1)), (own, json!({"name": "id", "value": "x"})));
+            assert_eq!(sent(2), json!({"arguments": {"who": "Ada"}}));
+            assert_eq!(completion["values"].as_array().map(Vec::len), Some(100), "{completion}");
+            assert_eq!(completion["hasMore"], true);
+        }
+        for wrong in
+            [json!({"type": "ref/prompt", "name": "greet"}), json!({"type": "ref/tool", "name": "x"}), json!({})]
+        {
+            assert_eq!(complete(wrong).await.error_code(), -32602);
+        }
+    }
+}
+
+#[tokio::test]
+async fn resources_come_and_go_and_a_server_that_stalls_costs_the_others_nothing() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let (here, there) = (scratch.path().join("here"), scratch.path().join("there"));
+    fs::create_dir_all(&here).expect("a folder");
+    fs::create_dir_all(&there).expect("a folder");
+    let notes = noted(&here, "note://1");
+    let house = house("items", &notes, &trusted("other", &hostile(&["items", &noted(&there, "note://1 note://9")])));
+    let gateway = house.serve();
+    let client = Client::Modern(Modern::new(gateway.url()));
+    // One URI of two servers: each its own text (complaint 21).
+    let both = ["other+note://1", "other+note://9", "shelf+note://1"];
+    until("both are listed", async || client.resources().await == both).await;
+    noted(&here, "note://1 note://new");
+    assert_eq!(client.resources().await, [&both[..], &["shelf+note://new"]].concat());
+    noted(&there, "stall");
+    let began = Instant::now();
+    assert_eq!(client.resources().await, ["shelf+note://1", "shelf+note://new"]);
+    assert!(began.elapsed().as_secs() < 8, "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn what_is_pinned_or_left_out_is_not_read_by_another_way() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let notes = noted(scratch.path(), "note://1 note://2");
+    let pinned = house("items", &notes, "resources = \"pinned\"\n");
+    let gateway = pinned.serve();
+    let [client, _] = served(&gateway).await;
+    noted(scratch.path(), "note://1 note://2 note://3");
+    assert_eq!(client.resources().await, ["shelf+note://1", "shelf+note://2"]);
+    assert_eq!(client.read("shelf+note://2").await.result()["contents"][0]["text"], "this is note://2");
+    assert_eq!(client.read("shelf+note://by/7").await.result()["contents"][0]["text"], "this is note://by/7");
+    for elsewhere in ["shelf+note://3", "shelf+note://by/7/8"] {
+        assert_eq!(client.read(elsewhere).await.error_code(), -32602, "{elsewhere}");
+    }
+    drop(gateway);
+
+    let overlay = "contract: shelf\nupstream: shelf\ntake: [\"*\"]\nleave: [\"note://2\", \"lie\"]\n";
+    let house = house("items", &notes, "overlay = \"shelf.yaml\"\n").file("shelf.yaml", overlay);
+    let gateway = house.serve();
+    let client = Client::Modern(Modern::new(gateway.url()));
+    let left = ["shelf+note://1", "shelf+note://3"];
+    until("what is taken is listed", async || client.resources().await == left).await;
+    assert_eq!(client.prompts().await, ["shelf_greet", "shelf_with_a_note"]);
+    assert_eq!(client.read("shelf+note://3").await.result()["contents"][0]["text"], "this is note://3");
+    for uri in ["shelf+note://2", "shelf+note://other"] {
+        assert_eq!(client.read(uri).await.error_code(), -32602, "{uri}");
+    }
+    assert_eq!(client.get("shelf_lie", json!({})).await.error_code(), -32602);
+}
+
+#[tokio::test]
+async fn what_is_published_is_told_for_each_kind_of_list() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let words = hostile(&["items", &noted(scratch.path(), "note://1")]);
+    let house = House::new().config(&entry("shelf", &words, ""));
+    let gateway = house.serve();
+    let legacy = Legacy::open(gateway.url(), "2025-11-25").await;
+    let mut every = Events::open(legacy.stream()).await;
+    let wanted = json!({"notifications": {"promptsListChanged": true, "resourcesListChanged": true}});
+    let mut some = Events::open(Modern::new(gateway.url()).request("subscriptions/listen", wanted.clone())).await;
+    let limit = Duration::from_secs(20);
+    let accepted = some.next(limit).await.expect("an acknowledgement");
+    assert_eq!(accepted["params"]["notifications"], wanted["notifications"]);
+    publish(&house, "shelf").await;
+    let named = |kind: &str| format!("notifications/{kind}/list_changed");
+    for kind in ["tools", "prompts", "resources"] {
+        assert_eq!(every.next(limit).await.expect("the client is told")["method"], named(kind));
+    }
+    for kind in ["prompts", "resources"] {
+        assert_eq!(some.next(limit).await.expect("the client is told")["method"], named(kind));
+    }
+    assert!(some.next(Duration::from_secs(1)).await.is_none(), "no more than it asked for");
+}
+
+#[tokio::test]
+async fn a_key_that_lists_single_tools_gets_neither_prompts_nor_resources() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let house = house("items", &noted(scratch.path(), "note://1"), "");
+    let gateway = house.serve();
+    served(&gateway).await;
+    let key = |agent: &str, access: &[&str]| house.key(&[&["--agent", agent][..], access].concat());
+    let whole = key("whole", &["--contract", "shelf"]);
+    let single = key("single", &["--tool", "shelf_good"]);
+    let client = Client::Modern(Modern::with_key(gateway.url(), &single));
+    until("the key is known", async || client.ask("tools/list", json!({})).await.status.is_success()).await;
+    assert_eq!((client.prompts().await, client.resources().await), (Vec::<String>::new(), Vec::<String>::new()));
+    assert_eq!(client.get("shelf_greet", json!({"who": "x"})).await.error_code(), -32602);
+    assert_eq!(client.read("shelf+note://1").await.error_code(), -32602);
+    let client = Client::Modern(Modern::with_key(gateway.url(), &whole));
+    assert_eq!((client.prompts().await.len(), client.resources().await.len()), (3, 1));
+    assert_eq!(client.read("shelf+note://1").await.result()["contents"][0]["text"], "this is note://1");
+}
+
+#[tokio::test]
+async fn a_resource_of_fifty_mebibytes_is_refused_and_its_server_serves_on() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let house = house("items", &noted(scratch.path(), "note://1"), "");
+    let gateway = house.serve();
+    let [client, _] = served(&gateway).await;
+    let huge = client.read("shelf+note://huge").await;
+    assert_eq!((huge.error_code(), &huge.reply()["error"]["data"]["code"]), (-32603, &json!("too_large")));
+    until("it serves on", async || {
+        client.read("shelf+note://1").await.reply()["result"]["contents"][0]["text"] == "this is note://1"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_reference_server_is_read_through_us_by_official_clients() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let words = STRANGERS.iter().find(|stranger| stranger.name == "everything").expect("known").command(scratch.path());
+    let house = House::new().config(&trusted("every", &words));
+    let gateway = house.serve();
+    let clients = Client::both(&gateway).await;
+    until("its prompts are listed", async || clients[0].prompts().await.len() == 4).await;
+    until("its resources are listed", async || clients[0].resources().await.len() == 7).await;
+    let plan = json!({ "url": gateway.url(), "prompt": "every_args-prompt", "arguments": {"city": "Oslo"} });
+    for (environment, script) in [("python-current", "items2.py"), ("python-mcp1", "items1.py")] {
+        let report = foreign::report(foreign::python_script(environment, script), &plan);
+        check(&report, script);
+    }
+    for script in ["items1.mjs", "items2.mjs"] {
+        check(&foreign::report(foreign::node_script(script), &plan), script);
+    }
+}
+
+fn check(report: &Value, client: &str) {
+    assert_eq!(report["prompts"].as_array().map(Vec::len), Some(4), "{client}: {report}");
+    assert_eq!(report["resources"].as_array().map(Vec::len), Some(7), "{client}: {report}");
+    assert_eq!(report["templates"].as_array().map(Vec::len), Some(2), "{client}: {report}");
+    assert!(report["message"].as_str().is_some_and(|text| text.contains("Oslo")), "{client}: {report}");
+    let uri = report["read"]["uri"].as_str().unwrap_or_default();
+    assert!(uri.starts_with("every+") && report["resources"].as_array().is_some_and(|all| all.contains(&json!(uri))));
+    assert!(report["read"]["text"].as_str().is_some_and(|text| !text.is_empty()), "{client}: {report}");
+}
