@@ -12,6 +12,7 @@ mod lookup;
 mod output;
 mod record;
 mod result;
+mod search;
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,6 +23,7 @@ pub use self::asking::{Asking, Resumed};
 pub use self::error::CallError;
 use self::record::CallRecord;
 pub use self::result::{Content, InputRequired, ToolResult};
+pub use self::search::{Searched, searched, unknown};
 pub use crate::catalogue::Endpoint;
 use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller, snapshot::Snapshot};
 

@@ -7,9 +7,9 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
-use weir_contracts::Contract;
+use weir_contracts::{Contract, client::ClientProfile};
 
-use super::{CatalogueTool, llms};
+use super::{CatalogueTool, llms, search::Search};
 
 /// How a tool is written down for one range of protocol versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,10 @@ pub struct Listing {
     pub server: ServerInfo,
     /// In name order, by bytes.
     tools: Vec<Arc<CatalogueTool>>,
+    /// The clients that its schemas are written for.
+    profile: Option<ClientProfile>,
+    /// It lists two tools that search the others.
+    search: Option<Search>,
     /// By `ListShape`; written on first use.
     prepared: [OnceLock<Prepared>; 4],
     digest: OnceLock<[u8; 32]>,
@@ -96,7 +100,32 @@ impl ServerInfo {
 impl Listing {
     pub(super) fn new(server: ServerInfo, mut tools: Vec<Arc<CatalogueTool>>) -> Self {
         tools.sort_by(|a, b| a.name.cmp(&b.name));
-        Self { server, tools, prepared: Default::default(), digest: OnceLock::new(), llms: OnceLock::new() }
+        Self { server, tools, ..Self::default() }
+    }
+
+    /// Written for these clients.
+    pub(super) fn for_clients(self, profile: Option<ClientProfile>) -> Self {
+        Self { profile, ..self }
+    }
+
+    /// With the two tools that search the others. `read_only`: whether all of those only read.
+    pub(super) fn with_search(self, read_only: bool) -> Self {
+        Self { search: Some(Search::new(&self.tools, read_only)), ..self }
+    }
+
+    /// The search in its tools, where it lists that instead of them.
+    pub fn search(&self) -> Option<&Search> {
+        self.search.as_ref()
+    }
+
+    /// One of its tools, by number, with its name, its description and its input schema.
+    pub(super) fn brief(&self, number: usize) -> &str {
+        let prepared = self.prepared(ListShape::Plain);
+        &prepared.bytes[prepared.spans[number].clone()]
+    }
+
+    fn prepared(&self, shape: ListShape) -> &Prepared {
+        self.prepared[shape as usize].get_or_init(|| Prepared::write(&self.tools, shape, self.profile))
     }
 
     pub fn len(&self) -> usize {
@@ -113,7 +142,13 @@ impl Listing {
 
     /// At most `size` tools after `cursor`. The cursor is the last name seen, so it survives a swap of the snapshot.
     pub fn page(&self, shape: ListShape, cursor: Option<&str>, size: usize) -> Result<Page<'_>, BadCursor> {
-        let prepared = self.prepared[shape as usize].get_or_init(|| Prepared::write(&self.tools, shape));
+        if let Some(search) = &self.search {
+            return match cursor {
+                None => Ok(Page { tools: search.listed(shape), next: None }),
+                Some(_) => Err(BadCursor),
+            };
+        }
+        let prepared = self.prepared(shape);
         let start = match cursor {
             None => 0,
             Some(cursor) => {
@@ -142,9 +177,15 @@ impl Listing {
     /// Equal exactly when every client sees the same list.
     pub fn digest(&self) -> [u8; 32] {
         *self.digest.get_or_init(|| {
+            if let Some(search) = &self.search {
+                return Sha256::digest(search.listed(ListShape::Modern)).into();
+            }
             let mut digest = Sha256::new();
             for tool in &self.tools {
                 digest.update(tool.digest());
+                if let Some(lowered) = self.profile.and_then(|profile| tool.lowered(profile)) {
+                    digest.update(lowered.input.as_json());
+                }
             }
             digest.finalize().into()
         })
@@ -152,7 +193,7 @@ impl Listing {
 }
 
 impl Prepared {
-    fn write(tools: &[Arc<CatalogueTool>], shape: ListShape) -> Self {
+    fn write(tools: &[Arc<CatalogueTool>], shape: ListShape, profile: Option<ClientProfile>) -> Self {
         let mut bytes = String::new();
         let mut spans = Vec::with_capacity(tools.len());
         for tool in tools {
@@ -160,7 +201,7 @@ impl Prepared {
                 bytes.push(',');
             }
             let start = bytes.len();
-            tool.write(shape, &mut bytes);
+            tool.write(shape, profile, &mut bytes);
             spans.push(start..bytes.len());
         }
         Self { bytes, spans }

@@ -7,7 +7,7 @@ use weir_plugin_host::Progress;
 
 use super::{Request, RequestScope, blocks::lowered, list};
 use crate::{
-    call::{Asking, CallOutcome, CallRequest, Content, InputRequired, Resumed, ToolResult, call_tool},
+    call::{self, Asking, CallOutcome, CallRequest, Content, InputRequired, Resumed, Searched, ToolResult, call_tool},
     catalogue::Listing,
     wire::{Id, ResultWriter, RpcError, Version, error_answer, raw, string_room, write_string},
 };
@@ -87,13 +87,25 @@ impl<'a> Call<'a> {
             true => snapshot.catalogue.listing(&scope.endpoint, scope.caller.access()),
             false => None,
         };
+        // A view with search: the tool that is called stands in the arguments, or the answer is what was found.
+        let searching = snapshot.catalogue.searching(&scope.endpoint, scope.caller.access());
+        let (tool, arguments) = match &searching {
+            None => (Cow::Borrowed(&*self.tool), self.arguments.as_deref()),
+            Some(searching) => {
+                let arguments = self.arguments.as_deref();
+                match call::searched(&scope.gateway, &scope.caller, searching, &self.tool, arguments) {
+                    Searched::Call { tool, arguments } => (tool, arguments),
+                    Searched::Answer(result) => return Some(self.answer(listing().as_deref(), &result)),
+                }
+            }
+        };
         let responses = self.responses.as_deref();
         let resumed = self.state.as_deref().map(|state| Resumed { responses, state });
         let request = CallRequest {
             snapshot: &snapshot,
             endpoint: &scope.endpoint,
-            tool: &self.tool,
-            arguments: self.arguments.as_deref(),
+            tool: &tool,
+            arguments,
             progress,
             cancel,
             trace: self.trace.as_deref(),
@@ -108,6 +120,7 @@ impl<'a> Call<'a> {
             return None;
         }
         Some(match outcome {
+            CallOutcome::UnknownTool if searching.is_some() => self.answer(listing().as_deref(), &call::unknown(&tool)),
             CallOutcome::UnknownTool => error_answer(Some(&self.id), &RpcError::unknown_tool(&self.tool)),
             CallOutcome::BadState => error_answer(Some(&self.id), &RpcError::invalid_params(BAD_STATE)),
             CallOutcome::Complete(result) => self.answer(listing().as_deref(), &result),
