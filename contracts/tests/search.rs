@@ -1,4 +1,5 @@
 //! Whether the tools that people ask for are found, beside what a plain search for their words finds.
+#![expect(clippy::print_stdout, reason = "both rates are for whoever reads the run")]
 
 use std::{fs, path::Path};
 
