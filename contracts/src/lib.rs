@@ -7,9 +7,11 @@
 //! past it would have refused. [`validate`] is the gate in front of a source, [`output`] the one behind it.
 //! [`drift`] says what a source that changed means for them. [`lint`] judges what a model reads. [`offer`] reads the
 //! lists of other servers, and [`upstream`] makes a contract of them. [`openapi`] writes down the tools as operations
-//! of an HTTP API, [`page`] as forms for people.
+//! of an HTTP API, [`page`] as forms for people. [`search`] finds those that
+//! a question is about, and [`client`] says what single clients take of them.
 
 pub mod artifact;
+pub mod client;
 pub mod code;
 pub mod compile;
 pub mod contract;
@@ -29,6 +31,7 @@ pub mod output;
 pub mod page;
 pub mod problem;
 pub mod schema;
+pub mod search;
 mod secret;
 pub mod shape;
 pub mod text;

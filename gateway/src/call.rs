@@ -14,6 +14,7 @@ mod lookup;
 mod output;
 mod record;
 mod result;
+mod search;
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,6 +29,7 @@ pub use self::item::{ItemOutcome, ask_item};
 use self::record::CallRecord;
 pub use self::record::Proof;
 pub use self::result::{Content, InputRequired, ToolResult};
+pub use self::search::{Searched, searched, unknown};
 pub use crate::catalogue::Endpoint;
 use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller, snapshot::Snapshot};
 

@@ -6,6 +6,7 @@ mod foreign;
 mod item;
 mod listing;
 mod llms;
+mod search;
 mod target;
 mod tool;
 mod view;
@@ -24,6 +25,7 @@ use item::Items;
 pub use item::{CatalogueItem, ItemKind, ItemSource, write_entry};
 pub use listing::{BadCursor, ListShape, Listing, Page, Pages, ServerInfo, after, cursor_after};
 use quick_cache::sync::Cache;
+pub use search::{CALL_TOOL, FIND_TOOLS, Search};
 use sha2::{Digest as _, Sha256};
 use target::Sources;
 pub use target::{BoundCollection, Target};
@@ -82,7 +84,7 @@ impl Catalogue {
             let own: Vec<_> = every.iter().filter(|tool| view::selects(settings, tool)).cloned().collect();
             served.insert(name.clone(), ServedView::new(settings.clone(), listings.len(), &own));
             let server = ServerInfo { name: name.clone(), ..touched(contracts, &own, &[]) };
-            listings.push(Arc::new(Listing::new(server, own, &[])));
+            listings.push(Arc::new(view::listing(settings, server, own)));
         }
         let all: Vec<&Items> = items.iter().collect();
         listings[0] = Arc::new(Listing::new(ServerInfo::catalogue(contracts.iter().map(Arc::as_ref)), every, &all));
@@ -114,6 +116,12 @@ impl Catalogue {
         narrowed
     }
 
+    /// The listing of an endpoint whose tools are found by search; `None` for every other one, at the cost of a look.
+    pub fn searching(&self, endpoint: &Endpoint, access: &Access) -> Option<Arc<Listing>> {
+        let Endpoint::View(view) = endpoint else { return None };
+        self.views.get(&**view).filter(|view| view.settings.search).and_then(|_| self.listing(endpoint, access))
+    }
+
     /// Nothing of it says that there is more: versions and endpoints are those of what is seen.
     fn narrow(&self, place: usize, access: &Access) -> Option<Listing> {
         let whole = &self.listings[place];
@@ -127,7 +135,10 @@ impl Catalogue {
             0 => touched(&self.contracts, &seen, &items),
             _ if seen.is_empty() && items.iter().all(|items| items.source.is_none()) => return None,
             _ if place > self.contracts.len() => {
-                ServerInfo { version: touched(&self.contracts, &seen, &[]).version, ..whole.server.clone() }
+                let version = touched(&self.contracts, &seen, &[]).version;
+                let server = ServerInfo { version, ..whole.server.clone() };
+                let view = self.views.values().find(|view| view.place == place)?;
+                return Some(view::listing(&view.settings, server, seen));
             }
             _ => whole.server.clone(),
         };

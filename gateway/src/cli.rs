@@ -6,6 +6,7 @@ mod audit;
 mod author;
 mod backup;
 mod call;
+mod check;
 mod child;
 mod clients;
 mod collections;
@@ -28,10 +29,12 @@ mod serve;
 mod start;
 mod upstream;
 mod validate;
+mod views;
 
 use std::{path::PathBuf, process::ExitCode, sync::OnceLock};
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use weir_contracts::client::ClientProfile;
 use weir_plugin_host::BuiltIn;
 
 pub use self::author::Sources;
@@ -75,6 +78,10 @@ enum Command {
     Draft(draft::Draft),
     /// Say what a change of a contract breaks, and for whom
     Diff(diff::Compare),
+    /// Say which clients take the tools, and what they are not told
+    Check(check::Check),
+    /// Say what the list of all tools, of each view, and search cost a model
+    Views(views::Views),
     /// Say what a model may misread in the words of a contract or of any server's tools
     Lint(lint::Lint),
     /// Print what any MCP server offers: tools, resources and prompts in one document
@@ -160,6 +167,8 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
         Command::Plugins(command) => command.run(),
         Command::Upstream(command) => command.run(),
         Command::Keys(command) => command.run(),
+        Command::Check(command) => command.run(),
+        Command::Views(command) => command.run(),
         Command::Lint(command) => command.run(),
         Command::Lock(command) => command.run(),
         Command::Audit(command) => command.run(),
@@ -201,6 +210,12 @@ fn long_version(built_in: BuiltIn) -> String {
 }
 
 type Done = Result<ExitCode, Failure>;
+
+/// A client profile by its word.
+fn client_profile(word: &str) -> Result<ClientProfile, String> {
+    let words = ClientProfile::ALL.map(ClientProfile::word).join(", ");
+    ClientProfile::from_word(word).ok_or_else(|| format!("known are {words}"))
+}
 
 /// The endpoint of a view that the configuration has; without a name, everything.
 fn view(config: &Config, name: Option<&str>) -> anyhow::Result<Endpoint> {

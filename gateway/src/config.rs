@@ -12,6 +12,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use weir_connections::ConnectionConfig;
+use weir_contracts::client::ClientProfile;
 use weir_plugin_host::{INSTANCES_MAX, PluginConfig};
 use weir_upstream::UpstreamConfig;
 
@@ -81,6 +82,10 @@ pub struct View {
     pub tools: Vec<String>,
     /// True: tools that say that they only read.
     pub read_only: bool,
+    /// True: it lists two tools alone, one that finds its tools and one that calls them.
+    pub search: bool,
+    /// The clients that its schemas are written for; none: any that reads JSON Schema.
+    pub profile: Option<ClientProfile>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -223,3 +223,230 @@ async fn a_view_that_is_edited_is_taken_over_while_serving() {
         assert!(told.contains(place), "{place}: {told}");
     }
 }
+
+const SEARCH: &str = r#"
+[views.find]
+search = true
+[views.reading]
+read_only = true
+search = true
+"#;
+
+fn found(answer: &Value) -> Vec<&str> {
+    assert_eq!(answer["isError"], false, "{answer}");
+    names(answer["structuredContent"]["tools"].as_array().expect("tools"))
+}
+
+#[tokio::test]
+async fn a_view_with_search_lists_two_tools_and_runs_the_real_ones() {
+    let house = sample::house().file("contracts/fields.yaml", FIELDS).config(SEARCH);
+    let gateway = house.serve();
+    let view = Modern::new(gateway.view_url("find"));
+    let (tools, _) = view.list().await;
+    assert_eq!(names(&tools), ["find_tools", "call_tool"]);
+    let told = tools[0]["description"].as_str().expect("a description");
+    assert!(told.contains("There are 4 tools, of airports, fields."), "{told}");
+    assert_eq!(tools[1]["annotations"]["readOnlyHint"], false);
+    let (reading, _) = Modern::new(gateway.view_url("reading")).list().await;
+    assert_eq!(reading[1]["annotations"]["readOnlyHint"], true);
+
+    let answer = view.call("find_tools", json!({"query": "add a new airport"})).await;
+    assert_eq!(found(&answer)[0], "create_airport", "{answer}");
+    assert_eq!(
+        answer["content"][0]["text"].as_str().and_then(|text| serde_json::from_str::<Value>(text).ok()).as_ref(),
+        Some(&answer["structuredContent"])
+    );
+    let (all, _) = Modern::new(gateway.url()).list().await;
+    let listed = all.iter().find(|tool| tool["name"] == "create_airport").expect("it is there");
+    let brief = &answer["structuredContent"]["tools"][0];
+    assert_eq!((&brief["inputSchema"], &brief["description"]), (&listed["inputSchema"], &listed["description"]));
+    assert!(brief.get("outputSchema").is_none(), "{brief}");
+    let one = view.call("find_tools", json!({"query": "airports", "limit": 1})).await;
+    assert_eq!(found(&one).len(), 1);
+    let nothing = view.call("find_tools", json!({"query": "play some jazz"})).await;
+    assert_eq!(found(&nothing), [""; 0]);
+    let hint = nothing["structuredContent"]["hint"].as_str().expect("a hint");
+    assert!(hint.starts_with("None of the 4 tools here is about that."), "{hint}");
+
+    // The real tool, with its own answer and its own errors.
+    let called = view.call("call_tool", json!({"name": "lookup_airport", "arguments": {"iata": "OSL"}})).await;
+    let direct = Modern::new(gateway.url()).call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert_eq!((&called["structuredContent"], &called["content"]), (&direct["structuredContent"], &direct["content"]));
+    let bare = view.call("call_tool", json!({"name": "list_airports"})).await;
+    assert_eq!(bare["isError"], false, "arguments may be left out: {bare}");
+    let invalid = view.call("call_tool", json!({"name": "lookup_airport", "arguments": {"iata": "osl"}})).await;
+    assert_eq!(invalid["structuredContent"]["field"], "iata", "{invalid}");
+    let by_name = view.call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert_eq!(by_name["isError"], false, "a tool that was found may be called by its name: {by_name}");
+
+    for (tool, arguments, field) in [
+        ("find_tools", json!({}), "query"),
+        ("find_tools", json!({"query": "x".repeat(501)}), "query"),
+        ("find_tools", json!({"query": "x", "limit": 21}), "limit"),
+        ("find_tools", json!({"query": "x", "more": 1}), "more"),
+        ("call_tool", json!({}), "name"),
+        ("call_tool", json!({"name": 7}), "name"),
+        ("call_tool", json!({"name": "lookup_airport", "arguments": "{\"iata\":\"OSL\"}"}), "arguments"),
+        ("call_tool", json!({"name": "lookup_airport", "iata": "OSL"}), "iata"),
+    ] {
+        let refused = view.call(tool, arguments.clone()).await;
+        let error = &refused["structuredContent"];
+        assert_eq!(
+            (&error["code"], &error["field"]),
+            (&json!("invalid_arguments"), &json!(field)),
+            "{arguments}: {refused}"
+        );
+    }
+    for name in ["nothing", "call_tool", "find_tools"] {
+        let unknown = view.call("call_tool", json!({"name": name, "arguments": {}})).await;
+        let said = unknown["structuredContent"]["message"].as_str().expect("a message");
+        assert_eq!(said, format!("There is no tool `{name}` here. Use a name that find_tools answers."));
+    }
+
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let session = Legacy::open(gateway.view_url("find"), version).await;
+        let list = session.ask("tools/list", json!({})).await;
+        assert_eq!(names(list.result()["tools"].as_array().expect("tools")), ["find_tools", "call_tool"], "{version}");
+        let text = session.call("find_tools", json!({"query": "air field"})).await["content"][0]["text"].to_string();
+        assert!(text.contains("lookup_field"), "{version}: {text}");
+        let called = session.call("call_tool", json!({"name": "lookup_field", "arguments": {"iata": "OSL"}})).await;
+        assert_eq!(called["isError"], false, "{version}: {called}");
+    }
+}
+
+/// What is found is what may be used, and what is called is recorded, counted and limited under its own name.
+#[tokio::test]
+async fn search_finds_what_the_caller_sees_and_calls_are_the_tools_own() {
+    let house = sample::house().file("contracts/fields.yaml", FIELDS).config(SEARCH);
+    let gateway = house.serve();
+    let url = gateway.view_url("find");
+    let ann = house.key(&["--agent", "ann", "--contract", "airports", "--tool-rate", "lookup_airport=1/min"]);
+    let bob = house.key(&["--agent", "bob", "--tool", "lookup_field", "--rate", "3/min"]);
+    let (ann, bob) = (Modern::with_key(&url, &ann), Modern::with_key(&url, &bob));
+    let question = json!({"query": "air field or airport by IATA code", "limit": 20});
+    assert!(!found(&ann.call("find_tools", question.clone()).await).contains(&"lookup_field"));
+    assert_eq!(found(&bob.call("find_tools", question.clone()).await), ["lookup_field"]);
+    let told = bob.list().await.0[0]["description"].to_string();
+    assert!(told.contains("There are 1 tools, of fields.") && !told.contains("airports"), "{told}");
+    let call = async |name: &str| ann.call("call_tool", json!({"name": name, "arguments": {"iata": "OSL"}})).await;
+    let hidden = call("lookup_field").await;
+    let unknown = call("lookup_fiels").await;
+    assert_eq!(
+        hidden.to_string().replace("lookup_field", ""),
+        unknown.to_string().replace("lookup_fiels", ""),
+        "hidden and unknown cannot differ"
+    );
+    assert_eq!(call("lookup_airport").await["isError"], false);
+    assert_eq!(call("lookup_airport").await["structuredContent"]["code"], "rate_limited");
+    // One bucket over all that is asked, finding too: two were taken above.
+    assert_eq!(found(&bob.call("find_tools", question.clone()).await).len(), 1);
+    let limited = bob.call("find_tools", question).await;
+    assert_eq!(limited["structuredContent"]["code"], "rate_limited", "{limited}");
+
+    let output = house.run(&["audit", "query", "--json"]);
+    let tools: Vec<&str> = ["lookup_airport", "call_tool", "find_tools"]
+        .into_iter()
+        .filter(|tool| {
+            output.1.contains(&format!("\"tool\":\"{tool}\"")) || output.1.contains(&format!("\"tool\": \"{tool}\""))
+        })
+        .collect();
+    assert_eq!(tools, ["lookup_airport"], "{}", output.1);
+}
+
+/// A profile is the operator's choice: schemas are lowered, arguments meet the full one.
+#[tokio::test]
+async fn a_profile_lowers_what_is_listed_and_nothing_of_what_is_checked() {
+    let house = sample::house()
+        .config("[views.plain]\n[views.gemini]\nprofile = \"gemini\"\n[views.strict]\nprofile = \"openai-strict\"");
+    let gateway = house.serve();
+    let schema = async |view: &str, tool: &str| {
+        let (tools, _) = Modern::new(gateway.view_url(view)).list().await;
+        tools.iter().find(|listed| listed["name"] == tool).expect("it is listed")["inputSchema"].clone()
+    };
+    let plain = schema("plain", "list_airports").await;
+    let gemini = schema("gemini", "list_airports").await;
+    assert!(plain.get("additionalProperties").is_some() && gemini.get("additionalProperties").is_none(), "{gemini}");
+    let strict = schema("strict", "lookup_airport").await;
+    assert_eq!(strict["required"], json!(["iata"]));
+    let strict = schema("strict", "list_airports").await;
+    let all: Vec<&String> = strict["properties"].as_object().expect("properties").keys().collect();
+    assert_eq!(strict["required"], json!(all), "{strict}");
+    let view = Modern::new(gateway.view_url("strict"));
+    let nulls = view
+        .call("list_airports", json!({"country": "NO", "min_elevation_ft": null, "limit": null, "cursor": null}))
+        .await;
+    assert_eq!(nulls["isError"], false, "what a strict model sends: {nulls}");
+    let refused = Modern::new(gateway.view_url("gemini")).call("list_airports", json!({"nonsense": 1})).await;
+    assert_eq!(refused["structuredContent"]["code"], "invalid_arguments", "{refused}");
+
+    let (code, printed, err) = house.run(&["check", "clients"]);
+    assert_eq!(code, 0, "{printed}{err}");
+    assert!(printed.starts_with("TOOL") && printed.contains("openai-strict"), "{printed}");
+    assert!(printed.contains("loss   lookup_airport") || printed.contains("loss   list_airports"), "{printed}");
+    let (code, ..) = house.run(&["check", "clients", "--no-loss"]);
+    assert_eq!(code, 1);
+    let checked = house.json(&["check", "clients", "--view", "gemini"]);
+    let clients = checked[0]["clients"].as_object().expect("clients");
+    assert_eq!(clients.keys().collect::<Vec<_>>(), ["gemini"], "{checked}");
+    let long = CONTRACT_LONG.replace("NAME", &"n".repeat(60));
+    let house = house.file("contracts/long.yaml", long);
+    let (code, printed, _) = house.run(&["check", "clients", "--client", "cursor"]);
+    assert!(code == 1 && printed.contains("refuse nnnn"), "{printed}");
+    let (code, _, err) = house.run(&["check", "clients", "--client", "netscape"]);
+    assert!(code == 2 && err.contains("known are anthropic"), "{err}");
+}
+
+const CONTRACT_LONG: &str = r#"
+contract: long
+collections:
+  long: { adapter: sheet, settings: { connection: data, path: airports.csv }, key: [iata] }
+tools:
+  - tool: NAME
+    description: Returns the airport with an IATA code.
+    verb: lookup
+    collection: long
+    fields: [{ name: iata, type: text, required: true }]
+"#;
+
+#[tokio::test]
+async fn the_cost_of_each_way_is_measured_and_the_cheaper_one_is_named() {
+    let house = house();
+    let gateway = house.serve();
+    let (all, _) = Modern::new(gateway.url()).list().await;
+    let text = Modern::new(gateway.url()).ask("tools/list", json!({})).await.text;
+    drop(gateway);
+    let cost = house.json(&["views", "cost"]);
+    let row = |name: &str| {
+        let rows = cost["rows"].as_array().expect("rows").iter();
+        rows.clone().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name}: {cost}")).clone()
+    };
+    let everything = row("(everything)");
+    let listed: &serde_json::value::RawValue = {
+        #[derive(serde::Deserialize)]
+        struct Reply<'a> {
+            #[serde(borrow)]
+            result: Result_<'a>,
+        }
+        #[derive(serde::Deserialize)]
+        struct Result_<'a> {
+            #[serde(borrow)]
+            tools: &'a serde_json::value::RawValue,
+        }
+        serde_json::from_str::<Reply<'_>>(&text).expect("a list").result.tools
+    };
+    assert_eq!(everything["bytes"], listed.get().len(), "bytes are exact");
+    assert_eq!(everything["tools"], all.len());
+    let tokens = everything["tokens"].as_u64().expect("tokens");
+    let bytes = everything["bytes"].as_u64().expect("bytes");
+    assert!((bytes / 30..bytes / 2).contains(&tokens), "{tokens} tokens of {bytes} bytes");
+    assert_eq!(everything["task_tokens"], 2 * tokens);
+    let search = row("(search)");
+    let found = search["found_tokens"].as_u64().expect("an answer");
+    assert_eq!(search["task_tokens"], 3 * search["tokens"].as_u64().expect("tokens") + 2 * (found + 30));
+    assert!(row("reading")["tokens"].as_u64() < Some(tokens));
+    let advice = cost["advice"].as_str().expect("advice");
+    let is_list = everything["task_tokens"].as_u64() <= search["task_tokens"].as_u64();
+    assert_eq!(advice.starts_with("Listing all 4 tools costs less than search"), is_list, "{advice}");
+    let (code, printed, err) = house.run(&["views", "cost", "--client", "gemini"]);
+    assert!(code == 0 && printed.contains("Tokens are an estimate (o200k)."), "{printed}{err}");
+}

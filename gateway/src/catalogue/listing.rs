@@ -8,12 +8,13 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
-use weir_contracts::Contract;
+use weir_contracts::{Contract, client::ClientProfile};
 
 use super::{
     CatalogueTool,
     item::{CatalogueItem, ItemSource, Items},
     llms,
+    search::Search,
 };
 
 /// How a tool is written down for one range of protocol versions.
@@ -48,12 +49,16 @@ pub struct Listing {
     pub templates: Pages<CatalogueItem>,
     /// Contracts that have items, in name order.
     sources: Vec<Arc<ItemSource>>,
+    /// It lists two tools that search the others.
+    search: Option<Search>,
     llms: OnceLock<String>,
 }
 
 /// Everything of one kind that an endpoint lists, in the order of the keys, by bytes.
 pub struct Pages<T> {
     entries: Vec<Arc<T>>,
+    /// The clients that its schemas are written for.
+    profile: Option<ClientProfile>,
     /// By `ListShape`; written on first use.
     prepared: [OnceLock<Prepared>; 4],
     digest: OnceLock<[u8; 32]>,
@@ -63,9 +68,13 @@ pub struct Pages<T> {
 pub trait Entry {
     /// What clients know it by: no two entries of a list have the same.
     fn key(&self) -> &str;
-    /// Equal exactly when clients see the same entry.
+    /// Equal exactly when clients see the same entry, where nothing is written otherwise for some of them.
     fn digest(&self) -> &[u8; 32];
-    fn write(&self, shape: ListShape, out: &mut String);
+    /// What is written otherwise for these clients.
+    fn lowered(&self, _profile: ClientProfile) -> Option<&str> {
+        None
+    }
+    fn write(&self, shape: ListShape, profile: Option<ClientProfile>, out: &mut String);
 }
 
 /// The JSON objects of entries joined by commas, in their order.
@@ -130,7 +139,33 @@ impl Listing {
             resources: every(|items| &items.resources),
             templates: every(|items| &items.templates),
             sources,
+            search: None,
             llms: OnceLock::new(),
+        }
+    }
+
+    /// With tools that are written for these clients.
+    pub(super) fn for_clients(mut self, profile: Option<ClientProfile>) -> Self {
+        self.tools.profile = profile;
+        self
+    }
+
+    /// With the two tools that search the others. `read_only`: whether all of those only read.
+    pub(super) fn with_search(self, read_only: bool) -> Self {
+        Self { search: Some(Search::new(self.tools.entries(), read_only)), ..self }
+    }
+
+    /// The search in its tools, where it lists that instead of them.
+    pub fn search(&self) -> Option<&Search> {
+        self.search.as_ref()
+    }
+
+    /// At most `size` of the tools that it lists, after `cursor`.
+    pub fn tools_page(&self, shape: ListShape, cursor: Option<&str>, size: usize) -> Result<Page<'_>, BadCursor> {
+        match (&self.search, cursor) {
+            (None, _) => self.tools.page(shape, cursor, size),
+            (Some(search), None) => Ok(Page { entries: Cow::Borrowed(search.listed(shape)), next: None }),
+            (Some(_), Some(_)) => Err(BadCursor),
         }
     }
 
@@ -171,7 +206,11 @@ impl Listing {
             resources.update([0]);
         }
         let resources = resources.chain_update(self.resources.digest()).chain_update(self.templates.digest());
-        [self.tools.digest(), self.prompts.digest(), resources.finalize().into()]
+        let tools = match &self.search {
+            Some(search) => Sha256::digest(search.listed(ListShape::Modern)).into(),
+            None => self.tools.digest(),
+        };
+        [tools, self.prompts.digest(), resources.finalize().into()]
     }
 }
 
@@ -200,9 +239,19 @@ impl<T: Entry> Pages<T> {
         Some(&self.entries[at])
     }
 
+    fn prepared(&self, shape: ListShape) -> &Prepared {
+        self.prepared[shape as usize].get_or_init(|| Prepared::write(&self.entries, shape, self.profile))
+    }
+
+    /// One entry, by number.
+    pub(super) fn entry(&self, shape: ListShape, number: usize) -> &str {
+        let prepared = self.prepared(shape);
+        &prepared.bytes[prepared.spans[number].clone()]
+    }
+
     /// At most `size` entries after `cursor`. The cursor is the last key seen, so it survives a swap of the snapshot.
     pub fn page(&self, shape: ListShape, cursor: Option<&str>, size: usize) -> Result<Page<'_>, BadCursor> {
-        let prepared = self.prepared[shape as usize].get_or_init(|| Prepared::write(&self.entries, shape));
+        let prepared = self.prepared(shape);
         let start = match cursor {
             None => 0,
             Some(cursor) => {
@@ -224,6 +273,7 @@ impl<T: Entry> Pages<T> {
             let mut digest = Sha256::new();
             for entry in &self.entries {
                 digest.update(entry.digest());
+                digest.update(self.profile.and_then(|profile| entry.lowered(profile)).unwrap_or_default());
             }
             digest.finalize().into()
         })
@@ -246,7 +296,7 @@ pub fn cursor_after(key: &str) -> String {
 
 impl<T> Default for Pages<T> {
     fn default() -> Self {
-        Self { entries: Vec::new(), prepared: Default::default(), digest: OnceLock::new() }
+        Self { entries: Vec::new(), profile: None, prepared: Default::default(), digest: OnceLock::new() }
     }
 }
 
@@ -259,8 +309,12 @@ impl Entry for CatalogueTool {
         self.digest()
     }
 
-    fn write(&self, shape: ListShape, out: &mut String) {
-        self.write(shape, out);
+    fn lowered(&self, profile: ClientProfile) -> Option<&str> {
+        self.lowered(profile).map(|lowered| lowered.input.as_json())
+    }
+
+    fn write(&self, shape: ListShape, profile: Option<ClientProfile>, out: &mut String) {
+        self.write(shape, profile, out);
     }
 }
 
@@ -273,13 +327,13 @@ impl Entry for CatalogueItem {
         self.digest()
     }
 
-    fn write(&self, shape: ListShape, out: &mut String) {
+    fn write(&self, shape: ListShape, _profile: Option<ClientProfile>, out: &mut String) {
         self.write(shape, out);
     }
 }
 
 impl Prepared {
-    fn write<T: Entry>(entries: &[Arc<T>], shape: ListShape) -> Self {
+    fn write<T: Entry>(entries: &[Arc<T>], shape: ListShape, profile: Option<ClientProfile>) -> Self {
         let mut bytes = String::new();
         let mut spans = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -287,7 +341,7 @@ impl Prepared {
                 bytes.push(',');
             }
             let start = bytes.len();
-            entry.write(shape, &mut bytes);
+            entry.write(shape, profile, &mut bytes);
             spans.push(start..bytes.len());
         }
         Self { bytes, spans }

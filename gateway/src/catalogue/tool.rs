@@ -6,7 +6,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use weir_contracts::{
-    Contract, Schema, Tool, Version, contract::Annotations, impact::Profiler, validate::ArgumentValidator,
+    Contract, Schema, Tool, Version,
+    client::{self, ClientProfile},
+    contract::Annotations,
+    impact::Profiler,
+    validate::ArgumentValidator,
 };
 use weir_plugin_host::CollectionRef;
 
@@ -25,6 +29,8 @@ pub struct CatalogueTool {
     arguments: OnceLock<Option<ArgumentValidator>>,
     profiler: OnceLock<Profiler>,
     input: OnceLock<Value>,
+    /// By `ClientProfile`; made on first use, and nothing where that changes nothing.
+    lowered: [OnceLock<Option<Box<Lowered>>>; ClientProfile::ALL.len()],
     /// Where its calls are counted.
     pub meter: ToolMeter,
     digest: [u8; 32],
@@ -61,6 +67,7 @@ impl CatalogueTool {
             arguments: OnceLock::new(),
             profiler: OnceLock::new(),
             input: OnceLock::new(),
+            lowered: Default::default(),
             digest,
         }))
     }
@@ -94,15 +101,28 @@ impl CatalogueTool {
         &self.digest
     }
 
+    /// What these clients are told instead; `None` where that is the same.
+    pub(super) fn lowered(&self, profile: ClientProfile) -> Option<&Lowered> {
+        let lower = || {
+            let lowered = client::lower(&self.name, &self.tool.input_schema.value(), profile);
+            let is_refused = lowered.is_refused();
+            let input = Schema::from(lowered.input);
+            let is_same = input == self.tool.input_schema && !is_refused;
+            (!is_same).then(|| Box::new(Lowered { input, is_refused }))
+        };
+        self.lowered[profile as usize].get_or_init(lower).as_deref()
+    }
+
     /// The tool as a client of that shape reads it.
-    pub(super) fn write(&self, shape: ListShape, out: &mut String) {
+    pub(super) fn write(&self, shape: ListShape, profile: Option<ClientProfile>, out: &mut String) {
         let tool = &self.tool;
+        let lowered = profile.and_then(|profile| self.lowered(profile));
         let is_structured = matches!(shape, ListShape::Modern | ListShape::Structured);
         let mut listed = Listed {
             name: &tool.name,
             title: tool.title.as_deref().filter(|_| is_structured),
             description: &tool.description,
-            input_schema: &tool.input_schema,
+            input_schema: lowered.map_or(&tool.input_schema, |lowered| &lowered.input),
             output_schema: tool.output_schema.as_ref().filter(|_| is_structured),
             annotations: (shape != ListShape::Plain).then_some(&tool.annotations),
             others: Map::new(),
@@ -118,6 +138,13 @@ impl CatalogueTool {
         }
         out.push_str(&serde_json::to_string(&listed).expect("plain data"));
     }
+}
+
+/// What some clients are told of a tool. Its arguments meet the full schema all the same.
+pub(super) struct Lowered {
+    pub(super) input: Schema,
+    /// It would cost these clients more than this tool.
+    pub(super) is_refused: bool,
 }
 
 /// One entry of `tools/list`, in the order of its members.

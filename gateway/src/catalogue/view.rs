@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use ahash::RandomState;
 use weir_contracts::name;
 
-use super::CatalogueTool;
+use super::{CatalogueTool, Listing, ServerInfo};
 use crate::config::View;
 
 /// A view of one snapshot: its tools are chosen when the snapshot is made, and a call looks for one name.
@@ -31,5 +31,13 @@ pub(super) fn selects(view: &View, tool: &CatalogueTool) -> bool {
     let of_contract =
         || view.contracts.is_empty() || view.contracts.iter().any(|contract| **contract == *tool.contract);
     let is_named = || view.tools.is_empty() || view.tools.iter().any(|pattern| name::matches(pattern, &tool.name));
-    of_contract() && is_named() && !(view.read_only && tool.tool.writes())
+    // A tool that its clients refuse would cost them the others too.
+    let is_taken = || !view.profile.and_then(|profile| tool.lowered(profile)).is_some_and(|lowered| lowered.is_refused);
+    of_contract() && is_named() && !(view.read_only && tool.tool.writes()) && is_taken()
+}
+
+/// What a view lists of these tools.
+pub(super) fn listing(view: &View, server: ServerInfo, tools: Vec<Arc<CatalogueTool>>) -> Listing {
+    let listing = Listing::new(server, tools, &[]).for_clients(view.profile);
+    if view.search { listing.with_search(view.read_only) } else { listing }
 }

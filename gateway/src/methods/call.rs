@@ -8,7 +8,7 @@ use weir_plugin_host::Progress;
 
 use super::{Request, RequestScope, blocks::lowered, complete, item, list, resources};
 use crate::{
-    call::{Asking, CallOutcome, CallRequest, Content, InputRequired, Resumed, ToolResult, call_tool},
+    call::{self, Asking, CallOutcome, CallRequest, Content, InputRequired, Resumed, Searched, ToolResult, call_tool},
     catalogue::{ItemKind, Listing},
     snapshot::Snapshot,
     wire::{Id, Method, ResultWriter, RpcError, Version, error_answer, raw, string_room, write_string},
@@ -152,8 +152,7 @@ impl<'a> Call<'a> {
         let snapshot = scope.gateway.snapshot();
         let answer = match &self.asked {
             Asked::Tool { name, arguments } => {
-                let request = self.request(scope, &snapshot, (name, arguments.as_deref()), cancel, progress);
-                self.tool(scope, request).await
+                self.called(scope, &snapshot, (name, arguments.as_deref()), cancel, progress).await
             }
             Asked::Prompt { name, arguments } => {
                 let request = self.request(scope, &snapshot, (name, arguments.as_deref()), cancel, progress);
@@ -170,6 +169,30 @@ impl<'a> Call<'a> {
             Asked::Resources { cursor } => resources::answer(self, scope, &snapshot, cursor.as_deref()).await,
         };
         if cancel.is_cancelled() { None } else { Some(answer) }
+    }
+
+    /// In a view with search, the tool that is called stands in the arguments, or the answer is what was found.
+    async fn called(
+        &self,
+        scope: &RequestScope,
+        snapshot: &Snapshot,
+        (name, arguments): (&str, Option<&str>),
+        cancel: &CancellationToken,
+        progress: Option<Arc<dyn Progress>>,
+    ) -> Vec<u8> {
+        let searching = snapshot.catalogue.searching(&scope.endpoint, scope.caller.access());
+        let (tool, arguments) = match &searching {
+            None => (Cow::Borrowed(name), arguments),
+            Some(searching) => match call::searched(&scope.gateway, &scope.caller, searching, name, arguments) {
+                Searched::Call { tool, arguments } => (tool, arguments),
+                Searched::Answer(result) => {
+                    let listing = self.version.is_modern().then_some(&**searching);
+                    return self.answer(listing, &result);
+                }
+            },
+        };
+        let request = self.request(scope, snapshot, (&tool, arguments), cancel, progress);
+        self.tool(scope, request, searching.is_some()).await
     }
 
     /// As the call path takes it. `asked`: the name, and the arguments.
@@ -199,7 +222,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    async fn tool(&self, scope: &RequestScope, request: CallRequest<'_>) -> Vec<u8> {
+    /// `found`: by a search, whose callers are told of a name that is not there as of every other mistake.
+    async fn tool(&self, scope: &RequestScope, request: CallRequest<'_>, found: bool) -> Vec<u8> {
         let (snapshot, name) = (request.snapshot, request.tool);
         let is_modern = self.version.is_modern();
         let listing = || match is_modern {
@@ -207,6 +231,7 @@ impl<'a> Call<'a> {
             false => None,
         };
         match call_tool(&scope.gateway, &scope.caller, request).await {
+            CallOutcome::UnknownTool if found => self.answer(listing().as_deref(), &call::unknown(name)),
             CallOutcome::UnknownTool => error_answer(Some(&self.id), &RpcError::unknown_tool(name)),
             CallOutcome::BadState => error_answer(Some(&self.id), &RpcError::invalid_params(BAD_STATE)),
             CallOutcome::Complete(result) => self.answer(listing().as_deref(), &result),

@@ -15,7 +15,7 @@ pub(super) fn answer(scope: &RequestScope, listing: &Listing, request: &Request<
         Method::ListPrompts => ("prompts", listing.prompts.page(shape, cursor, size)),
         Method::ListResources => ("resources", listing.resources.page(shape, cursor, size)),
         Method::ListResourceTemplates => ("resourceTemplates", listing.templates.page(shape, cursor, size)),
-        _ => ("tools", listing.tools.page(shape, cursor, size)),
+        _ => ("tools", listing.tools_page(shape, cursor, size)),
     };
     let page = page.map_err(bad_cursor)?;
     Ok(write_page(scope, listing, (&request.id, request.version), member, &page))

@@ -1,0 +1,375 @@
+//! One schema, written for one client.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Lowered, Remark, references,
+    rules::{
+        DESCRIPTION, ENUM, FIELD_NAME, FORMAT, ITEMS, KEYWORD, NULL, OPEN_OBJECT, REFERENCE, REQUIRED, SIZE, TOOL_NAME,
+        TOP_LEVEL, Takes, UNION,
+    },
+};
+use crate::{name, schema::beside_null};
+
+/// They say nothing that arguments must meet, nor anything that is told apart by them.
+const SILENT: [&str; 12] = [
+    "title",
+    "$schema",
+    "$id",
+    "$comment",
+    "$anchor",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "contentMediaType",
+    "contentEncoding",
+    "examples",
+    "definitions",
+];
+const COMBINATORS: [&str; 7] = ["anyOf", "oneOf", "allOf", "not", "if", "then", "else"];
+const LEVELS_MAX: usize = 10;
+const PROPERTIES_MAX: usize = 5_000;
+const VALUES_MAX: usize = 1_000;
+
+pub(super) fn lower(tool: &str, input: &Value, takes: &Takes) -> Lowered {
+    let mut lowering = Lowering { takes, remarks: Vec::new(), properties: 0, values: 0, levels: 0 };
+    if takes.name_max.is_some_and(|most| tool.len() > most) {
+        lowering.refuse(TOOL_NAME, "", format!("the name has {} characters", tool.len()));
+    }
+    let mut whole = input.clone();
+    if !takes.references {
+        let (inlined, ended) = references::inlined(input);
+        whole = inlined;
+        for at in ended {
+            lowering.lose(REFERENCE, &at, "its inner levels are not told");
+        }
+    }
+    if let Some(members) = whole.as_object_mut() {
+        lowering.top(members);
+    }
+    let mut whole = lowering.schema(&whole, "", 0);
+    if let Some(members) = whole.as_object_mut() {
+        members.entry("type").or_insert_with(|| "object".into());
+    }
+    lowering.sizes();
+    Lowered { input: whole, remarks: lowering.remarks }
+}
+
+struct Lowering<'t> {
+    takes: &'t Takes,
+    remarks: Vec<Remark>,
+    properties: usize,
+    values: usize,
+    levels: usize,
+}
+
+impl Lowering<'_> {
+    fn lose(&mut self, rule: &'static str, at: &str, message: impl Into<String>) {
+        self.remarks.push(Remark { rule, at: at.to_owned(), message: message.into(), refuses: false });
+    }
+
+    fn refuse(&mut self, rule: &'static str, at: &str, message: impl Into<String>) {
+        self.remarks.push(Remark { rule, at: at.to_owned(), message: message.into(), refuses: true });
+    }
+
+    /// No client takes a choice between whole argument lists.
+    fn top(&mut self, members: &mut Map<String, Value>) {
+        merge_all_of(members);
+        for keyword in COMBINATORS.into_iter().chain(["enum", "const"]) {
+            if members.shift_remove(keyword).is_some() {
+                self.lose(TOP_LEVEL, "", format!("what `{keyword}` says of all arguments together is not told"));
+            }
+        }
+    }
+
+    fn schema(&mut self, schema: &Value, at: &str, level: usize) -> Value {
+        self.levels = self.levels.max(level);
+        let Some(members) = schema.as_object() else {
+            return self.any(schema.clone(), at);
+        };
+        let mut members = members.clone();
+        if self.takes.only_any_of {
+            self.unions(&mut members, at);
+        }
+        if !self.takes.null {
+            self.null(&mut members, at);
+        }
+        if !self.takes.any_enum {
+            self.texts(&mut members, at);
+        }
+        if self.takes.needs_items {
+            self.items(&mut members, at);
+        }
+        self.values += members.get("enum").and_then(Value::as_array).map_or(0, Vec::len);
+        self.keywords(&mut members, at);
+        self.cut(&mut members, at);
+        if self.takes.strict {
+            self.told_apart(&mut members, at);
+        }
+        self.inside(&mut members, at, level);
+        if self.takes.strict {
+            return self.closed(members, at);
+        }
+        Value::Object(members)
+    }
+
+    /// `true`, `false`, or a schema that says nothing.
+    fn any(&mut self, schema: Value, at: &str) -> Value {
+        if self.takes.strict {
+            self.refuse(OPEN_OBJECT, at, "a value of any type cannot be said");
+        }
+        match (schema, self.takes.keywords) {
+            (Value::Bool(true), Some(_)) => json!({}),
+            (schema, _) => schema,
+        }
+    }
+
+    fn unions(&mut self, members: &mut Map<String, Value>, at: &str) {
+        if let Some(conflict) = merge_all_of(members) {
+            self.lose(UNION, at, format!("`{conflict}` is said twice in `allOf`, and one of both is not told"));
+        }
+        if let Some(arms) = members.shift_remove("oneOf") {
+            members.entry("anyOf").or_insert(arms);
+            self.lose(UNION, at, "that no two forms of `oneOf` may fit is not told");
+        }
+    }
+
+    /// Null is no value here: its arm goes, and of a list of types the others stay.
+    fn null(&mut self, members: &mut Map<String, Value>, at: &str) {
+        let lost = "null cannot be sent";
+        if let Some(Value::Array(types)) = members.get("type") {
+            let types: Vec<Value> = types.iter().filter(|word| **word != "null").cloned().collect();
+            let had_null = members["type"].as_array().is_some_and(|all| all.len() > types.len());
+            match &types[..] {
+                [one] => drop(members.insert("type".to_owned(), one.clone())),
+                several => {
+                    let arms = several.iter().map(|word| json!({ "type": word })).collect();
+                    members.shift_remove("type");
+                    members.entry("anyOf").or_insert(Value::Array(arms));
+                }
+            }
+            if had_null {
+                self.lose(NULL, at, lost);
+            }
+        }
+        let whole = Value::Object(members.clone());
+        if let Some(value) = beside_null(&whole).and_then(Value::as_object) {
+            members.shift_remove("anyOf");
+            let beside = std::mem::replace(members, value.clone());
+            members.extend(beside);
+            // A null default says that null and absence are the same: nothing is lost.
+            if members.get("default").is_none_or(|default| !default.is_null()) {
+                self.lose(NULL, at, lost);
+            }
+        }
+    }
+
+    /// Enums of texts alone.
+    fn texts(&mut self, members: &mut Map<String, Value>, at: &str) {
+        if let Some(value) = members.shift_remove("const") {
+            members.entry("enum").or_insert(json!([value]));
+        }
+        let Some(values) = members.get("enum").and_then(Value::as_array) else { return };
+        if values.iter().all(Value::is_string) {
+            members.entry("type").or_insert_with(|| "string".into());
+            return;
+        }
+        let values = values.iter().map(Value::to_string).collect::<Vec<_>>().join(", ");
+        let shown: String = values.chars().take(200).collect();
+        members.shift_remove("enum");
+        self.lose(ENUM, at, format!("that only {shown} may be sent is not told"));
+    }
+
+    fn items(&mut self, members: &mut Map<String, Value>, at: &str) {
+        if members.get("type").is_none_or(|word| word != "array") {
+            return;
+        }
+        if let Some(Value::Array(places)) = members.shift_remove("prefixItems") {
+            members.insert("items".to_owned(), json!({ "anyOf": places }));
+            self.lose(ITEMS, at, "which item stands at which place is not told");
+        }
+        members.entry("items").or_insert_with(|| json!({}));
+    }
+
+    fn keywords(&mut self, members: &mut Map<String, Value>, at: &str) {
+        let Some(taken) = self.takes.keywords else { return };
+        let is_whole = members.get("type").is_some_and(|word| word == "integer");
+        for (exclusive, inclusive, step) in [("exclusiveMinimum", "minimum", 1), ("exclusiveMaximum", "maximum", -1)] {
+            if taken.contains(&exclusive) {
+                continue;
+            }
+            let Some(bound) = members.shift_remove(exclusive) else { continue };
+            match bound.as_i64().filter(|_| is_whole).and_then(|bound| bound.checked_add(step)) {
+                Some(bound) => drop(members.entry(inclusive).or_insert(bound.into())),
+                None => {
+                    self.lose(KEYWORD, at, format!("that {bound} itself may not be sent is not told"));
+                    members.entry(inclusive).or_insert(bound);
+                }
+            }
+        }
+        let others: Vec<String> = members.keys().filter(|key| !taken.contains(&key.as_str())).cloned().collect();
+        for keyword in others {
+            let value = members.shift_remove(&keyword).unwrap_or_default();
+            let is_closed = keyword == "additionalProperties" && value == false;
+            let is_null = keyword == "default" && value.is_null();
+            if !SILENT.contains(&keyword.as_str()) && !is_closed && !is_null {
+                let shown: String = value.to_string().chars().take(80).collect();
+                self.lose(KEYWORD, at, format!("`{keyword}: {shown}` is not told"));
+            }
+        }
+        if let (Some(formats), Some(format)) = (self.takes.formats, members.get("format").and_then(Value::as_str))
+            && !formats.contains(&format)
+        {
+            self.lose(FORMAT, at, format!("the format `{format}` is not told"));
+            members.shift_remove("format");
+        }
+    }
+
+    fn cut(&mut self, members: &mut Map<String, Value>, at: &str) {
+        let Some(most) = self.takes.argument_chars_max else { return };
+        let Some(Value::String(description)) = members.get_mut("description") else { return };
+        if let Some((end, _)) = description.char_indices().nth(most) {
+            description.truncate(end);
+            self.lose(DESCRIPTION, at, format!("its description is told up to {most} characters"));
+        }
+    }
+
+    /// The schemas within.
+    fn inside(&mut self, members: &mut Map<String, Value>, at: &str, level: usize) {
+        for key in ["properties", "$defs", "patternProperties"] {
+            let Some(Value::Object(named)) = members.get_mut(key) else { continue };
+            for (name, schema) in named.iter_mut() {
+                let at = format!("{at}/{key}/{}", name.replace('~', "~0").replace('/', "~1"));
+                if key == "properties" {
+                    self.properties += 1;
+                    if !self.takes.any_field_name && !name::is_field(name) {
+                        self.refuse(FIELD_NAME, &at, "such a name costs the whole request");
+                    }
+                }
+                *schema = self.schema(schema, &at, level + usize::from(key == "properties"));
+            }
+        }
+        for key in ["items", "additionalProperties", "contains"] {
+            if let Some(schema) = members.get_mut(key).filter(|schema| schema.is_object()) {
+                *schema = self.schema(schema, &format!("{at}/{key}"), level + 1);
+            }
+        }
+        for key in ["anyOf", "oneOf", "allOf"] {
+            for (index, schema) in members.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten().enumerate()
+            {
+                *schema = self.schema(schema, &format!("{at}/{key}/{index}"), level);
+            }
+        }
+    }
+
+    /// Strict: where every argument is sent, null stands for its absence. One for which both mean something is left out.
+    fn told_apart(&mut self, members: &mut Map<String, Value>, at: &str) {
+        let required = names(members.get("required"));
+        let Some(Value::Object(properties)) = members.get_mut("properties") else { return };
+        let means_null = |schema: &Value| schema.get("default").is_none_or(|default| !default.is_null());
+        let is_meant =
+            |name: &String, schema: &Value| !required.contains(name) && takes_null(schema) && means_null(schema);
+        let left_out: Vec<String> =
+            properties.iter().filter(|(name, schema)| is_meant(name, schema)).map(|(name, _)| name.clone()).collect();
+        for name in left_out {
+            properties.shift_remove(&name);
+            let message = "cannot be sent: null would not be told from its absence";
+            self.lose(REQUIRED, &format!("{at}/properties/{name}"), message);
+        }
+    }
+
+    /// Strict: every object says all of its properties and needs all of them.
+    fn closed(&mut self, mut members: Map<String, Value>, at: &str) -> Value {
+        let says_something = ["type", "anyOf", "$ref", "enum", "const"].iter().any(|key| members.contains_key(*key));
+        if !says_something {
+            return self.any(Value::Object(members), at);
+        }
+        if members.contains_key("$ref") && members.len() > 1 {
+            members.retain(|key, _| key == "$ref" || key == "$defs" || key == "description");
+        }
+        let is_object = members.get("type").is_some_and(|word| word == "object" || has_word(word, "object"));
+        if !is_object {
+            return Value::Object(members);
+        }
+        let is_closed = members.get("additionalProperties").is_some_and(|more| *more == false);
+        let properties = members.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+        match (is_closed, properties.is_empty(), at.is_empty()) {
+            (true, ..) | (_, true, true) => {}
+            (false, true, false) => self.refuse(OPEN_OBJECT, at, "an object of free names cannot be said"),
+            (false, false, _) => self.lose(OPEN_OBJECT, at, "names that are not listed cannot be sent"),
+        }
+        let required = names(members.get("required"));
+        let mut all = Map::new();
+        for (name, schema) in properties {
+            let schema = match required.contains(&name) || takes_null(&schema) {
+                true => schema,
+                false => json!({ "anyOf": [schema, { "type": "null" }] }),
+            };
+            all.insert(name, schema);
+        }
+        members.insert("required".to_owned(), all.keys().cloned().collect());
+        members.insert("properties".to_owned(), Value::Object(all));
+        members.insert("additionalProperties".to_owned(), false.into());
+        Value::Object(members)
+    }
+
+    fn sizes(&mut self) {
+        if !self.takes.strict {
+            return;
+        }
+        for (count, most, what) in [
+            (self.levels, LEVELS_MAX, "levels"),
+            (self.properties, PROPERTIES_MAX, "properties"),
+            (self.values, VALUES_MAX, "values of enums"),
+        ] {
+            if count > most {
+                self.refuse(SIZE, "", format!("it has {count} {what}, and {most} are taken"));
+            }
+        }
+    }
+}
+
+/// Those that `required` has.
+fn names(required: Option<&Value>) -> Vec<String> {
+    let names = required.and_then(Value::as_array).into_iter().flatten();
+    names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+fn has_word(word: &Value, wanted: &str) -> bool {
+    word.as_array().is_some_and(|words| words.iter().any(|word| word == wanted))
+}
+
+fn takes_null(schema: &Value) -> bool {
+    let is_null = |schema: &Value| schema["type"] == "null" || has_word(&schema["type"], "null");
+    is_null(schema) || schema["anyOf"].as_array().is_some_and(|arms| arms.iter().any(is_null))
+}
+
+/// Members of `allOf` come to their schema: properties and required names together, of others the first. The keyword that
+/// was there twice with other values, where one was.
+fn merge_all_of(members: &mut Map<String, Value>) -> Option<String> {
+    let mut conflict = None;
+    let parts = match members.get("allOf") {
+        Some(Value::Array(parts)) if parts.iter().all(Value::is_object) => parts.clone(),
+        _ => return None,
+    };
+    members.shift_remove("allOf");
+    for part in parts.into_iter().filter_map(|part| part.as_object().cloned()) {
+        for (key, value) in part {
+            match (members.get_mut(&key), value) {
+                (None, value) => drop(members.insert(key, value)),
+                (Some(Value::Object(own)), Value::Object(more)) if key == "properties" => {
+                    for (name, schema) in more {
+                        own.entry(name).or_insert(schema);
+                    }
+                }
+                (Some(Value::Array(own)), Value::Array(more)) if key == "required" => {
+                    let new: Vec<Value> = more.into_iter().filter(|name| !own.contains(name)).collect();
+                    own.extend(new);
+                }
+                (Some(own), value) if *own == value => {}
+                (Some(_), _) => conflict = Some(key),
+            }
+        }
+    }
+    conflict
+}

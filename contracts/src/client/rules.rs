@@ -1,0 +1,220 @@
+//! The one table of what clients take, each rule with where it was found. None of the vendors' own interfaces was asked: the
+//! rules are those of their pages, of their clients' code, and of reports with the words of the refusal.
+
+use super::ClientProfile::{self, Anthropic, Cursor, Gemini, Openai, OpenaiStrict, Vscode};
+
+pub struct Rule {
+    pub name: &'static str,
+    pub clients: &'static [ClientProfile],
+    /// What becomes of a tool that does not keep to it.
+    pub does: &'static str,
+    pub source: &'static str,
+}
+
+pub(super) const TOP_LEVEL: &str = "top-level";
+pub(super) const REFERENCE: &str = "reference";
+pub(super) const FIELD_NAME: &str = "field-name";
+pub(super) const TOOL_NAME: &str = "tool-name";
+pub(super) const DESCRIPTION: &str = "description";
+pub(super) const ITEMS: &str = "items";
+pub(super) const KEYWORD: &str = "keyword";
+pub(super) const FORMAT: &str = "format";
+pub(super) const NULL: &str = "null";
+pub(super) const ENUM: &str = "enum";
+pub(super) const UNION: &str = "union";
+pub(super) const OPEN_OBJECT: &str = "open-object";
+pub(super) const REQUIRED: &str = "required";
+pub(super) const SIZE: &str = "size";
+
+pub const RULES: [Rule; 14] = [
+    Rule {
+        name: TOP_LEVEL,
+        clients: &[Anthropic, Openai, OpenaiStrict, Gemini, Cursor, Vscode],
+        does: "`anyOf`, `oneOf`, `allOf`, `not`, `if` at the top of a schema are left out; one `allOf` is merged",
+        source: "https://github.com/anthropics/claude-code/issues/5973 (Anthropic); microsoft/vscode-copilot-chat \
+                 src/extension/tools/common/toolSchemaNormalizer.ts (VS Code: fails for Claude and GPT-4o)",
+    },
+    Rule {
+        name: REFERENCE,
+        clients: &[Anthropic, Gemini],
+        does: "`$ref` is replaced by what it names; one within itself ends as an object of anything",
+        source: "https://platform.claude.com/docs/en/managed-agents/self-hosted-sandboxes (Anthropic); \
+                 https://github.com/google-gemini/gemini-cli/pull/9574 (Gemini)",
+    },
+    Rule {
+        name: FIELD_NAME,
+        clients: &[Anthropic],
+        does: "a property that is not 1 to 64 of A-Z a-z 0-9 _ . - makes the tool refused",
+        source: "https://platform.claude.com/docs/en/managed-agents/self-hosted-sandboxes",
+    },
+    Rule {
+        name: TOOL_NAME,
+        clients: &[Cursor],
+        does: "a name of 56 characters or more, with `weir:` before it over 60, makes the tool refused",
+        source: "https://github.com/ComposioHQ/composio/issues/2788",
+    },
+    Rule {
+        name: DESCRIPTION,
+        clients: &[Vscode],
+        does: "a description of an argument is cut after 1024 characters",
+        source: "microsoft/vscode-copilot-chat src/extension/tools/common/toolSchemaNormalizer.ts (GPT-4 models)",
+    },
+    Rule {
+        name: ITEMS,
+        clients: &[Openai, OpenaiStrict, Gemini, Cursor, Vscode],
+        does: "an array without `items` gets `items: {}`; one of certain places gets what fits all of them",
+        source: "https://github.com/microsoft/vscode/issues/246119",
+    },
+    Rule {
+        name: KEYWORD,
+        clients: &[OpenaiStrict, Gemini],
+        does: "keywords that the vendor does not list are left out; an exclusive bound of whole numbers becomes an inclusive one",
+        source: "https://developers.openai.com/api/docs/guides/structured-outputs (OpenAI); \
+                 https://ai.google.dev/api/caching#Schema (Gemini)",
+    },
+    Rule {
+        name: FORMAT,
+        clients: &[OpenaiStrict, Gemini],
+        does: "formats that the vendor does not list are left out",
+        source: "https://github.com/can1357/oh-my-pi/issues/206 (OpenAI); https://github.com/enechange/collmbo/pull/195 (Gemini)",
+    },
+    Rule {
+        name: NULL,
+        clients: &[Gemini],
+        does: "null beside another type is left out",
+        source: "https://github.com/anomalyco/opencode/pull/14234",
+    },
+    Rule {
+        name: ENUM,
+        clients: &[Gemini],
+        does: "values other than texts are left out of the schema; `const` becomes `enum`",
+        source: "https://github.com/NousResearch/hermes-agent/pull/15082",
+    },
+    Rule {
+        name: UNION,
+        clients: &[OpenaiStrict, Gemini],
+        does: "`oneOf` becomes `anyOf`; `allOf` is merged into its schema",
+        source: "openai/openai-agents-python src/agents/strict_schema.py; https://github.com/ayunis-core/ayunis-core/pull/976",
+    },
+    Rule {
+        name: OPEN_OBJECT,
+        clients: &[OpenaiStrict],
+        does: "an object gets `additionalProperties: false`; one of free names, and a value of any type, make the tool refused",
+        source: "openai/openai-agents-python src/agents/strict_schema.py",
+    },
+    Rule {
+        name: REQUIRED,
+        clients: &[OpenaiStrict],
+        does: "every property is required; one that may be absent may be null instead, and one for which null means something \
+               else than its absence is left out",
+        source: "https://developers.openai.com/api/docs/guides/structured-outputs",
+    },
+    Rule {
+        name: SIZE,
+        clients: &[OpenaiStrict],
+        does: "more than 10 levels, 5000 properties or 1000 values of enums make the tool refused",
+        source: "https://developers.openai.com/api/docs/guides/structured-outputs",
+    },
+];
+
+/// What one client takes.
+pub(super) struct Takes {
+    pub(super) references: bool,
+    /// All keywords, where there is no list.
+    pub(super) keywords: Option<&'static [&'static str]>,
+    pub(super) formats: Option<&'static [&'static str]>,
+    pub(super) null: bool,
+    /// Values of enums that are no texts.
+    pub(super) any_enum: bool,
+    pub(super) only_any_of: bool,
+    pub(super) strict: bool,
+    pub(super) needs_items: bool,
+    pub(super) any_field_name: bool,
+    pub(super) argument_chars_max: Option<usize>,
+    pub(super) name_max: Option<usize>,
+}
+
+const EVERYTHING: Takes = Takes {
+    references: true,
+    keywords: None,
+    formats: None,
+    null: true,
+    any_enum: true,
+    only_any_of: false,
+    strict: false,
+    needs_items: false,
+    any_field_name: true,
+    argument_chars_max: None,
+    name_max: None,
+};
+
+const STRICT_KEYWORDS: [&str; 20] = [
+    "type",
+    "description",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "const",
+    "anyOf",
+    "$ref",
+    "$defs",
+    "pattern",
+    "format",
+    "multipleOf",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "minItems",
+    "maxItems",
+];
+const STRICT_FORMATS: [&str; 9] =
+    ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+const GEMINI_KEYWORDS: [&str; 17] = [
+    "type",
+    "description",
+    "properties",
+    "required",
+    "items",
+    "enum",
+    "anyOf",
+    "pattern",
+    "format",
+    "minimum",
+    "maximum",
+    "minItems",
+    "maxItems",
+    "minLength",
+    "maxLength",
+    "minProperties",
+    "maxProperties",
+];
+
+pub(super) fn takes(profile: ClientProfile) -> &'static Takes {
+    match profile {
+        Anthropic => &Takes { references: false, any_field_name: false, ..EVERYTHING },
+        Openai => &Takes { needs_items: true, ..EVERYTHING },
+        OpenaiStrict => &Takes {
+            keywords: Some(&STRICT_KEYWORDS),
+            formats: Some(&STRICT_FORMATS),
+            only_any_of: true,
+            strict: true,
+            needs_items: true,
+            ..EVERYTHING
+        },
+        Gemini => &Takes {
+            references: false,
+            keywords: Some(&GEMINI_KEYWORDS),
+            formats: Some(&["date-time"]),
+            null: false,
+            any_enum: false,
+            only_any_of: true,
+            needs_items: true,
+            ..EVERYTHING
+        },
+        Cursor => &Takes { needs_items: true, name_max: Some(55), ..EVERYTHING },
+        Vscode => &Takes { needs_items: true, argument_chars_max: Some(1024), ..EVERYTHING },
+    }
+}

@@ -1,0 +1,244 @@
+//! Schemas as single clients take them: what each rule does, and that what comes of it keeps to the client's own list.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+use weir_contracts::client::{ClientProfile, RULES, Verdict, lower};
+
+fn object(properties: Value, required: Value) -> Value {
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+#[track_caller]
+fn check(profile: ClientProfile, input: Value, expected: Value, rules: &[&str]) {
+    let lowered = lower("tool", &input, profile);
+    let told: Vec<&str> = lowered.remarks.iter().map(|remark| remark.rule).collect();
+    assert_eq!((&lowered.input, &told[..]), (&expected, rules), "{:#?}", lowered.remarks);
+}
+
+#[test]
+fn what_everybody_takes_stays_as_it_is() {
+    let input = object(json!({ "a": { "type": "string", "description": "A." } }), json!(["a"]));
+    for profile in ClientProfile::ALL.into_iter().filter(|profile| *profile != ClientProfile::Gemini) {
+        check(profile, input.clone(), input.clone(), &[]);
+    }
+    let open = json!({ "type": "object", "properties": input["properties"], "required": ["a"] });
+    check(ClientProfile::Gemini, input, open, &[]);
+}
+
+#[test]
+fn no_client_takes_a_choice_between_argument_lists() {
+    let mut input = object(json!({ "a": { "type": "string" }, "b": { "type": "string" } }), json!([]));
+    let expected = input.clone();
+    input["anyOf"] = json!([{ "required": ["a"] }, { "required": ["b"] }]);
+    for profile in [ClientProfile::Anthropic, ClientProfile::Openai, ClientProfile::Cursor, ClientProfile::Vscode] {
+        check(profile, input.clone(), expected.clone(), &["top-level"]);
+    }
+    let whole = json!({ "type": "object", "allOf": [object(json!({ "a": { "type": "string" } }), json!(["a"]))] });
+    check(ClientProfile::Anthropic, whole, object(json!({ "a": { "type": "string" } }), json!(["a"])), &[]);
+}
+
+#[test]
+fn references_are_replaced_and_a_schema_within_itself_is_ended() {
+    let input = json!({
+        "type": "object",
+        "properties": { "node": { "$ref": "#/$defs/node", "description": "The first." } },
+        "$defs": { "node": {
+            "type": "object",
+            "description": "A node.",
+            "properties": { "name": { "type": "string" }, "next": { "$ref": "#/$defs/node" } },
+        } },
+    });
+    let lowered = lower("tool", &input, ClientProfile::Anthropic);
+    let node = &lowered.input["properties"]["node"];
+    assert_eq!(
+        (&node["description"], &node["properties"]["next"]),
+        (&json!("The first."), &json!({ "type": "object" }))
+    );
+    assert!(!lowered.input.to_string().contains("$ref") && lowered.input.get("$defs").is_none());
+    assert_eq!(lowered.remarks[0].rule, "reference");
+    assert_eq!(lower("tool", &input, ClientProfile::Vscode).verdict(), Verdict::Accept);
+    // Each level names the one below twice: a billion objects in a kilobyte.
+    let mut names = serde_json::Map::new();
+    for level in 0..30 {
+        let below = json!({ "$ref": format!("#/$defs/l{}", level + 1) });
+        names.insert(format!("l{level}"), json!({ "type": "object", "properties": { "a": below, "b": below } }));
+    }
+    names.insert("l30".to_owned(), json!({ "type": "string" }));
+    let input = json!({ "type": "object", "properties": { "a": { "$ref": "#/$defs/l0" } }, "$defs": names });
+    let lowered = lower("tool", &input, ClientProfile::Gemini);
+    assert!(lowered.input.to_string().len() < 1 << 20, "{}", lowered.input.to_string().len());
+}
+
+#[test]
+fn strict_functions_send_every_argument() {
+    let input = object(
+        json!({
+            "name": { "type": "string", "minLength": 1, "title": "Name" },
+            "size": { "type": "integer", "exclusiveMinimum": 0, "default": 3 },
+            "note": { "anyOf": [{ "type": "string" }, { "type": "null" }] },
+            "page": { "anyOf": [{ "type": "string" }, { "type": "null" }], "default": null },
+            "kind": { "oneOf": [{ "const": "a" }, { "const": "b" }] },
+            "link": { "type": "string", "format": "uri" },
+        }),
+        json!(["name", "kind"]),
+    );
+    let expected = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string" },
+            "size": { "anyOf": [{ "type": "integer", "exclusiveMinimum": 0 }, { "type": "null" }] },
+            "page": { "anyOf": [{ "type": "string" }, { "type": "null" }] },
+            "kind": { "anyOf": [{ "const": "a" }, { "const": "b" }] },
+            "link": { "anyOf": [{ "type": "string" }, { "type": "null" }] },
+        },
+        "required": ["name", "size", "page", "kind", "link"],
+        "additionalProperties": false,
+    });
+    check(ClientProfile::OpenaiStrict, input, expected, &["required", "keyword", "keyword", "union", "format"]);
+    for open in [json!({}), json!({ "type": "object" }), json!({ "type": "array" })] {
+        let lowered = lower("tool", &object(json!({ "a": open }), json!([])), ClientProfile::OpenaiStrict);
+        assert_eq!(lowered.verdict(), Verdict::Refuse, "{open}: {:?}", lowered.remarks);
+        assert_eq!(lowered.remarks[0].rule, "open-object");
+    }
+    let mut deep = json!({ "type": "string" });
+    for _ in 0..11 {
+        deep = object(json!({ "a": deep }), json!(["a"]));
+    }
+    let lowered = lower("tool", &deep, ClientProfile::OpenaiStrict);
+    assert_eq!(lowered.remarks.last().expect("it is too deep").rule, "size");
+}
+
+#[test]
+fn gemini_reads_a_part_of_the_schema_language() {
+    let input = object(
+        json!({
+            "level": { "type": "integer", "enum": [1, 2] },
+            "unit": { "const": "m" },
+            "note": { "anyOf": [{ "type": "string", "maxLength": 9 }, { "type": "null" }], "description": "A note." },
+            "page": { "type": ["string", "null"], "default": null },
+            "either": { "type": ["string", "integer"] },
+            "above": { "type": "integer", "exclusiveMinimum": 0 },
+            "mail": { "type": "string", "format": "email" },
+            "pair": { "type": "array", "prefixItems": [{ "type": "string" }, { "type": "integer" }] },
+        }),
+        json!(["level"]),
+    );
+    let expected = json!({
+        "type": "object",
+        "properties": {
+            "level": { "type": "integer" },
+            "unit": { "enum": ["m"], "type": "string" },
+            "note": { "type": "string", "maxLength": 9, "description": "A note." },
+            "page": { "type": "string" },
+            "either": { "anyOf": [{ "type": "string" }, { "type": "integer" }] },
+            "above": { "type": "integer", "minimum": 1 },
+            "mail": { "type": "string" },
+            "pair": { "type": "array", "items": { "anyOf": [{ "type": "string" }, { "type": "integer" }] } },
+        },
+        "required": ["level"],
+    });
+    check(ClientProfile::Gemini, input, expected, &["enum", "null", "null", "format", "items"]);
+}
+
+#[test]
+fn what_would_cost_the_others_is_refused() {
+    let odd = object(json!({ "a b": { "type": "string" } }), json!([]));
+    assert_eq!(lower("tool", &odd, ClientProfile::Anthropic).verdict(), Verdict::Refuse);
+    assert_eq!(lower("tool", &odd, ClientProfile::Openai).verdict(), Verdict::Accept);
+    let plain = object(json!({}), json!([]));
+    assert_eq!(lower(&"n".repeat(55), &plain, ClientProfile::Cursor).verdict(), Verdict::Accept);
+    assert_eq!(lower(&"n".repeat(56), &plain, ClientProfile::Cursor).verdict(), Verdict::Refuse);
+    let long = object(json!({ "a": { "type": "string", "description": "x".repeat(2000) } }), json!([]));
+    let cut = lower("tool", &long, ClientProfile::Vscode);
+    assert_eq!(cut.input["properties"]["a"]["description"].as_str().map(str::len), Some(1024));
+    let array = object(json!({ "a": { "type": "array" } }), json!([]));
+    assert_eq!(lower("tool", &array, ClientProfile::Vscode).input["properties"]["a"]["items"], json!({}));
+}
+
+/// Every schema of ten real servers comes out as the vendor lists it, whole, and the same when it is lowered again.
+#[test]
+fn schemas_of_real_servers_keep_to_each_list() {
+    const GEMINI: [&str; 17] = [
+        "type",
+        "description",
+        "properties",
+        "required",
+        "items",
+        "enum",
+        "anyOf",
+        "pattern",
+        "format",
+        "minimum",
+        "maximum",
+        "minItems",
+        "maxItems",
+        "minLength",
+        "maxLength",
+        "minProperties",
+        "maxProperties",
+    ];
+    fn walk(schema: &Value, see: &mut impl FnMut(&serde_json::Map<String, Value>)) {
+        let Some(members) = schema.as_object() else { return };
+        see(members);
+        for named in ["properties", "$defs"].iter().filter_map(|key| members.get(*key)?.as_object()) {
+            named.values().for_each(|schema| walk(schema, see));
+        }
+        for key in ["items", "additionalProperties"] {
+            members.get(key).into_iter().for_each(|schema| walk(schema, see));
+        }
+        for key in ["anyOf", "oneOf", "allOf"] {
+            members.get(key).and_then(Value::as_array).into_iter().flatten().for_each(|schema| walk(schema, see));
+        }
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/extracted");
+    let mut tools = 0;
+    for file in fs::read_dir(folder).expect("a folder") {
+        let text = fs::read_to_string(file.expect("a file").path()).expect("a text");
+        let document: Value = serde_json::from_str(&text).expect("JSON");
+        for tool in document["items"].as_array().expect("items").iter().filter(|item| item["type"] == "tool") {
+            let (name, input) = (tool["name"].as_str().expect("a name"), &tool["detail"]["input"]["json"]);
+            tools += 1;
+            for profile in ClientProfile::ALL {
+                let lowered = lower(name, input, profile);
+                assert!(jsonschema::meta::is_valid(&lowered.input), "{profile:?} {name}: {}", lowered.input);
+                let rules = lowered.remarks.iter().map(|remark| RULES.iter().find(|rule| rule.name == remark.rule));
+                for rule in rules {
+                    assert!(rule.is_some_and(|rule| rule.clients.contains(&profile)), "{profile:?} {name}");
+                }
+                if lowered.is_refused() {
+                    continue;
+                }
+                let again = lower(name, &lowered.input, profile);
+                assert_eq!(again.input, lowered.input, "{profile:?} {name}");
+                walk(&lowered.input, &mut |members| match profile {
+                    ClientProfile::Gemini => {
+                        let other = members.keys().find(|key| !GEMINI.contains(&key.as_str()));
+                        assert_eq!(other, None, "{name}: {members:?}");
+                        assert!(members.get("type").is_none_or(Value::is_string), "{name}: {members:?}");
+                    }
+                    ClientProfile::OpenaiStrict if members.get("type").is_some_and(|word| word == "object") => {
+                        let names = members["properties"].as_object().expect("properties").keys();
+                        let required = members["required"].as_array().expect("required").iter();
+                        assert!(names.eq(required.filter_map(Value::as_str)), "{name}: {members:?}");
+                        assert_eq!(members["additionalProperties"], false);
+                    }
+                    ClientProfile::Anthropic => assert!(!members.contains_key("$ref"), "{name}: {members:?}"),
+                    _ => {}
+                });
+            }
+        }
+    }
+    assert!(tools > 90, "{tools} tools");
+}
+
+/// The table in the docs is this one.
+#[test]
+fn the_page_in_docs_has_every_rule() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/views.md")).expect("a page");
+    for rule in &RULES {
+        let clients: Vec<&str> = rule.clients.iter().map(|client| client.word()).collect();
+        let row = format!("| `{}` | {} | {} |", rule.name, clients.join(", "), rule.does);
+        assert!(page.contains(&row), "docs/views.md has no line\n{row}");
+    }
+}

@@ -1,0 +1,107 @@
+//! The two tools of a view with search. They are no calls of their own: finding is limited as a list is, and what is called is
+//! the tool itself, under its name.
+
+use std::{borrow::Cow, sync::LazyLock, time::Instant};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, value::RawValue};
+use weir_contracts::validate::ArgumentValidator;
+
+use super::{CallError, ToolResult, limits};
+use crate::{
+    catalogue::{CALL_TOOL, FIND_TOOLS, Listing, Search},
+    codes::Code,
+    gateway::Gateway,
+    identity::Caller,
+};
+
+/// There is no record of what was refused before a tool was named.
+const NO_CALL: &str = "none";
+const FOUND_DEFAULT: u64 = 5;
+
+static FIND: LazyLock<ArgumentValidator> = LazyLock::new(|| validator(FIND_TOOLS));
+static CALL: LazyLock<ArgumentValidator> = LazyLock::new(|| validator(CALL_TOOL));
+
+/// What a request asks of a view with search.
+pub enum Searched<'a> {
+    /// A call of this tool with these arguments, as they came.
+    Call {
+        tool: Cow<'a, str>,
+        arguments: Option<&'a str>,
+    },
+    Answer(ToolResult),
+}
+
+/// `tool`: as the request names it; tools of the view may be called without `call_tool`.
+pub fn searched<'a>(
+    gateway: &Gateway,
+    caller: &Caller,
+    listing: &Listing,
+    tool: &'a str,
+    arguments: Option<&'a str>,
+) -> Searched<'a> {
+    match tool {
+        FIND_TOOLS => {
+            let found = found(gateway, caller, listing, arguments.unwrap_or("{}"));
+            Searched::Answer(found.unwrap_or_else(|error| error.into_result(NO_CALL)))
+        }
+        CALL_TOOL => match called(arguments.unwrap_or("{}")) {
+            Ok(Called { name, arguments }) => Searched::Call { tool: name, arguments: arguments.map(RawValue::get) },
+            Err(error) => {
+                let admitted = limits::admit(gateway.buckets(), caller, Instant::now());
+                Searched::Answer(admitted.err().unwrap_or(error).into_result(NO_CALL))
+            }
+        },
+        _ => Searched::Call { tool: tool.into(), arguments },
+    }
+}
+
+/// The name that a caller made up, or may not know.
+pub fn unknown(name: &str) -> ToolResult {
+    let shown: String = name.chars().take(64).collect();
+    let message = format!("There is no tool `{shown}` here. Use a name that {FIND_TOOLS} answers.");
+    let error = CallError { field: Some("name".to_owned()), ..CallError::new(Code::InvalidArguments, message) };
+    error.into_result(NO_CALL)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Called<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// The arguments inside stay as they came: the tool's own stage reads them.
+fn called(text: &str) -> Result<Called<'_>, CallError> {
+    let read = serde_json::from_str::<Called<'_>>(text).ok();
+    match read.filter(|called| called.arguments.is_none_or(|arguments| arguments.get().starts_with('{'))) {
+        Some(called) => Ok(called),
+        None => Err(match CALL.validate(text) {
+            Err(invalid) => CallError::invalid(invalid),
+            Ok(_) => CallError::new(Code::InvalidArguments, "`name` and `arguments` may be there once."),
+        }),
+    }
+}
+
+fn found(gateway: &Gateway, caller: &Caller, listing: &Listing, text: &str) -> Result<ToolResult, CallError> {
+    limits::admit(gateway.buckets(), caller, Instant::now())?;
+    let arguments: Map<String, Value> = FIND.validate(text).map_err(CallError::invalid)?;
+    let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default();
+    let most = arguments.get("limit").and_then(Value::as_u64).unwrap_or(FOUND_DEFAULT);
+    let tools = listing.find(query, usize::try_from(most).unwrap_or(usize::MAX));
+    let hint = match tools.is_empty() {
+        true => format!(
+            r#","hint":"None of the {} tools here is about that. Ask for what is to be done in other words, such as a verb and a thing; where nothing comes, there is no such tool.""#,
+            listing.len()
+        ),
+        false => String::new(),
+    };
+    let json = format!(r#"{{"tools":[{}]{hint}}}"#, tools.join(","));
+    Ok(ToolResult::new(json.clone(), json, false))
+}
+
+fn validator(tool: &str) -> ArgumentValidator {
+    ArgumentValidator::new(&Search::input(tool)).expect("a schema of our own compiles")
+}

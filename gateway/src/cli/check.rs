@@ -1,0 +1,142 @@
+//! `weir check`: whether clients take the tools of this catalogue.
+
+use std::{process::ExitCode, sync::Arc};
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+use weir_contracts::client::{ClientProfile, Lowered, Verdict, lower};
+
+use super::{Done, Failure, Settings, admin::table, block_on, call, client_profile, start};
+use crate::catalogue::CatalogueTool;
+
+#[derive(Args)]
+pub(super) struct Check {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Clients(Clients),
+}
+
+/// Say for each tool and client whether it takes the tool, what it is not told, or why it refuses it
+///
+/// Exit code 0 where no client refuses a tool, 1 where one does: for CI. The rules and their sources: docs/views.md.
+#[derive(Args)]
+struct Clients {
+    /// This client alone; may be repeated
+    #[arg(long = "client", value_name = "CLIENT", value_parser = client_profile)]
+    clients: Vec<ClientProfile>,
+    /// The tools of one view, for the clients of its profile where it has one
+    #[arg(long, value_name = "NAME")]
+    view: Option<String>,
+    /// End with 1 where a client is not told everything, too
+    #[arg(long)]
+    no_loss: bool,
+    /// What was found as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// One tool as each client takes it.
+struct Checked {
+    tool: Arc<CatalogueTool>,
+    clients: Vec<(ClientProfile, Lowered)>,
+}
+
+impl Check {
+    pub(super) fn run(self) -> Done {
+        let Command::Clients(clients) = self.command;
+        let (profiles, checked) = block_on(clients.checked())??;
+        if clients.json {
+            let tools: Vec<Value> = checked.iter().map(Checked::json).collect();
+            println!("{}", serde_json::to_string_pretty(&tools).expect("plain JSON"));
+        } else {
+            say(&profiles, &checked);
+        }
+        let mut verdicts = checked.iter().flat_map(|checked| &checked.clients).map(|(_, lowered)| lowered.verdict());
+        let fails = |verdict| verdict == Verdict::Refuse || (clients.no_loss && verdict == Verdict::Loss);
+        Ok(if verdicts.any(fails) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}
+
+impl Clients {
+    async fn checked(&self) -> Result<(Vec<ClientProfile>, Vec<Checked>), Failure> {
+        let started = start::briefly(self.settings.config()?, Some("check")).await?;
+        start::contracts(&started, false).await?;
+        let caller = call::caller(&started)?;
+        let mut config = (**started.gateway.config()).clone();
+        let endpoint = super::view(&config, self.view.as_deref())?;
+        let view = self.view.as_deref().and_then(|view| config.views.get_mut(view));
+        let of_view = view.and_then(|view| view.profile.take()); // what its clients refuse is told too
+        let mut profiles = self.clients.clone();
+        if profiles.is_empty() {
+            profiles = of_view.map_or_else(|| ClientProfile::ALL.to_vec(), |profile| vec![profile]);
+        }
+        let snapshot = started.gateway.snapshot();
+        let catalogue = crate::catalogue::Catalogue::new(&snapshot.contracts, &config.views, Some(&snapshot.catalogue));
+        let listing = catalogue.listing(&endpoint, caller.access());
+        let listing = listing.with_context(|| format!("nothing is served at {endpoint}"))?;
+        let check = |tool: &Arc<CatalogueTool>| {
+            let input = tool.tool.input_schema.value();
+            let clients = profiles.iter().map(|profile| (*profile, lower(&tool.name, &input, *profile)));
+            Checked { tool: tool.clone(), clients: clients.collect() }
+        };
+        Ok((profiles.clone(), listing.tools.entries().iter().map(check).collect()))
+    }
+}
+
+impl Checked {
+    fn json(&self) -> Value {
+        let clients = self.clients.iter().map(|(profile, lowered)| {
+            let told = json!({ "verdict": lowered.verdict(), "remarks": lowered.remarks });
+            (profile.word().to_owned(), told)
+        });
+        json!({ "tool": *self.tool.name, "contract": *self.tool.contract, "clients": clients.collect::<Map<_, _>>() })
+    }
+}
+
+fn say(profiles: &[ClientProfile], checked: &[Checked]) {
+    let head: Vec<&str> = std::iter::once("TOOL").chain(profiles.iter().map(|profile| profile.word())).collect();
+    let rows = checked.iter().map(|checked| {
+        let verdicts = checked.clients.iter().map(|(_, lowered)| word(lowered.verdict()).to_owned());
+        std::iter::once(checked.tool.name.to_string()).chain(verdicts).collect::<Vec<String>>()
+    });
+    print!("{}", table(&head, &rows.collect::<Vec<_>>()));
+    for Checked { tool, clients } in checked {
+        for (profile, lowered) in clients {
+            for remark in &lowered.remarks {
+                let place = if remark.at.is_empty() { String::new() } else { format!(" at {}", remark.at) };
+                let verdict = if remark.refuses { "refuse" } else { "loss" };
+                println!(
+                    "{verdict:<6} {} for {}{place}: {} ({})",
+                    tool.name,
+                    profile.word(),
+                    remark.message,
+                    remark.rule
+                );
+            }
+        }
+    }
+    for profile in profiles {
+        if let Some(most) = profile.tools_max().filter(|most| checked.len() > *most) {
+            println!(
+                "note   {} takes {most} tools at once, and there are {}: give it a view",
+                profile.word(),
+                checked.len()
+            );
+        }
+    }
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Accept => "accept",
+        Verdict::Loss => "loss",
+        Verdict::Refuse => "refuse",
+    }
+}

@@ -1,0 +1,185 @@
+//! `weir views`: what the lists of this catalogue cost whoever reads them.
+
+use std::{process::ExitCode, sync::Arc};
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use weir_contracts::client::ClientProfile;
+
+use super::{Done, Failure, Settings, admin::table, block_on, call, client_profile, start};
+use crate::{
+    catalogue::{Catalogue, Endpoint, ListShape, Listing},
+    config::View,
+    identity::Access,
+};
+
+#[derive(Args)]
+pub(super) struct Views {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Cost(Cost),
+}
+
+/// Measure the lists of this catalogue, and say which way costs a model least
+///
+/// Bytes are exact. Tokens are an estimate: what is counted is name, description and input schema of every tool, by the
+/// vocabulary o200k of OpenAI; other vendors count otherwise. A task is one call: two requests with a list, three with search.
+#[derive(Args)]
+struct Cost {
+    /// As the schemas are written for this client
+    #[arg(long, value_name = "CLIENT", value_parser = client_profile)]
+    client: Option<ClientProfile>,
+    /// The measures as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// Names that no view has.
+const EVERYTHING: &str = "(everything)";
+const SEARCH: &str = "(search)";
+/// Questions that are asked to learn how long an answer is.
+const QUESTIONS_MAX: usize = 200;
+const FOUND: usize = 5;
+/// What a model writes to ask: the name of the tool and a question.
+const QUESTION_TOKENS: usize = 30;
+
+/// What one way to the tools costs.
+struct Row {
+    name: String,
+    /// Tools that can be called through it.
+    tools: usize,
+    /// What `tools/list` carries.
+    bytes: usize,
+    /// The same, as a model is shown it.
+    tokens: usize,
+    /// One answer of `find_tools`, where there is search.
+    found_tokens: Option<usize>,
+}
+
+impl Row {
+    /// A list is in each request of the task: one that ends in a call, one that ends in the answer. With search there is one
+    /// more in front, and what was found is in the two after it.
+    fn task_tokens(&self) -> usize {
+        match self.found_tokens {
+            None => 2 * self.tokens,
+            Some(found) => 3 * self.tokens + 2 * (found + QUESTION_TOKENS),
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "name": self.name,
+            "tools": self.tools,
+            "bytes": self.bytes,
+            "tokens": self.tokens,
+            "found_tokens": self.found_tokens,
+            "task_tokens": self.task_tokens(),
+        })
+    }
+}
+
+impl Views {
+    pub(super) fn run(self) -> Done {
+        let Command::Cost(cost) = self.command;
+        let rows = block_on(cost.rows())??;
+        let advice = advice(&rows);
+        if cost.json {
+            let rows: Vec<Value> = rows.iter().map(Row::json).collect();
+            let measured = json!({ "vocabulary": "o200k_base", "rows": rows, "advice": advice });
+            println!("{}", serde_json::to_string_pretty(&measured).expect("plain JSON"));
+            return Ok(ExitCode::SUCCESS);
+        }
+        let cells = |row: &Row| {
+            let found = row.found_tokens.map_or_else(|| "-".to_owned(), |found| found.to_string());
+            let counts = [row.tools, row.bytes, row.tokens].map(|count| count.to_string());
+            let [tools, bytes, tokens] = counts;
+            vec![row.name.clone(), tools, bytes, tokens, found, row.task_tokens().to_string()]
+        };
+        let head = ["LIST", "TOOLS", "BYTES", "~TOKENS", "~FOUND", "~TASK"];
+        print!("{}", table(&head, &rows.iter().map(cells).collect::<Vec<_>>()));
+        println!("\n{advice}");
+        println!(
+            "Tokens are an estimate (o200k). A task is one call; the conversation itself, which a search sends once more, and a \
+             vendor's cache of prompts, which makes a list that stays the same cheaper, are not counted."
+        );
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Cost {
+    async fn rows(&self) -> Result<Vec<Row>, Failure> {
+        let started = start::briefly(self.settings.config()?, Some("views")).await?;
+        start::contracts(&started, false).await?;
+        let caller = call::caller(&started)?;
+        let snapshot = started.gateway.snapshot();
+        let mut views = started.gateway.config().views.clone();
+        if let Some(client) = self.client {
+            views.values_mut().for_each(|view| view.profile = Some(client));
+        }
+        views.insert(EVERYTHING.to_owned(), View { profile: self.client, ..View::default() });
+        views.insert(SEARCH.to_owned(), View { profile: self.client, search: true, ..View::default() });
+        let catalogue = Catalogue::new(&snapshot.contracts, &views, Some(&snapshot.catalogue));
+        let count = |text: &str| bpe_openai::o200k_base().count(text);
+        let rows = views.keys().filter_map(|name| row(&catalogue, name, caller.access(), count));
+        Ok(rows.collect())
+    }
+}
+
+fn row(catalogue: &Catalogue, name: &str, access: &Access, count: impl Fn(&str) -> usize) -> Option<Row> {
+    let listing = catalogue.listing(&Endpoint::View(name.into()), access)?;
+    let written = |shape| listing.tools_page(shape, None, usize::MAX).map(|page| page.entries.into_owned()).unwrap_or_default();
+    Some(Row {
+        name: name.to_owned(),
+        tools: listing.len(),
+        bytes: written(ListShape::Modern).len() + "[]".len(),
+        tokens: count(&written(ListShape::Plain)),
+        found_tokens: listing.search().map(|_| found(&listing, count)),
+    })
+}
+
+/// The mean answer, where every tool is looked for in the words of its own description.
+fn found(listing: &Arc<Listing>, count: impl Fn(&str) -> usize) -> usize {
+    let step = listing.len().div_ceil(QUESTIONS_MAX).max(1);
+    let answers: Vec<usize> = listing
+        .tools
+        .entries()
+        .iter()
+        .step_by(step)
+        .map(|tool| count(&listing.find(&tool.tool.description.chars().take(200).collect::<String>(), FOUND).join(",")))
+        .collect();
+    answers.iter().sum::<usize>() / answers.len().max(1)
+}
+
+fn advice(rows: &[Row]) -> String {
+    let named = |name: &str| rows.iter().find(|row| row.name == name);
+    let (Some(everything), Some(search)) = (named(EVERYTHING), named(SEARCH)) else {
+        return "There is no tool to be listed.".to_owned();
+    };
+    let (list, searched) = (everything.task_tokens(), search.task_tokens());
+    let all = match list <= searched {
+        true => format!(
+            "Listing all {} tools costs less than search: about {list} tokens a task, against {searched}.",
+            everything.tools
+        ),
+        false => format!(
+            "Search costs less than listing all {} tools: about {searched} tokens a task, against {list}.",
+            everything.tools
+        ),
+    };
+    let own = rows.iter().filter(|row| ![EVERYTHING, SEARCH].contains(&row.name.as_str()) && row.tools > 0);
+    match own.min_by_key(|row| row.task_tokens()).filter(|row| row.task_tokens() < list.min(searched)) {
+        Some(view) => format!(
+            "{all} The view `{}` costs less than both, about {}, for tasks that its {} tools are enough for.",
+            view.name,
+            view.task_tokens(),
+            view.tools
+        ),
+        None => all,
+    }
+}
