@@ -19,6 +19,7 @@ mod install;
 mod large_sheet;
 mod llms;
 mod metrics;
+mod native;
 mod operations;
 mod packages;
 mod plain_http;

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use weir_connections::Connections;
 use weir_contracts::Problem;
-use weir_plugin_host::{Host, HostConfig};
+use weir_plugin_host::{Host, HostConfig, Libraries};
 use weir_state::State;
 use weir_upstream::Upstreams;
 
@@ -114,6 +114,7 @@ pub(super) async fn gateway(config: Config, process: Option<&str>) -> Result<Sta
             builds: Some(state.join("builds")),
             accepted: Some(state.join("plugins-accepted.json")),
             indexes: Some(state.join("indexes")),
+            libraries: Some(Libraries { folder: state.join("native"), runner: super::native_host::words() }),
             instances_max: config.limits.instances_max,
             parked_bytes_max: 512 << 20,
         },

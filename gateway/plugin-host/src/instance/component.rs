@@ -1,26 +1,22 @@
-//! One live instance of a plugin and the calls into it.
+//! An instance of a component.
 
 use std::{collections::HashSet, sync::Arc};
 
-use wasmtime::{Store, component::Instance as ComponentInstance};
+use wasmtime::Store;
 
+use super::Answer;
 use crate::{
     Change, CollectionRef, Invocation, Page, Query, ToolRef,
     bindings::v0_1::{
         exports::weir::plugin::{about, collections, tools},
-        weir::plugin::{answers, types},
+        weir::plugin::answers,
     },
     engine::Size,
     guest::{Call, Guest, Profile},
-    plugin::Code,
+    plugin::ComponentCode,
 };
 
-/// Calls an instance serves before it is replaced: what a guest leaks, it leaks for so long.
-const CALLS_MAX: u32 = 1_000;
-/// Collections an instance keeps prepared; nothing tells it that a contract version has gone.
-const CONFIGURED_MAX: usize = 256;
-
-pub(crate) struct Instance {
+pub(crate) struct ComponentInstance {
     store: Store<Guest>,
     about: about::Guest,
     collections: Option<collections::Guest>,
@@ -33,12 +29,14 @@ pub(crate) struct Instance {
     size: Size,
 }
 
-/// What the guest answered; the outer error is the end of the instance.
-pub(crate) type Answer<T> = wasmtime::Result<Result<T, types::Error>>;
-
-impl Instance {
+impl ComponentInstance {
     /// Runs the guest's start code.
-    pub(crate) async fn new(code: &Code, size: Size, profile: &Arc<Profile>, call: Call) -> wasmtime::Result<Self> {
+    pub(crate) async fn new(
+        code: &ComponentCode,
+        size: Size,
+        profile: &Arc<Profile>,
+        call: Call,
+    ) -> wasmtime::Result<Self> {
         let engine = code.component.engine();
         call.meter.resume();
         let mut store = Store::new(engine, Guest::new(Arc::clone(profile), call));
@@ -47,7 +45,7 @@ impl Instance {
         store.epoch_deadline_callback(|mut context| context.data_mut().tick());
         // Lists whose elements overlap would otherwise become far more than the memory they are read from.
         store.set_hostcall_fuel(profile.limits.memory_max);
-        let instance: ComponentInstance = code.component.instantiate_async(&mut store).await?;
+        let instance = code.component.instantiate_async(&mut store).await?;
         let about = code.about.load(&mut store, &instance)?;
         let collections = code.collections.as_ref().map(|indices| indices.load(&mut store, &instance)).transpose()?;
         let tools = code.tools.as_ref().map(|indices| indices.load(&mut store, &instance)).transpose()?;
@@ -140,13 +138,16 @@ impl Instance {
         tools.call_call(&mut self.store, asked).await
     }
 
-    /// May the next call have it? Not when it is old, holds much memory, or was prepared for too many collections.
-    pub(crate) fn reusable(&self) -> bool {
-        let memory = &self.store.data().memory;
-        self.calls < CALLS_MAX
-            && self.configured.len() <= CONFIGURED_MAX
-            && !memory.refused()
-            && memory.used() <= memory.max() / 5 * 4
+    pub(crate) fn calls(&self) -> u32 {
+        self.calls
+    }
+
+    pub(crate) fn configured(&self) -> usize {
+        self.configured.len()
+    }
+
+    pub(crate) fn memory_max(&self) -> usize {
+        self.store.data().memory.max()
     }
 
     /// Lets go of what belonged to the call: its caller's token and receiver must not live on in a parked instance.

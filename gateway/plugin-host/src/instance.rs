@@ -1,0 +1,147 @@
+//! One live instance of a plugin and the calls into it: a component's or a library's, asked in the same words.
+
+use std::sync::Arc;
+
+use crate::{
+    Change, CollectionRef, Invocation, Page, Query, ToolRef,
+    bindings::v0_1::weir::plugin::{answers, types},
+    engine::Size,
+    guest::{Call, Profile},
+    library::LibraryInstance,
+    plugin::Code,
+};
+
+mod component;
+
+use component::ComponentInstance;
+
+/// Calls an instance serves before it is replaced: what a guest leaks, it leaks for so long.
+const CALLS_MAX: u32 = 1_000;
+/// Collections an instance keeps prepared; nothing tells it that a contract version has gone.
+const CONFIGURED_MAX: usize = 256;
+
+pub(crate) enum Instance {
+    Component(Box<ComponentInstance>),
+    Library(Box<LibraryInstance>),
+}
+
+/// What the guest answered; the outer error is the end of the instance.
+pub(crate) type Answer<T> = wasmtime::Result<Result<T, types::Error>>;
+
+impl Instance {
+    /// Runs the guest's start code.
+    pub(crate) async fn new(code: &Code, size: Size, profile: &Arc<Profile>, call: Call) -> wasmtime::Result<Self> {
+        Ok(match code {
+            Code::Component(code) => {
+                Self::Component(Box::new(ComponentInstance::new(code, size, profile, call).await?))
+            }
+            Code::Library(code) => Self::Library(Box::new(LibraryInstance::new(code, profile, call).await?)),
+        })
+    }
+
+    /// Whether another call may be taken up.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        match self {
+            Self::Component(_) => true,
+            Self::Library(instance) => instance.is_alive(),
+        }
+    }
+
+    /// Takes up another call. Its bounds are counted from nothing.
+    pub(crate) fn begin(&mut self, call: Call) {
+        match self {
+            Self::Component(instance) => instance.begin(call),
+            Self::Library(instance) => instance.begin(call),
+        }
+    }
+
+    pub(crate) async fn about(&mut self) -> wasmtime::Result<String> {
+        match self {
+            Self::Component(instance) => instance.about().await,
+            Self::Library(instance) => instance.about().await,
+        }
+    }
+
+    pub(crate) async fn describe(&mut self, adapter: &str, settings: &str) -> Answer<String> {
+        match self {
+            Self::Component(instance) => instance.describe(adapter, settings).await,
+            Self::Library(instance) => instance.describe(adapter, settings).await,
+        }
+    }
+
+    pub(crate) async fn read(&mut self, collection: &CollectionRef, query: &Query) -> Answer<Page> {
+        match self {
+            Self::Component(instance) => instance.read(collection, query).await,
+            Self::Library(instance) => instance.read(collection, query).await,
+        }
+    }
+
+    pub(crate) async fn write(&mut self, collection: &CollectionRef, change: &Change) -> Answer<String> {
+        match self {
+            Self::Component(instance) => instance.write(collection, change).await,
+            Self::Library(instance) => instance.write(collection, change).await,
+        }
+    }
+
+    /// What its tools are, JSON.
+    pub(crate) async fn definitions(&mut self) -> Answer<String> {
+        match self {
+            Self::Component(instance) => instance.definitions().await,
+            Self::Library(instance) => instance.definitions().await,
+        }
+    }
+
+    /// `context`: what the tool is told of the call, JSON.
+    pub(crate) async fn call(
+        &mut self,
+        tool: &ToolRef,
+        invocation: &Invocation,
+        context: &str,
+    ) -> Answer<answers::Answer> {
+        match self {
+            Self::Component(instance) => instance.call(tool, invocation, context).await,
+            Self::Library(instance) => instance.call(tool, invocation, context).await,
+        }
+    }
+
+    /// May the next call have it? Not when it is old, holds much memory, or was prepared for too many collections.
+    pub(crate) fn reusable(&self) -> bool {
+        let (calls, configured, memory_max) = match self {
+            Self::Component(instance) => (instance.calls(), instance.configured(), instance.memory_max()),
+            Self::Library(instance) => (instance.calls(), instance.configured(), instance.memory_max()),
+        };
+        calls < CALLS_MAX
+            && configured <= CONFIGURED_MAX
+            && !self.memory_refused()
+            && self.bytes() <= memory_max / 5 * 4
+    }
+
+    /// Lets go of what belonged to the call: its caller's token and receiver must not live on in a parked instance.
+    pub(crate) fn end(&mut self) {
+        match self {
+            Self::Component(instance) => instance.end(),
+            Self::Library(instance) => instance.end(),
+        }
+    }
+
+    pub(crate) fn memory_refused(&self) -> bool {
+        match self {
+            Self::Component(instance) => instance.memory_refused(),
+            Self::Library(instance) => instance.memory_refused(),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Component(instance) => instance.bytes(),
+            Self::Library(instance) => instance.bytes(),
+        }
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        match self {
+            Self::Component(instance) => instance.size(),
+            Self::Library(_) => Size::Small,
+        }
+    }
+}
