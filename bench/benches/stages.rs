@@ -75,6 +75,7 @@ fn host(plugins: PathBuf, plugin: BTreeMap<String, PluginConfig>) -> Host {
         builds: None,
         accepted: None,
         indexes: None,
+        libraries: None,
         instances_max: 16,
         parked_bytes_max: 64 << 20,
     };

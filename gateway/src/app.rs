@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use weir_connections::Connections;
 use weir_contracts::Problem;
-use weir_plugin_host::{BuiltIn, Host, HostConfig};
+use weir_plugin_host::{BuiltIn, Host, HostConfig, Libraries};
 use weir_state::State;
 use weir_upstream::Upstreams;
 
@@ -39,6 +39,8 @@ pub struct Setup<'a> {
     pub built_in: BuiltIn,
     /// The words before the command of an upstream server, which start it under the guard that ends it with this process.
     pub guard: Vec<OsString>,
+    /// The words that start a child process for a plugin that is a native library.
+    pub runner: Vec<OsString>,
     /// A connection that is opened though no configuration names it.
     pub connection: Option<&'a str>,
 }
@@ -87,6 +89,7 @@ impl App {
                 builds: Some(state.join("builds")),
                 accepted: Some(state.join("plugins-accepted.json")),
                 indexes: Some(state.join("indexes")),
+                libraries: Some(Libraries { folder: state.join("native"), runner: setup.runner }),
                 instances_max: config.limits.instances_max,
                 parked_bytes_max: 512 << 20,
             },

@@ -23,6 +23,7 @@ mod keys;
 mod lint;
 mod llms;
 mod lock;
+mod native_host;
 mod openapi;
 mod plugins;
 mod serve;
@@ -112,6 +113,9 @@ enum Command {
     /// Run a server's command, and end it with the gateway
     #[command(hide = true)]
     Child(child::Child),
+    /// Run a native plugin for the gateway that started this
+    #[command(hide = true)]
+    NativeHost(native_host::NativeHost),
 }
 
 /// Where the configuration comes from; flags and environment win over the file.
@@ -178,6 +182,7 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
         Command::Openapi(command) => command.run(),
         Command::Connect(command) => command.run(),
         Command::Child(command) => command.run(),
+        Command::NativeHost(command) => command.run(),
     };
     telemetry::end();
     done.unwrap_or_else(|failure| {

@@ -6,7 +6,7 @@ use arc_swap::{ArcSwap, Guard};
 use tokio::sync::watch;
 use weir_audit::AdminAct;
 use weir_contracts::Problem;
-use weir_plugin_host::{Host, LoadReport};
+use weir_plugin_host::{Host, LoadReport, PluginStatus};
 use weir_upstream::Upstreams;
 
 use crate::{
@@ -173,7 +173,7 @@ impl Gateway {
     /// What became of one file: kept, counted, logged, and in the audit trail where it changed what runs.
     pub fn note_plugin(&self, report: &LoadReport) {
         self.plugin_files.note(report);
-        let origin = if report.built_in { "built-in" } else { "folder" };
+        let origin = report.result.as_ref().map_or("folder", PluginStatus::origin);
         if let Ok(plugin) = &report.result {
             let act = if report.removed { AdminAct::PluginRemove } else { AdminAct::PluginLoad };
             let _ = self.audit.admin(act, &plugin.name, Some(&plugin.digest), origin, None);

@@ -29,6 +29,7 @@ pub(crate) fn gateway(change: impl FnOnce(&mut Config)) -> Arc<Gateway> {
         builds: None,
         accepted: None,
         indexes: None,
+        libraries: None,
         instances_max: 4,
         parked_bytes_max: 1 << 20,
     };

@@ -2,7 +2,9 @@
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::weir::plugin::clock as imported;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(all(not(target_arch = "wasm32"), feature = "native"))]
+use crate::native::calls::clock as imported;
+#[cfg(all(not(target_arch = "wasm32"), not(feature = "native")))]
 use crate::testing::clock as imported;
 
 /// Milliseconds since 1970 in UTC.

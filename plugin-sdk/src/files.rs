@@ -2,7 +2,9 @@
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::calls::{files as imported, parts};
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(all(not(target_arch = "wasm32"), feature = "native"))]
+use crate::native::calls::{files as imported, parts};
+#[cfg(all(not(target_arch = "wasm32"), not(feature = "native")))]
 use crate::testing::files::{self as imported, parts};
 
 use crate::error::Result;

@@ -2,7 +2,9 @@
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::calls::http as imported;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(all(not(target_arch = "wasm32"), feature = "native"))]
+use crate::native::calls::http as imported;
+#[cfg(all(not(target_arch = "wasm32"), not(feature = "native")))]
 use crate::testing::http as imported;
 
 use crate::error::Result;

@@ -5,7 +5,9 @@
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::calls::index as imported;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(all(not(target_arch = "wasm32"), feature = "native"))]
+use crate::native::calls::index as imported;
+#[cfg(all(not(target_arch = "wasm32"), not(feature = "native")))]
 use crate::testing::index as imported;
 
 use crate::error::Result;

@@ -5,7 +5,8 @@
 //!
 //! An adapter is ordinary Rust: implement [`Adapter`], write `weir_plugin_sdk::export!(MyAdapter);` and build for
 //! `wasm32-unknown-unknown`. What the outside world offers comes as functions: [`sql`], [`http`], [`files`], [`index`], [`log`],
-//! [`progress`], [`clock`], [`random`]; in a component they call the gateway, natively they call [`testing`], so an
+//! [`progress`], [`clock`], [`random`]; in a component and in a native library (feature `native`)
+//! they call the gateway, elsewhere they call [`testing`], so an
 //! adapter has unit tests like any other crate. [`value`], [`matches`] and [`order`] are the one value table: every
 //! adapter that reads, compares and writes through them looks identical from above.
 
@@ -33,6 +34,9 @@ pub mod sql;
 
 #[cfg(target_arch = "wasm32")]
 pub mod bindings;
+#[cfg(all(feature = "native", not(target_arch = "wasm32")))]
+#[doc(hidden)]
+pub mod native;
 #[doc(hidden)]
 pub mod plugin;
 #[cfg(not(target_arch = "wasm32"))]

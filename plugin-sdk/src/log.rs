@@ -2,7 +2,9 @@
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::weir::plugin::log as imported;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(all(not(target_arch = "wasm32"), feature = "native"))]
+use crate::native::calls::log as imported;
+#[cfg(all(not(target_arch = "wasm32"), not(feature = "native")))]
 use crate::testing::log as imported;
 
 /// A line for whoever looks for a fault.

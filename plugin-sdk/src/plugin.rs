@@ -256,6 +256,8 @@ macro_rules! export {
                 $crate::exported_tools!($($tool),*)
             }
         }
+
+        $crate::export_native!(WeirPlugin);
     };
     ($($adapter:ty),+; tools: $($tool:path),+ $(,)?) => {
         $crate::export!(version: env!("CARGO_PKG_VERSION"); $($adapter),+; tools: $($tool),+);
@@ -263,6 +265,14 @@ macro_rules! export {
     ($($adapter:ty),+ $(,)?) => {
         $crate::export!(version: env!("CARGO_PKG_VERSION"); $($adapter),+);
     };
+}
+
+/// Without the feature `native` a plugin is no library.
+#[cfg(not(all(feature = "native", not(target_arch = "wasm32"))))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_native {
+    ($plugin:ident) => {};
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::weir::plugin::progress as imported;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(all(not(target_arch = "wasm32"), feature = "native"))]
+use crate::native::calls::progress as imported;
+#[cfg(all(not(target_arch = "wasm32"), not(feature = "native")))]
 use crate::testing::progress as imported;
 
 /// `done` must grow with every report of a call; `total` where it is known.

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::place;
@@ -58,6 +59,19 @@ impl House {
     /// Files under `data/`, granted to the adapter `sheet`.
     pub fn sheets(self) -> Self {
         self.config("[connections.data]\nkind = \"files\"\npath = \"data\"\nwrite = true\n[plugins.sheet.grants]\ndata = \"write\"")
+    }
+
+    /// Runs the plugin as a native library, which is the built guest `guest`.
+    pub fn native(self, plugin: &str, guest: &str, in_process: bool) -> Self {
+        self.library(plugin, &place::native(guest), in_process)
+    }
+
+    pub fn library(self, plugin: &str, library: &Path, in_process: bool) -> Self {
+        let digest = digest(library);
+        let library = library.display();
+        self.config(&format!(
+            "[plugins.{plugin}]\nnative = \"{library}\"\nsha256 = \"{digest}\"\nin_process = {in_process}"
+        ))
     }
 
     /// A plugin folder of this test's own, holding copies of the named adapters.
@@ -156,6 +170,11 @@ impl Default for House {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// sha256 of a file, hex.
+pub fn digest(file: &Path) -> String {
+    hex::encode(Sha256::digest(fs::read(file).expect("a file can be read")))
 }
 
 /// A running gateway; killed when dropped.

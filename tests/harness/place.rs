@@ -41,6 +41,12 @@ pub fn guest(name: &str) -> PathBuf {
     present(cache().join("test-guests").join(format!("{name}.wasm")), "cargo xtask test")
 }
 
+/// The same as a native library.
+pub fn native(name: &str) -> PathBuf {
+    let file = format!("{name}{}", env::consts::DLL_SUFFIX);
+    present(cache().join("test-guests").join(file), "cargo xtask test")
+}
+
 /// `path`, which must be there.
 pub fn present(path: PathBuf, brought_by: &str) -> PathBuf {
     assert!(path.exists(), "{} is missing: run `{brought_by}`", path.display());

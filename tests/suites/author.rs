@@ -162,6 +162,45 @@ fn a_new_adapter_is_built_checked_and_called() {
     }
 }
 
+/// The same source, one feature away.
+#[test]
+fn a_new_plugin_in_rust_is_a_native_library_too() {
+    let desk = Desk::new("native");
+    for (kind, call, told) in [
+        (
+            "tools",
+            &["call", "deploy", "--environment", "prod", "--service", "web"][..],
+            r#"{"environment":"prod","service":"web","version":"latest"}"#,
+        ),
+        ("collection", &["call", "get_number", "--number", "7"], r#"{"number":7,"square":49}"#),
+    ] {
+        let name = &format!("native-{kind}");
+        let folder = desk.begin(name, "rust", kind);
+        let out = desk.succeed(name, &["plugin", "build", "--native"]);
+        let lines: Vec<&str> = out.lines().filter(|line| line.contains(" = ")).collect();
+        assert!(lines.len() == 2 && lines[0].contains(".so") && lines[1].starts_with("sha256"), "{out}");
+        let checked = desk.json(name, &["plugin", "check", "--native", "--json", "--once"]);
+        assert_eq!(checked["ok"], true, "{kind}: {checked}");
+        assert!(checked.to_string().contains("answers over stdio"), "{kind}: {checked}");
+        if kind == "tools" {
+            let library = format!("{name}.so");
+            assert_eq!(desk.json(name, &["plugin", "schema", &library])[0]["inputSchema"], seed());
+        }
+        // The lines that it printed, where it says that they belong.
+        let config = fs::read_to_string(folder.join("weir.toml")).expect("the template's");
+        let under = format!("[plugins.{name}]\n");
+        assert!(config.contains(&under), "{config}");
+        let config = config.replacen(&under, &format!("{under}{}\n{}\n", lines[0], lines[1]), 1);
+        fs::write(folder.join("weir.toml"), config).expect("written");
+        assert!(!folder.join("plugins").join(format!("{name}.wasm")).exists());
+        assert_eq!(desk.succeed(name, call), told, "{kind}");
+    }
+    let (code, _, err) = desk.run("", &["plugin", "new", "script", "--lang", "js"]);
+    assert_eq!(code, 0, "{err}");
+    let (code, _, err) = desk.run("script", &["plugin", "build", "--native"]);
+    assert!(code == 1 && err.contains("a native library comes of Rust"), "{err}");
+}
+
 /// Definitions, answers and errors of the same functions.
 #[tokio::test]
 async fn the_same_functions_are_the_same_tools_in_each_language() {

@@ -14,7 +14,7 @@ use crate::large_sheet;
 
 /// A source and the gateway over it.
 struct Source {
-    name: &'static str,
+    name: String,
     writable: bool,
     client: Modern,
     gateway: Gateway,
@@ -23,16 +23,43 @@ struct Source {
     _server: Option<JsonServer>,
 }
 
+/// How the adapter runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Runs {
+    Component,
+    Child,
+    InProcess,
+}
+
 #[tokio::test]
 async fn five_sources_answer_the_same_bytes() {
-    let sources = [csv(), indexed(), xlsx(), sqlite(), postgres(), rest()];
+    let runs = Runs::Component;
+    let sources = [csv(runs), indexed(runs), xlsx(runs), sqlite(runs), postgres(), rest(runs)];
+    all_the_same(sources.into()).await;
+}
+
+/// The same adapters as components, as children of the gateway and inside it.
+#[tokio::test]
+async fn native_adapters_answer_the_same_bytes() {
+    let mut sources = vec![csv(Runs::Component)];
+    for runs in [Runs::Child, Runs::InProcess] {
+        sources.extend([csv(runs), indexed(runs), xlsx(runs), sqlite(runs), rest(runs)]);
+    }
+    all_the_same(sources).await;
+}
+
+async fn all_the_same(sources: Vec<Source>) {
     same_schemas(&sources).await;
 
     let all: Vec<&Source> = sources.iter().collect();
-    for (tool, arguments) in reads() {
-        answer(&sources[1], tool, &arguments).await;
+    for source in sources.iter().filter(|source| source.name.contains("index")) {
+        for (tool, arguments) in reads() {
+            answer(source, tool, &arguments).await;
+        }
     }
-    large_sheet::wait_for_indexes(&sources[1]._house).await;
+    for source in sources.iter().filter(|source| source.name.contains("index")) {
+        large_sheet::wait_for_indexes(&source._house).await;
+    }
     let mut count = 0;
     for (tool, arguments) in reads() {
         compare(&all, tool, &arguments).await;
@@ -281,31 +308,31 @@ const WRITING: &str = r#"
       - { name: id, type: text, required: true }
 "#;
 
-fn csv() -> Source {
+fn csv(runs: Runs) -> Source {
     let house = House::new().sheets();
     nasty::csv(&house.path().join("data/items.csv"));
-    source("csv", house, "sheet", "{ connection: data, path: items.csv }", true)
+    source("csv", runs, house, "sheet", "{ connection: data, path: items.csv }", true)
 }
 
 /// Read through indexes however small it is.
-fn indexed() -> Source {
+fn indexed(runs: Runs) -> Source {
     let house = House::new().sheets();
     nasty::csv(&house.path().join("data/items.csv"));
-    source("csv by index", house, "sheet", "{ connection: data, path: items.csv, index: always }", true)
+    source("csv by index", runs, house, "sheet", "{ connection: data, path: items.csv, index: always }", true)
 }
 
-fn xlsx() -> Source {
+fn xlsx(runs: Runs) -> Source {
     let house = House::new().sheets();
     nasty::xlsx(&house.path().join("data/items.xlsx"));
-    source("xlsx", house, "sheet", "{ connection: data, path: items.xlsx }", false)
+    source("xlsx", runs, house, "sheet", "{ connection: data, path: items.xlsx }", false)
 }
 
-fn sqlite() -> Source {
+fn sqlite(runs: Runs) -> Source {
     let house = House::new().config(
         "[connections.db]\nkind = \"sqlite\"\npath = \"data/items.sqlite\"\nwrite = true\n[plugins.sql.grants]\ndb = \"write\"",
     );
     nasty::sqlite(&house.path().join("data/items.sqlite"));
-    source("sqlite", house, "sql", "{ connection: db, table: items }", true)
+    source("sqlite", runs, house, "sql", "{ connection: db, table: items }", true)
 }
 
 fn postgres() -> Source {
@@ -315,12 +342,12 @@ fn postgres() -> Source {
         "[connections.db]\nkind = \"postgresql\"\nurl = \"{}\"\nwrite = true\n[plugins.sql.grants]\ndb = \"write\"",
         cluster.url()
     ));
-    let mut source = source("postgresql", house, "sql", "{ connection: db, table: items }", true);
+    let mut source = source("postgresql", Runs::Component, house, "sql", "{ connection: db, table: items }", true);
     source._postgres = Some(cluster);
     source
 }
 
-fn rest() -> Source {
+fn rest(runs: Runs) -> Source {
     let server = JsonServer::start(&nasty::json(), "id");
     let house = House::new().config(&format!(
         "[connections.api]\nkind = \"http\"\nbase_url = \"{}\"\nwrite = true\n[plugins.rest.grants]\napi = \"write\"",
@@ -335,12 +362,17 @@ fn rest() -> Source {
          create: {{ path: /items }}, update: {{ path: \"/items/{{id}}\" }}, delete: {{ path: \"/items/{{id}}\" }} }}",
         fields.join(", ")
     );
-    let mut source = source("json-server", house, "rest", &settings, true);
+    let mut source = source("json-server", runs, house, "rest", &settings, true);
     source._server = Some(server);
     source
 }
 
-fn source(name: &'static str, house: House, adapter: &str, settings: &str, writable: bool) -> Source {
+fn source(name: &str, runs: Runs, house: House, adapter: &str, settings: &str, writable: bool) -> Source {
+    let name = format!("{name} ({runs:?})");
+    let house = match runs {
+        Runs::Component => house,
+        Runs::Child | Runs::InProcess => house.native(adapter, adapter, runs == Runs::InProcess),
+    };
     let house = house.file("contracts/items.yaml", contract(adapter, settings, writable));
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
@@ -353,7 +385,7 @@ async fn same_schemas(sources: &[Source]) {
     for source in sources {
         let (tools, _) = source.client.list().await;
         let Some((name, expected)) = &first else {
-            first = Some((source.name, tools));
+            first = Some((&source.name, tools));
             continue;
         };
         for tool in &tools {

@@ -20,6 +20,7 @@ mod items;
 mod large_sheet;
 mod llms;
 mod metrics;
+mod native;
 mod operations;
 mod packages;
 mod plain_http;

@@ -28,6 +28,15 @@ const GUESTS: [(&str, &str); 5] = [
     ("weir-guest-tools", "tools-rust"),
 ];
 
+/// Those that the tests run as native libraries too.
+const NATIVE: [(&str, &str); 5] = [
+    ("weir-sheet", "sheet"),
+    ("weir-sql", "sql"),
+    ("weir-rest", "rest"),
+    ("weir-guest-misbehaving", "misbehaving"),
+    ("weir-guest-tools", "tools-rust"),
+];
+
 /// The adapters, and with `guests` what the tests load beside them.
 pub(crate) fn run(workshop: &Workshop, with_guests: bool) -> Result<(), Failure> {
     prepare(workshop)?;
@@ -56,7 +65,26 @@ pub(crate) fn link(workshop: &Workshop, build: &[&str]) -> Result<(), Failure> {
 /// Builds what the tests load, in every language, into [`guest_folder`].
 pub(crate) fn guests(workshop: &Workshop) -> Result<(), Failure> {
     let toolchain = Toolchain::find_or_install(workshop)?;
-    guests::build(workshop, &toolchain)
+    guests::build(workshop, &toolchain)?;
+    native(workshop)
+}
+
+/// The same sources as native libraries: one feature of each. In a folder of its own, since a library of this machine
+/// needs neither a target nor its flags.
+fn native(workshop: &Workshop) -> Result<(), Failure> {
+    let target = workshop.cache.join("native-guests");
+    let mut cargo = workshop.cargo(&["build", "--profile", "native-guest", "--locked"]);
+    cargo.env("CARGO_TARGET_DIR", &target);
+    for (package, _) in NATIVE {
+        cargo.args(["--package", package, "--features", &format!("{package}/native")]);
+    }
+    workshop.steps.command("plugins (native)", &mut cargo)?;
+    for (package, name) in NATIVE {
+        let (begin, end) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+        let file = format!("{begin}{}{end}", package.replace('-', "_"));
+        place(&target.join("native-guest").join(file), &guest_folder(workshop).join(format!("{name}{end}")))?;
+    }
+    Ok(())
 }
 
 /// Those of them that are written in Rust.

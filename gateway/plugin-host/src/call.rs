@@ -125,7 +125,7 @@ async fn ask_guest(
     ask: Ask,
 ) -> Answered {
     let meter = Arc::clone(&call.meter);
-    let mut instance = match instance {
+    let mut instance = match instance.and_then(|mut instance| instance.is_alive().then_some(instance)) {
         Some(mut instance) => {
             instance.begin(call);
             instance

@@ -1,6 +1,6 @@
 //! What an operator writes under `[plugins.NAME]` of `weir.toml`, and the host's own bounds.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
 
 use serde::Deserialize;
 
@@ -26,10 +26,22 @@ pub struct HostConfig {
     pub accepted: Option<PathBuf>,
     /// Where indexes of large sources are kept; without it no plugin has any.
     pub indexes: Option<PathBuf>,
+    /// None: native plugins are refused.
+    pub libraries: Option<Libraries>,
     /// Instances in all.
     pub instances_max: usize,
     /// Bytes of parked instances in all.
     pub parked_bytes_max: usize,
+}
+
+/// How native libraries are run.
+#[derive(Clone, Debug)]
+pub struct Libraries {
+    /// Where the copies lie that were checked; 0700.
+    pub folder: PathBuf,
+    /// The words of a command that does what [`crate::library::serve`] does: `--processor-ms`, `--memory-bytes`,
+    /// `--sha256` and the path of the library follow.
+    pub runner: Vec<OsString>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -39,6 +51,10 @@ pub struct PluginConfig {
     pub grants: BTreeMap<String, Grant>,
     /// sha256 of the file, hex; any other file is refused.
     pub sha256: Option<String>,
+    /// The plugin is this native library and no file of the plugins folder; `sha256` must name its build.
+    pub native: Option<PathBuf>,
+    /// The library runs in the process of the gateway, and not in children of its own: what kills it kills the gateway.
+    pub in_process: bool,
     /// Names of `[trust]`: its file is signed by one of them, or refused.
     pub signed_by: Vec<String>,
     /// The public keys of those, which the configuration has filled in: name → minisign's own form of a key.

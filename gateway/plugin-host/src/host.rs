@@ -74,6 +74,7 @@ pub struct PluginStatus {
     pub definitions: Option<String>,
     /// It came with the program, not from the folder.
     pub built_in: bool,
+    pub runs: Runs,
     pub generation: u64,
     /// How the last calls of this build ended.
     pub recent: Recent,
@@ -92,6 +93,29 @@ pub struct PluginStatus {
     /// Collections that are not called for a while because their last calls all failed, counted per caller.
     pub backing_off: usize,
     pub swaps: u64,
+}
+
+/// Where a plugin's code runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// In the sandbox of the gateway.
+    Component,
+    /// Native code, in a process of its own for each instance.
+    Process,
+    /// Native code, in the process of the gateway.
+    Gateway,
+}
+
+impl PluginStatus {
+    /// Where its build came from, and how it runs: in a word of the admin API.
+    pub fn origin(&self) -> &'static str {
+        match self.runs {
+            Runs::Component if self.built_in => "built-in",
+            Runs::Component => "folder",
+            Runs::Process => "native",
+            Runs::Gateway => "native-in-process",
+        }
+    }
 }
 
 /// The last calls that reached the plugin, at most 63.
@@ -196,6 +220,11 @@ impl Host {
         connections: Arc<Connections>,
     ) -> Vec<LoadReport> {
         self.loader.lock().await.reconfigure(plugin, connections).await
+    }
+
+    /// What the native library of `[plugins.NAME]` is called by itself, or why it cannot be run.
+    pub async fn library_name(&self, config: &PluginConfig) -> Result<String, String> {
+        self.loader.lock().await.library_name(config).await
     }
 
     pub fn plugins(&self) -> Vec<PluginStatus> {

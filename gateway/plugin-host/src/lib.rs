@@ -6,6 +6,7 @@
 pub mod adapter;
 pub mod config;
 pub mod host;
+pub mod library;
 pub mod native;
 pub mod signature;
 pub mod tools;
@@ -25,8 +26,8 @@ mod pool;
 pub use adapter::{
     AdapterFailure, CallContext, Change, CollectionRef, Condition, GuestError, Page, Progress, Query, WriteFailure,
 };
-pub use config::{BuiltIn, Grant, HostConfig, Isolation, PluginConfig, ToolAudit, ToolLimits};
+pub use config::{BuiltIn, Grant, HostConfig, Isolation, Libraries, PluginConfig, ToolAudit, ToolLimits};
 pub use engine::INSTANCES_MAX;
-pub use host::{Ends, Host, InUse, LoadReport, PluginStatus, Recent};
+pub use host::{Ends, Host, InUse, LoadReport, PluginStatus, Recent, Runs};
 pub use native::NativeAdapter;
 pub use tools::{Admitted, Admitting, Definitions, Invocation, ToolAnswer, ToolGate, ToolRef};

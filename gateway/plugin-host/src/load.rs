@@ -38,6 +38,7 @@ mod definitions;
 mod folder;
 mod in_use;
 mod kept;
+mod libraries;
 mod promised;
 mod signed;
 
@@ -47,6 +48,7 @@ use cache::Cache;
 use component::Prepared;
 use folder::{Seen, Stamp};
 use kept::Kept;
+use libraries::Library;
 
 /// Between two looks at the folder. A file counts once two looks agree on it, so a swap is live within a second.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(250);
@@ -69,6 +71,7 @@ pub(crate) struct Loader {
     host_turn: Arc<Semaphore>,
     indexes: Option<Arc<Indexes>>,
     files: BTreeMap<String, File>,
+    libraries: BTreeMap<String, Library>,
     /// Definitions that no build could be loaded for, by plugin: not tried again until something changes.
     broken_promises: BTreeMap<String, Arc<str>>,
     built_in: Vec<Inside>,
@@ -158,15 +161,18 @@ impl Loader {
             host_turn,
             indexes,
             files,
+            libraries: BTreeMap::new(),
             broken_promises: BTreeMap::new(),
             built_in,
             signed: Vec::new(),
         })
     }
 
-    /// Every file there is now, in the order of their names; then what is built in and no file stands for.
+    /// What the configuration names; every file there is now, in the order of their names; then what is built in and
+    /// nothing else stands for.
     pub(crate) async fn load_all(&mut self) -> Vec<LoadReport> {
-        let mut reports = self.load_files().await;
+        let mut reports = self.load_libraries(Occasion::Start).await;
+        reports.extend(self.load_files().await);
         reports.extend(self.keep_promises().await);
         reports.extend(self.fall_back(&[]).await);
         reports
@@ -208,6 +214,9 @@ impl Loader {
             self.files.values_mut().filter(|file| file.held.is_some()).for_each(|file| file.settled = None);
         }
         self.look_again_at_published();
+        let (left, leaving) = self.leave_libraries();
+        reports.extend(left);
+        reports.extend(self.load_libraries(Occasion::Running).await);
         for (name, seen) in seen {
             let file = self.files.entry(name.clone()).or_default();
             file.missed = 0;
@@ -227,7 +236,11 @@ impl Loader {
         }
         reports.extend(self.keep_promises().await);
         // A file may have given up an adapter that is built in too.
-        reports.extend(self.fall_back(&[]).await);
+        reports.extend(self.fall_back(&leaving).await);
+        if !leaving.is_empty() {
+            self.publish();
+            leaving.iter().filter(|plugin| !self.is_served(plugin)).for_each(|plugin| self.retire_all(plugin));
+        }
         reports
     }
 
@@ -252,6 +265,9 @@ impl Loader {
         for file in self.files.values_mut().filter(|file| file.refused) {
             file.settled = None;
             file.refused = false;
+        }
+        for library in self.libraries.values_mut().filter(|library| library.refused) {
+            library.settled = None;
         }
         self.broken_promises.clear();
         for inside in &mut self.built_in {
@@ -285,7 +301,10 @@ impl Loader {
             if !Arc::ptr_eq(&now.profile.connections, &self.connections) {
                 let built_in = plugin.built_in.load(Ordering::Relaxed);
                 let path = self.config.plugins.join(self.place_of(&plugin));
-                let allowed = match check_pin(&now.about.name, &config, &now.digest) {
+                let pinned = check_pin(&now.about.name, &config, &now.digest);
+                let allowed = match pinned {
+                    // Its pin says which build is loaded next. Where that one was refused or is held, this one serves on.
+                    _ if self.library_of(&plugin).is_some() => Ok(()),
                     // What is inside the program came with it.
                     Ok(()) if !built_in => self.check_signature(&now.about.name, &config, path, &now.digest).await,
                     allowed => allowed,
@@ -307,6 +326,8 @@ impl Loader {
     fn place_of(&self, plugin: &Arc<Plugin>) -> String {
         let of_file = |file: &File| file.plugin.as_ref().is_some_and(|served| Arc::ptr_eq(served, plugin));
         let file = self.files.iter().find(|(_, file)| of_file(file)).map(|(name, _)| name.clone());
+        let library = self.library_of(plugin).and_then(|library| library.settled.as_ref());
+        let file = file.or_else(|| library.map(|named| named.path.display().to_string()));
         file.unwrap_or_else(|| plugin.generation.load().about.name.clone())
     }
 
@@ -316,6 +337,9 @@ impl Loader {
         for file in self.files.values_mut().filter(|file| is_it(&file.plugin)) {
             file.plugin = None;
             file.refused = true;
+        }
+        for library in self.libraries.values_mut().filter(|library| is_it(&library.plugin)) {
+            (library.plugin, library.refused) = (None, true);
         }
         for inside in self.built_in.iter_mut().filter(|inside| is_it(&inside.plugin)) {
             inside.plugin = None;
@@ -458,7 +482,7 @@ impl Loader {
             .await
             .map_err(|_| format!("`about` did not answer within {} s", TRIAL_MAX.as_secs()))?
             .map_err(|error| format!("the trial run failed: {error:#}"))?;
-        About::parse(&about, prepared.code.collections.is_some())
+        About::parse(&about, prepared.code.has_collections())
     }
 
     fn generation(
@@ -508,6 +532,7 @@ impl Loader {
         if let Some(adapter) = about.adapters.iter().find(|adapter| self.natives.get(&adapter.name).is_some()) {
             return Err(format!("the adapter `{}` is part of this program, which keeps it", adapter.name));
         }
+        self.check_libraries(about)?;
         for (file, plugin) in self.files.iter().filter(|(file, _)| *file != name) {
             let Some(plugin) = &plugin.plugin else { continue };
             let other = plugin.generation.load();
@@ -596,7 +621,8 @@ impl Loader {
 
     fn plugins(&self) -> impl Iterator<Item = &Arc<Plugin>> {
         let files = self.files.values().filter_map(|file| file.plugin.as_ref());
-        files.chain(self.built_in.iter().filter_map(|inside| inside.plugin.as_ref()))
+        let libraries = self.libraries.values().filter_map(|library| library.plugin.as_ref());
+        files.chain(libraries).chain(self.built_in.iter().filter_map(|inside| inside.plugin.as_ref()))
     }
 
     fn is_served(&self, plugin: &Arc<Plugin>) -> bool {

@@ -13,11 +13,12 @@ use wasmtime::component::InstancePre;
 use weir_admission::{Backoff, Turns};
 
 use crate::{
-    AdapterFailure, Definitions, Ends, PluginStatus,
+    AdapterFailure, Definitions, Ends, PluginStatus, Runs,
     bindings::v0_1::exports::weir::plugin::{about, collections, tools},
     engine::Size,
     guest::{Guest, Profile},
     instance::Instance,
+    library::{LibraryCode, Place},
     pool::Pool,
 };
 
@@ -57,12 +58,44 @@ pub(crate) struct Generation {
     pub(crate) retired: AtomicBool,
 }
 
+/// What runs: one of two kinds of code.
+pub(crate) enum Code {
+    Component(ComponentCode),
+    Library(Arc<LibraryCode>),
+}
+
 /// The compiled component with its imports linked, and where its exports are.
-pub(crate) struct Code {
+pub(crate) struct ComponentCode {
     pub(crate) component: InstancePre<Guest>,
     pub(crate) about: about::GuestIndices,
     pub(crate) collections: Option<collections::GuestIndices>,
     pub(crate) tools: Option<tools::GuestIndices>,
+}
+
+impl Code {
+    pub(crate) fn has_collections(&self) -> bool {
+        match self {
+            Self::Component(code) => code.collections.is_some(),
+            Self::Library(code) => code.interfaces.get().is_some_and(|interfaces| interfaces.collections),
+        }
+    }
+
+    fn runs(&self) -> Runs {
+        match self {
+            Self::Component(_) => Runs::Component,
+            Self::Library(code) => match code.place {
+                Place::Child { .. } => Runs::Process,
+                Place::Here { .. } => Runs::Gateway,
+            },
+        }
+    }
+
+    pub(crate) fn has_tools(&self) -> bool {
+        match self {
+            Self::Component(code) => code.tools.is_some(),
+            Self::Library(code) => code.interfaces.get().is_some_and(|interfaces| interfaces.tools),
+        }
+    }
 }
 
 /// Since the plugin was loaded, over its generations.
@@ -158,6 +191,7 @@ impl Generation {
             adapters: self.about.adapters.iter().map(|adapter| adapter.name.clone()).collect(),
             definitions: self.definitions.as_ref().map(|definitions| definitions.digest.to_string()),
             built_in: false,
+            runs: self.code.runs(),
             generation: self.number,
             recent: self.latest.counted(),
             calls: 0,

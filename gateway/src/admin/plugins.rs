@@ -38,7 +38,8 @@ pub(super) struct PluginView {
     digest: String,
     /// What its collections name under `adapter:`.
     adapters: Vec<String>,
-    /// `built-in`: it came with the gateway; `folder`: from a file of the plugins folder.
+    /// `built-in`: it came with the gateway; `folder`: from a file of the plugins folder; `native` and
+    /// `native-in-process`: from a library that the configuration names.
     origin: &'static str,
     /// Moves with every new build that went live.
     generation: u64,
@@ -351,13 +352,13 @@ fn views(admin: &Admin) -> Vec<PluginView> {
     };
     let view = |status: PluginStatus| PluginView {
         grants: granted(&status.name),
+        origin: status.origin(),
         health: if is_failing(status.recent) { Health::Failing } else { Health::Ok },
         reason: is_failing(status.recent).then(|| failing(status.recent)),
         name: status.name,
         version: status.version,
         digest: status.digest,
         adapters: status.adapters,
-        origin: if status.built_in { "built-in" } else { "folder" },
         generation: status.generation,
         calls: status.calls,
         failures: status.failures,

@@ -79,7 +79,8 @@ pub(super) async fn briefly(mut config: Config, process: Option<&str>) -> Result
 pub(super) async fn open(config: Config, process: Option<&str>) -> Result<App, Failure> {
     // A spreadsheet of the command line may lie anywhere; only that one file is named to its adapter.
     let connection = Some(super::draft::CONNECTION);
-    App::open(config, Setup { process, built_in: super::built_in(), guard: super::child::words(), connection }).await
+    let (guard, runner) = (super::child::words(), super::native_host::words());
+    App::open(config, Setup { process, built_in: super::built_in(), guard, runner, connection }).await
 }
 
 /// Takes the configuration over again whenever the process is told to (SIGHUP).

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 use weir_contracts::{Problem, name};
-use weir_plugin_host::{INSTANCES_MAX, signature::is_public_key};
+use weir_plugin_host::{INSTANCES_MAX, PluginConfig, signature::is_public_key};
 
 use super::{
     Config, Folders, Places,
@@ -91,6 +91,9 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
             None => format!("known are {}", SECTIONS.join(", ")),
         };
         reader.problem(format!("/{key}"), format!("unknown key `{key}`"), &hint);
+    }
+    for plugin in config.plugins.values_mut() {
+        plugin.native = plugin.native.take().map(|library| base.join(library));
     }
     reader.trust(&mut config);
     reader.bounds(&config);
@@ -241,6 +244,7 @@ impl Reader {
             );
         }
         for (plugin, settings) in &config.plugins {
+            self.native(plugin, settings);
             for connection in settings.grants.keys().filter(|name| !config.connections.contains_key(*name)) {
                 // One that is there and wrong has been told of.
                 let wrong = format!("/connections/{connection}");
@@ -255,6 +259,24 @@ impl Reader {
         }
         self.upstreams(config);
         self.views(config);
+    }
+
+    /// Native code is not run because it lies somewhere: the configuration says which.
+    fn native(&mut self, plugin: &str, settings: &PluginConfig) {
+        let is_digest = |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match &settings.native {
+            None if settings.in_process => self.problem(
+                format!("/plugins/{plugin}/in_process"),
+                "only a native library can run in the process of the gateway",
+                "name the library with `native = \"…\"` and its `sha256`, or leave this out",
+            ),
+            Some(library) if !settings.sha256.as_ref().is_some_and(is_digest) => self.problem(
+                format!("/plugins/{plugin}/native"),
+                "a native library needs the `sha256` of its file, 64 hexadecimal digits",
+                &format!("`sha256sum {}` tells it; write it as `sha256`", library.display()),
+            ),
+            _ => {}
+        }
     }
 
     fn upstreams(&mut self, config: &Config) {

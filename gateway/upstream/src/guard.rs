@@ -4,7 +4,13 @@
 //! Both are in one process group of their own, and the child has our pipes themselves, so that a call pays nothing for
 //! the guard. It sees us go by the pipe of its stdout: the system marks one whose reader is gone.
 
-use std::{ffi::OsString, io, os::unix::process::ExitStatusExt as _, process::ExitCode, time::Duration};
+use std::{
+    ffi::OsString,
+    io,
+    os::{fd::AsFd, unix::process::ExitStatusExt as _},
+    process::ExitCode,
+    time::Duration,
+};
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -35,7 +41,7 @@ pub fn guard(command: &[OsString]) -> ExitCode {
 async fn watch(program: &OsString, arguments: &[OsString]) -> io::Result<i32> {
     let mut ended = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     let mut child = tokio::process::Command::new(program).args(arguments).spawn()?;
-    let gone = when_we_are_gone();
+    let gone = when_gone(io::stdout());
     tokio::select! {
         status = child.wait() => {
             let status = status?;
@@ -61,21 +67,32 @@ fn tell(child: &Child) {
     }
 }
 
-/// Ready once nobody reads our stdout any more.
-fn when_we_are_gone() -> oneshot::Receiver<()> {
+/// Ends this process and all of its group once nobody reads what it writes to `pipe`: for a child that needs no guard
+/// beside it, since its program is ours.
+pub fn end_with_reader(pipe: impl AsFd + Send + 'static) {
+    std::thread::spawn(move || {
+        wait_for_the_end(&pipe);
+        let _ = kill_current_process_group(Signal::KILL);
+        std::process::exit(137) // not reached: the group has this process
+    });
+}
+
+/// Ready once nobody reads what is written to `pipe`.
+fn when_gone(pipe: impl AsFd + Send + 'static) -> oneshot::Receiver<()> {
     let (gone, when) = oneshot::channel();
     std::thread::spawn(move || {
-        let stdout = io::stdout();
-        loop {
-            let mut descriptors = [PollFd::new(&stdout, PollFlags::empty())];
-            match poll(&mut descriptors, None) {
-                Err(rustix::io::Errno::INTR) => continue,
-                _ => {
-                    let _ = gone.send(()); // the command may have ended meanwhile
-                    return;
-                }
-            }
-        }
+        wait_for_the_end(&pipe);
+        let _ = gone.send(()); // the command may have ended meanwhile
     });
     when
+}
+
+/// The system marks a pipe whose reader is gone.
+fn wait_for_the_end(pipe: &impl AsFd) {
+    loop {
+        let mut descriptors = [PollFd::new(pipe, PollFlags::empty())];
+        if poll(&mut descriptors, None) != Err(rustix::io::Errno::INTR) {
+            return;
+        }
+    }
 }

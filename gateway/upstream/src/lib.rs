@@ -19,7 +19,7 @@ mod upstreams;
 
 pub use config::{Changes, First, Isolation, Resources, UpstreamConfig, Wrong};
 pub use error::{Failure, Kind, Refusal, RequestError};
-pub use guard::guard;
+pub use guard::{end_with_reader, guard};
 pub use list::Listed;
 pub use message::Progress;
 pub use session::{Asked, Call, Resumed, Session};

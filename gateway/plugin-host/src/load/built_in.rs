@@ -111,7 +111,8 @@ impl Loader {
     }
 
     fn is_claimed(&self, inside: &Inside) -> bool {
-        let mut plugins = self.files.values().filter_map(|file| file.plugin.as_ref());
-        plugins.any(|plugin| inside.is_claimed_by(&plugin.generation.load().about))
+        let files = self.files.values().filter_map(|file| file.plugin.as_ref());
+        let libraries = self.libraries.values().filter_map(|library| library.plugin.as_ref());
+        files.chain(libraries).any(|plugin| inside.is_claimed_by(&plugin.generation.load().about))
     }
 }

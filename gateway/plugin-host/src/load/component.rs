@@ -11,7 +11,7 @@ use crate::{
     engine::{Engines, Size},
     guest::Guest,
     imports,
-    plugin::Code,
+    plugin::{Code, ComponentCode},
 };
 
 const ABOUT: &str = "weir:plugin/about@0.1.0";
@@ -63,13 +63,13 @@ pub(super) fn prepare(
     let about = about::GuestIndices::new(&linked).map_err(mismatch)?;
     let collections = exports(&component, COLLECTIONS).then(|| collections::GuestIndices::new(&linked));
     let tools = exports(&component, TOOLS).then(|| tools::GuestIndices::new(&linked));
-    let code = Code {
+    let code = ComponentCode {
         component: linked,
         about,
         collections: collections.transpose().map_err(mismatch)?,
         tools: tools.transpose().map_err(mismatch)?,
     };
-    Ok(Prepared { digest, size, code: Arc::new(code), notes })
+    Ok(Prepared { digest, size, code: Arc::new(Code::Component(code)), notes })
 }
 
 /// The common mistakes, in words.
@@ -81,6 +81,10 @@ fn check_header(bytes: &[u8]) -> Result<(), String> {
                 .into())
         }
         Some([0, b'a', b's', b'm', ..]) => Err("it is a WebAssembly file of an unknown version".into()),
+        // ELF, Mach-O, PE.
+        Some([0x7f, b'E', b'L', b'F', ..] | [0xcf, 0xfa, 0xed, 0xfe, ..] | [b'M', b'Z', ..]) => {
+            Err("it is native code, which is run only where `[plugins.NAME] native` and `sha256` name it".into())
+        }
         _ => Err("it is not a WebAssembly component".into()),
     }
 }

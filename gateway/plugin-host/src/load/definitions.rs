@@ -22,7 +22,7 @@ impl Loader {
         config: &PluginConfig,
         prepared: &Prepared,
     ) -> Result<Option<Arc<Definitions>>, String> {
-        if prepared.code.tools.is_none() {
+        if !prepared.code.has_tools() {
             return Ok(None);
         }
         let text = self.defined(name, config, prepared).await?;

@@ -15,6 +15,9 @@ const FILE_MAX_BYTES: u64 = 64 << 20;
 /// Files that are looked at; a folder with more is not a plugins folder.
 const FILES_MAX: usize = 1_000;
 
+/// How libraries of the systems are named.
+const NATIVE: [&str; 3] = [".so", ".dylib", ".dll"];
+
 pub(super) enum Seen {
     File(Stamp),
     Refused(Stamp, String),
@@ -56,7 +59,8 @@ pub(super) fn look(folder: &Path) -> Result<BTreeMap<String, Seen>, String> {
         let entry = entry.map_err(|error| format!("the plugins folder cannot be read: {error}"))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let compiled = name.ends_with(".cwasm");
-        if !compiled && (!name.ends_with(".wasm") || name.starts_with('.')) {
+        let native = NATIVE.iter().any(|end| name.ends_with(end)) && !name.starts_with('.');
+        if !compiled && !native && (!name.ends_with(".wasm") || name.starts_with('.')) {
             continue;
         }
         // Not followed: this is about the link itself.
@@ -64,6 +68,12 @@ pub(super) fn look(folder: &Path) -> Result<BTreeMap<String, Seen>, String> {
         let stamp = Stamp::new(&metadata);
         let refusal = if compiled {
             Some("compiled code from elsewhere is never loaded; put the `.wasm` component here".to_owned())
+        } else if native {
+            Some(
+                "native code is never loaded from this folder: name it in the configuration, under `[plugins.NAME]`, as \
+                 `native`, with its `sha256`"
+                    .to_owned(),
+            )
         } else if metadata.is_symlink() {
             Some("it is a link; put the file itself here".to_owned())
         } else if !metadata.is_file() {

@@ -59,13 +59,17 @@ impl Loader {
     /// A file whose definitions were published since it was held is loaded now.
     pub(super) fn look_again_at_published(&mut self) {
         let Some(gate) = self.served.tool_gate.load_full() else { return };
-        if self.files.values().all(|file| file.defines.is_none()) {
+        let of_files = self.files.values().map(|file| &file.defines);
+        if of_files.chain(self.libraries.values().map(|library| &library.defines)).all(Option::is_none) {
             return;
         }
         let promised = gate.promised();
         let waits = |defines: &(String, Arc<str>)| promised.iter().any(|promise| promise == defines);
         for file in self.files.values_mut().filter(|file| file.defines.as_ref().is_some_and(waits)) {
             file.settled = None;
+        }
+        for library in self.libraries.values_mut().filter(|library| library.defines.as_ref().is_some_and(waits)) {
+            library.settled = None;
         }
     }
 
@@ -187,6 +191,8 @@ impl Loader {
         let Refused { reason, held, defines } = refused?;
         if let Some(file) = self.files.get_mut(&place) {
             (file.refused, file.held, file.defines) = (true, held.clone(), defines);
+        } else if let Some(library) = self.libraries.get_mut(&now.about.name) {
+            (library.refused, library.defines) = (true, defines);
         }
         Some(LoadReport { held, ..report(place, Err(reason)) })
     }

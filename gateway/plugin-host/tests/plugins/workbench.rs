@@ -128,6 +128,7 @@ impl Workbench {
             builds: Some(folder.path().join("builds")),
             accepted: None,
             indexes: None,
+            libraries: None,
             instances_max: 64,
             parked_bytes_max: 128 << 20,
         };

@@ -1,4 +1,5 @@
-//! `weir plugin build`: the commands that make a component of a plugin's folder, each shown before it runs.
+//! `weir plugin build`: the commands that make a component or a native library of a plugin's folder, each shown before
+//! it runs.
 
 mod c;
 mod javascript;
@@ -13,6 +14,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use sha2::{Digest as _, Sha256};
 use weir_files::Readers;
 
 use super::{
@@ -26,33 +28,55 @@ pub(in super::super) struct Build {
     /// The plugin's folder
     #[arg(default_value = ".")]
     folder: PathBuf,
+    /// Make a native library instead of a component, which runs without a sandbox (Rust alone)
+    #[arg(long)]
+    native: bool,
 }
 
 impl Build {
     pub(in super::super) fn run(self, settings: &Settings) -> Done {
         let folder = Folder::open(&self.folder, settings)?;
-        let component = build(&folder)?;
-        println!("{} ({} KB)", component.display(), fs::metadata(&component)?.len().div_ceil(1024));
+        let built = if self.native { build_library(&folder)? } else { build(&folder)? };
+        println!("{} ({} KB)", built.display(), fs::metadata(&built)?.len().div_ceil(1024));
+        if self.native {
+            let digest = hex::encode(Sha256::digest(fs::read(&built)?));
+            println!("\nIt runs where weir.toml says so, under the plugin's name:\n");
+            println!("native = {:?}\nsha256 = \"{digest}\"", built.display().to_string());
+        }
         Ok(ExitCode::SUCCESS)
     }
 }
 
 /// Builds and puts the component in its place at once: a gateway that watches the folder never sees half a file.
 pub(super) fn build(folder: &Folder) -> Result<PathBuf, Failure> {
-    let built = compile(folder)?;
-    let target = folder.component();
-    let component = fs::read(&built).with_context(|| format!("{} cannot be read", built.display()))?;
-    weir_files::replace(&target, &component, Readers::Everyone)
+    place(&compile(folder)?, folder.component())
+}
+
+/// Builds the same source as a native library of this machine.
+pub(super) fn build_library(folder: &Folder) -> Result<PathBuf, Failure> {
+    place(&compile_library(folder)?, folder.library())
+}
+
+fn place(built: &Path, target: PathBuf) -> Result<PathBuf, Failure> {
+    let bytes = fs::read(built).with_context(|| format!("{} cannot be read", built.display()))?;
+    weir_files::replace(&target, &bytes, Readers::Everyone)
         .with_context(|| format!("{} cannot be written", target.display()))?;
     Ok(target)
 }
 
-/// The same once more, of everything that is the plugin's own: the component that comes of it.
-pub(super) fn build_again(folder: &Folder) -> Result<PathBuf, Failure> {
-    if folder.language == Language::Rust {
-        rust::forget(folder)?;
+fn compile_library(folder: &Folder) -> anyhow::Result<PathBuf> {
+    match folder.language {
+        Language::Rust => rust::build_library(folder),
+        _ => bail!("a native library comes of Rust: in other languages a plugin is a component (`weir plugin build`)"),
     }
-    compile(folder)
+}
+
+/// The same once more, of everything that is the plugin's own: what comes of it.
+pub(super) fn build_again(folder: &Folder, native: bool) -> Result<PathBuf, Failure> {
+    if folder.language == Language::Rust {
+        rust::forget(folder, native)?;
+    }
+    if native { Ok(compile_library(folder)?) } else { compile(folder) }
 }
 
 fn compile(folder: &Folder) -> Result<PathBuf, Failure> {

@@ -25,11 +25,14 @@ use crate::app::App;
 
 #[derive(Args)]
 pub(in super::super) struct Check {
-    /// A component; by default what `weir plugin build` left in this folder, which is built where it is not there
+    /// A component, or a native library; by default what `weir plugin build` left in this folder, which is built where it is not there
     file: Option<PathBuf>,
     /// Do not build a second time
     #[arg(long)]
     once: bool,
+    /// Check the native library, as `weir plugin build --native` makes it
+    #[arg(long, conflicts_with = "file")]
+    native: bool,
 }
 
 impl Check {
@@ -38,9 +41,11 @@ impl Check {
             Some(file) => (file, settings.config()?, None),
             None => {
                 let folder = Folder::open(Path::new("."), settings)?;
-                let component = folder.component();
-                if !component.exists() {
-                    build::build(&folder)?;
+                let component = if self.native { folder.library() } else { folder.component() };
+                match component.exists() {
+                    false if self.native => drop(build::build_library(&folder)?),
+                    false => drop(build::build(&folder)?),
+                    true => {}
                 }
                 (component, folder.config.clone(), Some(folder))
             }
@@ -50,7 +55,7 @@ impl Check {
         block_on(look(&trial, &mut report))??;
         drop(trial);
         if let Some(folder) = folder.filter(|_| !self.once) {
-            second_build(&folder, &component, &mut report)?;
+            second_build(&folder, &component, self.native, &mut report)?;
         }
         report.print(json);
         Ok(if report.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -124,9 +129,9 @@ fn lists(served: &App, report: &mut Report) {
 }
 
 /// Whoever builds the same source should get the same bytes: then a digest says what a component was made of.
-fn second_build(folder: &Folder, component: &Path, report: &mut Report) -> Result<(), Failure> {
+fn second_build(folder: &Folder, component: &Path, native: bool, report: &mut Report) -> Result<(), Failure> {
     let first = fs::read(component)?;
-    let second = fs::read(build::build_again(folder)?)?;
+    let second = fs::read(build::build_again(folder, native)?)?;
     match first == second {
         true => report.ok("second build", format!("the same bytes, sha256 {}", hex::encode(Sha256::digest(&first)))),
         false => report.warn(

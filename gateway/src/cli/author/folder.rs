@@ -52,6 +52,11 @@ impl Folder {
         self.config.folders.plugins.join(format!("{}.wasm", self.name))
     }
 
+    /// What `weir plugin build --native` leaves: not where a gateway looks for plugins, since it never loads it from there.
+    pub(super) fn library(&self) -> PathBuf {
+        self.path.join(format!("{}{}", self.name, std::env::consts::DLL_SUFFIX))
+    }
+
     pub(super) fn has(&self, file: &str) -> bool {
         self.path.join(file).exists()
     }

@@ -7,10 +7,11 @@ use std::{
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
-use weir_plugin_host::Grant;
+use weir_plugin_host::{Grant, PluginConfig};
 
-use super::super::{Failure, draft, start};
+use super::super::{Failure, block_on, draft, start};
 use crate::{
     app::App,
     call::{Asking, CallOutcome, CallRequest, Content, Endpoint, call_tool},
@@ -27,18 +28,46 @@ pub(super) struct Trial {
 impl Trial {
     /// Of `component`, with the settings and connections of `config`; a connection may be written where `write` says so.
     pub(super) fn new(component: &Path, config: Config, write: bool) -> Result<Self, Failure> {
+        if component.extension().is_some_and(|end| end == std::env::consts::DLL_EXTENSION) {
+            return Self::of_library(component, config, write);
+        }
         let bytes = fs::read(component).with_context(|| format!("{} cannot be read", component.display()))?;
         Self::of_bytes(&bytes, config, write)
     }
 
-    pub(super) fn of_bytes(component: &[u8], mut config: Config, write: bool) -> Result<Self, Failure> {
+    /// Of a native library, in a process of its own. What it is called, it says itself.
+    fn of_library(library: &Path, config: Config, write: bool) -> Result<Self, Failure> {
+        let bytes = fs::read(library).with_context(|| format!("{} cannot be read", library.display()))?;
+        let named = PluginConfig {
+            native: Some(library.canonicalize()?),
+            sha256: Some(hex::encode(Sha256::digest(&bytes))),
+            ..PluginConfig::default()
+        };
+        let mut trial = Self::over(config, write)?;
+        let name = block_on(async {
+            let started = trial.load().await?;
+            Ok::<_, Failure>(started.gateway.host().library_name(&named).await)
+        })??;
+        let name = name.map_err(|why| anyhow::anyhow!("{}: {why}", library.display()))?;
+        let own = trial.config.plugins.entry(name).or_default();
+        *own = PluginConfig { native: named.native, sha256: named.sha256, dev: true, ..own.clone() };
+        Ok(trial)
+    }
+
+    pub(super) fn of_bytes(component: &[u8], config: Config, write: bool) -> Result<Self, Failure> {
+        let trial = Self::over(config, write)?;
+        fs::write(trial.config.folders.plugins.join("plugin.wasm"), component)?;
+        Ok(trial)
+    }
+
+    /// Without a plugin.
+    fn over(mut config: Config, write: bool) -> Result<Self, Failure> {
         let state = if config.folders.state.exists() { config.folders.state.clone() } else { draft::state_folder() };
         let folder = state.join(format!("trial-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         let plugins = folder.join("plugins");
         fs::create_dir_all(&plugins).with_context(|| format!("{} cannot be made", plugins.display()))?;
         let trial = folder.clone();
-        fs::write(plugins.join("plugin.wasm"), component)?;
         let cache = config.folders.cache.take().unwrap_or_else(|| state.join("plugins"));
         config.folders.cache = Some(cache);
         config.folders.plugins = plugins;
@@ -50,6 +79,7 @@ impl Trial {
             plugin.dev = true;
             plugin.sha256 = None;
             plugin.signed_by.clear();
+            (plugin.native, plugin.in_process) = (None, false);
             if !write {
                 plugin.grants.values_mut().for_each(|grant| *grant = Grant::Read);
             }

@@ -242,8 +242,18 @@ fn fail(behaviour: &str) {
         }
         "recurse" => drop(black_box(recurse(1))),
         "panic" => panic!("panicked, as asked"),
+        "abort" => std::process::abort(),
+        "exit" => std::process::exit(3),
+        "segv" => segv(),
         _ => trap(),
     }
+}
+
+/// What only native code can do.
+#[allow(unsafe_code, reason = "that is what it is for")]
+fn segv() {
+    // SAFETY: none. Nothing is mapped there, and the process ends.
+    unsafe { std::ptr::without_provenance_mut::<u8>(8).write_volatile(1) };
 }
 
 #[cfg(target_arch = "wasm32")]

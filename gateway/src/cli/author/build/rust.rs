@@ -20,21 +20,21 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
     Ok(package.folder.join(TARGET).join("release").join(format!("{}.wasm", package.library)))
 }
 
-/// So that the next build compiles the plugin itself again.
-pub(super) fn forget(folder: &Folder) -> anyhow::Result<()> {
+/// For this machine, which needs no target: the feature makes the library's symbol.
+pub(super) fn build_library(folder: &Folder) -> anyhow::Result<PathBuf> {
+    run(command(folder, "cargo").args(["build", "--release", "--features", "native"]), INSTALL_RUST)?;
     let package = Package::read(folder)?;
-    run(
-        command(folder, "cargo").args([
-            "clean",
-            "--quiet",
-            "--release",
-            "--target",
-            TARGET,
-            "--package",
-            &package.name,
-        ]),
-        INSTALL_RUST,
-    )
+    let (begin, end) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    Ok(package.folder.join("release").join(format!("{begin}{}{end}", package.library)))
+}
+
+/// So that the next build compiles the plugin itself again.
+pub(super) fn forget(folder: &Folder, native: bool) -> anyhow::Result<()> {
+    let package = Package::read(folder)?;
+    let target: &[&str] = if native { &[] } else { &["--target", TARGET] };
+    let mut clean = command(folder, "cargo");
+    clean.args(["clean", "--quiet", "--release"]).args(target).args(["--package", &package.name]);
+    run(&mut clean, INSTALL_RUST)
 }
 
 struct Package {

@@ -1,0 +1,215 @@
+//! An instance of a component.
+
+use std::{collections::HashSet, sync::Arc};
+
+use wasmtime::Store;
+
+use super::Answer;
+use crate::{
+    Change, CollectionRef, Invocation, Page, Query, ToolRef,
+    bindings::v0_1::{
+        exports::weir::plugin::{about, collections, tools},
+        weir::plugin::answers,
+    },
+    engine::Size,
+    guest::{Call, Guest, Profile},
+    plugin::ComponentCode,
+};
+
+pub(crate) struct ComponentInstance {
+    store: Store<Guest>,
+    about: about::Guest,
+    collections: Option<collections::Guest>,
+    tools: Option<tools::Guest>,
+    /// Keys of the collections it has been told of.
+    configured: HashSet<Arc<str>>,
+    /// Its tools have been told the operator's settings.
+    set_up: bool,
+    calls: u32,
+    size: Size,
+}
+
+impl ComponentInstance {
+    /// Runs the guest's start code.
+    pub(crate) async fn new(
+        code: &ComponentCode,
+        size: Size,
+        profile: &Arc<Profile>,
+        call: Call,
+    ) -> wasmtime::Result<Self> {
+        let engine = code.component.engine();
+        call.meter.resume();
+        let mut store = Store::new(engine, Guest::new(Arc::clone(profile), call));
+        store.limiter(|guest| &mut guest.memory);
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(|mut context| context.data_mut().tick());
+        // Lists whose elements overlap would otherwise become far more than the memory they are read from.
+        store.set_hostcall_fuel(profile.limits.memory_max);
+        let instance = code.component.instantiate_async(&mut store).await?;
+        let about = code.about.load(&mut store, &instance)?;
+        let collections = code.collections.as_ref().map(|indices| indices.load(&mut store, &instance)).transpose()?;
+        let tools = code.tools.as_ref().map(|indices| indices.load(&mut store, &instance)).transpose()?;
+        Ok(Self { store, about, collections, tools, configured: HashSet::new(), set_up: false, calls: 0, size })
+    }
+
+    /// Takes up another call. Its bounds are counted from nothing.
+    pub(crate) fn begin(&mut self, call: Call) {
+        call.meter.resume();
+        self.store.data_mut().call = call;
+        self.store.set_epoch_deadline(1);
+        self.calls += 1;
+    }
+
+    pub(crate) async fn about(&mut self) -> wasmtime::Result<String> {
+        self.about.call_about(&mut self.store).await
+    }
+
+    pub(crate) async fn describe(&mut self, adapter: &str, settings: &str) -> Answer<String> {
+        let collections = self.collections.as_ref().ok_or_else(no_collections)?;
+        collections.call_describe(&mut self.store, adapter, settings).await
+    }
+
+    pub(crate) async fn read(&mut self, collection: &CollectionRef, query: &Query) -> Answer<Page> {
+        if let Err(error) = self.configure(collection).await? {
+            return Ok(Err(error));
+        }
+        let query = collections::Query {
+            conditions: &query
+                .conditions
+                .iter()
+                .map(|condition| collections::Condition {
+                    column: &condition.column,
+                    comparison: &condition.comparison,
+                    value: &condition.value,
+                })
+                .collect::<Vec<_>>(),
+            order: &names(&query.order),
+            columns: &names(&query.columns),
+            limit: query.limit,
+            cursor: query.cursor.as_deref(),
+            options: query.options.as_deref(),
+        };
+        let collections = self.collections.as_ref().ok_or_else(no_collections)?;
+        let page = collections.call_read(&mut self.store, &collection.key, query).await?;
+        Ok(page.map(|page| Page { records: page.records, next: page.next }))
+    }
+
+    pub(crate) async fn write(&mut self, collection: &CollectionRef, change: &Change) -> Answer<String> {
+        if let Err(error) = self.configure(collection).await? {
+            return Ok(Err(error));
+        }
+        let change = collections::Change {
+            verb: &change.verb,
+            key: change.key.as_deref(),
+            record: change.record.as_deref(),
+            options: change.options.as_deref(),
+        };
+        let collections = self.collections.as_ref().ok_or_else(no_collections)?;
+        collections.call_write(&mut self.store, &collection.key, change).await
+    }
+
+    /// What its tools are, JSON.
+    pub(crate) async fn definitions(&mut self) -> Answer<String> {
+        if let Err(error) = self.set_up().await? {
+            return Ok(Err(error));
+        }
+        let tools = self.tools.as_ref().ok_or_else(no_tools)?;
+        tools.call_definitions(&mut self.store).await
+    }
+
+    /// `context`: what the tool is told of the call, JSON.
+    pub(crate) async fn call(
+        &mut self,
+        tool: &ToolRef,
+        invocation: &Invocation,
+        context: &str,
+    ) -> Answer<answers::Answer> {
+        if let Err(error) = self.set_up().await? {
+            return Ok(Err(error));
+        }
+        let asked = tools::Invocation {
+            tool: &tool.tool,
+            arguments: &invocation.arguments,
+            context,
+            resumed: invocation.resumed.as_deref(),
+            options: None,
+        };
+        let tools = self.tools.as_ref().ok_or_else(no_tools)?;
+        tools.call_call(&mut self.store, asked).await
+    }
+
+    pub(crate) fn calls(&self) -> u32 {
+        self.calls
+    }
+
+    pub(crate) fn configured(&self) -> usize {
+        self.configured.len()
+    }
+
+    pub(crate) fn memory_max(&self) -> usize {
+        self.store.data().memory.max()
+    }
+
+    /// Lets go of what belonged to the call: its caller's token and receiver must not live on in a parked instance.
+    pub(crate) fn end(&mut self) {
+        let guest = self.store.data_mut();
+        guest.call.meter.pause();
+        guest.call.progress = None;
+        guest.call.cancel = None;
+    }
+
+    pub(crate) fn memory_refused(&self) -> bool {
+        self.store.data().memory.refused()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.store.data().memory.used()
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        self.size
+    }
+
+    async fn set_up(&mut self) -> Answer<()> {
+        if self.set_up {
+            return Ok(Ok(()));
+        }
+        let settings = Arc::clone(&self.store.data().profile.settings);
+        let tools = self.tools.as_ref().ok_or_else(no_tools)?;
+        let told = tools.call_configure(&mut self.store, &settings).await?;
+        self.set_up = told.is_ok();
+        Ok(told)
+    }
+
+    async fn configure(&mut self, collection: &CollectionRef) -> Answer<()> {
+        if self.configured.contains(&collection.key) {
+            return Ok(Ok(()));
+        }
+        let collections = self.collections.as_ref().ok_or_else(no_collections)?;
+        let told = collections
+            .call_configure(
+                &mut self.store,
+                &collection.key,
+                &collection.adapter,
+                &collection.settings,
+                &collection.shape,
+            )
+            .await?;
+        if told.is_ok() {
+            self.configured.insert(Arc::clone(&collection.key));
+        }
+        Ok(told)
+    }
+}
+
+fn no_collections() -> wasmtime::Error {
+    wasmtime::Error::msg("it has no collections")
+}
+
+fn no_tools() -> wasmtime::Error {
+    wasmtime::Error::msg("it has no tools")
+}
+
+fn names(names: &[String]) -> Vec<&str> {
+    names.iter().map(String::as_str).collect()
+}

@@ -1,0 +1,56 @@
+//! Plugins as native libraries: the same calls and the same bounds as a component's, without its sandbox.
+//!
+//! A library is code that the operator trusts. What it asks of the gateway goes through the same functions as what a
+//! component asks; what it does beside that, nobody sees. It runs in a child process, so that what kills it kills the one
+//! call that it serves; or, where the configuration says so, in this process.
+
+// The interface is the SDK's, as the component interface is: both sides compile these two files.
+#[allow(unsafe_code, dead_code, unreachable_pub)]
+#[path = "../../../plugin-sdk/src/native/abi.rs"]
+pub(crate) mod abi;
+#[allow(dead_code)]
+#[path = "../../../plugin-sdk/src/native/wire.rs"]
+mod wire;
+
+mod child;
+mod imports;
+mod instance;
+#[allow(unsafe_code)]
+mod loaded;
+mod message;
+mod serve;
+mod thread;
+
+use std::{
+    ffi::OsString,
+    path::PathBuf,
+    sync::{Arc, OnceLock, atomic::AtomicUsize},
+};
+
+pub(crate) use instance::LibraryInstance;
+pub(crate) use loaded::Loaded;
+pub use serve::{Bounds, serve, take_pipes};
+
+/// A library that can be run.
+pub(crate) struct LibraryCode {
+    /// The copy that was checked.
+    pub(crate) path: PathBuf,
+    /// sha256, hex.
+    pub(crate) digest: String,
+    pub(crate) place: Place,
+    /// What it says it has, once it was asked.
+    pub(crate) interfaces: OnceLock<Interfaces>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interfaces {
+    pub(crate) collections: bool,
+    pub(crate) tools: bool,
+}
+
+pub(crate) enum Place {
+    /// In children that these words start.
+    Child { runner: Vec<OsString> },
+    /// In threads of this process. `overrun`: those whose call was given up, and that have not come back.
+    Here { loaded: Loaded, overrun: Arc<AtomicUsize> },
+}

@@ -1,0 +1,296 @@
+//! One instance of a library, and the calls into it: a child process or a thread, asked in the same messages.
+
+use std::{cell::Cell, collections::HashSet, sync::Arc};
+
+use serde::Serialize;
+
+use super::{
+    Interfaces, LibraryCode, Place,
+    abi::{Answer as Told, DONE, FAILED, PANICKED, UNKNOWN},
+    child::Child,
+    imports,
+    message::Message,
+    thread::Thread,
+    wire,
+};
+use crate::{
+    Change, CollectionRef, Invocation, Page, Query, ToolRef,
+    bindings::v0_1::weir::plugin::{answers, types},
+    guest::{Call, Guest, Profile},
+    instance::Answer,
+};
+
+/// The memory of a child is looked at once in so many calls: a look costs as much as a tenth of a call.
+const LOOKS_EVERY: u32 = 32;
+
+pub(crate) struct LibraryInstance {
+    code: Arc<LibraryCode>,
+    guest: Guest,
+    line: Line,
+    /// Keys of the collections it has been told of.
+    configured: HashSet<Arc<str>>,
+    set_up: bool,
+    calls: u32,
+    bytes: Cell<usize>,
+}
+
+enum Line {
+    Child(Box<Child>),
+    Thread(Thread),
+}
+
+impl LibraryInstance {
+    pub(crate) async fn new(code: &Arc<LibraryCode>, profile: &Arc<Profile>, call: Call) -> wasmtime::Result<Self> {
+        let line = match &code.place {
+            Place::Child { runner } => {
+                Line::Child(Box::new(Child::start(runner, &code.path, &code.digest, profile).await?))
+            }
+            Place::Here { loaded, overrun } => {
+                Line::Thread(Thread::start(&profile.name, *loaded, overrun).map_err(wasmtime::Error::msg)?)
+            }
+        };
+        let guest = Guest::new(Arc::clone(profile), call);
+        let code = Arc::clone(code);
+        Ok(Self { code, guest, line, configured: HashSet::new(), set_up: false, calls: 0, bytes: Cell::new(0) })
+    }
+
+    /// A process may be ended by others while it waits for a call.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        match &mut self.line {
+            Line::Child(child) => child.is_alive(),
+            Line::Thread(_) => true,
+        }
+    }
+
+    pub(crate) fn begin(&mut self, call: Call) {
+        self.guest.call = call;
+        self.calls += 1;
+    }
+
+    /// Notes which interfaces it has.
+    pub(crate) async fn about(&mut self) -> wasmtime::Result<String> {
+        let told = self.ask("about.about", &(), Vec::new()).await?;
+        let told = told.map_err(|error| wasmtime::Error::msg(format!("`about` failed: {}", error.message)))?;
+        let wire::Interfaces { interfaces } = head("about.about", &told.head)?;
+        let has = |name: &str| interfaces.iter().any(|interface| interface == name);
+        let interfaces = Interfaces { collections: has("collections"), tools: has("tools") };
+        if !interfaces.collections && !interfaces.tools {
+            return Err(wasmtime::Error::msg("it has neither `collections` nor `tools`"));
+        }
+        let _ = self.code.interfaces.set(interfaces); // each instance says the same
+        text("about.about", told.body)
+    }
+
+    pub(crate) async fn describe(&mut self, adapter: &str, settings: &str) -> Answer<String> {
+        let asked = wire::Describe { adapter: adapter.into() };
+        self.ask_text("collections.describe", &asked, settings.as_bytes().to_vec()).await
+    }
+
+    pub(crate) async fn read(&mut self, collection: &CollectionRef, query: &Query) -> Answer<Page> {
+        if let Err(error) = self.configure(collection).await? {
+            return Ok(Err(error));
+        }
+        let names = |names: &'_ [String]| names.iter().map(|name| name.clone().into()).collect();
+        let condition = |condition: &'_ crate::Condition| wire::Condition {
+            column: condition.column.clone().into(),
+            comparison: condition.comparison.clone().into(),
+            value: condition.value.clone().into(),
+        };
+        let asked = wire::Read {
+            collection: (&*collection.key).into(),
+            conditions: query.conditions.iter().map(condition).collect(),
+            order: names(&query.order),
+            columns: names(&query.columns),
+            limit: query.limit,
+            cursor: query.cursor.as_deref().map(Into::into),
+            options: query.options.as_deref().map(Into::into),
+        };
+        let told = match self.ask("collections.read", &asked, Vec::new()).await? {
+            Ok(told) => told,
+            Err(error) => return Ok(Err(error)),
+        };
+        let wire::Next { next } = head("collections.read", &told.head)?;
+        let next = next.map(Into::into);
+        Ok(Ok(Page { records: text("collections.read", told.body)?, next }))
+    }
+
+    pub(crate) async fn write(&mut self, collection: &CollectionRef, change: &Change) -> Answer<String> {
+        if let Err(error) = self.configure(collection).await? {
+            return Ok(Err(error));
+        }
+        let asked = wire::Write {
+            collection: (&*collection.key).into(),
+            verb: (&*change.verb).into(),
+            key: change.key.as_deref().map(Into::into),
+            record: change.record.as_deref().map(Into::into),
+            options: change.options.as_deref().map(Into::into),
+        };
+        self.ask_text("collections.write", &asked, Vec::new()).await
+    }
+
+    pub(crate) async fn definitions(&mut self) -> Answer<String> {
+        if let Err(error) = self.set_up().await? {
+            return Ok(Err(error));
+        }
+        self.ask_text("tools.definitions", &(), Vec::new()).await
+    }
+
+    pub(crate) async fn call(
+        &mut self,
+        tool: &ToolRef,
+        invocation: &Invocation,
+        context: &str,
+    ) -> Answer<answers::Answer> {
+        if let Err(error) = self.set_up().await? {
+            return Ok(Err(error));
+        }
+        let asked = wire::Call {
+            tool: (&*tool.tool).into(),
+            context: context.into(),
+            resumed: invocation.resumed.as_deref().map(Into::into),
+            options: None,
+        };
+        let told = match self.ask("tools.call", &asked, invocation.arguments.as_bytes().to_vec()).await? {
+            Ok(told) => told,
+            Err(error) => return Ok(Err(error)),
+        };
+        let wire::Told { kind, content, requests, state, options } = head("tools.call", &told.head)?;
+        let value = text("tools.call", told.body)?;
+        Ok(Ok(answers::Answer {
+            kind: kind.into(),
+            value: (!value.is_empty()).then_some(value),
+            content: content.map(Into::into),
+            requests: requests.map(Into::into),
+            state: state.map(Into::into),
+            options: options.map(Into::into),
+        }))
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.guest.call.progress = None;
+        self.guest.call.cancel = None;
+        if let Line::Child(child) = &self.line
+            && self.calls.is_multiple_of(LOOKS_EVERY)
+        {
+            self.bytes.set(child.bytes());
+        }
+    }
+
+    pub(crate) fn configured(&self) -> usize {
+        self.configured.len()
+    }
+
+    pub(crate) fn calls(&self) -> u32 {
+        self.calls
+    }
+
+    pub(crate) fn memory_max(&self) -> usize {
+        self.guest.profile.limits.memory_max
+    }
+
+    pub(crate) fn memory_refused(&self) -> bool {
+        matches!(&self.line, Line::Child(child) if child.memory_refused())
+    }
+
+    /// Of a child; nobody counts those of a thread.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.get()
+    }
+
+    async fn set_up(&mut self) -> Answer<()> {
+        if self.set_up {
+            return Ok(Ok(()));
+        }
+        let settings = Arc::clone(&self.guest.profile.settings);
+        let told = self.ask("tools.configure", &(), settings.as_bytes().to_vec()).await?.map(drop);
+        self.set_up = told.is_ok();
+        Ok(told)
+    }
+
+    async fn configure(&mut self, collection: &CollectionRef) -> Answer<()> {
+        if self.configured.contains(&collection.key) {
+            return Ok(Ok(()));
+        }
+        let asked = wire::Configure {
+            collection: (&*collection.key).into(),
+            adapter: (&*collection.adapter).into(),
+            settings: (&*collection.settings).into(),
+            shape: (&*collection.shape).into(),
+        };
+        let told = self.ask("collections.configure", &asked, Vec::new()).await?.map(drop);
+        if told.is_ok() {
+            self.configured.insert(Arc::clone(&collection.key));
+        }
+        Ok(told)
+    }
+
+    async fn ask_text(&mut self, function: &str, head: &impl Serialize, body: Vec<u8>) -> Answer<String> {
+        match self.ask(function, head, body).await? {
+            Ok(told) => Ok(Ok(text(function, told.body)?)),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    /// One call of the library, and meanwhile its own calls of the gateway.
+    async fn ask(&mut self, function: &str, head: &impl Serialize, body: Vec<u8>) -> Answer<Told> {
+        let head = serde_json::to_vec(head).expect("plain data");
+        self.line.send(Message::Call { function: function.to_owned(), head, body }).await?;
+        loop {
+            match self.line.receive().await? {
+                Message::Answer(told) => return judged(function, told),
+                Message::Call { function, head, body } => {
+                    let answer = imports::answer(&mut self.guest, &function, &head, &body).await?;
+                    self.line.send(Message::Answer(answer)).await?;
+                }
+            }
+        }
+    }
+}
+
+impl Line {
+    async fn send(&mut self, message: Message) -> wasmtime::Result<()> {
+        match self {
+            Self::Child(child) => child.send(&message).await,
+            Self::Thread(thread) => thread.send(message).map_err(wasmtime::Error::msg),
+        }
+    }
+
+    async fn receive(&mut self) -> wasmtime::Result<Message> {
+        match self {
+            Self::Child(child) => child.receive().await,
+            Self::Thread(thread) => thread.receive().await.map_err(wasmtime::Error::msg),
+        }
+    }
+}
+
+fn judged(function: &str, told: Told) -> Answer<Told> {
+    match told.status {
+        DONE => Ok(Ok(told)),
+        FAILED => {
+            let wire::ErrorRecord { code, message, field, retry_after_ms, details } = head(function, &told.head)?;
+            Ok(Err(types::Error {
+                code: code.into(),
+                message: message.into(),
+                field: field.map(Into::into),
+                retry_after_ms,
+                details: details.map(Into::into),
+            }))
+        }
+        PANICKED => {
+            let message = head::<wire::Panic<'_>>(function, &told.head).map(|panic| panic.message.into_owned());
+            let message = message.unwrap_or_default();
+            Err(wasmtime::Error::msg(format!("it panicked: {}", message.replace(char::is_control, " "))))
+        }
+        UNKNOWN => Err(wasmtime::Error::msg(format!("it has no function `{function}`"))),
+        status => Err(wasmtime::Error::msg(format!("it answered `{function}` with the status {status}"))),
+    }
+}
+
+fn head<'a, T: serde::Deserialize<'a>>(function: &str, head: &'a [u8]) -> wasmtime::Result<T> {
+    let unreadable = |error| wasmtime::Error::msg(format!("its answer of `{function}` cannot be read: {error}"));
+    serde_json::from_slice(head).map_err(unreadable)
+}
+
+fn text(function: &str, body: Vec<u8>) -> wasmtime::Result<String> {
+    String::from_utf8(body).map_err(|_| wasmtime::Error::msg(format!("its answer of `{function}` is no text")))
+}

@@ -1,0 +1,120 @@
+//! A library in this process, and what it may call while it is called.
+
+use std::{
+    cell::{Cell, RefCell},
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+
+use super::{
+    abi::{self, ABI, Answer, FAILED, PANICKED, Reply, SYMBOL, Slice, Table},
+    wire,
+};
+
+/// Whatever the threads of a library hold: it is never unloaded.
+#[derive(Clone, Copy)]
+pub(crate) struct Loaded {
+    table: &'static Table,
+}
+
+type Entry = unsafe extern "C" fn(u32, *const Table) -> *const Table;
+/// Answers what the library asks of its host: a function, its head and its body.
+type Host = Box<dyn FnMut(&str, &[u8], &[u8]) -> Answer>;
+
+static OURS: Table = Table::new(answer);
+
+thread_local! {
+    /// The call under way; 0: none.
+    static TOKEN: Cell<u64> = const { Cell::new(0) };
+    static HOST: RefCell<Option<Host>> = const { RefCell::new(None) };
+}
+
+/// Answers the libraries that this thread calls.
+pub(super) fn answer_with(host: impl FnMut(&str, &[u8], &[u8]) -> Answer + 'static) {
+    HOST.set(Some(Box::new(host)));
+}
+
+impl Loaded {
+    /// Runs the library's own start code. The reason is a sentence for the operator.
+    pub(crate) fn load(path: &Path) -> Result<Self, String> {
+        // SAFETY: the operator has named this file and its digest: what it does is theirs to answer for.
+        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
+            .map_err(|error| format!("it is no library that loads here: {}", chain(&error)))?;
+        // SAFETY: the interface says what is behind this name.
+        let entry = unsafe { library.get::<Entry>(SYMBOL.as_bytes()) }.map(|entry| *entry).map_err(|_| {
+            format!("it has no symbol `{SYMBOL}`: build it with the feature `native` of the SDK (`weir plugin build --native`)")
+        })?;
+        // What was loaded may have started threads already.
+        std::mem::forget(library);
+        // SAFETY: our table is there as long as the process.
+        let table = unsafe { entry(ABI, &raw const OURS).as_ref() };
+        let table = table.ok_or_else(|| {
+            format!("it does not speak version {ABI} of the native interface: build it with the SDK of this gateway")
+        })?;
+        if table.abi != ABI || (table.size as usize) < size_of::<Table>() {
+            return Err(format!(
+                "its table is of version {} of the native interface, {} bytes; this gateway speaks version {ABI}, {} \
+                 bytes: build it with the SDK of this gateway",
+                table.abi,
+                table.size,
+                size_of::<Table>()
+            ));
+        }
+        Ok(Self { table })
+    }
+
+    /// Calls one function in this thread.
+    pub(super) fn call(self, function: &str, head: &[u8], body: &[u8]) -> Answer {
+        static TOKENS: AtomicU64 = AtomicU64::new(1);
+        let token = TOKENS.fetch_add(1, Ordering::Relaxed);
+        TOKEN.set(token);
+        // SAFETY: the table is that of a library that is never unloaded.
+        let answer = unsafe { self.table.ask(token, function, head, body) };
+        TOKEN.set(0);
+        answer
+    }
+}
+
+/// What a library asks, answered for the call that its thread serves and for no other.
+unsafe extern "C" fn answer(token: u64, function: Slice, head: Slice, body: Slice, out: *mut Reply) {
+    let answered = catch_unwind(AssertUnwindSafe(|| {
+        if token == 0 || token != TOKEN.get() {
+            return failed("denied", "Only the thread of a call can reach the gateway, and only while the call lasts.");
+        }
+        // SAFETY: the library lends them until this function comes back.
+        let (function, head, body) = unsafe { (function.bytes(), head.bytes(), body.bytes()) };
+        let Ok(function) = std::str::from_utf8(function) else { return failed("invalid", "A name is no text.") };
+        HOST.with_borrow_mut(|host| match host {
+            Some(host) => host(function, head, body),
+            None => failed("internal", "There is no gateway."),
+        })
+    }));
+    let answer = answered.unwrap_or_else(|_| Answer { status: PANICKED, ..Answer::default() });
+    // SAFETY: `out` came with this call.
+    unsafe { abi::put(answer, out) };
+}
+
+pub(super) fn failed(code: &str, message: &str) -> Answer {
+    let record = wire::ErrorRecord {
+        code: code.into(),
+        message: message.into(),
+        field: None,
+        retry_after_ms: None,
+        details: None,
+    };
+    Answer { status: FAILED, head: serde_json::to_vec(&record).expect("plain data"), body: Vec::new() }
+}
+
+/// With the loader's own words, which say what is missing.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}

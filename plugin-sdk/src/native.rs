@@ -1,0 +1,40 @@
+//! A plugin as a native library: the same functions as a component's exports, behind one C symbol.
+//!
+//! With the feature `native`, [`crate::export!`] makes `weir_plugin_abi` beside the component's exports. `abi` is the C
+//! interface, `wire` what its messages say; the gateway compiles these two files as well. `native/weir-plugin.h` has both
+//! in the words of C.
+
+#[doc(hidden)]
+#[allow(unsafe_code)]
+pub mod abi;
+pub(crate) mod calls;
+mod exports;
+#[allow(unsafe_code)]
+mod host;
+mod wire;
+
+#[doc(hidden)]
+pub use host::table;
+
+/// What a plugin's [`crate::export!`] adds in a native library.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_native {
+    ($plugin:ident) => {
+        #[cfg(panic = "abort")]
+        compile_error!(
+            "a native plugin must not abort where it panics, since its panics are caught: build it with panic = \"unwind\""
+        );
+
+        #[allow(unsafe_code, unreachable_pub)]
+        mod weir_native_export {
+            #[unsafe(no_mangle)]
+            pub extern "C" fn weir_plugin_abi(
+                abi: u32,
+                host: *const $crate::native::abi::Table,
+            ) -> *const $crate::native::abi::Table {
+                $crate::native::table::<super::$plugin>(abi, host)
+            }
+        }
+    };
+}

@@ -1,0 +1,108 @@
+//! The functions that a native library answers, by the names of the component interface.
+
+use serde::{Deserialize, Serialize};
+
+use super::abi::{Answer, DONE, FAILED, UNKNOWN};
+use super::wire;
+use crate::error::{Error, Result};
+use crate::plugin::{self, Plugin};
+use crate::tools;
+
+/// One call. What the library has no use for, it does not know.
+pub(super) fn answer<P: Plugin>(function: &[u8], head: &[u8], body: &[u8]) -> Answer {
+    let has_collections = !P::adapters().is_empty();
+    let has_tools = !P::tools().is_empty();
+    let told = match function {
+        b"about.about" => about::<P>(has_collections, has_tools),
+        b"collections.describe" if has_collections => describe::<P>(head, body),
+        b"collections.configure" if has_collections => configure::<P>(head),
+        b"collections.read" if has_collections => read(head),
+        b"collections.write" if has_collections => write(head),
+        b"tools.configure" if has_tools => text(body).and_then(tools::configure).map(|()| done(&(), Vec::new())),
+        b"tools.definitions" if has_tools => tools::definitions::<P>().map(|text| done(&(), text.into_bytes())),
+        b"tools.call" if has_tools => call::<P>(head, body),
+        _ => return Answer { status: UNKNOWN, ..Answer::default() },
+    };
+    told.unwrap_or_else(failed)
+}
+
+fn about<P: Plugin>(has_collections: bool, has_tools: bool) -> Result<Answer> {
+    let abilities = [("collections", has_collections), ("tools", has_tools)];
+    let interfaces = abilities.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect();
+    Ok(done(&wire::Interfaces { interfaces }, plugin::about::<P>().into_bytes()))
+}
+
+fn describe<P: Plugin>(head: &[u8], settings: &[u8]) -> Result<Answer> {
+    let wire::Describe { adapter } = parsed(head)?;
+    let shape = plugin::describe::<P>(&adapter, text(settings)?)?;
+    Ok(done(&(), shape.into_bytes()))
+}
+
+fn configure<P: Plugin>(head: &[u8]) -> Result<Answer> {
+    let wire::Configure { collection, adapter, settings, shape } = parsed(head)?;
+    plugin::configure::<P>(collection.into_owned(), &adapter, &settings, &shape)?;
+    Ok(done(&(), Vec::new()))
+}
+
+fn read(head: &[u8]) -> Result<Answer> {
+    let wire::Read { collection, conditions, order, columns, limit, cursor, options } = parsed(head)?;
+    let conditions = conditions.into_iter().map(|condition| {
+        (condition.column.into_owned(), condition.comparison.into_owned(), condition.value.into_owned())
+    });
+    let names = |names: Vec<std::borrow::Cow<'_, str>>| names.into_iter().map(Into::into).collect();
+    let cursor = cursor.map(Into::into);
+    let query =
+        plugin::parse_query(conditions.collect(), names(order), names(columns), limit, cursor, options.as_deref())?;
+    let page = plugin::read(&collection, &query)?;
+    Ok(done(&wire::Next { next: page.next.map(Into::into) }, page.records.into_bytes()))
+}
+
+fn write(head: &[u8]) -> Result<Answer> {
+    let wire::Write { collection, verb, key, record, options } = parsed(head)?;
+    let change = plugin::parse_change(&verb, key.as_deref(), record.as_deref(), options.as_deref())?;
+    Ok(done(&(), plugin::write(&collection, &change)?.into_bytes()))
+}
+
+fn call<P: Plugin>(head: &[u8], arguments: &[u8]) -> Result<Answer> {
+    let wire::Call { tool, context, resumed, options } = parsed(head)?;
+    let reply = tools::call::<P>(tools::Invocation {
+        tool: tool.into_owned(),
+        arguments: text(arguments)?.to_owned(),
+        context: context.into_owned(),
+        resumed: resumed.map(Into::into),
+        options: options.map(Into::into),
+    })?;
+    let tools::Reply { kind, value, content, requests, state, options } = reply;
+    let told = wire::Told {
+        kind: kind.into(),
+        content: content.map(Into::into),
+        requests: requests.map(Into::into),
+        state: state.map(Into::into),
+        options: options.map(Into::into),
+    };
+    Ok(done(&told, value.unwrap_or_default().into_bytes()))
+}
+
+fn parsed<'a, T: Deserialize<'a>>(head: &'a [u8]) -> Result<T> {
+    serde_json::from_slice(head).map_err(|_| Error::internal("The gateway's call cannot be read."))
+}
+
+fn text(body: &[u8]) -> Result<&str> {
+    std::str::from_utf8(body).map_err(|_| Error::internal("The gateway's call is no text."))
+}
+
+fn done(head: &impl Serialize, body: Vec<u8>) -> Answer {
+    Answer { status: DONE, head: serde_json::to_vec(head).expect("plain data"), body }
+}
+
+fn failed(error: Error) -> Answer {
+    let Error { code, message, field, retry_after_ms, details } = error;
+    let record = wire::ErrorRecord {
+        code: code.into(),
+        message: message.into(),
+        field: field.map(Into::into),
+        retry_after_ms,
+        details: details.map(Into::into),
+    };
+    Answer { status: FAILED, head: serde_json::to_vec(&record).expect("plain data"), body: Vec::new() }
+}

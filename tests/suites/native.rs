@@ -1,0 +1,392 @@
+//! Plugins as native libraries: run only where the configuration says so, beside neighbours that must not notice.
+
+use std::{fs, path::Path, process::Command, time::Duration, time::Instant};
+
+use serde_json::{Value, json};
+use weir_tests::{Gateway, House, Modern, place};
+
+use crate::sample;
+
+const GUEST_CONTRACT: &str = r#"
+contract: guest
+collections:
+  one: { adapter: misbehaving, settings: {}, columns: [id, behaviour, text, build, calls], key: [id], write: true }
+tools:
+  - tool: behave
+    description: Does what it is told.
+    verb: lookup
+    collection: one
+    limits: { timeout_ms: 8000 }
+    fields:
+      - { name: behaviour, type: text, required: true, param: behaviour }
+      - { name: amount, type: number, min: 0, max: 100000000, step: 1, param: amount }
+      - { name: text, type: text, param: text }
+"#;
+
+/// The hostile guest as a library, beside an honest component.
+fn house(in_process: bool) -> House {
+    let house = sample::house().own_plugins(&["sheet"]).file("contracts/guest.yaml", GUEST_CONTRACT);
+    house.native("misbehaving", "misbehaving", in_process)
+}
+
+async fn behave(client: &Modern, behaviour: &str) -> Value {
+    client.call("behave", json!({"behaviour": behaviour})).await
+}
+
+fn code(result: &Value) -> &str {
+    result["structuredContent"]["code"].as_str().unwrap_or("no code")
+}
+
+/// The processes that a gateway has started.
+fn children(gateway: &Gateway) -> Vec<u32> {
+    processes(|stat| stat.parent == gateway.process_id())
+}
+
+struct Stat {
+    id: u32,
+    parent: u32,
+    state: String,
+}
+
+fn processes(wanted: impl Fn(&Stat) -> bool) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").expect("/proc").flatten();
+    let stats = entries.filter_map(|entry| {
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let id = stat.split(' ').next()?.parse().ok()?;
+        let mut rest = stat.rsplit(") ").next()?.split(' ');
+        Some(Stat { id, state: rest.next()?.to_owned(), parent: rest.next()?.parse().ok()? })
+    });
+    stats.filter(wanted).map(|stat| stat.id).collect()
+}
+
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(10), "{what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_kills_a_child_fails_its_own_call_alone() {
+    let house = house(false);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    assert_eq!(behave(&client, "behave").await["isError"], false, "{}", gateway.log());
+    #[rustfmt::skip]
+    let table: &[(&str, &str, &str)] = &[
+        ("segv", "plugin_failed", "signal 11 (SIGSEGV)"),
+        ("abort", "plugin_failed", "signal 6 (SIGABRT)"),
+        ("exit", "plugin_failed", "exit code 3"),
+        ("spin", "plugin_failed", "processor time"),
+        ("allocate", "plugin_failed", "out of memory"),
+        ("recurse", "plugin_failed", "overflow"),
+        ("panic", "plugin_failed", "it panicked: panicked, as asked"),
+        ("log-flood", "plugin_failed", ""),
+        ("return-64mb", "plugin_failed", ""),
+        ("ungranted-sql", "forbidden", ""),
+        ("ungranted-files", "forbidden", ""),
+        ("ungranted-http", "forbidden", ""),
+        ("wrong-type", "output_mismatch", ""),
+        ("not-json", "output_mismatch", ""),
+    ];
+    for (behaviour, wanted, why) in table {
+        // Its neighbours are in the middle of their calls when it dies.
+        let slow = client.call("behave", json!({"behaviour": "slow", "amount": 300}));
+        let (result, slow) = tokio::join!(behave(&client, behaviour), slow);
+        // Two seconds of a processor are more by the clock where others use it as well.
+        let late = ["spin", "log-flood"].contains(behaviour) && code(&result) == "timeout";
+        assert!(late || code(&result) == *wanted, "{behaviour}: {result}");
+        assert_eq!(slow["isError"], false, "beside {behaviour}: {slow}\n{}", gateway.log());
+        if !why.is_empty() && !late {
+            gateway.wait_for_log(why);
+        }
+        let neighbour = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+        assert_eq!(neighbour["structuredContent"]["country"], "NO", "after {behaviour}: {neighbour}");
+        let again = behave(&client, "behave").await;
+        assert_eq!(again["isError"], false, "after {behaviour}: {again}");
+    }
+    let ours = gateway.process_id();
+    until("a child that died is waited for", || processes(|stat| stat.parent == ours && stat.state == "Z").is_empty())
+        .await;
+}
+
+#[tokio::test]
+async fn no_child_outlives_the_gateway_however_it_ends() {
+    for kills in [false, true] {
+        let house = house(false);
+        let mut gateway = house.serve();
+        let client = Modern::new(gateway.url());
+        assert_eq!(behave(&client, "behave").await["isError"], false);
+        // One waits for a call, and one is in the middle of one.
+        let busy =
+            tokio::spawn(async move { client.call("behave", json!({"behaviour": "slow", "amount": 7000})).await });
+        until("two children", || children(&gateway).len() >= 1).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let left = children(&gateway);
+        assert!(!left.is_empty());
+        if kills {
+            gateway.kill();
+        } else {
+            let ended = Command::new("kill").arg(gateway.process_id().to_string()).status().expect("kill");
+            assert!(ended.success());
+        }
+        busy.abort();
+        until("a child outlived the gateway", || left.iter().all(|id| !Path::new(&format!("/proc/{id}")).exists()))
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn in_the_process_of_the_gateway_panics_are_caught_and_calls_end_in_time() {
+    let house =
+        house(true).file("contracts/guest.yaml", GUEST_CONTRACT.replace("timeout_ms: 8000", "timeout_ms: 3000"));
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    assert_eq!(behave(&client, "behave").await["isError"], false, "{}", gateway.log());
+    assert!(children(&gateway).is_empty(), "it is no child");
+    for (behaviour, wanted) in [
+        ("panic", "plugin_failed"),
+        ("ungranted-sql", "forbidden"),
+        ("host-calls", "no code"),
+        ("wrong-type", "output_mismatch"),
+    ] {
+        let result = behave(&client, behaviour).await;
+        assert_eq!(code(&result), wanted, "{behaviour}: {result}");
+        assert_eq!(behave(&client, "behave").await["isError"], false, "after {behaviour}");
+    }
+    let (_, shown, _) = house.run(&["plugins", "show", "misbehaving", "--json"]);
+    assert!(shown.contains("native-in-process"), "{shown}");
+    // A call that never comes back cannot be ended: its thread is given up, and not without end.
+    for _ in 0..4 {
+        assert_eq!(code(&behave(&client, "spin").await), "timeout");
+    }
+    assert_eq!(code(&behave(&client, "behave").await), "plugin_failed");
+    gateway.wait_for_log("4 of its calls were given up and still run in this process");
+    let neighbour = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert_eq!(neighbour["isError"], false, "{neighbour}");
+}
+
+/// Another build is another digest in the configuration; whoever calls meanwhile does not notice.
+#[tokio::test]
+async fn another_build_is_swapped_in_under_load() {
+    for in_process in [false, true] {
+        let bytes = fs::read(place::native("misbehaving")).expect("a library can be read");
+        let build = |name: &str| {
+            const MARKER: &[u8] = b"build=1       ";
+            let mut bytes = bytes.clone();
+            let at = bytes.windows(MARKER.len()).position(|window| window == MARKER).expect("the marker");
+            bytes[at..at + MARKER.len()].copy_from_slice(format!("build={name:<8}").as_bytes());
+            bytes
+        };
+        let house = sample::house().own_plugins(&["sheet"]).file("contracts/guest.yaml", GUEST_CONTRACT);
+        house.write("one.so", build("1"));
+        house.write("two.so", build("2"));
+        house.write("lost.so", build("lost"));
+        let [one, two, lost] = ["one.so", "two.so", "lost.so"].map(|name| house.path().join(name));
+        let house = house.library("misbehaving", &one, in_process);
+        let gateway = house.serve();
+        let url = gateway.url();
+        let client = Modern::new(url.clone());
+        let answered = |result: &Value| result["structuredContent"]["build"].as_str().map(str::to_owned);
+        assert_eq!(answered(&behave(&client, "behave").await).as_deref(), Some("1"), "{}", gateway.log());
+        let calls = tokio::spawn(async move {
+            let (client, mut builds) = (Modern::new(url), Vec::new());
+            let began = Instant::now();
+            while builds.last().is_none_or(|last| last != "2") && began.elapsed() < Duration::from_secs(60) {
+                let result = behave(&client, "behave").await;
+                assert_eq!(result["isError"], false, "{result}");
+                builds.push(answered(&result).expect("a build"));
+            }
+            builds
+        });
+        name_instead(&house, &gateway, &one, &two);
+        let builds = calls.await.expect("no call failed");
+        assert_eq!(builds.last().map(String::as_str), Some("2"), "{}", gateway.log());
+        // One that lost what a contract needs is refused, and what serves goes on.
+        name_instead(&house, &gateway, &two, &lost);
+        gateway.wait_for_log("published contracts need more");
+        assert_eq!(answered(&behave(&client, "behave").await).as_deref(), Some("2"), "{}", gateway.log());
+        // A child that somebody ended while nobody called it is replaced.
+        for child in children(&gateway) {
+            assert!(Command::new("kill").args(["-9", &child.to_string()]).status().expect("kill").success());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(answered(&behave(&client, "behave").await).as_deref(), Some("2"), "{}", gateway.log());
+    }
+}
+
+/// A build that defines other tools waits, as a component does; the one before it answers until they are published.
+#[tokio::test]
+async fn a_build_with_other_tools_is_held_until_they_are_published() {
+    let bytes = fs::read(place::native("tools-rust")).expect("a library can be read");
+    let mut renamed = bytes.clone();
+    for at in 0..renamed.len() - 6 {
+        if renamed[at..].starts_with(b"whoami") {
+            renamed[at..at + 6].copy_from_slice(b"whoisi");
+        }
+    }
+    let house = House::new().own_plugins(&[]);
+    house.write("one.so", bytes);
+    house.write("two.so", renamed);
+    let [one, two] = ["one.so", "two.so"].map(|name| house.path().join(name));
+    let house = house.library("weir-guest-tools", &one, false);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    assert_eq!(client.call("whoami", json!({})).await["isError"], false, "{}", gateway.log());
+    name_instead(&house, &gateway, &one, &two);
+    gateway.wait_for_log("held: it defines other tools than are published");
+    assert_eq!(client.call("whoami", json!({})).await["isError"], false, "the build before it answers");
+
+    let run = |words: &[&str]| {
+        let output = house.weir_as_it_is(words).output().expect("weir starts");
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let shown: Value = serde_json::from_str(&run(&["contracts", "show", "weir-guest-tools", "--json"])).expect("JSON");
+    let drafts = shown["drafts"].as_array().expect("drafts");
+    let draft = drafts.iter().find(|draft| draft["status"] == "pending").expect("it waits");
+    let (id, fingerprint) =
+        (draft["id"].as_str().expect("an id"), draft["fingerprint"].as_str().expect("a fingerprint"));
+    run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
+    gateway.wait_for_log("two.so\",\"origin\":\"native\"");
+    assert_eq!(client.call("whoisi", json!({})).await["isError"], false, "{}", gateway.log());
+}
+
+/// Writes another library into the configuration in place of one, and tells the gateway.
+fn name_instead(house: &House, gateway: &Gateway, one: &Path, other: &Path) {
+    let written = fs::read_to_string(house.path().join("weir.toml")).expect("the configuration");
+    let config = written.replace(&one.display().to_string(), &other.display().to_string());
+    let config = config.replace(&weir_tests::gateway::digest(one), &weir_tests::gateway::digest(other));
+    house.write("weir.toml", config);
+    let sent = Command::new("kill").args(["-HUP", &gateway.process_id().to_string()]).status();
+    assert!(sent.expect("kill").success());
+}
+
+/// Only what the configuration names, only the build whose digest it has, and only what speaks the interface.
+#[tokio::test]
+async fn another_library_is_refused_with_what_to_do() {
+    let refused = |house: &House| {
+        let gateway = house.serve();
+        gateway.wait_for_log("refused");
+        gateway.log()
+    };
+    let base = || sample::house().own_plugins(&["sheet"]);
+
+    let library = place::native("misbehaving");
+    let wrong = "a".repeat(64);
+    let digest =
+        base().config(&format!("[plugins.misbehaving]\nnative = \"{}\"\nsha256 = \"{wrong}\"", library.display()));
+    let log = refused(&digest);
+    assert!(log.contains("its sha256 is ") && log.contains(&wrong), "{log}");
+
+    let another = base().native("other", "misbehaving", false);
+    let log = refused(&another);
+    assert!(log.contains("it is the plugin `misbehaving`: name it under `[plugins.misbehaving] native`"), "{log}");
+
+    for (source, why) in [
+        ("int nothing;", "it has no symbol `weir_plugin_abi`"),
+        ("const void *weir_plugin_abi(unsigned abi, const void *host) { return 0; }", "it does not speak version 1"),
+        (
+            "static const struct { unsigned abi, size; void *call, *release; } table = { 99, 24, 0, 0 };\n\
+             const void *weir_plugin_abi(unsigned abi, const void *host) { return &table; }",
+            "its table is of version 99",
+        ),
+    ] {
+        for in_process in [false, true] {
+            let house = base();
+            house.write("strange.c", source);
+            let library = house.path().join("strange.so");
+            let mut compiler = Command::new("cc");
+            compiler.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(house.path().join("strange.c"));
+            assert!(compiler.status().expect("a C compiler").success());
+            let house = house.library("strange", &library, in_process);
+            let log = refused(&house);
+            assert!(log.contains(why), "{why}: {log}");
+        }
+    }
+
+    let house = base();
+    fs::copy(&library, house.path().join("plugins/misbehaving.so")).expect("copied");
+    fs::copy(&library, house.path().join("plugins/disguised.wasm")).expect("copied");
+    let log = refused(&house);
+    assert!(log.contains("native code is never loaded from this folder"), "{log}");
+    assert!(log.contains("it is native code, which is run only where"), "{log}");
+    let gateway = house.serve();
+    let neighbour = Modern::new(gateway.url()).call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert_eq!(neighbour["isError"], false, "{neighbour}");
+}
+
+#[tokio::test]
+async fn a_configuration_that_leaves_the_digest_out_is_not_taken() {
+    for (toml, place) in [
+        ("[plugins.a]\nnative = \"a.so\"", "/plugins/a/native"),
+        ("[plugins.a]\nnative = \"a.so\"\nsha256 = \"12\"", "/plugins/a/native"),
+        ("[plugins.a]\nin_process = true", "/plugins/a/in_process"),
+    ] {
+        let (exit, _, err) = House::new().config(toml).run(&["serve", "--listen", "127.0.0.1:0"]);
+        assert!(exit != 0 && err.contains(place), "{toml}: {err}");
+    }
+}
+
+/// The toolbox, as a component and as a library.
+#[tokio::test]
+async fn a_functions_answers_are_the_same_bytes_as_a_component_and_native() {
+    let plugin = "weir-guest-tools";
+    let house = |runs: Option<bool>| {
+        let house = House::new().own_plugins(&[]).config(
+            "[connections.db]\nkind = \"sqlite\"\npath = \"data/things.sqlite\"\nwrite = true\n\
+             [plugins.weir-guest-tools.grants]\ndb = \"write\"\n[plugins.weir-guest-tools.settings]\ngreeting = \"hello\"",
+        );
+        let database = rusqlite::Connection::open(house.path().join("data/things.sqlite")).expect("a database");
+        let rows =
+            "CREATE TABLE things (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO things VALUES (1, 'one'), (2, 'two')";
+        database.execute_batch(rows).expect("two things");
+        match runs {
+            None => {
+                house.write("plugins/tools.wasm", fs::read(place::guest("tools-rust")).expect("a guest can be read"));
+                house
+            }
+            Some(in_process) => house.native(plugin, "tools-rust", in_process),
+        }
+    };
+    let calls = [
+        ("deploy", json!({"environment": "prod", "service": "web"})),
+        ("deploy", json!({"environment": ""})),
+        ("names", json!({})),
+        ("find", json!({"id": 2})),
+        ("find", json!({"id": 9})),
+        ("refuse", json!({"code": "too_early"})),
+        ("crash", json!({})),
+        ("look", json!({})),
+        ("rename", json!({"name": "uno"})),
+        ("names", json!({})),
+        ("draw", json!({})),
+        ("wrong", json!({})),
+        ("steps", json!({"pause_ms": 0})),
+    ];
+    let mut expected: Option<(Vec<Value>, Vec<String>)> = None;
+    for runs in [None, Some(false), Some(true)] {
+        let house = house(runs);
+        let gateway = house.serve();
+        let client = Modern::new(gateway.url());
+        let (tools, _) = client.list().await;
+        let mut told = Vec::new();
+        for (tool, arguments) in &calls {
+            let mut result = client.call(tool, arguments.clone()).await;
+            let call_id = result["structuredContent"]["call_id"].as_str().map(str::to_owned);
+            result.as_object_mut().expect("an object").remove("_meta");
+            let text = result.to_string();
+            told.push(call_id.map_or(text.clone(), |id| text.replace(&id, "CALL")));
+        }
+        match &expected {
+            None => expected = Some((tools, told)),
+            Some((same_tools, same)) => {
+                assert_eq!(same_tools, &tools, "{runs:?}");
+                for (at, (left, right)) in same.iter().zip(&told).enumerate() {
+                    assert_eq!(left, right, "{:?} {runs:?}\n{}", calls[at], gateway.log());
+                }
+            }
+        }
+    }
+}
