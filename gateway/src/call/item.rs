@@ -251,9 +251,9 @@ mod tests {
         let said = |given: Option<&str>| arguments(&declared, given).map(|_| ()).map_err(|error| error.message);
         assert_eq!(said(Some(r#"{"city":"Oslo"}"#)), Ok(()));
         for (given, wanted) in [
-            (None, "needs the argument \"city\""),
-            (Some(r#"{"city":1}"#), "\"city\" must be a string"),
-            (Some(r#"{"city":"a","town":"b"}"#), "has no argument \"town\""),
+            (None, "needs the argument 'city'"),
+            (Some(r#"{"city":1}"#), "'city' must be a string"),
+            (Some(r#"{"city":"a","town":"b"}"#), "has no argument 'town'"),
             (Some(r#"{"city":"a","city":"b"}"#), "at "),
         ] {
             let message = said(given).expect_err("refused");
