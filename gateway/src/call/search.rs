@@ -94,7 +94,7 @@ fn found(gateway: &Gateway, caller: &Caller, listing: &Listing, text: &str) -> R
     let hint = match tools.is_empty() {
         true => format!(
             r#","hint":"None of the {} tools here is about that. Ask for what is to be done in other words, such as a verb and a thing; where nothing comes, there is no such tool.""#,
-            listing.len()
+            listing.tools.len()
         ),
         false => String::new(),
     };

@@ -67,7 +67,7 @@ impl Check {
 impl Clients {
     async fn checked(&self) -> Result<(Vec<ClientProfile>, Vec<Checked>), Failure> {
         let started = start::briefly(self.settings.config()?, Some("check")).await?;
-        start::contracts(&started, false).await?;
+        started.load(false).await?;
         let caller = call::caller(&started)?;
         let mut config = (**started.gateway.config()).clone();
         let endpoint = super::view(&config, self.view.as_deref())?;

@@ -115,7 +115,7 @@ impl Views {
 impl Cost {
     async fn rows(&self) -> Result<Vec<Row>, Failure> {
         let started = start::briefly(self.settings.config()?, Some("views")).await?;
-        start::contracts(&started, false).await?;
+        started.load(false).await?;
         let caller = call::caller(&started)?;
         let snapshot = started.gateway.snapshot();
         let mut views = started.gateway.config().views.clone();
@@ -133,10 +133,11 @@ impl Cost {
 
 fn row(catalogue: &Catalogue, name: &str, access: &Access, count: impl Fn(&str) -> usize) -> Option<Row> {
     let listing = catalogue.listing(&Endpoint::View(name.into()), access)?;
-    let written = |shape| listing.tools_page(shape, None, usize::MAX).map(|page| page.entries.into_owned()).unwrap_or_default();
+    let written =
+        |shape| listing.tools_page(shape, None, usize::MAX).map(|page| page.entries.into_owned()).unwrap_or_default();
     Some(Row {
         name: name.to_owned(),
-        tools: listing.len(),
+        tools: listing.tools.len(),
         bytes: written(ListShape::Modern).len() + "[]".len(),
         tokens: count(&written(ListShape::Plain)),
         found_tokens: listing.search().map(|_| found(&listing, count)),
@@ -145,7 +146,7 @@ fn row(catalogue: &Catalogue, name: &str, access: &Access, count: impl Fn(&str) 
 
 /// The mean answer, where every tool is looked for in the words of its own description.
 fn found(listing: &Arc<Listing>, count: impl Fn(&str) -> usize) -> usize {
-    let step = listing.len().div_ceil(QUESTIONS_MAX).max(1);
+    let step = listing.tools.len().div_ceil(QUESTIONS_MAX).max(1);
     let answers: Vec<usize> = listing
         .tools
         .entries()
