@@ -35,14 +35,16 @@ pub(crate) struct LibraryInstance {
 }
 
 enum Line {
-    Child(Child),
+    Child(Box<Child>),
     Thread(Thread),
 }
 
 impl LibraryInstance {
     pub(crate) async fn new(code: &Arc<LibraryCode>, profile: &Arc<Profile>, call: Call) -> wasmtime::Result<Self> {
         let line = match &code.place {
-            Place::Child { runner } => Line::Child(Child::start(runner, &code.path, &code.digest, profile).await?),
+            Place::Child { runner } => {
+                Line::Child(Box::new(Child::start(runner, &code.path, &code.digest, profile).await?))
+            }
             Place::Here { loaded, overrun } => {
                 Line::Thread(Thread::start(&profile.name, *loaded, overrun).map_err(wasmtime::Error::msg)?)
             }
