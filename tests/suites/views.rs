@@ -450,3 +450,38 @@ async fn the_cost_of_each_way_is_measured_and_the_cheaper_one_is_named() {
     let (code, printed, err) = house.run(&["views", "cost", "--client", "gemini"]);
     assert!(code == 0 && printed.contains("Tokens are an estimate (o200k)."), "{printed}{err}");
 }
+
+/// What is found is what is published now, and a profile is a change where it lowers something, and none where it does not.
+#[tokio::test]
+async fn search_and_profiles_follow_what_is_published() {
+    let house = sample::house().config("[views.find]\nsearch = true\n[views.shown]");
+    let gateway = house.serve();
+    let listen = async |view: &str| {
+        let wanted = json!({"notifications": {"toolsListChanged": true}});
+        let mut events =
+            Events::open(Modern::new(gateway.view_url(view)).request("subscriptions/listen", wanted)).await;
+        events.next(Duration::from_secs(10)).await.expect("acknowledged");
+        events
+    };
+    let (mut find, mut shown) = (listen("find").await, listen("shown").await);
+    let view = Modern::new(gateway.view_url("find"));
+    let question = json!({"query": "an air field"});
+    assert!(!found(&view.call("find_tools", question.clone()).await).contains(&"lookup_field"));
+    house.write("contracts/fields.yaml", FIELDS);
+    for events in [&mut find, &mut shown] {
+        assert!(events.next(Duration::from_secs(10)).await.is_some(), "list_changed");
+    }
+    assert_eq!(found(&view.call("find_tools", question).await)[0], "lookup_field");
+
+    let config = std::fs::read_to_string(house.path().join("weir.toml")).expect("the configuration");
+    for (profile, is_change) in [("anthropic", false), ("gemini", true)] {
+        house.write("weir.toml", format!("{config}\nprofile = \"{profile}\"\n"));
+        reload(&gateway);
+        let wait = Duration::from_millis(if is_change { 10_000 } else { 1_500 });
+        assert_eq!(shown.next(wait).await.is_some(), is_change, "{profile}");
+    }
+    house.write("weir.toml", format!("{config}\nprofile = \"netscape\"\n"));
+    let output = house.weir_as_it_is(&["llms"]).output().expect("weir runs");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("/views/shown/profile: must be \"anthropic\", \"openai\", \"openai-strict\""), "{told}");
+}
