@@ -7,7 +7,7 @@
 //! past it would have refused. [`validate`] is the gate in front of a source, [`output`] the one behind it.
 //! [`drift`] says what a source that changed means for them. [`lint`] judges what a model reads. [`offer`] reads the
 //! lists of other servers, and [`upstream`] makes a contract of them. [`openapi`] writes down the tools as operations
-//! of an HTTP API, [`page`] as forms for people.
+//! of an HTTP API, [`page`] as forms for people; [`import`] makes a contract of such a document.
 
 pub mod artifact;
 pub mod code;
@@ -18,6 +18,7 @@ pub mod draft;
 pub mod drift;
 pub mod form;
 pub mod impact;
+pub mod import;
 pub mod json;
 pub mod lint;
 pub mod listed;

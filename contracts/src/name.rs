@@ -185,6 +185,34 @@ pub(crate) fn is_invisible(character: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// `*` stands for any characters, `?` for one. Each star is tried once: what a later one can take, an earlier one need not.
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (mut at, mut in_name) = (0, 0);
+    let mut star = None;
+    while in_name < name.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, in_name));
+                at += 1;
+            }
+            Some(next) if *next == '?' || *next == name[in_name] => {
+                at += 1;
+                in_name += 1;
+            }
+            _ => match star {
+                Some((of_star, taken)) => {
+                    star = Some((of_star, taken + 1));
+                    at = of_star + 1;
+                    in_name = taken + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|rest| *rest == '*')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,6 +265,26 @@ mod tests {
         #[test]
         fn what_is_alike_at_both_ends_takes_no_change(one in "[abé]{0,8}", other in "[abé]{0,8}") {
             proptest::prop_assert_eq!(changes(&one, &other), strsim::osa_distance(&one, &other));
+        }
+    }
+
+    #[test]
+    fn patterns_of_names() {
+        for (pattern, name, is_meant) in [
+            ("*", "", true),
+            ("*", "anything", true),
+            ("delete_*", "delete_all", true),
+            ("delete_*", "undelete_all", false),
+            ("*_all", "delete_all", true),
+            ("a*b*c", "aXbXbXc", true),
+            ("a*b*c", "aXbX", false),
+            ("get_?", "get_a", true),
+            ("get_?", "get_", false),
+            ("get", "get_a", false),
+            ("*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa", false),
+            ("Größe*", "Größe_1", true),
+        ] {
+            assert_eq!(matches(pattern, name), is_meant, "{pattern} {name}");
         }
     }
 }

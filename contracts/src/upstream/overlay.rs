@@ -84,7 +84,7 @@ impl Overlay {
 
     /// Whether an item of that name is taken.
     pub(super) fn takes(&self, name: &str) -> bool {
-        let is_meant = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, name));
+        let is_meant = |patterns: &[String]| patterns.iter().any(|pattern| name::matches(pattern, name));
         is_meant(&self.take) && !is_meant(&self.leave)
     }
 }
@@ -193,59 +193,6 @@ fn drops_output(table: &Table<'_>, problems: &mut Problems) -> bool {
             let message = format!("{} is nothing that can be done with an output schema", name::quoted(other));
             problems.add_hint(table.at("output"), message, "write `output: drop`, or nothing");
             false
-        }
-    }
-}
-
-/// `*` stands for any characters, `?` for one. Each star is tried once: what a later one can take, an earlier one need not.
-fn matches(pattern: &str, name: &str) -> bool {
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    let (mut at, mut in_name) = (0, 0);
-    let mut star = None;
-    while in_name < name.len() {
-        match pattern.get(at) {
-            Some('*') => {
-                star = Some((at, in_name));
-                at += 1;
-            }
-            Some(next) if *next == '?' || *next == name[in_name] => {
-                at += 1;
-                in_name += 1;
-            }
-            _ => match star {
-                Some((of_star, taken)) => {
-                    star = Some((of_star, taken + 1));
-                    at = of_star + 1;
-                    in_name = taken + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[at..].iter().all(|rest| *rest == '*')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::matches;
-
-    #[test]
-    fn patterns_of_names() {
-        for (pattern, name, is_meant) in [
-            ("*", "", true),
-            ("*", "anything", true),
-            ("delete_*", "delete_all", true),
-            ("delete_*", "undelete_all", false),
-            ("*_all", "delete_all", true),
-            ("a*b*c", "aXbXbXc", true),
-            ("a*b*c", "aXbX", false),
-            ("get_?", "get_a", true),
-            ("get_?", "get_", false),
-            ("get", "get_a", false),
-            ("*a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaa", false),
-            ("Größe*", "Größe_1", true),
-        ] {
-            assert_eq!(matches(pattern, name), is_meant, "{pattern} {name}");
         }
     }
 }
