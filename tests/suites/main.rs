@@ -15,6 +15,7 @@ mod frameworks;
 mod gate;
 mod identical;
 mod identity;
+mod import;
 mod install;
 mod large_sheet;
 mod llms;

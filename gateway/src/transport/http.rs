@@ -110,6 +110,7 @@ fn router(server: Arc<Server>) -> Router {
         .route("/mcp/{contract}", any(contract))
         .route("/llms.txt", any(llms::all))
         .route("/mcp/{contract}/llms.txt", any(llms::contract))
+        .route("/rest/{contract}/", any(rest::reference))
         .route("/rest/{contract}/openapi.json", any(rest::document))
         .route("/rest/{contract}/{tool}", any(rest::tool))
         .route("/forms/{contract}/", any(forms::index))
