@@ -7,8 +7,8 @@
 //! past it would have refused. [`validate`] is the gate in front of a source, [`output`] the one behind it.
 //! [`drift`] says what a source that changed means for them. [`lint`] judges what a model reads. [`offer`] reads the
 //! lists of other servers, and [`upstream`] makes a contract of them. [`openapi`] writes down the tools as operations
-//! of an HTTP API, [`page`] as forms for people. [`search`] finds those that
-//! a question is about, and [`client`] says what single clients take of them.
+//! of an HTTP API, [`page`] as forms for people; [`import`] makes a contract of such a document. [`search`] finds the tools
+//! that a question is about, and [`client`] says what single clients take of them.
 
 pub mod artifact;
 pub mod client;
@@ -20,6 +20,7 @@ pub mod draft;
 pub mod drift;
 pub mod form;
 pub mod impact;
+pub mod import;
 pub mod json;
 pub mod lint;
 pub mod listed;

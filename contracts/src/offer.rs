@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 pub use self::item::{Annotated, Detail, Item, Kind, Schema, Ui};
 use self::members::Members;
+pub(crate) use self::pattern::check as check_pattern;
 pub use self::schema::{Bounds, check as check_schema};
 use crate::Problem;
 

@@ -6,6 +6,7 @@
 //! refuses is shown beside the control it is about.
 
 mod control;
+mod reference;
 
 use std::sync::LazyLock;
 
@@ -15,6 +16,8 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use crate::Tool;
+
+pub use reference::reference;
 
 const SCRIPT: &str = include_str!("page/form.js");
 const STYLE: &str = include_str!("page/form.css");
@@ -39,7 +42,7 @@ pub fn tool(tool: &Tool) -> String {
         }
         noscript { p { "This page needs JavaScript to send what is filled in." } }
     };
-    page(title, &form)
+    page(title, &form, true)
 }
 
 /// The page that leads to those of the tools; their addresses follow its own.
@@ -56,7 +59,7 @@ pub fn index<'t>(title: &str, description: Option<&str>, tools: impl IntoIterato
             }
         }
     };
-    page(title, &list)
+    page(title, &list, true)
 }
 
 /// The `Content-Security-Policy` of these pages.
@@ -73,7 +76,7 @@ pub fn policy() -> &'static str {
     &POLICY
 }
 
-fn page(title: &str, content: &Markup) -> String {
+fn page(title: &str, content: &Markup, is_scripted: bool) -> String {
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -85,7 +88,7 @@ fn page(title: &str, content: &Markup) -> String {
             }
             body {
                 main { (content) }
-                script { (PreEscaped(SCRIPT)) }
+                @if is_scripted { script { (PreEscaped(SCRIPT)) } }
             }
         }
     };

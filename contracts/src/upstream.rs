@@ -527,3 +527,8 @@ impl Tool {
         arguments
     }
 }
+
+/// Lists of types as alternatives, which every client reads.
+pub(crate) fn plain_types(schema: &mut serde_json::Value) {
+    lower::inside(schema, &mut lower::Lowered::default());
+}

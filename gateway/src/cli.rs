@@ -17,8 +17,10 @@ mod contracts;
 mod diff;
 mod draft;
 mod extract;
+mod extracted;
 mod flags;
 mod hosts;
+mod import;
 mod keys;
 mod lint;
 mod llms;
@@ -89,6 +91,8 @@ enum Command {
     Extract(extract::Extract),
     /// Print the same document from raw list results, without a connection
     Compose(compose::Compose),
+    /// Make a contract of the document of an HTTP API
+    Import(import::Import),
     /// Print the tools of a contract as OpenAPI 3.1, as they are served by plain HTTP
     Openapi(openapi::Openapi),
     /// Write Weir into the configuration of an MCP client
@@ -179,6 +183,7 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
         Command::Backup(command) => command.run(),
         Command::Extract(command) => command.run(),
         Command::Compose(command) => command.run(),
+        Command::Import(command) => command.run(),
         Command::Openapi(command) => command.run(),
         Command::Connect(command) => command.run(),
         Command::Child(command) => command.run(),

@@ -45,6 +45,12 @@ pub fn node_module(path: &str) -> PathBuf {
     place::present(node_folder().join("node_modules").join(path), INSTALLED_BY)
 }
 
+/// The same of another folder than `tests/clients/node`.
+pub fn node_module_in(environment: &str, path: &str) -> PathBuf {
+    let folder = place::present(place::cache().join("clients").join(environment), INSTALLED_BY);
+    place::present(folder.join("node_modules").join(path), INSTALLED_BY)
+}
+
 /// A script of `tests/clients`, run by the Python of one environment (`python-current`, `python-mcp1`).
 pub fn python_script(environment: &str, name: &str) -> Command {
     let mut command = python(environment);

@@ -1,4 +1,5 @@
-//! Web services nobody here wrote: json-server over a file, Datasette over a database, plain or with TLS.
+//! Web services nobody here wrote: json-server over a file, Datasette over a database, plain or with TLS, Prism over a
+//! document.
 
 use std::{
     fs,
@@ -39,6 +40,31 @@ impl JsonServer {
 }
 
 impl Drop for JsonServer {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+/// Answers as an OpenAPI document says, with its examples or what fits its schemas; killed when dropped.
+pub struct Mock {
+    child: Child,
+    pub base: String,
+}
+
+impl Mock {
+    pub fn start(document: &Path) -> Self {
+        let port = free_port();
+        let mut command = foreign::node();
+        command.arg(foreign::node_module_in("openapi", "@stoplight/prism-cli/dist/index.js"));
+        command.args(["mock", "--host", "127.0.0.1", "--port", &port.to_string()]).arg(document);
+        let child = start(&mut command, "prism");
+        let mock = Self { child, base: format!("http://127.0.0.1:{port}") };
+        wait_for_port(port, "prism");
+        mock
+    }
+}
+
+impl Drop for Mock {
     fn drop(&mut self) {
         end(&mut self.child);
     }

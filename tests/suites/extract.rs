@@ -377,3 +377,43 @@ fn a_client_is_connected_and_taken_back() {
     let (code, _, err) = connect(&["claude-desktop", "--url", "http://127.0.0.1:8484/mcp"]);
     assert!(code == 1 && err.contains("Connectors"), "{err}");
 }
+
+/// The document alone gives the flags; where its server is has to be said, since a document is handed around.
+#[tokio::test]
+async fn a_tool_of_a_document_is_called_with_its_flags() {
+    let golden = place::repository().join("tests/fixtures/extracted/time.json");
+    let golden = golden.to_str().expect("a path");
+    let call = |words: &[&str], server: &[String]| {
+        let mut command = weir(&["call", "--from", golden]);
+        command.args(words).args(server);
+        run(command)
+    };
+    let (code, help, _) = call(&["get_current_time", "--help"], &[]);
+    assert!(code == 0 && help.contains("--timezone <TIMEZONE>"), "{help}");
+    let (code, _, err) = call(&["get_current_time", "--timezone", "Europe/Oslo"], &[]);
+    assert!(code == 1 && err.contains("-- COMMAND") && err.contains("--url"), "{err}");
+    let (code, _, err) = call(&["get_time"], &[]);
+    assert!(code == 1 && err.contains("get_current_time, convert_time"), "{err}");
+
+    let stranger = STRANGERS.iter().find(|stranger| stranger.name == "time").expect("it is one of them");
+    let server = [vec!["--".to_owned()], stranger.command(Path::new("/tmp"))].concat();
+    let (code, out, err) = call(&["get_current_time", "--timezone", "Europe/Oslo"], &server);
+    assert!(code == 0 && out.contains("Europe/Oslo"), "{out} {err}");
+    let (code, out, err) = call(&["get_current_time", "--timezone", "Nowhere/Land"], &server);
+    assert!(code == 1 && err.contains("Nowhere"), "{out} {err}");
+
+    let house = sample::house();
+    let gateway = house.serve();
+    let (code, document, err) = run({
+        let mut command = weir(&["extract"]);
+        command.arg(gateway.url());
+        command
+    });
+    assert_eq!(code, 0, "{err}");
+    house.write("airports.json", document);
+    let file = house.path().join("airports.json");
+    let words =
+        ["call", "--from", file.to_str().expect("a path"), "--url", &gateway.url(), "lookup_airport", "--iata", "OSL"];
+    let (code, out, err) = run(weir(&words));
+    assert!(code == 0 && out.contains("Oslo Gardermoen Airport"), "{out} {err}");
+}

@@ -15,6 +15,7 @@ mod frameworks;
 mod gate;
 mod identical;
 mod identity;
+mod import;
 mod install;
 mod items;
 mod large_sheet;

@@ -146,6 +146,40 @@ async fn plain_http_is_turned_off_by_one_key() {
     assert_eq!(Modern::new(gateway.url()).call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false);
 }
 
+/// For people: every argument and its bounds, without a script, and no more than the key shows.
+#[tokio::test]
+async fn the_tools_are_a_page_too() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let url = format!("{}/", Rest::of(&gateway, None).base);
+    let page = http().get(&url).send().await.expect("an answer");
+    assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8");
+    assert!(page.headers()["content-security-policy"].to_str().expect("text").starts_with("default-src 'none'"));
+    let text = page.text().await.expect("text");
+    for said in [
+        "Look up an airport",
+        "POST /rest/airports/create_airport",
+        "IATA code.",
+        "at most 9000",
+        "curl -s",
+        "openapi.json",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    assert!(!text.contains("<script"), "{text}");
+    let key = house.key(&["--agent", "ann", "--tool", "lookup_airport"]);
+    let asked = http().get(&url).send().await.expect("an answer");
+    assert!(asked.status() == 401 && asked.headers()["www-authenticate"].to_str().expect("text").starts_with("Basic "));
+    let seen =
+        http().get(&url).basic_auth("anyone", Some(&key)).send().await.expect("an answer").text().await.expect("text");
+    assert!(
+        seen.contains("lookup_airport") && !seen.contains("create_airport") && seen.contains("Bearer weir_"),
+        "{seen}"
+    );
+    let nothing = url.replace("airports", "nothing");
+    assert_eq!(http().get(nothing).basic_auth("anyone", Some(&key)).send().await.expect("an answer").status(), 404);
+}
+
 /// The validator of the specification's own Python project, and a tool that asks everything the document allows and more.
 #[tokio::test]
 async fn the_document_is_valid_and_the_tools_are_as_it_says() {

@@ -27,7 +27,7 @@ const PYTHON_ENVIRONMENTS: [&str; 8] = [
     "python-frameworks-mcp1",
     "python-frameworks-mcp2",
 ];
-const NODE_FOLDERS: [&str; 3] = ["node", "node-frameworks", "servers"];
+const NODE_FOLDERS: [&str; 4] = ["node", "node-frameworks", "openapi", "servers"];
 /// Agent frameworks that bring hundreds of megabytes along: only where they are asked for.
 const MORE_PYTHON_ENVIRONMENTS: [&str; 2] = ["python-frameworks-more-mcp1", "python-frameworks-more-mcp2"];
 const MORE_NODE_FOLDER: &str = "node-frameworks-more";

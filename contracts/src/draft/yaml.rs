@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 /// Plain where no YAML reader could take it for anything else, else in double quotes.
-pub(super) fn scalar(text: &str) -> String {
+pub(crate) fn scalar(text: &str) -> String {
     const WORDS: &[&str] = &["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
         && !text.ends_with(' ')
@@ -35,7 +35,7 @@ pub(super) fn scalar(text: &str) -> String {
 }
 
 /// Objects and lists in flow style.
-pub(super) fn flow(value: &Value) -> String {
+pub(crate) fn flow(value: &Value) -> String {
     match value {
         Value::String(text) => scalar(text),
         Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),

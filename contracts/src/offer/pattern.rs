@@ -10,7 +10,7 @@ use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind};
 const ROUNDS_MAX: u32 = 32;
 
 /// The second half of a sentence that begins with the pattern.
-pub(super) fn check(pattern: &str, chars_max: usize) -> Result<(), String> {
+pub(crate) fn check(pattern: &str, chars_max: usize) -> Result<(), String> {
     if pattern.chars().count() > chars_max {
         return Err(format!("is longer than {chars_max} characters"));
     }

@@ -1,6 +1,10 @@
 //! `weir call`: one tool from the terminal, against a configuration or a URL.
 
-use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
+use std::{
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -11,7 +15,7 @@ use weir_contracts::{
     contract::{Maker, Target},
 };
 
-use super::{Done, Failure, Settings, block_on, draft, flags, start};
+use super::{Done, Failure, Settings, block_on, draft, extracted, flags, start};
 use crate::{
     app::App,
     call::{Asking, CallOutcome, CallRequest, Content, Endpoint, ToolResult, call_tool},
@@ -31,6 +35,9 @@ pub(super) struct Call {
     /// A spreadsheet to call the drafted tools of
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
     file: Option<PathBuf>,
+    /// An extracted document to call the tools of; its server is named by --url, or by `-- COMMAND…` behind the arguments
+    #[arg(long, value_name = "DOCUMENT", conflicts_with = "file")]
+    from: Option<PathBuf>,
     #[command(flatten)]
     settings: Settings,
     #[command(subcommand)]
@@ -48,9 +55,10 @@ impl Call {
     pub(super) fn run(self) -> Done {
         let Called::Named(words) = &self.tool;
         let Some((name, line)) = words.split_first() else { unreachable!("a subcommand has a name") };
-        let result = match &self.url {
-            Some(url) => block_on(at_url(url, name, line))??,
-            None => block_on(self.here(name, line))??,
+        let result = match (&self.from, &self.url) {
+            (Some(from), url) => block_on(of_document(from, url.as_deref(), name, line))??,
+            (None, Some(url)) => block_on(at_url(url, name, line))??,
+            (None, None) => block_on(self.here(name, line))??,
         };
         let Some(result) = result else { return Ok(ExitCode::SUCCESS) };
         let text = match &result.structured {
@@ -158,7 +166,7 @@ fn cli(started: &App, tool: &Tool) -> Value {
     tool.map_or(Value::Null, |mut tool| tool["cli"].take())
 }
 
-fn unknown(name: &str, names: &[&str]) -> anyhow::Error {
+pub(super) fn unknown(name: &str, names: &[&str]) -> anyhow::Error {
     match names {
         [] => anyhow::anyhow!(
             "there is no tool `{name}`, nor any other here; name a server with --url, a spreadsheet with --file, or a \
@@ -166,6 +174,20 @@ fn unknown(name: &str, names: &[&str]) -> anyhow::Error {
         ),
         names => anyhow::anyhow!("there is no tool `{name}`; there are {}", names.join(", ")),
     }
+}
+
+/// A tool that an extracted document describes, at the server that is named beside it.
+async fn of_document(
+    from: &Path,
+    url: Option<&str>,
+    name: &str,
+    line: &[String],
+) -> anyhow::Result<Option<ToolResult>> {
+    let (line, command) = extracted::split(line);
+    let tool = extracted::tool(from, name)?;
+    let Some(arguments) = parse(name, &tool.description, &tool.schema, &Value::Null, line)? else { return Ok(None) };
+    let target = extracted::target(from, url, command)?;
+    extracted::call(&target, name, &arguments).await.map(Some)
 }
 
 /// Two requests of the modern era need no session.

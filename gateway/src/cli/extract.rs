@@ -185,7 +185,7 @@ async fn lists(target: Target, settings: Settings) -> Result<(Lists, Vec<String>
     Ok((lists, notes))
 }
 
-fn url_target(url: &str) -> Result<Target, Failure> {
+pub(super) fn url_target(url: &str) -> Result<Target, Failure> {
     if !url.starts_with("http://") && !url.starts_with("https://") {
         return Err(wrong("a URL, a name with --from, or a command after `--`", format!("`{url}` is none of them"))
             .step("give the URL with http:// or https:// at its beginning")

@@ -114,6 +114,7 @@ fn router(server: Arc<Server>) -> Router {
         // Of a contract with the name `view`: no view has this name.
         .route("/mcp/view/llms.txt", any(llms::contract_view))
         .route("/mcp/view/{view}/llms.txt", any(llms::view))
+        .route("/rest/{contract}/", any(rest::reference))
         .route("/rest/{contract}/openapi.json", any(rest::document))
         .route("/rest/{contract}/{tool}", any(rest::tool))
         .route("/forms/{contract}/", any(forms::index))

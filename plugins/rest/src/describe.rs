@@ -10,7 +10,7 @@ use weir_plugin_sdk::{Error, Field, Shape, Type, http, matches};
 use crate::answer;
 use crate::pages::Pages;
 use crate::request::request;
-use crate::settings::{FieldSettings, FullField, OpenApi, Settings};
+use crate::settings::{FieldSettings, FullField, NEXT, OpenApi, Pagination, Settings};
 
 pub(crate) fn describe(settings: &Settings) -> Result<Shape, Error> {
     let name = settings
@@ -78,6 +78,14 @@ impl Settings {
     /// Where a field lies in the record, if not under its own name.
     pub(crate) fn place(&self, field: &str) -> Option<String> {
         let given: FullField = serde_json::from_value(self.fields.as_ref()?.get(field)?.clone()).ok()?;
+        given.at
+    }
+}
+
+impl crate::settings::Operation {
+    /// Where a column of the result lies in the answer, if not under its own name; `""` is all of it.
+    pub(crate) fn place(&self, column: &str) -> Option<String> {
+        let given: FullField = serde_json::from_value(self.returns.get(column)?.clone()).ok()?;
         given.at
     }
 }
@@ -219,12 +227,16 @@ fn operations(settings: &Settings) -> Result<Vec<Operation>, Error> {
             required: param.required,
             description: param.description.clone(),
         });
-        Ok(Operation {
-            name: name.clone(),
-            effect: given.effect,
-            params: params.collect(),
-            returns: written(&given.returns)?,
-        })
+        let mut returns = written(&given.returns)?;
+        if given.pagination != Pagination::None {
+            returns.push(Field {
+                description: Some(
+                    "The arguments to call again with for the next page; null on the last one.".to_owned(),
+                ),
+                ..Field::new(NEXT, Type::Json).nullable(true)
+            });
+        }
+        Ok(Operation { name: name.clone(), effect: given.effect, params: params.collect(), returns })
     };
     settings.operations.iter().map(one).collect()
 }

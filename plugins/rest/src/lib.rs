@@ -6,7 +6,9 @@
 
 mod answer;
 mod describe;
+mod operation;
 mod pages;
+mod parameters;
 mod read;
 mod request;
 mod settings;
@@ -46,7 +48,7 @@ impl Adapter for Rest {
                 "create": { "type": "object", "description": "{path, method, record}" },
                 "update": { "type": "object", "description": "{path, method, record}: PATCH changes, PUT replaces." },
                 "delete": { "type": "object", "description": "{path, method, record}" },
-                "operations": { "type": "object", "description": "Name to {method, path, effect, params, returns, record}." }
+                "operations": { "type": "object", "description": "Name to {method, path, effect, params, content_type, accept, returns, record, records, pagination}." }
             },
             "required": ["connection"],
             "additionalProperties": false

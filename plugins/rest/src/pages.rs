@@ -113,11 +113,7 @@ impl<'a> Pages<'a> {
                 None | Some("null" | "\"\"") => None,
                 Some(text) => Some(serde_json::from_str::<String>(text).unwrap_or_else(|_| text.to_owned())),
             },
-            Pagination::Link { .. } => response
-                .headers
-                .iter()
-                .filter(|(name, _)| name.eq_ignore_ascii_case("link"))
-                .find_map(|(_, value)| next_link(value)),
+            Pagination::Link { .. } => next_of(response),
         };
         match next {
             Some(next) if next == position => {
@@ -126,6 +122,12 @@ impl<'a> Pages<'a> {
             next => Ok(next),
         }
     }
+}
+
+/// The query of the next page, where a header says that there is one.
+pub(crate) fn next_of(response: &http::Response) -> Option<String> {
+    let links = response.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("link"));
+    links.filter_map(|(_, value)| next_link(value)).next()
 }
 
 fn bad() -> Error {
@@ -144,7 +146,7 @@ fn next_link(header: &str) -> Option<String> {
     })
 }
 
-fn parse_query(query: &str) -> Vec<(String, String)> {
+pub(crate) fn parse_query(query: &str) -> Vec<(String, String)> {
     query
         .split('&')
         .filter(|pair| !pair.is_empty())

@@ -78,7 +78,7 @@ fn decode(text: &[u8]) -> Vec<u8> {
 }
 
 /// Everything but letters, digits and `-_.~` becomes `%xx`: a slash, a question mark or a second `%` stays a character.
-fn encode(text: &str, out: &mut String) {
+pub(crate) fn encode(text: &str, out: &mut String) {
     use std::fmt::Write;
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {

@@ -82,7 +82,7 @@ fn scan_max() -> usize {
     10_000
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(tag = "style", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Pagination {
     /// The answer is the whole list.
@@ -118,6 +118,20 @@ pub(crate) enum Pagination {
     },
 }
 
+impl Pagination {
+    /// The parameters it speaks of.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let names = match self {
+            Self::None => [None, None],
+            Self::Page { page, size, .. } => [Some(page), size.as_ref()],
+            Self::Offset { offset, limit, .. } => [Some(offset), Some(limit)],
+            Self::Cursor { cursor, size, .. } => [Some(cursor), size.as_ref()],
+            Self::Link { size, .. } => [size.as_ref(), None],
+        };
+        names.into_iter().flatten().map(String::as_str)
+    }
+}
+
 fn page_size() -> u32 {
     100
 }
@@ -150,6 +164,25 @@ pub(crate) struct Operation {
     pub(crate) returns: Map<String, Value>,
     #[serde(default)]
     pub(crate) record: String,
+    /// How the body is written: JSON of any kind, or `application/x-www-form-urlencoded`.
+    #[serde(default = "json")]
+    pub(crate) content_type: String,
+    /// What the answer is asked for as.
+    pub(crate) accept: Option<String>,
+    /// Of what it answers, the list that [`Self::pagination`] counts.
+    #[serde(default)]
+    pub(crate) records: String,
+    /// How to ask for the next page; its names are those of parameters. The result says it in [`NEXT`].
+    #[serde(default)]
+    pub(crate) pagination: Pagination,
+}
+
+/// The column of a result with the arguments that lead to the next page; null on the last one.
+pub(crate) const NEXT: &str = "next_arguments";
+pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
+
+fn json() -> String {
+    "application/json".to_owned()
 }
 
 fn post() -> String {
@@ -168,16 +201,34 @@ pub(crate) struct Param {
     /// Its name there; its own without it.
     #[serde(rename = "as")]
     pub(crate) name: Option<String>,
+    /// How lists and objects are written outside a body; as JSON without it.
+    pub(crate) style: Option<Style>,
+    /// As OpenAPI says: true for `form` unless it is given, else false.
+    pub(crate) explode: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Place {
+    /// A member of it.
     #[default]
     Body,
+    /// All of it.
+    WholeBody,
     Query,
     Path,
     Header,
+}
+
+/// In OpenAPI's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Style {
+    Simple,
+    Form,
+    SpaceDelimited,
+    PipeDelimited,
+    DeepObject,
 }
 
 impl Settings {
@@ -192,6 +243,21 @@ impl Settings {
             }
         }
         for (operation, given) in &settings.operations {
+            let media = given.content_type.split(';').next().unwrap_or_default().trim();
+            if media != FORM && media != "application/json" && !media.ends_with("+json") {
+                return Err(wrong(&format!("`{operation}` sends {media}, which is neither JSON nor a form")));
+            }
+            let mut bodies = given.params.values().filter(|param| param.place == Place::Body);
+            let whole = given.params.values().filter(|param| param.place == Place::WholeBody).count();
+            if whole > 1 || (whole == 1 && (media == FORM || bodies.next().is_some())) {
+                return Err(wrong(&format!("`{operation}` has a whole JSON body and something else in it")));
+            }
+            if given.pagination != Pagination::None && given.returns.contains_key(NEXT) {
+                return Err(wrong(&format!("`{operation}` returns a `{NEXT}` of its own")));
+            }
+            if let Some(lacking) = given.pagination.names().find(|name| !given.params.contains_key(*name)) {
+                return Err(wrong(&format!("the pagination of `{operation}` names no parameter: `{lacking}`")));
+            }
             for (name, param) in &given.params {
                 let placed = given.path.contains(&format!("{{{}}}", param.name.as_deref().unwrap_or(name)));
                 if placed != (param.place == Place::Path) {

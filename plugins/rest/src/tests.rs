@@ -297,6 +297,86 @@ fn operations_are_declared_and_called() {
     }
 }
 
+/// `settings` of one operation called `go`; what is answered as JSON, with a `Link` header where one is given.
+fn gone(settings: Value, params: Value, body: &'static str, link: &'static str) -> Result<Value, Error> {
+    testing::reset();
+    http::answer(move |_| {
+        let mut response = http::json(200, body);
+        if !link.is_empty() {
+            response.headers.push(("link".to_owned(), link.to_owned()));
+        }
+        Ok(response)
+    });
+    let settings = json!({"connection": "mail", "operations": {"go": settings}}).to_string();
+    let shape = Rest::describe(&settings)?;
+    let rest = Rest::open(&settings, &shape)?;
+    let options = object(json!({"operation": "go", "params": params}));
+    let done = rest.write(&Change { options, ..Change::new(Verb::Call) })?;
+    Ok(weir_plugin_sdk::serde_json::from_str(&done).unwrap())
+}
+
+#[test]
+fn operations_send_what_a_document_asks_for() {
+    let whole = json!({"path": "/x", "params": {"all": {"type": "json", "in": "whole-body"}}, "returns": {"items": {"type": "json", "at": ""}}});
+    let answered = gone(whole.clone(), json!({"all": [1, {"a": null}]}), "[7]", "").unwrap();
+    assert_eq!(
+        (answered, http::sent()[0].body.as_deref()),
+        (json!({"items": [7]}), Some(br#"[1,{"a":null}]"#.as_slice()))
+    );
+    gone(whole, json!({}), "[]", "").unwrap();
+    assert_eq!(http::sent()[0].body, None, "an operation without its body sends none");
+
+    let form = json!({"path": "/x", "content_type": "application/x-www-form-urlencoded", "params": {"a": {"type": "string"}, "b": {"type": "json"}}});
+    gone(form, json!({"a": "x y&z", "b": [1, "2"]}), "", "").unwrap();
+    let sent = &http::sent()[0];
+    assert_eq!(sent.body.as_deref(), Some(b"a=x%20y%26z&b=1&b=2".as_slice()));
+    assert!(sent.headers.contains(&("content-type".to_owned(), "application/x-www-form-urlencoded".to_owned())));
+
+    let bare = json!({"method": "POST", "path": "/x", "accept": "application/vnd.x+json"});
+    gone(bare, json!({}), "{}", "").unwrap();
+    let sent = &http::sent()[0];
+    assert_eq!((&sent.body, &sent.headers), (&None, &vec![("accept".to_owned(), "application/vnd.x+json".to_owned())]));
+
+    for (settings, why) in [
+        (json!({"path": "/x", "content_type": "text/plain"}), "neither JSON nor a form"),
+        (
+            json!({"path": "/x", "params": {"a": {"type": "json", "in": "whole-body"}, "b": {"type": "string"}}}),
+            "something else in it",
+        ),
+        (json!({"path": "/x", "pagination": {"style": "page", "page": "p"}}), "names no parameter"),
+    ] {
+        let refused = gone(settings, json!({}), "{}", "").unwrap_err();
+        assert!(refused.message.contains(why), "{}", refused.message);
+    }
+}
+
+/// What to call again with, in every style.
+#[test]
+fn operations_lead_to_their_next_page() {
+    let paged = |pagination: Value| {
+        json!({"method": "GET", "path": "/x", "effect": "read", "pagination": pagination, "records": "/items",
+            "params": {"page": {"type": "integer", "in": "query"}, "size": {"type": "integer", "in": "query"},
+                "cursor": {"type": "string", "in": "query", "as": "after"}}})
+    };
+    let next = |pagination: Value, params: Value, body: &'static str, link: &'static str| {
+        gone(paged(pagination), params, body, link).unwrap()["next_arguments"].clone()
+    };
+    let by_page = json!({"style": "page", "page": "page", "size": "size", "per_page": 2});
+    assert_eq!(next(by_page.clone(), json!({}), r#"{"items":[1,2]}"#, ""), json!({"page": 2}));
+    assert_eq!(next(by_page.clone(), json!({"page": 5, "size": 1}), r#"{"items":[1]}"#, ""), json!({"page": 6}));
+    assert_eq!(next(by_page, json!({"page": 5}), r#"{"items":[1]}"#, ""), Value::Null);
+    let by_offset = json!({"style": "offset", "offset": "page", "limit": "size"});
+    assert_eq!(next(by_offset.clone(), json!({"page": 4}), r#"{"items":[1,2,3]}"#, ""), json!({"page": 7}));
+    assert_eq!(next(by_offset, json!({}), r#"{"items":[]}"#, ""), Value::Null);
+    let by_cursor = json!({"style": "cursor", "cursor": "cursor", "next": "/next"});
+    assert_eq!(next(by_cursor.clone(), json!({}), r#"{"next":"abc"}"#, ""), json!({"cursor": "abc"}));
+    assert_eq!(next(by_cursor, json!({}), r#"{"next":null}"#, ""), Value::Null);
+    let by_link = json!({"style": "link", "size": "size"});
+    let link = "<https://elsewhere.example/x?size=2&after=a%20b&page=3&other=1>; rel=\"next\", <…>; rel=\"last\"";
+    assert_eq!(next(by_link.clone(), json!({"size": 2}), "[]", link), json!({"cursor": "a b", "page": 3}));
+    assert_eq!(next(by_link, json!({}), "[]", ""), Value::Null);
+}
+
 #[test]
 fn an_openapi_schema_becomes_a_shape() {
     testing::reset();

@@ -1,4 +1,4 @@
-//! Writing: create, update, delete and operations, each answered with the record as the service now holds it.
+//! Writing: create, update and delete, each answered with the record as the service now holds it.
 
 use weir_plugin_sdk::records::record;
 use weir_plugin_sdk::serde_json::{Map, Value as Json};
@@ -6,8 +6,8 @@ use weir_plugin_sdk::{Change, Error, Field, Type, Value, Verb, http, serde_json}
 
 use crate::read::{Values, one, values};
 use crate::request::{path, request};
-use crate::settings::{Endpoint, Place};
-use crate::{Rest, answer};
+use crate::settings::Endpoint;
+use crate::{Rest, answer, operation};
 
 pub(crate) fn write(rest: &Rest, change: &Change) -> Result<String, Error> {
     // A look before the write would leave a gap between the two.
@@ -18,7 +18,7 @@ pub(crate) fn write(rest: &Rest, change: &Change) -> Result<String, Error> {
         Verb::Create => create(rest, change),
         Verb::Update => update(rest, change),
         Verb::Delete => delete(rest, change),
-        Verb::Call => call(rest, change),
+        Verb::Call => operation::call(rest, change),
     }
 }
 
@@ -92,64 +92,6 @@ fn delete(rest: &Rest, change: &Change) -> Result<String, Error> {
         Some(values) => Ok(shown(rest, &values)),
         None => shown_as_sent(rest, &key),
     }
-}
-
-fn call(rest: &Rest, change: &Change) -> Result<String, Error> {
-    let name = change.options.get("operation").and_then(Json::as_str).unwrap_or_default();
-    let operation = rest
-        .settings
-        .operations
-        .get(name)
-        .ok_or_else(|| Error::unsupported(format!("There is no operation {name:?}.")))?;
-    let none = Map::new();
-    let given = change.options.get("params").and_then(Json::as_object).unwrap_or(&none);
-    if let Some(unknown) = given.keys().find(|name| !operation.params.contains_key(*name)) {
-        return Err(Error::invalid(format!("The operation has no parameter {unknown:?}.")).field(unknown));
-    }
-    let (mut in_path, mut in_body) = (Map::new(), Map::new());
-    let mut request = request(&rest.settings, &operation.method, String::new());
-    for (name, param) in &operation.params {
-        let value = match given.get(name) {
-            Some(value) if !value.is_null() => value,
-            _ if param.required => {
-                return Err(Error::invalid(format!("The parameter {name:?} is missing.")).field(name));
-            }
-            _ => continue,
-        };
-        let place = param.name.as_ref().unwrap_or(name);
-        let text = || value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        match param.place {
-            Place::Body => drop(in_body.insert(place.clone(), value.clone())),
-            Place::Path => drop(in_path.insert(place.clone(), value.clone())),
-            Place::Query => request.query.push((place.clone(), text())),
-            Place::Header if text().chars().any(char::is_control) => {
-                return Err(Error::invalid(format!("{name:?} holds a control character.")).field(name));
-            }
-            Place::Header => request.headers.push((place.clone(), text())),
-        }
-    }
-    request.path = path(&operation.path, &in_path)?.ok_or_else(|| {
-        Error::invalid("A parameter of the path is empty, `.` or `..`.")
-            .field(in_path.keys().next().cloned().unwrap_or_default())
-    })?;
-    if operation.method != "GET" && operation.method != "DELETE" {
-        with_body(&mut request, &in_body);
-    }
-    let response = http::send(&request)?;
-    let body = answer::checked(&response)?;
-    let capabilities = &rest.shape.capabilities;
-    let returns =
-        capabilities.operations.iter().find(|declared| declared.name == name).map(|declared| &declared.returns);
-    let fields = returns.map(Vec::as_slice).unwrap_or_default();
-    if fields.is_empty() {
-        return Ok("{}".to_owned());
-    }
-    let raw = answer::at(body, &operation.record)?;
-    let members = raw.and_then(answer::members).unwrap_or_default();
-    Ok(record(fields.iter().map(|field| {
-        let value = members.get(&field.key).map_or(Value::Null, |raw| Value::from_json(raw, field, &rest.zone));
-        (field.key.as_str(), value)
-    })))
 }
 
 fn endpoint<'a>(endpoint: &'a Option<Endpoint>, verb: &str) -> Result<&'a Endpoint, Error> {

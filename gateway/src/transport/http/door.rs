@@ -37,6 +37,9 @@ pub(super) const REST: Door = Door {
     asks_people: false,
 };
 
+/// The page that describes them, which people open.
+pub(super) const REFERENCE: Door = Door { asks_people: true, ..REST };
+
 pub(super) const FORMS: Door = Door {
     segment: "forms",
     is_open: |http| http.forms,

@@ -69,12 +69,12 @@ pub(super) async fn tool(
 }
 
 /// A page counts as a request of its agent.
-fn refused(server: &Server, caller: &Caller) -> Option<Response> {
+pub(super) fn refused(server: &Server, caller: &Caller) -> Option<Response> {
     let wait = server.gateway.buckets().request(caller, Instant::now().into_std()).err()?;
     Some(refusal(&RpcError::rate_limited(wait)))
 }
 
-fn html(page: String) -> Response {
+pub(super) fn html(page: String) -> Response {
     let mut response = Response::new(Body::from(page));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));

@@ -14,14 +14,15 @@ use serde_json::{Map, Value, json, value::RawValue};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use weir_contracts::{
+    Tool,
     openapi::{self, Api},
-    text,
+    page, text,
 };
 
 use super::{
     Server, body,
     door::{self, not_allowed, refusal},
-    reply,
+    forms, reply,
 };
 use crate::{
     call::{Asking, CallOutcome, CallRequest, Content, ToolResult, call_tool},
@@ -122,8 +123,38 @@ pub(super) async fn document(
         .await
 }
 
+/// `GET /rest/<contract>/`: the tools as a page to read.
+pub(super) async fn reference(
+    State(server): State<Arc<Server>>,
+    Path(contract): Path<String>,
+    request: Request,
+) -> Response {
+    let answer = async |caller: Caller, head: Parts, _| {
+        if head.method != Method::GET {
+            return not_allowed("GET, OPTIONS");
+        }
+        if let Some(refused) = forms::refused(&server, &caller) {
+            return refused;
+        }
+        match described(&server.gateway, &caller, &contract, |api, tools| page::reference(api, tools)) {
+            Some(page) => forms::html(page),
+            None => problem(404, "unknown_contract", "No such contract is served here.".to_owned()).into_response(),
+        }
+    };
+    door::REFERENCE.admitted(&server, &contract, request, answer).await
+}
+
 /// The document of one contract, with the tools that this caller sees; `None` where it sees no such contract.
 pub(crate) fn openapi_document(gateway: &Gateway, caller: &Caller, contract: &str) -> Option<String> {
+    described(gateway, caller, contract, |api, tools| openapi::document(api, tools).to_string())
+}
+
+fn described(
+    gateway: &Gateway,
+    caller: &Caller,
+    contract: &str,
+    describe: impl FnOnce(&Api<'_>, Vec<&Tool>) -> String,
+) -> Option<String> {
     let snapshot = gateway.snapshot();
     let listing = snapshot.catalogue.listing(&Endpoint::Contract(contract.into()), caller.access())?;
     let below = format!("/rest/{contract}");
@@ -134,7 +165,7 @@ pub(crate) fn openapi_document(gateway: &Gateway, caller: &Caller, contract: &st
         server: &below,
         needs_key: gateway.identities().are_required(),
     };
-    Some(openapi::document(&api, listing.tools.entries().iter().map(|tool| &*tool.tool)).to_string())
+    Some(describe(&api, listing.tools.entries().iter().map(|tool| &*tool.tool).collect()))
 }
 
 /// The arguments as JSON. A tool that is unknown is left to the call, which records that somebody asked for it.

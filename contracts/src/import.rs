@@ -1,0 +1,161 @@
+//! The document of an HTTP API becomes a contract over the `rest` adapter, operation by operation.
+//!
+//! The document is a stranger's: it is bounded, nothing that it refers to is fetched, and what cannot be taken is said with
+//! its place and the reason. What comes out was compiled and linted; a tool that does not pass is left out and told too.
+
+mod answer;
+mod body;
+mod document;
+mod field;
+mod operation;
+mod pages;
+mod schema;
+mod security;
+mod text;
+mod write;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    compile, form,
+    lint::{self, Level},
+    name,
+    problem::Problem,
+    shape::{Capabilities, Shape},
+};
+
+use document::Document;
+use operation::Operation;
+
+/// Operations of one document that are looked at.
+const OPERATIONS_MAX: usize = 5_000;
+/// Rounds of compiling until what is left passes.
+const ROUNDS_MAX: usize = 20;
+
+/// What is wanted of a document.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    /// The contract's name; made of the document's title without it.
+    pub name: Option<&'a str>,
+    /// Patterns of which an operation meets one: its tool, its id, its path, `METHOD /path`, or a tag.
+    pub only: &'a [String],
+    /// Where the document was fetched: servers may be relative to it.
+    pub url: Option<&'a str>,
+}
+
+/// What was made of it.
+#[derive(Clone, Debug)]
+pub struct Imported {
+    /// YAML.
+    pub contract: String,
+    /// `[connections.NAME]` for weir.toml, with references in place of secrets.
+    pub connection: String,
+    pub tools: usize,
+    pub remarks: Vec<Remark>,
+}
+
+/// One thing that was not taken as the document has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// The whole operation has no tool; else a part of it was changed or dropped.
+    pub left_out: bool,
+    /// JSON Pointer in the document.
+    pub place: String,
+    /// `GET /pets`, or empty for the document as a whole.
+    pub operation: String,
+    /// The kind of it, to count by.
+    pub reason: &'static str,
+    pub message: String,
+}
+
+/// Reads an OpenAPI 3.0 or 3.1 document, JSON or YAML. `file` is the name shown in problems.
+pub fn openapi(file: &str, text: &str, wanted: &Wanted<'_>) -> Result<Imported, Vec<Problem>> {
+    let document = Document::read(file, text).map_err(|problem| vec![problem])?;
+    let mut remarks = document.remarks();
+    let contract = match wanted.name {
+        Some(name) => name.to_owned(),
+        None => text::contract_name(document.title()),
+    };
+    name::check_contract(&contract)
+        .map_err(|why| vec![Problem::new(file, "/info/title", why).hint("name it with --name")])?;
+    let base = security::base(&document, wanted.url, &mut remarks);
+    let access = security::choose(&document, &mut remarks);
+    let mut operations = operation::all(&document, wanted, &contract, &access, &mut remarks);
+    let head = write::Head { name: &contract, document: &document };
+    for _ in 0..ROUNDS_MAX {
+        if operations.is_empty() {
+            let why = "no operation could be taken, so there is no contract";
+            return Err(remarks
+                .iter()
+                .map(|remark| remark.problem(file))
+                .chain([Problem::new(file, "/paths", why)])
+                .collect());
+        }
+        let text = write::contract(&head, &operations);
+        match refused(&text, &operations) {
+            Ok(found) if found.is_empty() => {
+                let connection =
+                    security::connection(&contract, &base, &access, operations.iter().any(Operation::writes));
+                return Ok(Imported { contract: text, connection, tools: operations.len(), remarks });
+            }
+            Ok(found) => {
+                for (index, (reason, message)) in found.iter().rev() {
+                    let operation = operations.remove(*index);
+                    remarks.push(operation.left_out(reason, message.clone()));
+                }
+            }
+            Err(problems) => return Err(problems),
+        }
+    }
+    Err(vec![Problem::new(file, "", "the contract does not compile, however much is left out")])
+}
+
+impl Remark {
+    fn problem(&self, file: &str) -> Problem {
+        Problem::new(file, self.place.clone(), format!("{}: {} ({})", self.operation, self.message, self.reason))
+    }
+}
+
+type Refused = BTreeMap<usize, (&'static str, String)>;
+
+/// The tools that the compiler or lint refuses, by their index. The error is of the contract as a whole.
+fn refused(text: &str, operations: &[Operation]) -> Result<Refused, Vec<Problem>> {
+    let mut found = Refused::new();
+    let source = form::read("the imported contract", text)?;
+    match compile(&source, &shapes(operations)) {
+        Err(problems) => {
+            for problem in &problems {
+                let index = problem.place.strip_prefix("/tools/").and_then(|rest| rest.split('/').next()?.parse().ok());
+                let Some(index) = index else { return Err(problems) };
+                found.entry(index).or_insert_with(|| ("contract", problem.message.clone()));
+            }
+        }
+        Ok(contract) => {
+            for finding in lint::lint_contract(&contract).into_iter().filter(|finding| finding.level == Level::Error) {
+                let Some(index) =
+                    operations.iter().position(|operation| Some(&operation.tool) == finding.tool.as_ref())
+                else {
+                    return Err(vec![Problem::new("the imported contract", "", finding.message)]);
+                };
+                let message = format!("{}: {}", finding.rule, finding.message);
+                found.entry(index).or_insert(("lint", message));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What the adapter will describe.
+fn shapes(operations: &[Operation]) -> BTreeMap<String, Shape> {
+    let names: BTreeSet<&String> = operations.iter().map(|operation| &operation.collection).collect();
+    let shape = |name: &String| {
+        let own = operations.iter().filter(|operation| operation.collection == *name);
+        let capabilities = Capabilities {
+            open_world: true,
+            operations: own.map(Operation::shape).collect(),
+            ..Capabilities::default()
+        };
+        Shape { name: "record".to_owned(), fields: Vec::new(), key: Vec::new(), capabilities, timezone: None }
+    };
+    names.into_iter().map(|name| (name.clone(), shape(name))).collect()
+}

@@ -1,0 +1,101 @@
+//! The envelope of a document: its version, and where references within it lead.
+
+use serde_json::{Map, Value};
+
+use super::Remark;
+use crate::{
+    form,
+    json::{self, Fault, percent_decoded},
+    problem::Problem,
+};
+
+/// References followed one after another.
+const REFERENCES_MAX: usize = 32;
+
+pub(super) struct Document {
+    root: Value,
+    /// Schemas are of OpenAPI 3.0's own dialect.
+    pub(super) is_3_0: bool,
+}
+
+impl Document {
+    pub(super) fn read(file: &str, text: &str) -> Result<Self, Problem> {
+        let root = value(file, text)?;
+        let version = root.get("openapi").and_then(Value::as_str).unwrap_or_default();
+        let is_3_0 = match version.split('.').collect::<Vec<_>>().as_slice() {
+            ["3", "0", ..] => true,
+            ["3", "1", ..] => false,
+            _ if root.get("swagger").is_some() => {
+                let problem =
+                    Problem::new(file, "/swagger", "the document is of Swagger 2.0, and 3.0 and 3.1 are read");
+                return Err(problem.hint("convert it, for instance with `npx swagger2openapi`"));
+            }
+            _ => {
+                let problem = Problem::new(file, "/openapi", "the document does not say that it is OpenAPI 3.0 or 3.1");
+                return Err(problem.hint("it begins with `openapi: 3.1.0`, or with 3.0"));
+            }
+        };
+        if !root.get("paths").is_some_and(Value::is_object) {
+            return Err(Problem::new(file, "/paths", "the document has no paths"));
+        }
+        Ok(Self { root, is_3_0 })
+    }
+
+    pub(super) fn get(&self, member: &str) -> &Value {
+        self.root.get(member).unwrap_or(&Value::Null)
+    }
+
+    pub(super) fn title(&self) -> &str {
+        self.get("info").get("title").and_then(Value::as_str).unwrap_or("api")
+    }
+
+    pub(super) fn paths(&self) -> &Map<String, Value> {
+        self.get("paths").as_object().expect("checked when it was read")
+    }
+
+    /// What is of no use for tools that are called.
+    pub(super) fn remarks(&self) -> Vec<Remark> {
+        let count = self.get("webhooks").as_object().map_or(0, Map::len);
+        let remark = Remark {
+            left_out: false,
+            place: "/webhooks".to_owned(),
+            operation: String::new(),
+            reason: "webhook",
+            message: format!("{count} webhooks are requests to a client, so there is no tool for them"),
+        };
+        if count > 0 { vec![remark] } else { Vec::new() }
+    }
+
+    /// Follows references to what they say, as far as it stays in the document.
+    pub(super) fn resolved<'d>(&'d self, mut value: &'d Value) -> Result<&'d Value, String> {
+        for _ in 0..REFERENCES_MAX {
+            let Some(Value::String(reference)) = value.get("$ref") else { return Ok(value) };
+            value = self.target(reference)?;
+        }
+        Err("a reference leads back to itself".to_owned())
+    }
+
+    pub(super) fn target(&self, reference: &str) -> Result<&Value, String> {
+        let shown: String = reference.chars().take(100).collect();
+        match reference.strip_prefix('#') {
+            Some(pointer) => self
+                .root
+                .pointer(&percent_decoded(pointer))
+                .ok_or_else(|| format!("the reference {shown} leads nowhere")),
+            None => Err(format!("the reference {shown} leads to another document, which is never fetched")),
+        }
+    }
+}
+
+/// By the strict reader's rules, but that numbers in JSON may be larger than readers hold exactly: documents have such bounds.
+fn value(file: &str, text: &str) -> Result<Value, Problem> {
+    let bytes = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if !bytes.trim_start().starts_with('{') || text.len() > form::FILE_BYTES_MAX {
+        return form::text::read(file, text);
+    }
+    let (value, faults) = json::read_all(bytes);
+    match faults.into_iter().find(|fault| fault.fault != Fault::NumberOutOfRange) {
+        Some(fault) => Err(Problem::new(file, fault.path, format!("JSON: {}", fault.message))),
+        None => value.ok_or_else(|| Problem::new(file, "", "a number is too large")),
+    }
+}

@@ -1,0 +1,117 @@
+//! Pages, where the document declares them: OpenAPI has no word for it, so these are a `Link` header, a `links` object that
+//! leads to the operation itself, and the extensions of two generators.
+
+use serde_json::{Value, json};
+
+use super::{
+    document::Document,
+    operation::{Parameter, Place},
+};
+use crate::json::push_pointer;
+
+/// The adapter's `pagination` and `records`.
+pub(super) struct Pages {
+    pub(super) pagination: Value,
+    pub(super) records: Option<String>,
+}
+
+const POSITIONS: &[&str] = &["page", "cursor", "after", "before", "since", "offset", "start"];
+const SIZES: &[&str] = &["per_page", "page_size", "limit", "size"];
+
+pub(super) fn of(
+    document: &Document,
+    operation: &Value,
+    response: Option<&Value>,
+    parameters: &[Parameter],
+) -> Option<Pages> {
+    let own = |wanted: &str| {
+        let is_meant = |parameter: &&Parameter| parameter.place == Place::Query && parameter.original == wanted;
+        parameters.iter().find(is_meant)
+    };
+    speakeasy(operation, &own)
+        .or_else(|| fern(operation, &own))
+        .or_else(|| {
+            linked(operation, document.resolved(response?.get("links")?.as_object()?.values().next()?).ok()?, &own)
+        })
+        .or_else(|| header(response?, &own))
+}
+
+type Own<'p> = dyn Fn(&str) -> Option<&'p Parameter> + 'p;
+
+fn per_page(size: Option<&Parameter>) -> u64 {
+    size.and_then(|size| size.schema.get("default")?.as_u64()).filter(|size| (1..=10_000).contains(size)).unwrap_or(100)
+}
+
+/// `Link: <…>; rel="next"`, told of the response.
+fn header(response: &Value, own: &Own<'_>) -> Option<Pages> {
+    response.get("headers")?.as_object()?.keys().find(|name| name.eq_ignore_ascii_case("link"))?;
+    POSITIONS.iter().find_map(|name| own(name))?;
+    let size = SIZES.iter().find_map(|name| own(name)).map(|size| size.field.as_str());
+    let mut pagination = json!({ "style": "link" });
+    if let Some(size) = size {
+        pagination["size"] = size.into();
+    }
+    Some(Pages { pagination, records: None })
+}
+
+/// A link of the response back to the operation, with a value out of the answer.
+fn linked(operation: &Value, link: &Value, own: &Own<'_>) -> Option<Pages> {
+    if link.get("operationId")? != operation.get("operationId")? {
+        return None;
+    }
+    let (name, value) = link.get("parameters")?.as_object()?.iter().next()?;
+    let pointer = value.as_str()?.strip_prefix("$response.body#")?;
+    let cursor = own(name.strip_prefix("query.").unwrap_or(name))?;
+    Some(Pages { pagination: json!({ "style": "cursor", "cursor": cursor.field, "next": pointer }), records: None })
+}
+
+/// `x-speakeasy-pagination: { type, inputs: [{ name, in, type }], outputs: { results, nextCursor } }`.
+fn speakeasy(operation: &Value, own: &Own<'_>) -> Option<Pages> {
+    let said = operation.get("x-speakeasy-pagination")?;
+    let input = |kind: &str| {
+        let inputs = said.get("inputs")?.as_array()?.iter();
+        inputs
+            .filter(|input| input.get("type").is_some_and(|word| word == kind))
+            .find_map(|input| own(input.get("name")?.as_str()?))
+    };
+    let output = |name: &str| json_path(said.get("outputs")?.get(name)?.as_str()?);
+    let records = output("results");
+    let pagination = match (input("cursor"), input("page"), input("offset")) {
+        (Some(cursor), ..) => json!({ "style": "cursor", "cursor": cursor.field, "next": output("nextCursor")? }),
+        (_, Some(page), _) => {
+            let mut pagination = json!({ "style": "page", "page": page.field, "per_page": per_page(input("limit")) });
+            if let Some(size) = input("limit") {
+                pagination["size"] = size.field.clone().into();
+            }
+            pagination
+        }
+        (.., Some(offset)) => json!({ "style": "offset", "offset": offset.field, "limit": input("limit")?.field }),
+        _ => return None,
+    };
+    Some(Pages { pagination, records })
+}
+
+/// `x-fern-pagination: { cursor: $request.cursor, next_cursor: $response.next, results: $response.data }`, or with `offset`.
+fn fern(operation: &Value, own: &Own<'_>) -> Option<Pages> {
+    let said = operation.get("x-fern-pagination")?;
+    let request = |name: &str| own(said.get(name)?.as_str()?.strip_prefix("$request.")?);
+    let response = |name: &str| json_path(&said.get(name)?.as_str()?.replacen("$response", "$", 1));
+    let pagination = match (request("cursor"), request("offset")) {
+        (Some(cursor), _) => json!({ "style": "cursor", "cursor": cursor.field, "next": response("next_cursor")? }),
+        // Its `offset` is the number of a page.
+        (_, Some(page)) => json!({ "style": "page", "page": page.field }),
+        _ => return None,
+    };
+    Some(Pages { pagination, records: response("results") })
+}
+
+/// `$.meta.next` as `/meta/next`.
+fn json_path(path: &str) -> Option<String> {
+    let mut pointer = String::new();
+    let steps = path.strip_prefix('$')?;
+    if steps.contains(['[', '*', '(']) {
+        return None;
+    }
+    steps.split('.').filter(|step| !step.is_empty()).for_each(|step| push_pointer(&mut pointer, step));
+    Some(pointer)
+}

@@ -1,0 +1,275 @@
+//! Schemas of a document, each as one that stands alone: in 2020-12, with what it refers to in its own `$defs`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::{document::Document, text::sentence};
+use crate::{
+    name,
+    offer::{self, inside},
+    upstream, validate,
+};
+
+/// Schemas inside one argument, with all that they refer to.
+const SCHEMAS_MAX: usize = 5_000;
+const DEPTH_MAX: usize = 60;
+const TEXT_MAX: usize = 300;
+const PATTERN_MAX: usize = 1_000;
+
+/// Keywords that mean the same in 2020-12 and hold no schemas.
+const KEPT: &[&str] = &[
+    "type",
+    "enum",
+    "const",
+    "format",
+    "required",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "minContains",
+    "maxContains",
+    "dependentRequired",
+    "contentEncoding",
+    "contentMediaType",
+    "deprecated",
+];
+const NUMERIC: &[&str] = &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
+const REFUSED: &[&str] = &["$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef"];
+
+/// What became of a schema, and what was dropped from it on the way: the kind of it, and a sentence.
+pub(super) struct Lifted {
+    pub(super) schema: Value,
+    pub(super) dropped: Vec<(&'static str, String)>,
+}
+
+/// The error says in one sentence why it cannot be an argument's.
+pub(super) fn lift(document: &Document, schema: &Value) -> Result<Lifted, String> {
+    let mut lifter = Lifter {
+        document,
+        defs: Map::new(),
+        names: BTreeMap::new(),
+        open: Vec::new(),
+        left: SCHEMAS_MAX,
+        dropped: Vec::new(),
+    };
+    let start = match document.is_3_0 || schema.as_object().is_some_and(|schema| schema.len() == 1) {
+        true => document.resolved(schema)?,
+        false => schema,
+    };
+    let mut lifted = lifter.schema(start, 0)?;
+    while let Some((name, reference)) = lifter.open.pop() {
+        let definition = lifter.schema(document.target(&reference)?, 0)?;
+        lifter.defs.insert(name, definition);
+    }
+    if let Value::Object(members) = &mut lifted
+        && !lifter.defs.is_empty()
+    {
+        members.insert("$defs".to_owned(), Value::Object(lifter.defs));
+    }
+    upstream::plain_types(&mut lifted);
+    Ok(Lifted { schema: lifted, dropped: lifter.dropped })
+}
+
+struct Lifter<'d> {
+    document: &'d Document,
+    defs: Map<String, Value>,
+    /// Reference → the name of its definition.
+    names: BTreeMap<String, String>,
+    /// Definitions that are still to be lifted: a chain of references may be longer than a schema is deep.
+    open: Vec<(String, String)>,
+    left: usize,
+    dropped: Vec<(&'static str, String)>,
+}
+
+impl Lifter<'_> {
+    fn schema(&mut self, schema: &Value, depth: usize) -> Result<Value, String> {
+        self.left = self.left.checked_sub(1).ok_or("the schema with all that it refers to is too large")?;
+        if depth > DEPTH_MAX {
+            return Err("the schema is nested too deeply".to_owned());
+        }
+        let members = match schema {
+            Value::Bool(_) => return Ok(schema.clone()),
+            Value::Object(members) => members,
+            _ => return Err("a schema is no object".to_owned()),
+        };
+        if let Some(keyword) = REFUSED.iter().find(|keyword| members.contains_key(**keyword)) {
+            return Err(format!("a schema has `{keyword}`, which is not read"));
+        }
+        let mut lifted = Map::new();
+        if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
+            lifted.insert("$ref".to_owned(), self.definition(reference).into());
+            // In 3.0 what stands beside a reference is ignored.
+            if self.document.is_3_0 {
+                return Ok(Value::Object(lifted));
+            }
+        }
+        let unsent = self.unsent(members)?;
+        for (keyword, value) in members.iter().filter(|(keyword, _)| *keyword != "$ref") {
+            self.keyword(keyword, value, &unsent, depth, &mut lifted)?;
+        }
+        if self.document.is_3_0 {
+            exclusive(members, &mut lifted);
+            if members.get("nullable") == Some(&Value::Bool(true)) {
+                return Ok(or_null(lifted));
+            }
+        }
+        Ok(Value::Object(lifted))
+    }
+
+    fn keyword(
+        &mut self,
+        keyword: &str,
+        value: &Value,
+        unsent: &[&str],
+        depth: usize,
+        lifted: &mut Map<String, Value>,
+    ) -> Result<(), String> {
+        let kept = match keyword {
+            "required" => {
+                let names = value.as_array().into_iter().flatten();
+                let names: Vec<&Value> =
+                    names.filter(|name| name.as_str().is_some_and(|name| !unsent.contains(&name))).collect();
+                (!names.is_empty()).then(|| json!(names))
+            }
+            "properties" => {
+                let mut properties = Map::new();
+                for (name, schema) in value.as_object().into_iter().flatten() {
+                    if !unsent.contains(&name.as_str()) {
+                        properties.insert(name.clone(), self.schema(schema, depth + 1)?);
+                    }
+                }
+                Some(Value::Object(properties))
+            }
+            "description" | "title" => value.as_str().map(|text| sentence(text, TEXT_MAX).into()),
+            "pattern" => self.pattern(value)?,
+            "default" => is_short(value).then(|| value.clone()),
+            "example" => (self.document.is_3_0 && is_short(value))
+                .then(|| {
+                    lifted.insert("examples".to_owned(), json!([value]));
+                })
+                .and(None),
+            "examples" => {
+                value.as_array().filter(|all| !self.document.is_3_0 && all.iter().all(is_short)).map(|all| json!(all))
+            }
+            // Whoever refers to them finds them by their place in the document.
+            "$defs" | "definitions" => None,
+            "exclusiveMinimum" | "exclusiveMaximum" if value.is_boolean() => None,
+            keyword if NUMERIC.contains(&keyword) => {
+                value.as_f64().filter(|number| number.abs() <= crate::json::INTEGER_MAX as f64).map(|_| value.clone())
+            }
+            keyword if KEPT.contains(&keyword) => Some(value.clone()),
+            keyword => match (inside::inside(keyword), value) {
+                (inside::Inside::Named, Value::Object(schemas)) => {
+                    let mut inner = Map::new();
+                    for (name, schema) in schemas {
+                        inner.insert(name.clone(), self.schema(schema, depth + 1)?);
+                    }
+                    Some(Value::Object(inner))
+                }
+                (inside::Inside::Schemas, Value::Array(schemas)) => {
+                    Some(schemas.iter().map(|schema| self.schema(schema, depth + 1)).collect::<Result<_, _>>()?)
+                }
+                (inside::Inside::Schemas, schema) => Some(self.schema(schema, depth + 1)?),
+                // `discriminator`, `xml`, extensions: nothing that a value is held against.
+                _ => None,
+            },
+        };
+        if let Some(kept) = kept {
+            lifted.insert(keyword.to_owned(), kept);
+        }
+        Ok(())
+    }
+
+    /// The members that a client does not send: those that only answers have, and those whose names no tool may have.
+    fn unsent<'m>(&mut self, members: &'m Map<String, Value>) -> Result<Vec<&'m str>, String> {
+        let mut unsent = Vec::new();
+        let required = |name: &str| {
+            members.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|one| one == name))
+        };
+        for (name, schema) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            if self.document.resolved(schema)?.get("readOnly") == Some(&Value::Bool(true)) {
+                unsent.push(name.as_str());
+            } else if !name::is_field(name) {
+                let shown = name::quoted(name);
+                if required(name) {
+                    return Err(format!("it must have a member {shown}, whose name some models' interfaces refuse"));
+                }
+                self.dropped.push((
+                    "member-name",
+                    format!("the member {shown} is left out: some models' interfaces refuse its name"),
+                ));
+                unsent.push(name.as_str());
+            }
+        }
+        Ok(unsent)
+    }
+
+    /// A pattern that takes long, or that our engine does not know, is the service's alone to check.
+    fn pattern(&mut self, value: &Value) -> Result<Option<Value>, String> {
+        let Some(pattern) = value.as_str() else { return Ok(None) };
+        let runs = offer::check_pattern(pattern, PATTERN_MAX).is_ok()
+            && validate::validator(&json!({ "type": "string", "pattern": pattern })).is_ok();
+        if !runs {
+            let shown: String = pattern.chars().take(60).collect();
+            self.dropped.push((
+                "pattern",
+                format!("the pattern `{shown}` does not run in linear time; the service alone checks it"),
+            ));
+        }
+        Ok(runs.then(|| value.clone()))
+    }
+
+    /// `#/$defs/NAME` for a place in the document.
+    fn definition(&mut self, reference: &str) -> String {
+        if let Some(name) = self.names.get(reference) {
+            return format!("#/$defs/{name}");
+        }
+        let last = reference.rsplit('/').next().unwrap_or_default();
+        let plain: String = last
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' })
+            .take(60)
+            .collect();
+        let plain = if plain.is_empty() { "schema".to_owned() } else { plain };
+        let others = (2..).map(|number| format!("{plain}_{number}"));
+        let is_free = |name: &String| !self.names.values().any(|taken| taken == name);
+        let name = std::iter::once(plain.clone()).chain(others).find(is_free).expect("numbers do not end");
+        self.names.insert(reference.to_owned(), name.clone());
+        self.open.push((name.clone(), reference.to_owned()));
+        format!("#/$defs/{name}")
+    }
+}
+
+/// 3.0 has booleans beside the bounds.
+fn exclusive(members: &Map<String, Value>, lifted: &mut Map<String, Value>) {
+    for (bound, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
+        if members.get(exclusive) == Some(&Value::Bool(true))
+            && let Some(value) = lifted.shift_remove(bound)
+        {
+            lifted.insert(exclusive.to_owned(), value);
+        }
+    }
+}
+
+/// Texts stay outside, where clients look for them.
+fn or_null(mut schema: Map<String, Value>) -> Value {
+    let mut outer = Map::new();
+    for text in ["title", "description", "default", "examples"] {
+        outer.extend(schema.shift_remove(text).map(|value| (text.to_owned(), value)));
+    }
+    if let Some(Value::Array(values)) = schema.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    let mut whole = Map::from_iter([("anyOf".to_owned(), json!([schema, { "type": "null" }]))]);
+    whole.extend(outer);
+    Value::Object(whole)
+}
+
+fn is_short(value: &Value) -> bool {
+    !matches!(value, Value::Object(_)) && value.to_string().len() <= 200
+}

@@ -1,0 +1,201 @@
+//! Where the service is and how it knows its callers, as a connection for weir.toml. Never a secret: only where one goes.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::{Remark, document::Document, text::sentence};
+
+/// One way in that the connection takes.
+#[derive(Default)]
+pub(super) struct Access {
+    schemes: Vec<Scheme>,
+    /// What else the document knows, in words.
+    others: Vec<String>,
+}
+
+struct Scheme {
+    name: String,
+    how: How,
+}
+
+enum How {
+    Header { name: String, value: &'static str },
+    Query(String),
+    Cookie(String),
+}
+
+impl Access {
+    /// The header is the connection's to set.
+    pub(super) fn sends_header(&self, wanted: &str) -> bool {
+        self.schemes
+            .iter()
+            .any(|scheme| matches!(&scheme.how, How::Header { name, .. } if name.eq_ignore_ascii_case(wanted)))
+    }
+
+    pub(super) fn sends_query(&self, wanted: &str) -> bool {
+        self.schemes.iter().any(|scheme| matches!(&scheme.how, How::Query(name) if name == wanted))
+    }
+
+    /// The first way in that an operation asks for, where it takes none that the connection has.
+    pub(super) fn lacks(&self, document: &Document, operation: &Value) -> Option<String> {
+        let asked = operation.get("security").unwrap_or_else(|| document.get("security"));
+        let ways: Vec<Vec<&String>> = ways(asked);
+        let has = |way: &Vec<&String>| way.iter().all(|name| self.schemes.iter().any(|scheme| scheme.name == **name));
+        match ways.iter().any(has) || ways.is_empty() {
+            true => None,
+            false => Some(ways[0].iter().map(|name| sentence(name, 60)).collect::<Vec<_>>().join(" and ")),
+        }
+    }
+}
+
+fn ways(asked: &Value) -> Vec<Vec<&String>> {
+    asked.as_array().into_iter().flatten().filter_map(Value::as_object).map(|way| way.keys().collect()).collect()
+}
+
+/// The first way in that the document asks for as a whole, else that an operation asks for, else that it declares.
+pub(super) fn choose(document: &Document, remarks: &mut Vec<Remark>) -> Access {
+    let declared = document.get("components").get("securitySchemes").and_then(Value::as_object);
+    let Some(declared) = declared else { return Access::default() };
+    let of_operations = document
+        .paths()
+        .values()
+        .filter_map(Value::as_object)
+        .flat_map(|item| item.values())
+        .filter_map(|operation| operation.get("security"));
+    let asked = std::iter::once(document.get("security")).chain(of_operations).flat_map(ways);
+    let each = declared.keys().map(|name| vec![name]);
+    let read = |name: &String| scheme(name, document.resolved(declared.get(name)?).ok()?);
+    let found = asked
+        .chain(each)
+        .filter(|way| !way.is_empty())
+        .find_map(|way| way.into_iter().map(read).collect::<Option<Vec<_>>>());
+    let schemes: Vec<Scheme> = found.unwrap_or_default();
+    if schemes.is_empty() && !declared.is_empty() {
+        remarks.push(Remark {
+            left_out: false,
+            place: "/components/securitySchemes".to_owned(),
+            operation: String::new(),
+            reason: "security",
+            message: "no security scheme of the document is one that headers or a query can carry".to_owned(),
+        });
+    }
+    let is_chosen = |name: &&String| schemes.iter().any(|scheme| scheme.name == **name);
+    let others = declared.keys().filter(|name| !is_chosen(name)).map(|name| sentence(name, 60)).take(20).collect();
+    Access { schemes, others }
+}
+
+fn scheme(name: &str, scheme: &Value) -> Option<Scheme> {
+    let text = |key: &str| scheme.get(key).and_then(Value::as_str).unwrap_or_default();
+    let authorization = |value| How::Header { name: "Authorization".to_owned(), value };
+    let is_token = |name: &str| {
+        !name.is_empty() && name.len() <= 100 && name.bytes().all(|c| c.is_ascii_alphanumeric() || b"-_.".contains(&c))
+    };
+    let how = match (text("type"), text("scheme").to_ascii_lowercase().as_str(), text("in")) {
+        ("http", "bearer", _) | ("oauth2" | "openIdConnect", ..) => authorization("Bearer "),
+        ("http", "basic", _) => authorization("Basic "),
+        ("apiKey", _, place) if is_token(text("name")) => match place {
+            "header" => How::Header { name: text("name").to_owned(), value: "" },
+            "query" => How::Query(text("name").to_owned()),
+            "cookie" => How::Cookie(text("name").to_owned()),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(Scheme { name: name.to_owned(), how })
+}
+
+/// The first server, with the defaults of its variables.
+pub(super) fn base(document: &Document, fetched: Option<&str>, remarks: &mut Vec<Remark>) -> String {
+    const UNKNOWN: &str = "https://service.example";
+    let server = document.get("servers").get(0);
+    let mut url = server.and_then(|server| server.get("url")?.as_str()).unwrap_or("/").to_owned();
+    for (name, variable) in server.and_then(|server| server.get("variables")?.as_object()).into_iter().flatten() {
+        let default = variable.get("default").and_then(Value::as_str).unwrap_or_default();
+        url = url.replace(&format!("{{{name}}}"), default);
+    }
+    let absolute = match (url.starts_with("http://") || url.starts_with("https://"), fetched) {
+        (true, _) => Some(url.clone()),
+        (false, Some(fetched)) => below(fetched, &url),
+        _ => None,
+    };
+    let plain =
+        |url: &String| url.chars().all(|c| c.is_ascii_graphic() && !"\"\\{}<>|^`?#".contains(c)) && url.len() <= 500;
+    match absolute.filter(plain) {
+        Some(url) => url.trim_end_matches('/').to_owned(),
+        None => {
+            remarks.push(Remark {
+                left_out: false,
+                place: "/servers".to_owned(),
+                operation: String::new(),
+                reason: "server",
+                message: format!(
+                    "the document does not say where the service is; `base_url` is {UNKNOWN}, to be replaced"
+                ),
+            });
+            UNKNOWN.to_owned()
+        }
+    }
+}
+
+/// A relative server beside the document.
+fn below(fetched: &str, url: &str) -> Option<String> {
+    let (scheme, rest) = fetched.split_once("://")?;
+    let rest = rest.split(['?', '#']).next()?;
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    if url.contains("://") || url.starts_with("//") || url.contains("..") {
+        return None;
+    }
+    match url.strip_prefix('/') {
+        Some(url) => Some(format!("{scheme}://{host}/{url}")),
+        None => {
+            let folder = path.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
+            Some(format!("{scheme}://{host}/{folder}{}", url.trim_start_matches("./")))
+        }
+    }
+}
+
+/// The block for weir.toml.
+pub(super) fn connection(name: &str, base: &str, access: &Access, writes: bool) -> String {
+    let variable = |scheme: &Scheme| {
+        let words = format!("{name}_{}", if access.schemes.len() > 1 { scheme.name.as_str() } else { "secret" });
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+        words.chars().map(plain).collect::<String>()
+    };
+    let mut base = base.to_owned();
+    let mut headers = Vec::new();
+    let mut text = String::new();
+    for scheme in &access.schemes {
+        let variable = variable(scheme);
+        match &scheme.how {
+            How::Header { name, value } => headers.push(format!("{name} = \"{value}${{env:{variable}}}\"")),
+            How::Cookie(name) => headers.push(format!("Cookie = \"{name}=${{env:{variable}}}\"")),
+            How::Query(name) => {
+                let before = if base.contains('?') { '&' } else { '?' };
+                let _ = write!(base, "{before}{name}=${{env:{variable}}}");
+            }
+        }
+        let what = match &scheme.how {
+            How::Header { value: "Basic ", .. } => "the base64 of `name:password`",
+            How::Header { value: "Bearer ", .. } => "a token",
+            _ => "a key",
+        };
+        let _ = writeln!(text, "# {variable}: {what}, as the document's scheme {} says.", sentence(&scheme.name, 60));
+    }
+    if !access.others.is_empty() {
+        let _ = writeln!(
+            text,
+            "# The document has other schemes too: {}.",
+            access.others.join(", ").replace(['\n', '\r'], " ")
+        );
+    }
+    let _ = writeln!(text, "[connections.{name}]\nkind = \"http\"\nbase_url = \"{base}\"");
+    if !headers.is_empty() {
+        let _ = writeln!(text, "headers = {{ {} }}", headers.join(", "));
+    }
+    if writes {
+        text.push_str("write = true\n");
+    }
+    let _ = write!(text, "\n[plugins.rest.grants]\n{name} = \"{}\"\n", if writes { "write" } else { "read" });
+    text
+}

@@ -1,0 +1,103 @@
+//! A tool of an extracted document, called at the server that the document is of.
+//!
+//! A document does not say how its server is reached, on purpose: it is handed around, and a command in it would be a
+//! stranger's that we run, an address one that our arguments go to.
+
+use std::{path::Path, time::Duration};
+
+use anyhow::Context as _;
+use serde_json::{Map, Value, value::RawValue};
+use tokio_util::sync::CancellationToken;
+use weir_upstream::{Call, Command, RequestError, Session, Settings, Target};
+
+use super::{call, compile, extract};
+use crate::call::{Content, ToolResult};
+
+/// As `weir extract` waits.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a document says of one tool.
+pub(super) struct Tool {
+    pub(super) description: String,
+    /// Of the arguments; null where the document has none that is usable.
+    pub(super) schema: Value,
+}
+
+/// The tool of that name, or a sentence with those that there are.
+pub(super) fn tool(file: &Path, name: &str) -> anyhow::Result<Tool> {
+    let shown = file.display();
+    let text = compile::read(file)?;
+    let document: Value = serde_json::from_str(&text).with_context(|| format!("{shown} is no JSON"))?;
+    let items = document["items"]
+        .as_array()
+        .with_context(|| format!("{shown} has no `items`; `weir extract` and `weir compose` print such documents"))?;
+    let tools = || items.iter().filter(|item| item["type"] == "tool");
+    let Some(tool) = tools().find(|tool| tool["name"] == name) else {
+        return Err(call::unknown(name, &tools().filter_map(|tool| tool["name"].as_str()).collect::<Vec<_>>()));
+    };
+    let input = &tool["detail"]["input"];
+    if let Some(why) = input["error"].as_str() {
+        eprintln!("note: the schema of {name} is not used for flags: {why}; --arguments takes all of them as JSON");
+    }
+    let usable = input["error"].is_null().then(|| input["json"].clone());
+    Ok(Tool {
+        description: tool["description"].as_str().unwrap_or_default().to_owned(),
+        schema: usable.unwrap_or_default(),
+    })
+}
+
+/// The words of the tool, and the command behind `--`.
+pub(super) fn split(words: &[String]) -> (&[String], &[String]) {
+    match words.iter().position(|word| word == "--") {
+        Some(at) => (&words[..at], &words[at + 1..]),
+        None => (words, &[]),
+    }
+}
+
+/// Where the server of the document is, or what is needed to know that.
+pub(super) fn target(file: &Path, url: Option<&str>, command: &[String]) -> anyhow::Result<Target> {
+    match (url, command) {
+        (Some(url), []) => Ok(extract::url_target(url)?),
+        (None, [program, arguments @ ..]) => Ok(Target::Command(Command {
+            program: program.into(),
+            arguments: arguments.iter().map(Into::into).collect(),
+            guard: super::child::words(),
+            ..Command::default()
+        })),
+        (None, []) => anyhow::bail!(
+            "{} does not say how its server is reached, since a document is handed around; add what it was extracted from: \
+             `-- COMMAND…` behind the tool's arguments, or `--url URL` before the tool",
+            file.display()
+        ),
+        (Some(_), _) => anyhow::bail!("a server is reached by `--url` or by a command behind `--`, not by both"),
+    }
+}
+
+pub(super) async fn call(target: &Target, name: &str, arguments: &str) -> anyhow::Result<ToolResult> {
+    let arguments: Box<RawValue> = RawValue::from_string(arguments.to_owned())?;
+    let settings = Settings { start: PATIENCE, request: PATIENCE, ..Settings::default() };
+    let session = Session::open(target, settings).await?;
+    let call = Call {
+        name,
+        arguments: Some(&arguments),
+        resumed: None,
+        progress: None,
+        cancel: &CancellationToken::new(),
+        timeout: PATIENCE,
+        traceparent: None,
+    };
+    let answer = session.call(call).await;
+    session.close().await;
+    let answer = answer.map_err(|error| match error {
+        RequestError::Refused(refusal) => anyhow::anyhow!("the server refuses the call: {}", refusal.message),
+        RequestError::Failed(failure) => failure.into(),
+    })?;
+    let mut result: Map<String, Value> = serde_json::from_str(answer.get()).context("the result is no object")?;
+    if result.get("resultType").is_some_and(|kind| kind == "input_required") {
+        anyhow::bail!("`{name}` asks its caller before it goes on, which `weir call` cannot answer");
+    }
+    let structured = result.get("structuredContent").filter(|structured| structured.is_object()).map(Value::to_string);
+    let content = result.remove("content").unwrap_or_else(|| Value::Array(Vec::new()));
+    let is_error = result.get("isError") == Some(&Value::Bool(true));
+    Ok(ToolResult::of(Content::Blocks(content.to_string()), structured, is_error))
+}

@@ -1,0 +1,142 @@
+//! `weir import openapi`: the document of an HTTP API as a contract over the `rest` adapter.
+
+use std::{collections::BTreeMap, path::Path, process::ExitCode, time::Duration};
+
+use anyhow::{Context as _, ensure};
+use clap::{Args, Subcommand, ValueEnum};
+use weir_contracts::{
+    form::FILE_BYTES_MAX,
+    import::{Imported, Remark, Wanted, openapi},
+};
+
+use super::{Done, block_on, compile, hosts};
+
+/// Exit code of a contract that lacks something of the document. 1 is a failure: there is no contract then.
+const LEFT_OUT: u8 = 3;
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Examples shown of each reason.
+const EXAMPLES: usize = 3;
+
+#[derive(Args)]
+pub(super) struct Import {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Print a contract over the `rest` adapter for an OpenAPI 3.0 or 3.1 document, JSON or YAML
+    Openapi(Openapi),
+}
+
+/// Exit code 0 where every operation that is wanted has a tool, 3 where some have none, 1 where there is no contract.
+#[derive(Args)]
+struct Openapi {
+    /// The document: a file, `-` for stdin, or a URL
+    document: String,
+    /// Operations that are wanted: a tool's name, an operation's id, a path, `METHOD /path` or a tag; `*` for anything
+    #[arg(long, value_name = "PATTERN", num_args = 1..)]
+    only: Vec<String>,
+    /// The contract's name, and the connection's; made of the document's title without it
+    #[arg(long)]
+    name: Option<String>,
+    /// A header for a URL, such as 'Authorization: Bearer ${env:TOKEN}'
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
+    /// What goes to stdout
+    #[arg(long, value_enum, default_value_t = Print::Contract)]
+    print: Print,
+    /// Everything that was not taken as it is, and not a few examples
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Print {
+    Contract,
+    /// The `[connections.NAME]` of weir.toml
+    Connection,
+}
+
+impl Import {
+    pub(super) fn run(self) -> Done {
+        let What::Openapi(openapi) = self.what;
+        openapi.run()
+    }
+}
+
+impl Openapi {
+    fn run(self) -> Done {
+        let is_url = self.document.starts_with("http://") || self.document.starts_with("https://");
+        let text = match is_url {
+            true => block_on(self.fetched())??,
+            false => compile::read(Path::new(&self.document))?,
+        };
+        let url = is_url.then_some(self.document.as_str());
+        let wanted = Wanted { name: self.name.as_deref(), only: &self.only, url };
+        let imported = openapi(&self.document, &text, &wanted)?;
+        match self.print {
+            Print::Contract => {
+                print!("{}", imported.contract);
+                eprintln!("For weir.toml:\n\n{}", imported.connection);
+            }
+            Print::Connection => print!("{}", imported.connection),
+        }
+        self.report(&imported);
+        let whole = imported.remarks.iter().all(|remark| !remark.left_out);
+        Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(LEFT_OUT) })
+    }
+
+    fn report(&self, imported: &Imported) {
+        let (left_out, noted): (Vec<&Remark>, Vec<&Remark>) = imported.remarks.iter().partition(|one| one.left_out);
+        eprintln!("{} tools; {} operations left out, {} notes", imported.tools, left_out.len(), noted.len());
+        for (what, remarks) in [("left out", left_out), ("note", noted)] {
+            let mut by_reason: BTreeMap<&str, Vec<&Remark>> = BTreeMap::new();
+            remarks.into_iter().for_each(|remark| by_reason.entry(remark.reason).or_default().push(remark));
+            for (reason, remarks) in by_reason {
+                eprintln!("{what}, {reason}: {}", remarks.len());
+                let shown = if self.all { remarks.len() } else { EXAMPLES };
+                for Remark { place, operation, message, .. } in remarks.iter().take(shown) {
+                    eprintln!(
+                        "    {}{}{message}\n        at {place}",
+                        operation,
+                        if operation.is_empty() { "" } else { ": " }
+                    );
+                }
+                if remarks.len() > shown {
+                    eprintln!("    … {} more; --all shows them", remarks.len() - shown);
+                }
+            }
+        }
+    }
+
+    /// As `weir extract` reaches a URL: no redirect is followed, no proxy of the environment is used, and every answer is bounded.
+    async fn fetched(&self) -> anyhow::Result<String> {
+        let url = &self.document;
+        weir_connections::http::install_tls();
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .timeout(PATIENCE)
+            .build()?;
+        let mut request = client.get(url).header("accept", "application/json, application/yaml, text/yaml, */*;q=0.1");
+        for header in &self.headers {
+            let (name, value) =
+                header.split_once(':').with_context(|| format!("a header is `NAME: VALUE`, not `{header}`"))?;
+            request = request.header(name.trim(), hosts::expanded(value.trim())?);
+        }
+        let mut response = request.send().await.with_context(|| format!("{url} cannot be reached"))?;
+        let status = response.status();
+        ensure!(
+            !status.is_redirection(),
+            "{url} leads elsewhere, which is not followed: name the address that it leads to"
+        );
+        ensure!(status.is_success(), "{url} answered {status}");
+        let mut body = Vec::new();
+        while let Some(part) = response.chunk().await.with_context(|| format!("{url} ended early"))? {
+            ensure!(body.len() + part.len() <= FILE_BYTES_MAX, "{url} has more than {} MiB", FILE_BYTES_MAX >> 20);
+            body.extend_from_slice(&part);
+        }
+        String::from_utf8(body).with_context(|| format!("{url} is not UTF-8"))
+    }
+}

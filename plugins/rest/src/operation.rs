@@ -1,0 +1,161 @@
+//! Operations: one request each, with its parameters where they belong, answered with what came back.
+
+use weir_plugin_sdk::records::record;
+use weir_plugin_sdk::serde_json::{Map, Value as Json, value::RawValue};
+use weir_plugin_sdk::{Change, Error, Value, http, serde_json};
+
+use crate::parameters::{form, pairs, text};
+use crate::request::{path, request};
+use crate::settings::{FORM, NEXT, Operation, Pagination, Place};
+use crate::{Rest, answer, pages};
+
+pub(crate) fn call(rest: &Rest, change: &Change) -> Result<String, Error> {
+    let name = change.options.get("operation").and_then(Json::as_str).unwrap_or_default();
+    let operation = rest
+        .settings
+        .operations
+        .get(name)
+        .ok_or_else(|| Error::unsupported(format!("There is no operation {name:?}.")))?;
+    let none = Map::new();
+    let given = change.options.get("params").and_then(Json::as_object).unwrap_or(&none);
+    let response = http::send(&filled(rest, operation, given)?)?;
+    let body = answer::checked(&response)?;
+    let capabilities = &rest.shape.capabilities;
+    let returns =
+        capabilities.operations.iter().find(|declared| declared.name == name).map(|declared| &declared.returns);
+    let fields = returns.map(Vec::as_slice).unwrap_or_default();
+    if fields.is_empty() {
+        return Ok("{}".to_owned());
+    }
+    let raw = answer::at(body, &operation.record)?;
+    let members = raw.and_then(answer::members).unwrap_or_default();
+    let next = next(operation, given, &response)?;
+    Ok(record(fields.iter().map(|field| {
+        let found = match operation.place(&field.key) {
+            Some(place) => raw.and_then(|raw| answer::inside(raw, &place)),
+            None => members.get(&field.key).copied(),
+        };
+        let found = if field.key == NEXT { next.as_deref().or(found) } else { found };
+        (field.key.as_str(), found.map_or(Value::Null, |raw| Value::from_json(raw, field, &rest.zone)))
+    })))
+}
+
+/// The request with every parameter in its place.
+fn filled(rest: &Rest, operation: &Operation, given: &Map<String, Json>) -> Result<http::Request, Error> {
+    if let Some(unknown) = given.keys().find(|name| !operation.params.contains_key(*name)) {
+        return Err(Error::invalid(format!("The operation has no parameter {unknown:?}.")).field(unknown));
+    }
+    let mut request = request(&rest.settings, &operation.method, String::new());
+    if let Some(accept) = &operation.accept {
+        request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("accept"));
+        request.headers.push(("accept".to_owned(), accept.clone()));
+    }
+    let (mut in_path, mut in_body, mut whole) = (Map::new(), Map::new(), None);
+    let mut has_body = false;
+    for (name, param) in &operation.params {
+        has_body |= matches!(param.place, Place::Body);
+        let value = match given.get(name) {
+            // A whole body may be null, if the service takes that.
+            Some(value) if !value.is_null() || param.place == Place::WholeBody => value,
+            _ if param.required => {
+                return Err(Error::invalid(format!("The parameter {name:?} is missing.")).field(name));
+            }
+            _ => continue,
+        };
+        let place = param.name.as_ref().unwrap_or(name);
+        match param.place {
+            Place::Body => drop(in_body.insert(place.clone(), value.clone())),
+            Place::WholeBody => whole = Some(value),
+            Place::Path => drop(in_path.insert(place.clone(), text(param, value).into())),
+            Place::Query => request.query.extend(pairs(param, place, value)),
+            Place::Header => {
+                let text = text(param, value);
+                if text.chars().any(char::is_control) {
+                    return Err(Error::invalid(format!("{name:?} holds a control character.")).field(name));
+                }
+                request.headers.push((place.clone(), text));
+            }
+        }
+    }
+    request.path = path(&operation.path, &in_path)?.ok_or_else(|| {
+        Error::invalid("A parameter of the path is empty, `.` or `..`.")
+            .field(in_path.keys().next().cloned().unwrap_or_default())
+    })?;
+    // A method that hardly takes a body has one only where there is something in it.
+    let is_bare = matches!(operation.method.as_str(), "GET" | "DELETE");
+    let body = match whole {
+        Some(whole) => Some(serde_json::to_vec(whole)),
+        None if has_body && (!is_bare || !in_body.is_empty()) => match operation.content_type.starts_with(FORM) {
+            true => Some(Ok(form(&in_body).into_bytes())),
+            false => Some(serde_json::to_vec(&in_body)),
+        },
+        None => None,
+    };
+    if let Some(body) = body {
+        request.headers.push(("content-type".to_owned(), operation.content_type.clone()));
+        request.body = Some(body.map_err(|_| Error::internal("An argument cannot be written as JSON."))?);
+    }
+    Ok(request)
+}
+
+/// The arguments to call again with; null on the last page, nothing where there are no pages.
+fn next(
+    operation: &Operation,
+    given: &Map<String, Json>,
+    response: &http::Response,
+) -> Result<Option<Box<RawValue>>, Error> {
+    let number = |name: &str| given.get(name).and_then(Json::as_u64);
+    let count = || -> Result<u64, Error> {
+        let records = answer::at(&response.body, &operation.records)?;
+        let records = records.and_then(|records| serde_json::from_str::<Vec<&RawValue>>(records.get()).ok());
+        Ok(records.map_or(0, |records| records.len() as u64))
+    };
+    let arguments = match &operation.pagination {
+        Pagination::None => return Ok(None),
+        Pagination::Page { page, size, per_page, first } => {
+            let full = size.as_deref().and_then(number).unwrap_or(u64::from(*per_page));
+            let count = count()?;
+            let next = number(page).unwrap_or(*first).saturating_add(1);
+            (count > 0 && (size.is_none() || count >= full)).then(|| Map::from_iter([(page.clone(), next.into())]))
+        }
+        Pagination::Offset { offset, .. } => match count()? {
+            0 => None,
+            count => {
+                let next = number(offset).unwrap_or(0).saturating_add(count);
+                Some(Map::from_iter([(offset.clone(), next.into())]))
+            }
+        },
+        Pagination::Cursor { cursor, next, .. } => {
+            let found = answer::at(&response.body, next)?.map(RawValue::get);
+            let found = found.and_then(|text| serde_json::from_str::<Json>(text).ok());
+            found
+                .filter(|found| !matches!(found, Json::Null | Json::Bool(false)) && found != "")
+                .map(|found| Map::from_iter([(cursor.clone(), found)]))
+        }
+        Pagination::Link { .. } => {
+            let link = pages::next_of(response);
+            link.map(|query| {
+                let sent = pages::parse_query(&query).into_iter().filter_map(|(name, value)| {
+                    let is_meant = |(own, param): &(&String, &crate::settings::Param)| {
+                        param.place == Place::Query && param.name.as_ref().unwrap_or(own) == &name
+                    };
+                    let (own, param) = operation.params.iter().find(is_meant)?;
+                    // What the caller sent already need not be said again.
+                    (given.get(own).map(|sent| text(param, sent)) != Some(value.clone())).then(|| {
+                        let typed = match param.r#type {
+                            weir_plugin_sdk::Type::String => None,
+                            _ => serde_json::from_str(&value).ok(),
+                        };
+                        (own.clone(), typed.unwrap_or_else(|| value.into()))
+                    })
+                });
+                sent.collect::<Map<_, _>>()
+            })
+            .filter(|arguments| !arguments.is_empty())
+        }
+    };
+    let next = arguments.map_or(Json::Null, Json::Object);
+    serde_json::value::to_raw_value(&next)
+        .map(Some)
+        .map_err(|_| Error::internal("Arguments cannot be written as JSON."))
+}

@@ -1,0 +1,217 @@
+//! Documents of HTTP APIs that nobody here wrote become contracts, and their tools are called.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use serde_json::{Value, json};
+use weir_tests::{House, Modern, foreign, place, upstream::Mock};
+
+use crate::sample;
+
+/// Name, file below `node_modules`, and the exit code: 3 where an operation has no tool.
+const DOCUMENTS: [(&str, &str, i32); 4] = [
+    ("galaxy", "@scalar/galaxy/dist/3.1.yaml", 3),
+    ("figma", "@figma/rest-api-spec/openapi/openapi.yaml", 0),
+    ("directus", "@directus/specs/dist/openapi.json", 3),
+    ("github", "@octokit/openapi/generated/api.github.com.json", 3),
+];
+
+fn document(file: &str) -> PathBuf {
+    foreign::node_module_in("openapi", file)
+}
+
+/// What was made of each and what was not, in a report that people read: `tests/fixtures/imported`.
+#[test]
+fn the_reports_are_fair_and_the_same_each_time() {
+    let house = House::new();
+    let mut differ = Vec::new();
+    for (name, file, expected) in DOCUMENTS {
+        let file = document(file);
+        let words = ["import", "openapi", file.to_str().expect("a path"), "--name", name];
+        let (code, contract, report) = house.run(&words);
+        assert_eq!(code, expected, "{name}: {report}");
+        assert_eq!((code, contract.clone(), report.clone()), house.run(&words), "{name}");
+        assert!(contract.starts_with(&format!("contract: {name}\n")), "{name}");
+        let golden = place::repository().join(format!("tests/fixtures/imported/{name}.txt"));
+        if std::env::var_os("WEIR_BLESS").is_some() {
+            fs::write(&golden, format!("{report}\n")).expect("written");
+        }
+        if fs::read_to_string(&golden).unwrap_or_default().trim_end() != report {
+            differ.push(format!("{name}:\n{report}"));
+        }
+    }
+    assert!(differ.is_empty(), "not as in tests/fixtures/imported; WEIR_BLESS=1 accepts it: {}", differ.join("\n"));
+}
+
+/// A house with the contract of a document, whose service is at `base`; the contract is looked over by lint, too.
+fn imported(name: &str, file: &str, base: &str) -> House {
+    let house = House::new();
+    let file = document(file);
+    let words = ["import", "openapi", file.to_str().expect("a path"), "--name", name];
+    let (_, contract, _) = house.run(&words);
+    let (_, connection, _) = house.run(&[&words[..], &["--print", "connection"]].concat());
+    let mut lines: Vec<String> = connection.lines().map(str::to_owned).collect();
+    for line in &mut lines {
+        if line.starts_with("base_url = ") {
+            *line = format!("base_url = \"{base}\"");
+        }
+        if let Some((before, after)) = line.split_once("${env:") {
+            *line = format!("{before}dGVzdDp0ZXN0{}", after.split_once('}').expect("a reference ends").1);
+        }
+    }
+    let house = house.config(&lines.join("\n")).file(&format!("contracts/{name}.yaml"), contract);
+    let (code, out, err) = house.run(&["lint", &format!("contracts/{name}.yaml")]);
+    assert_eq!(code, 0, "{out}\n{err}");
+    house
+}
+
+/// Arguments as an agent finds them: nothing at first, and then what each refusal says.
+async fn called(client: &Modern, tool: &str) -> Value {
+    let mut arguments = json!({});
+    let mut result = Value::Null;
+    for _ in 0..8 {
+        result = client.call(tool, arguments.clone()).await;
+        if result["structuredContent"]["code"] != "invalid_arguments" {
+            break;
+        }
+        for error in result["structuredContent"]["errors"].as_array().into_iter().flatten() {
+            let path = error["path"].as_str().unwrap_or_default();
+            if let (Some(example), Some(place)) = (error.get("example"), place_at(&mut arguments, path)) {
+                *place = example.clone();
+            }
+        }
+    }
+    result
+}
+
+fn place_at<'v>(value: &'v mut Value, path: &str) -> Option<&'v mut Value> {
+    let steps = path.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
+    steps.fold(Some(value), |here, step| match here? {
+        Value::Array(items) => items.get_mut(step.parse::<usize>().ok()?),
+        Value::Object(members) => Some(members.entry(step).or_insert(Value::Null)),
+        _ => None,
+    })
+}
+
+/// A server that answers as the document says stands behind a real gateway: each tool of it succeeds.
+#[tokio::test]
+async fn every_imported_tool_is_answered() {
+    for (name, file, tools) in [("galaxy", DOCUMENTS[0].1, 9), ("figma", DOCUMENTS[1].1, 54)] {
+        let mock = Mock::start(&document(file));
+        let house = imported(name, file, &mock.base);
+        let gateway = house.serve();
+        let client = Modern::new(gateway.url());
+        let (listed, _) = client.list().await;
+        assert_eq!(listed.len(), tools, "{name}");
+        let mut failed = Vec::new();
+        for tool in &listed {
+            let tool = tool["name"].as_str().expect("a name");
+            let result = called(&client, tool).await;
+            if result["isError"] != false {
+                failed.push(format!("{tool}: {}", result["content"][0]["text"]));
+            }
+        }
+        assert!(failed.is_empty(), "{name}: {}\n{}", failed.join("\n"), gateway.log());
+    }
+}
+
+/// Our own document, fetched from our own gateway, is a contract whose tools answer what its own answer.
+#[tokio::test]
+async fn what_the_gateway_writes_it_reads() {
+    let first = sample::house();
+    let served = first.serve();
+    let url = served.url().replace("/mcp", "/rest/airports/openapi.json");
+    let house = House::new();
+    let (code, contract, err) = house.run(&["import", "openapi", &url, "--only", "POST /*", "--name", "mirror"]);
+    assert_eq!(code, 0, "{err}");
+    let (_, connection, _) =
+        house.run(&["import", "openapi", &url, "--only", "POST /*", "--name", "mirror", "--print", "connection"]);
+    assert!(connection.contains(&format!("base_url = \"{}/rest/airports\"", served.base)), "{connection}");
+    let house = house.config(&connection).file("contracts/mirror.yaml", contract);
+    let gateway = house.serve();
+    let (own, mirrored) = (Modern::new(served.url()), Modern::new(gateway.url()));
+    let own = own.call("lookup_airport", json!({ "iata": "OSL" })).await["structuredContent"].clone();
+    let through = mirrored.call("lookup_airport", json!({ "iata": "OSL" })).await;
+    assert_eq!(through["structuredContent"]["record"]["name"], own["name"], "{through}\n{}", gateway.log());
+    let created = json!({ "iata": "AAA", "name": "New", "country": "NO" });
+    let created = mirrored.call("create_airport", created).await;
+    assert_eq!(created["structuredContent"]["record"]["status"], "created", "{created}");
+
+    let (code, _, err) = house.run(&["import", "openapi", &url.replace("openapi.json", "nothing.json")]);
+    assert!(code == 1 && err.contains("answered 40"), "{err}");
+    let (code, _, err) = house.run(&["import", "openapi", "http://127.0.0.1:1/openapi.json"]);
+    assert!(code == 1 && err.contains("cannot be reached"), "{err}");
+}
+
+const NOTES: &str = r##"{"openapi": "3.1.0", "info": {"title": "Notes"}, "servers": [{"url": "http://127.0.0.1:1"}],
+    "paths": {"/notes": {"post": {"operationId": "addNote", "summary": "Add a note",
+      "requestBody": {"required": true, "content": {"application/json": {"schema": {"type": "object",
+        "properties": {"text": {"type": "string"}, "mark": {"oneOf": [{"type": "string"}, {"type": "integer"}]}}, "required": ["text"]}}}},
+      "responses": {"201": {"description": "It", "content": {"application/json": {"schema": {"type": "object",
+        "properties": {"id": {"type": "integer"}}}}}}}}}}}"##;
+
+/// A newer document is a change like any other: what may break an agent waits.
+#[tokio::test]
+async fn a_newer_document_goes_through_the_gate() {
+    let house = House::new();
+    let import = |document: String| {
+        house.write("notes.json", document);
+        let (code, contract, err) = house.run(&["import", "openapi", "notes.json"]);
+        assert_eq!(code, 0, "{err}");
+        contract
+    };
+    let first = import(NOTES.to_owned());
+    let optional = import(NOTES.replace(r#""mark": {"#, r#""tone": {"type": "string"}, "mark": {"#));
+    let narrower =
+        import(NOTES.replace(r#"{"oneOf": [{"type": "string"}, {"type": "integer"}]}"#, r#"{"type": "integer"}"#));
+    let house = house
+        .config("[connections.notes]\nkind = \"http\"\nbase_url = \"http://127.0.0.1:1\"\nwrite = true\n[plugins.rest.grants]\nnotes = \"write\"")
+        .file("notes.yaml", &first);
+    let _gateway = house.serve();
+    let submit = |contract: &str| {
+        house.write("notes.yaml", contract);
+        house.run(&["contracts", "submit", "notes.yaml"])
+    };
+    let (code, _, err) = submit(&first);
+    assert_eq!(code, 0, "{err}");
+    let (code, out, err) = submit(&optional);
+    assert_eq!(code, 0, "what is optional is live at once: {out} {err}");
+    let (code, out, err) = submit(&narrower);
+    assert_eq!(code, 3, "what is narrower is held: {out} {err}");
+    assert!(format!("{out}{err}").contains("mark"), "{out} {err}");
+}
+
+/// A client whose types are made of the document compiles as strict TypeScript, and calls.
+#[tokio::test]
+async fn a_generated_client_compiles_and_calls() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let base = gateway.url().replace("/mcp", "/rest/airports");
+    let modules = document("");
+    std::os::unix::fs::symlink(&modules, house.path().join("node_modules")).expect("a link");
+    let script = place::repository().join("tests/clients/generated.ts");
+    house.write("client.ts", fs::read(script).expect("a script of this repository"));
+    let run = |words: &[&str]| {
+        let mut command = foreign::node();
+        command.current_dir(house.path()).args(words);
+        let output = foreign::run(command, Duration::from_secs(120));
+        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        assert!(output.status.success(), "{words:?}: {text:?}");
+        text[0].clone()
+    };
+    run(&["node_modules/openapi-typescript/bin/cli.js", &format!("{base}/openapi.json"), "-o", "schema.d.ts"]);
+    let strict = ["--strict", "--noEmitOnError", "--target", "es2022", "--module", "nodenext", "--skipLibCheck"];
+    house.write("package.json", r#"{"type": "module"}"#);
+    run(&[&["node_modules/typescript/bin/tsc", "client.ts"][..], &strict].concat());
+    let told: Value = serde_json::from_str(&run(&["client.js", &base])).expect("JSON");
+    assert_eq!(told, json!({ "name": "Oslo Gardermoen Airport", "listed": 2, "refused": "invalid_arguments" }));
+
+    // The compiler sees what the contract asks for.
+    let wrong =
+        fs::read_to_string(house.path().join("client.ts")).expect("a script").replace("iata: \"OSL\"", "iata: 7");
+    house.write("client.ts", wrong);
+    let mut command = foreign::node();
+    command.current_dir(house.path()).args(["node_modules/typescript/bin/tsc", "client.ts"]).args(strict);
+    let output = foreign::run(command, Duration::from_secs(120));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!output.status.success() && said.contains("iata") || said.contains("not assignable"), "{said}");
+}
