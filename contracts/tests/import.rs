@@ -132,26 +132,3 @@ fn a_contract_is_a_form_like_any_other() {
     let problems = compile(&source, &BTreeMap::new()).expect_err("no shapes");
     assert!(problems.iter().all(|problem| problem.message.starts_with("shape of ")), "{problems:?}");
 }
-
-/// `WEIR_DOCUMENTS=a.json,b.yaml`: looks at whole documents that are no part of the repository.
-#[test]
-fn other_documents() {
-    for path in std::env::var("WEIR_DOCUMENTS").unwrap_or_default().split(',').filter(|path| !path.is_empty()) {
-        let text = fs::read_to_string(path).expect("a document");
-        let start = std::time::Instant::now();
-        let imported = import(&text, &Wanted::default()).expect("a contract");
-        let mut by_reason: BTreeMap<(bool, &str), Vec<String>> = BTreeMap::new();
-        for remark in &imported.remarks {
-            by_reason
-                .entry((remark.left_out, remark.reason))
-                .or_default()
-                .push(format!("{} {} {}", remark.operation, remark.place, remark.message));
-        }
-        println!("{path}: {} tools, {} bytes, {:?}", imported.tools, imported.contract.len(), start.elapsed());
-        for ((left_out, reason), remarks) in by_reason {
-            println!("  {left_out} {reason} {}", remarks.len());
-            remarks.iter().take(12).for_each(|remark| println!("      {remark}"));
-        }
-        fs::write(format!("{path}.weir.yaml"), shown(&imported)).expect("written");
-    }
-}

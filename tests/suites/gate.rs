@@ -158,7 +158,7 @@ async fn a_breaking_file_is_held_until_an_operator_agrees_to_exactly_that_change
         let id = draft["id"].as_str().expect("an id");
         let (code, out, _) = house.run(&["contracts", "publish", id]);
         assert_eq!(code, HELD, "{out}");
-        assert!(out.contains("nothing has changed"), "{out}");
+        assert!(out.contains("nothing is published yet"), "{out}");
         let (code, _, err) = house.run(&["contracts", "publish", id, "--fingerprint", "00"]);
         assert_eq!(code, 1);
         assert!(err.contains("another change"), "{err}");

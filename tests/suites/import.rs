@@ -85,7 +85,8 @@ async fn called(client: &Modern, tool: &str) -> Value {
 
 fn place_at<'v>(value: &'v mut Value, path: &str) -> Option<&'v mut Value> {
     let steps = path.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~"));
-    steps.fold(Some(value), |here, step| match here? {
+    let mut steps = steps;
+    steps.try_fold(value, |here, step| match here {
         Value::Array(items) => items.get_mut(step.parse::<usize>().ok()?),
         Value::Object(members) => Some(members.entry(step).or_insert(Value::Null)),
         _ => None,

@@ -8,7 +8,7 @@ use std::{path::Path, time::Duration};
 use anyhow::Context as _;
 use serde_json::{Map, Value, value::RawValue};
 use tokio_util::sync::CancellationToken;
-use weir_upstream::{Call, Command, RequestError, Session, Settings, Target};
+use weir_upstream::{Asked, Call, Command, RequestError, Session, Settings, Target};
 
 use super::{call, compile, extract};
 use crate::call::{Content, ToolResult};
@@ -77,9 +77,9 @@ pub(super) async fn call(target: &Target, name: &str, arguments: &str) -> anyhow
     let arguments: Box<RawValue> = RawValue::from_string(arguments.to_owned())?;
     let settings = Settings { start: PATIENCE, request: PATIENCE, ..Settings::default() };
     let session = Session::open(target, settings).await?;
+    let asked = Asked::Tool { name: name.into(), arguments: Some(arguments) };
     let call = Call {
-        name,
-        arguments: Some(&arguments),
+        asked: &asked,
         resumed: None,
         progress: None,
         cancel: &CancellationToken::new(),
