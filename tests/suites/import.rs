@@ -15,6 +15,14 @@ const DOCUMENTS: [(&str, &str, i32); 4] = [
     ("github", "@octokit/openapi/generated/api.github.com.json", 3),
 ];
 
+/// A command that reads no configuration, as `weir import` is none that has one.
+fn weir(house: &House, words: &[&str]) -> (i32, String, String) {
+    let mut command = std::process::Command::new(place::binary("weir"));
+    let output = command.current_dir(house.path()).args(words).output().expect("weir starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text").trim_end().to_owned();
+    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+}
+
 fn document(file: &str) -> PathBuf {
     foreign::node_module_in("openapi", file)
 }
@@ -27,9 +35,9 @@ fn the_reports_are_fair_and_the_same_each_time() {
     for (name, file, expected) in DOCUMENTS {
         let file = document(file);
         let words = ["import", "openapi", file.to_str().expect("a path"), "--name", name];
-        let (code, contract, report) = house.run(&words);
+        let (code, contract, report) = weir(&house, &words);
         assert_eq!(code, expected, "{name}: {report}");
-        assert_eq!((code, contract.clone(), report.clone()), house.run(&words), "{name}");
+        assert_eq!((code, contract.clone(), report.clone()), weir(&house, &words), "{name}");
         assert!(contract.starts_with(&format!("contract: {name}\n")), "{name}");
         let golden = place::repository().join(format!("tests/fixtures/imported/{name}.txt"));
         if std::env::var_os("WEIR_BLESS").is_some() {
@@ -47,8 +55,8 @@ fn imported(name: &str, file: &str, base: &str) -> House {
     let house = House::new();
     let file = document(file);
     let words = ["import", "openapi", file.to_str().expect("a path"), "--name", name];
-    let (_, contract, _) = house.run(&words);
-    let (_, connection, _) = house.run(&[&words[..], &["--print", "connection"]].concat());
+    let (_, contract, _) = weir(&house, &words);
+    let (_, connection, _) = weir(&house, &[&words[..], &["--print", "connection"]].concat());
     let mut lines: Vec<String> = connection.lines().map(str::to_owned).collect();
     for line in &mut lines {
         if line.starts_with("base_url = ") {
@@ -122,10 +130,10 @@ async fn what_the_gateway_writes_it_reads() {
     let served = first.serve();
     let url = served.url().replace("/mcp", "/rest/airports/openapi.json");
     let house = House::new();
-    let (code, contract, err) = house.run(&["import", "openapi", &url, "--only", "POST /*", "--name", "mirror"]);
+    let (code, contract, err) = weir(&house, &["import", "openapi", &url, "--only", "POST /*", "--name", "mirror"]);
     assert_eq!(code, 0, "{err}");
     let (_, connection, _) =
-        house.run(&["import", "openapi", &url, "--only", "POST /*", "--name", "mirror", "--print", "connection"]);
+        weir(&house, &["import", "openapi", &url, "--only", "POST /*", "--name", "mirror", "--print", "connection"]);
     assert!(connection.contains(&format!("base_url = \"{}/rest/airports\"", served.base)), "{connection}");
     let house = house.config(&connection).file("contracts/mirror.yaml", contract);
     let gateway = house.serve();
@@ -137,9 +145,9 @@ async fn what_the_gateway_writes_it_reads() {
     let created = mirrored.call("create_airport", created).await;
     assert_eq!(created["structuredContent"]["record"]["status"], "created", "{created}");
 
-    let (code, _, err) = house.run(&["import", "openapi", &url.replace("openapi.json", "nothing.json")]);
+    let (code, _, err) = weir(&house, &["import", "openapi", &url.replace("openapi.json", "nothing.json")]);
     assert!(code == 1 && err.contains("answered 40"), "{err}");
-    let (code, _, err) = house.run(&["import", "openapi", "http://127.0.0.1:1/openapi.json"]);
+    let (code, _, err) = weir(&house, &["import", "openapi", "http://127.0.0.1:1/openapi.json"]);
     assert!(code == 1 && err.contains("cannot be reached"), "{err}");
 }
 
@@ -156,7 +164,7 @@ async fn a_newer_document_goes_through_the_gate() {
     let house = House::new();
     let import = |document: String| {
         house.write("notes.json", document);
-        let (code, contract, err) = house.run(&["import", "openapi", "notes.json"]);
+        let (code, contract, err) = weir(&house, &["import", "openapi", "notes.json"]);
         assert_eq!(code, 0, "{err}");
         contract
     };
