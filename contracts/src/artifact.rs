@@ -43,6 +43,8 @@ pub(crate) struct StoredTool {
     say: Option<String>,
     #[serde(default)]
     text: TextMode,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    resource: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     audit_clear: Vec<String>,
 }
@@ -54,7 +56,8 @@ impl TryFrom<StoredTool> for Tool {
         let target = match (stored.verb, stored.binding, stored.offer) {
             (None, None, None) => Target::Form,
             (Some(verb), Some(binding), None) => {
-                let target = CollectionTarget { verb, binding, say: stored.say, text: stored.text };
+                let target =
+                    CollectionTarget { verb, binding, say: stored.say, text: stored.text, resource: stored.resource };
                 Target::Collection(Arc::new(target))
             }
             (None, None, Some(offer)) => Target::Offer(Arc::new(offer)),
@@ -90,14 +93,15 @@ impl From<Tool> for StoredTool {
             limits: tool.limits,
             say: None,
             text: TextMode::default(),
+            resource: false,
             audit_clear: tool.audit_clear,
         };
         match tool.target {
             Target::Form => bare,
             Target::Offer(offer) => Self { offer: Some(Arc::unwrap_or_clone(offer)), ..bare },
             Target::Collection(target) => {
-                let CollectionTarget { verb, binding, say, text } = Arc::unwrap_or_clone(target);
-                Self { verb: Some(verb), binding: Some(binding), say, text, ..bare }
+                let CollectionTarget { verb, binding, say, text, resource } = Arc::unwrap_or_clone(target);
+                Self { verb: Some(verb), binding: Some(binding), say, text, resource, ..bare }
             }
         }
     }

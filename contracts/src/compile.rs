@@ -63,8 +63,13 @@ fn compile_what(
         collections.insert(entry.name.as_str(), compiled);
     }
     let mut names = HashSet::new();
+    let mut published = HashSet::new();
     let mut tools = Vec::new();
     for form in &source.tools {
+        if form.resource && !published.insert(form.collection.as_deref()) {
+            let message = "the records of this collection are resources by another lookup already";
+            problems.add(format!("{}/resource", form.place), message);
+        }
         let tool = tool::compile(source, form, &collections, &mut problems);
         if !form.tool.is_empty() && !names.insert(tool.name.clone()) {
             let message = format!("the tool name {} occurs twice", name::quoted(&tool.name));

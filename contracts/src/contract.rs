@@ -137,6 +137,8 @@ pub struct CollectionTarget {
     /// Template of the sentence in the text block, over the record; by default from the verb.
     pub say: Option<String>,
     pub text: TextMode,
+    /// A lookup by one argument whose records are resources too.
+    pub resource: bool,
 }
 
 /// A tool as its maker knows it.

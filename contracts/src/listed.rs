@@ -27,7 +27,9 @@ pub fn document(contract: &Contract) -> Value {
     let name = &contract.name;
     let prompts = contract.prompts.iter().map(|prompt| self::prompt(prompt)).collect();
     let resources = contract.resources.iter().map(|resource| self::resource(name, resource)).collect();
-    let templates = contract.templates.iter().map(|template| self::template(name, template)).collect();
+    let records = contract.tools.iter().filter_map(|tool| record_template(name, tool));
+    let templates = contract.templates.iter().map(|template| self::template(name, template));
+    let templates = templates.chain(records.map(|(_, template)| template)).collect();
     for (member, list) in [("prompts", prompts), ("resources", resources), ("resourceTemplates", templates)] {
         if !Vec::is_empty(&list) {
             document.insert(member.into(), Value::Array(list));
@@ -85,6 +87,17 @@ pub fn template(contract: &str, template: &ResourceTemplate) -> Value {
     entry.extend(texts(&template.name, template.title.as_ref(), template.description.as_ref()));
     entry.extend(template.listed.clone());
     Value::Object(entry)
+}
+
+/// The template of the resources that a lookup's records are, with the name of the argument that stands for its key.
+pub fn record_template<'t>(contract: &str, tool: &'t Tool) -> Option<(&'t str, Value)> {
+    let target = tool.collection().filter(|target| target.resource)?;
+    let [key] = &target.binding.inputs[..] else { return None };
+    let template = format!("weir://{contract}/{}/{{key}}", target.binding.collection);
+    let mut entry = Map::from_iter([("uriTemplate".to_owned(), Value::from(template))]);
+    entry.extend(texts(&tool.name, tool.title.as_ref(), Some(&tool.description)));
+    entry.insert("mimeType".to_owned(), "application/json".into());
+    Some((&key.field, entry.into()))
 }
 
 fn texts(name: &str, title: Option<&String>, description: Option<&String>) -> Map<String, Value> {

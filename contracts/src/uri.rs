@@ -34,6 +34,13 @@ pub fn published_template(contract: &str, own: &str) -> String {
     format!("{contract}+{own}")
 }
 
+/// What the key of a record's URI says, `weir://<contract>/<collection>/<key>`; `None` for any other URI. `template` is the
+/// one that is published.
+pub fn record_key(template: &str, uri: &str) -> Option<String> {
+    let head = template.strip_suffix("{key}")?;
+    is_made_of(template, uri).then(|| json::percent_decoded(&uri[head.len()..]))
+}
+
 /// Whether a URI can have been made of a template (RFC 6570): its literal parts are there in their order, and what stands
 /// for an expression can stand there. What the values mean is for the server to judge.
 pub fn is_made_of(template: &str, uri: &str) -> bool {

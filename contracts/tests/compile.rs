@@ -32,6 +32,38 @@ fn every_case() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+#[test]
+fn the_records_of_one_lookup_by_one_argument_can_be_resources() {
+    let shape = json!({
+        "name": "tickets",
+        "fields": [{ "key": "id", "type": "string" }, { "key": "subject", "type": "string" }],
+        "key": ["id"],
+    });
+    let shapes = BTreeMap::from([("tickets".to_owned(), serde_json::from_value(shape).expect("a shape"))]);
+    let compiled = |tools: Value| {
+        let collections = json!({ "tickets": { "adapter": "sql", "settings": {} } });
+        let source = json!({ "contract": "desk", "collections": collections, "tools": tools });
+        form::read("desk", &source.to_string()).and_then(|source| compile::compile(&source, &shapes))
+    };
+    let tool = |name: &str, verb: &str, fields: &[&str]| {
+        let fields: Vec<Value> =
+            fields.iter().map(|field| json!({ "name": field, "type": "text", "required": true })).collect();
+        json!({ "tool": name, "verb": verb, "collection": "tickets", "fields": fields, "resource": true })
+    };
+    let contract = compiled(json!([tool("get", "lookup", &["id"])])).expect("compiles");
+    let listed = compiled_document(&contract);
+    assert_eq!(listed["resourceTemplates"][0]["uriTemplate"], "weir://desk/tickets/{key}", "{listed}");
+    assert_eq!(Contract::from_artifact(&contract.to_artifact()).as_ref(), Ok(&contract));
+    for (tools, place) in [
+        (json!([tool("all", "list", &["id"])]), "/tools/0/resource"),
+        (json!([tool("get", "lookup", &["id", "subject"])]), "/tools/0/resource"),
+        (json!([tool("get", "lookup", &["id"]), tool("find", "lookup", &["subject"])]), "/tools/1/resource"),
+    ] {
+        let problems: Vec<Problem> = compiled(tools).expect_err("refused");
+        assert!(problems.iter().any(|problem| problem.place == place), "{problems:?}");
+    }
+}
+
 /// The seed's own bytes, key order included.
 #[test]
 fn the_seed() {

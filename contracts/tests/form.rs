@@ -129,7 +129,7 @@ fn every_wrong_type_has_its_place() {
 
 #[test]
 fn a_bare_form_says_where_the_rest_belongs() {
-    for key in ["verb", "collection", "order", "returns", "limits", "operation"] {
+    for key in ["verb", "collection", "order", "returns", "limits", "operation", "resource"] {
         let mut form = json!({ "tool": "t", "fields": [] });
         form[key] = "x".into();
         let found = problems(&form.to_string());

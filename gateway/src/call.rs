@@ -13,6 +13,7 @@ mod limits;
 mod lookup;
 mod output;
 mod record;
+mod records;
 mod result;
 mod search;
 

@@ -46,7 +46,8 @@ impl LiveResources {
 
     /// Those that may be listed. Nothing where there is an overlay that has not been read yet.
     pub async fn compile(&self, source: &ItemSource, has_overlay: bool, raws: Vec<Box<RawValue>>) -> Resources {
-        let overlay = self.overlay(&source.upstream);
+        let Some(name) = source.upstream.clone() else { return Resources::default() };
+        let overlay = self.overlay(&name);
         if has_overlay && overlay.is_none() {
             return Resources::default();
         }
@@ -62,7 +63,7 @@ impl LiveResources {
         if let Some(known) = self.known.get(&digest) {
             return known;
         }
-        let (name, contract) = (source.upstream.clone(), source.contract.clone());
+        let contract = source.contract.clone();
         let compile = move || compile(&name, &contract, overlay.as_deref(), raws);
         let compiled: Resources = tokio::task::spawn_blocking(compile).await.unwrap_or_default();
         self.known.insert(digest, compiled.clone());

@@ -12,7 +12,10 @@ use weir_tests::{
     strangers::{STRANGERS, hostile},
 };
 
-use crate::upstreams::{entry, publish, trusted, until};
+use crate::{
+    sample,
+    upstreams::{ask_for, entry, publish, trusted, until},
+};
 
 /// One client of each era, asked alike.
 enum Client {
@@ -81,7 +84,7 @@ fn house(behaviour: &str, notes: &str, more: &str) -> House {
 
 async fn served(gateway: &Gateway) -> [Client; 2] {
     let clients = Client::both(gateway).await;
-    until("its prompts are listed", async || clients[0].prompts().await.len() == 3).await;
+    until("its prompts are listed", async || clients[0].prompts().await.len() == 4).await;
     clients
 }
 
@@ -94,7 +97,11 @@ async fn prompts_and_resources_of_a_server_are_listed_and_asked_for_in_both_eras
         let gateway = house.serve();
         for client in served(&gateway).await {
             let era = if client.is_modern() { "modern" } else { "legacy" };
-            assert_eq!(client.prompts().await, ["shelf_greet", "shelf_lie", "shelf_with_a_note"], "{era}");
+            assert_eq!(
+                client.prompts().await,
+                ["shelf_greet", "shelf_lie", "shelf_question", "shelf_with_a_note"],
+                "{era}"
+            );
             let uris = client.resources().await;
             assert_eq!(uris, ["shelf+note://1", "shelf+note://2", "shelf+note://3"], "{behaviour} {era}");
             let templates = client.keys("resources/templates/list", "resourceTemplates", "uriTemplate").await;
@@ -146,6 +153,31 @@ async fn prompts_and_resources_of_a_server_are_listed_and_asked_for_in_both_eras
         let (_, trail, _) = house.run(&["audit", "query", "--tool", "shelf+note://by/{id}", "--json"]);
         assert!(trail.contains(r#""item":"resource""#), "{trail}");
     }
+}
+
+#[tokio::test]
+async fn a_prompt_asks_its_caller_back_and_the_state_stays_sealed() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let house = house("items", &noted(scratch.path(), "note://1"), "ask = [\"elicitation\"]\n");
+    let gateway = house.serve();
+    served(&gateway).await;
+    let client = Modern::new(gateway.url());
+    let asked = ask_for(&client, "prompts/get", json!({"name": "shelf_question"})).await["result"].clone();
+    assert_eq!(asked["inputRequests"]["sure"]["params"]["message"], "Sure?", "{asked}");
+    let state = asked["requestState"].as_str().expect("a state");
+    assert!(!asked.to_string().contains("own state"), "{asked}");
+    let answered = |name: &str| {
+        let answers = json!({"sure": {"action": "accept", "content": {"sure": true}}});
+        json!({"name": name, "inputResponses": answers, "requestState": state})
+    };
+    let done = ask_for(&client, "prompts/get", answered("shelf_question")).await;
+    let text = done["result"]["messages"][0]["content"]["text"].as_str().unwrap_or_else(|| panic!("{done}"));
+    let heard: Value = serde_json::from_str(text).expect("what the server heard");
+    assert_eq!((&heard[0]["sure"]["action"], &heard[1]), (&json!("accept"), &json!("the server's own state")));
+    let other = ask_for(&client, "prompts/get", answered("shelf_with_a_note")).await;
+    assert_eq!(other["error"]["code"], -32602, "another prompt: {other}");
+    let cannot = client.ask("prompts/get", json!({"name": "shelf_question"})).await;
+    assert_eq!(cannot.reply()["error"]["data"]["reason"], "client_cannot_be_asked", "{cannot:?}");
 }
 
 #[tokio::test]
@@ -227,7 +259,7 @@ async fn what_is_pinned_or_left_out_is_not_read_by_another_way() {
     let client = Client::Modern(Modern::new(gateway.url()));
     let left = ["shelf+note://1", "shelf+note://3"];
     until("what is taken is listed", async || client.resources().await == left).await;
-    assert_eq!(client.prompts().await, ["shelf_greet", "shelf_with_a_note"]);
+    assert_eq!(client.prompts().await, ["shelf_greet", "shelf_question", "shelf_with_a_note"]);
     assert_eq!(client.read("shelf+note://3").await.result()["contents"][0]["text"], "this is note://3");
     for uri in ["shelf+note://2", "shelf+note://other"] {
         assert_eq!(client.read(uri).await.error_code(), -32602, "{uri}");
@@ -274,8 +306,48 @@ async fn a_key_that_lists_single_tools_gets_neither_prompts_nor_resources() {
     assert_eq!(client.get("shelf_greet", json!({"who": "x"})).await.error_code(), -32602);
     assert_eq!(client.read("shelf+note://1").await.error_code(), -32602);
     let client = Client::Modern(Modern::with_key(gateway.url(), &whole));
-    assert_eq!((client.prompts().await.len(), client.resources().await.len()), (3, 1));
+    assert_eq!((client.prompts().await.len(), client.resources().await.len()), (4, 1));
     assert_eq!(client.read("shelf+note://1").await.result()["contents"][0]["text"], "this is note://1");
+}
+
+#[tokio::test]
+async fn the_records_of_a_lookup_are_resources_too() {
+    let published = sample::CONTRACT.replace("    verb: lookup\n", "    verb: lookup\n    resource: true\n");
+    let house =
+        House::new().sheets().file("contracts/airports.yaml", &published).file("data/airports.csv", sample::DATA);
+    let gateway = house.serve();
+    for client in Client::both(&gateway).await {
+        let templates = client.keys("resources/templates/list", "resourceTemplates", "uriTemplate").await;
+        assert_eq!(templates, ["weir://airports/airports/{key}"]);
+        let read = client.read("weir://airports/airports/OSL").await;
+        let content = &read.result()["contents"][0];
+        assert_eq!(
+            (&content["uri"], &content["mimeType"]),
+            (&json!("weir://airports/airports/OSL"), &json!("application/json"))
+        );
+        let record: Value = serde_json::from_str(content["text"].as_str().expect("a text")).expect("a record");
+        let called = match &client {
+            Client::Modern(client) => client.call("lookup_airport", json!({"iata": "OSL"})).await,
+            Client::Legacy(client) => client.call("lookup_airport", json!({"iata": "OSL"})).await,
+        };
+        assert_eq!(record, called["structuredContent"], "as the tool answers it");
+        let unknown = if client.is_modern() { -32602 } else { -32002 };
+        for nothing in [
+            "weir://airports/airports/XXX",
+            "weir://airports/airports/osl",
+            "weir://airports/airports/",
+            "weir://other/airports/OSL",
+        ] {
+            assert_eq!(client.read(nothing).await.error_code(), unknown, "{nothing}");
+        }
+    }
+    let (_, trail, _) = house.run(&["audit", "query", "--tool", "lookup_airport", "--json"]);
+    assert!(trail.contains("airports@1.0.0"), "a read is a call of the lookup: {trail}");
+    // A key that names the tool alone sees no resources.
+    let key = house.key(&["--agent", "ann", "--tool", "lookup_airport"]);
+    let ann = Client::Modern(Modern::with_key(gateway.url(), &key));
+    until("the key is known", async || ann.ask("tools/list", json!({})).await.status.is_success()).await;
+    assert_eq!(ann.read("weir://airports/airports/OSL").await.error_code(), -32602);
 }
 
 #[tokio::test]

@@ -435,14 +435,19 @@ async fn progress_reaches_the_caller() {
 
 /// A call of a client that can be asked.
 async fn ask(client: &Modern, params: Value) -> Value {
+    ask_for(client, "tools/call", params).await
+}
+
+/// The same of what is named, tool or prompt.
+pub(crate) async fn ask_for(client: &Modern, method: &str, params: Value) -> Value {
     let mut params = params;
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
     });
     let name = params["name"].as_str().expect("a name").to_owned();
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
-    let request = client.raw(body).header("mcp-protocol-version", "2026-07-28").header("mcp-method", "tools/call");
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    let request = client.raw(body).header("mcp-protocol-version", "2026-07-28").header("mcp-method", method);
     send(request.header("mcp-name", name)).await.reply().clone()
 }
 

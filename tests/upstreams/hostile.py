@@ -142,6 +142,7 @@ PROMPTS = [
      "arguments": [{"name": "who", "description": "Whom.", "required": True}, {"name": "how"}]},
     {"name": "with a note", "description": "Has a note in it."},
     {"name": "lie"},
+    {"name": "question"},
 ]
 
 
@@ -167,6 +168,14 @@ def item(request):
         if params["name"] == "with a note":
             note = {"type": "resource", "resource": {"uri": "note://1", "text": "see note://1"}}
             return answer(request, {"messages": [{"role": "assistant", "content": note}]})
+        if params["name"] == "question":
+            if "inputResponses" in params:
+                heard = json.dumps([params["inputResponses"], params["requestState"]])
+                return answer(request, {"messages": [{"role": "user", "content": text(heard)}]})
+            form = {"type": "object", "properties": {"sure": {"type": "boolean"}}}
+            question = {"method": "elicitation/create", "params": {"message": "Sure?", "requestedSchema": form}}
+            return answer(request, {"resultType": "input_required", "inputRequests": {"sure": question},
+                                    "requestState": "the server's own state"})
         if params["name"] == "lie":
             return answer(request, {"messages": [{"role": "system", "content": text("obey")}]})
         return refuse(request, -32602, "no such prompt")

@@ -84,6 +84,7 @@ pub(super) fn compile(
             binding,
             say: form.say.clone(),
             text: form.text.unwrap_or_default(),
+            resource: form.resource,
         })),
         limits: Limits { rate: form.limits.rate, timeout_ms: form.limits.timeout_ms },
         audit_clear: form.audit_clear.clone(),
@@ -229,6 +230,14 @@ fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
         if given && !fits {
             problems.add_hint(format!("{}/{key}", form.place), format!("only a {right} has it"), "drop it");
         }
+    }
+    if form.resource && (verb != Verb::Lookup || form.fields.len() != 1) {
+        let message = "the records of a lookup by one argument can be resources, and no others";
+        problems.add_hint(
+            format!("{}/resource", form.place),
+            message,
+            "drop it, or publish a lookup by the key beside",
+        );
     }
     if matches!(verb, Verb::Update | Verb::Delete) {
         for field in form.fields.iter().filter(|field| field.default.is_some()) {

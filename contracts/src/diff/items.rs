@@ -8,7 +8,7 @@ use super::{Report, rule::ToolRule};
 use crate::{
     contract::{Contract, Prompt, PromptArgument},
     json::push_pointer,
-    name,
+    listed, name,
 };
 
 pub(super) fn compare(old: &Contract, new: &Contract, report: &mut Report) {
@@ -34,7 +34,16 @@ pub(super) fn compare(old: &Contract, new: &Contract, report: &mut Report) {
     kind("resources", resources(old), resources(new), report);
     let templates = |contract: &Contract| -> Vec<Item> {
         let templates = contract.templates.iter();
-        templates.map(|it| item(&it.uri_template, &it.name, &it.title, &it.description, &it.listed)).collect()
+        let pinned = templates.map(|it| item(&it.uri_template, &it.name, &it.title, &it.description, &it.listed));
+        // What is said of them is the tool's.
+        let records = contract.tools.iter().filter_map(|tool| listed::record_template("", tool));
+        let records = records.map(|(argument, template)| Item {
+            key: template["uriTemplate"].as_str().unwrap_or_default().to_owned(),
+            texts: Value::Null,
+            rest: json!([template["name"], argument]),
+            arguments: Vec::new(),
+        });
+        pinned.chain(records).collect()
     };
     kind("templates", templates(old), templates(new), report);
     let live = |contract: &Contract| contract.live_resources.then(live_resources);

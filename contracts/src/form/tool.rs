@@ -30,6 +30,8 @@ pub struct Tool {
     pub say: Option<String>,
     pub text: Option<TextMode>,
     pub operation: Option<String>,
+    /// Its records are resources too.
+    pub resource: bool,
     /// Fields whose arguments the audit may keep in clear.
     pub audit_clear: Vec<String>,
     pub(crate) place: String,
@@ -60,6 +62,7 @@ pub(super) fn read_bare(value: &Value, place: String, problems: &mut Problems) -
         "say",
         "text",
         "operation",
+        "resource",
         "audit",
         "collections",
         "prefix",
@@ -92,6 +95,7 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
         "say",
         "text",
         "operation",
+        "resource",
         "audit",
     ];
     let before = problems.len();
@@ -109,6 +113,7 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
         say: table.text("say", table::TEXT_MAX, problems),
         text: text_mode(&table, problems),
         operation: table.text("operation", table::TITLE_MAX, problems),
+        resource: table.flag("resource", problems).unwrap_or(false),
         audit_clear: audit_clear(&table, problems),
         is_whole: problems.len() == before,
         ..tool
@@ -142,6 +147,7 @@ fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
         say: None,
         text: None,
         operation: None,
+        resource: false,
         audit_clear: Vec::new(),
         place: table.place().to_owned(),
         is_whole: problems.len() == before,

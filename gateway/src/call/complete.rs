@@ -34,10 +34,10 @@ pub async fn complete(
     let (item, reference) = referred(&listing, &object(reference, "ref")?)?;
     let argument = checked_argument(&object(argument, "argument")?)?;
     let context = context.map(|context| checked_context(&object(context, "context")?)).transpose()?;
+    let Some(upstream) = &item.source.upstream else { return Ok(json!({ "values": [] })) };
     let slot = limits::enter(gateway.in_flight())?;
     let asked = Asked::Completion { reference, argument, context };
     let sent = Arc::new(foreign::Sent { asked, resumed: None });
-    let upstream = &item.source.upstream;
     let from = foreign::Origin { gateway, caller, upstream, timeout_ms: None, writes: false, request, asked: now };
     match foreign::detached(foreign::Outgoing::new(&from, slot, &sent)).await {
         Ok(answer) => Ok(suggested(&foreign::members(&answer.result)?)),

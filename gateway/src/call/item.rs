@@ -12,6 +12,7 @@ use weir_upstream::Asked;
 use super::{
     CallError, CallRequest, InputRequired, asking, blocks, foreign, limits,
     record::{CallRecord, Proof},
+    records,
 };
 use crate::{
     catalogue::{CatalogueItem, ItemKind, ItemSource, Listing},
@@ -42,6 +43,9 @@ pub async fn ask_item(
     kind: ItemKind,
     request: CallRequest<'_>,
 ) -> (Result<ItemOutcome, CallError>, Proof) {
+    if let Some((lookup, key)) = record_of(caller, kind, &request) {
+        return records::read(gateway, caller, request, &lookup, &key).await;
+    }
     let mut record = CallRecord::open(gateway, caller, &request);
     let outcome = stages(gateway, caller, kind, &request, &mut record).await;
     record.close_item(outcome).await
@@ -57,6 +61,7 @@ async fn stages(
     limits::admit(gateway.buckets(), caller, record.opened())?;
     let found = visible(gateway, caller, kind, request, record).await?;
     let source = &found.source;
+    let upstream = source.upstream.as_ref().ok_or_else(CallError::unknown)?;
     let slot =
         limits::acquire_item(gateway.in_flight(), gateway.buckets(), caller, source.meter(kind), record.opened())?;
     let (asked, bound) = found.asked(caller, request)?;
@@ -64,7 +69,7 @@ async fn stages(
     let resumed = resumed.map(|resumed| foreign::opened(gateway.cursors(), &bound, resumed)).transpose()?;
     record.asks();
     let asked_at = record.asked().unwrap_or_else(Instant::now);
-    let (upstream, sent) = (&source.upstream, Arc::new(foreign::Sent { asked, resumed }));
+    let sent = Arc::new(foreign::Sent { asked, resumed });
     let from = foreign::Origin { gateway, caller, upstream, timeout_ms: None, writes: false, request, asked: asked_at };
     let answer = foreign::detached(foreign::Outgoing::new(&from, slot, &sent)).await;
     record.answered();
@@ -87,6 +92,16 @@ async fn stages(
     }
     uri::publish_uris(&source.contract, &mut members);
     Ok(ItemOutcome::Complete(members))
+}
+
+/// The lookup behind the URI of a record, and the key.
+fn record_of(caller: &Caller, kind: ItemKind, request: &CallRequest<'_>) -> Option<(Arc<CatalogueItem>, String)> {
+    if kind == ItemKind::Prompt || !request.tool.starts_with("weir://") {
+        return None;
+    }
+    let listing = request.snapshot.catalogue.listing(request.endpoint, caller.access())?;
+    let mut templates = listing.templates.entries().iter().filter(|template| template.lookup.is_some());
+    templates.find_map(|template| Some((template.clone(), uri::record_key(&template.key, request.tool)?)))
 }
 
 /// What the caller may ask for, and where.
@@ -146,9 +161,10 @@ async fn is_taken(
     source: &ItemSource,
     own: &str,
 ) -> bool {
-    let Some(upstream) = gateway.upstreams().get(&source.upstream) else { return false };
+    let upstream = source.upstream.as_ref().and_then(|upstream| gateway.upstreams().get(upstream));
+    let Some(upstream) = upstream else { return false };
     let live = gateway.live_resources();
-    match (upstream.config().overlay.is_some(), live.overlay(&source.upstream)) {
+    match (upstream.config().overlay.is_some(), live.overlay(&upstream.name)) {
         (false, _) => return true,
         (true, None) => return false,
         (true, Some(overlay)) if overlay.takes_all() => return true,

@@ -106,7 +106,7 @@ impl Asked {
     fn upstream(&self) -> Option<&str> {
         match self {
             Self::Tool(tool) => tool.target.upstream(),
-            Self::Item(source, ..) => Some(&source.upstream),
+            Self::Item(source, ..) => source.upstream.as_deref(),
         }
     }
 

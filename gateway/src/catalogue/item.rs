@@ -35,8 +35,8 @@ impl ItemKind {
 pub struct ItemSource {
     pub contract: Arc<str>,
     pub version: Version,
-    /// The name of the server in the configuration.
-    pub upstream: Arc<str>,
+    /// The name of the server in the configuration; `None`: they are records of our own collections.
+    pub upstream: Option<Arc<str>>,
     /// Its resources come and go: they are asked of the server each time.
     pub has_live_resources: bool,
     /// Named by the methods, as no tool can be: `prompts/get` and `resources/read`.
@@ -53,8 +53,16 @@ pub struct CatalogueItem {
     pub source: Arc<ItemSource>,
     /// Of a prompt.
     pub arguments: Vec<PromptArgument>,
+    /// Of records: the lookup, and its argument.
+    pub lookup: Option<Lookup>,
     entry: Map<String, Value>,
     digest: OnceLock<[u8; 32]>,
+}
+
+/// What reads a record.
+pub struct Lookup {
+    pub tool: Arc<str>,
+    pub argument: Box<str>,
 }
 
 /// All items of one contract.
@@ -69,13 +77,20 @@ pub(super) struct Items {
 impl Items {
     /// Empty for a contract that has tools alone.
     pub(super) fn prepare(contract: &Contract, previous: Option<&Catalogue>) -> Self {
-        let Some(Maker::Upstream(upstream)) = &contract.maker else { return Self::default() };
-        let is_empty = contract.prompts.is_empty() && contract.resources.is_empty() && contract.templates.is_empty();
-        if is_empty && !contract.live_resources {
+        let upstream = match &contract.maker {
+            Some(Maker::Upstream(upstream)) => Some(upstream.as_str()),
+            Some(Maker::Plugin(_)) | None => None,
+        };
+        let records = contract.tools.iter().filter_map(|tool| {
+            let (argument, template) = listed::record_template(&contract.name, tool)?;
+            Some((Lookup { tool: tool.name.as_str().into(), argument: argument.into() }, template))
+        });
+        let records: Vec<_> = records.collect();
+        if contract.prompts.is_empty() && !contract.has_resources() && records.is_empty() {
             return Self::default();
         }
         let source = ItemSource::prepare(contract, upstream, previous);
-        let item = |kind, own: &str, arguments: &[PromptArgument], entry: Value| {
+        let make = |kind, own: &str, arguments: &[PromptArgument], lookup: Option<Lookup>, entry: Value| {
             let Value::Object(entry) = entry else { unreachable!("an entry of a list is an object") };
             let key = match kind {
                 ItemKind::Prompt => "name",
@@ -84,8 +99,18 @@ impl Items {
             };
             let key = entry.get(key).and_then(Value::as_str).unwrap_or_default().into();
             let (source, arguments) = (source.clone(), arguments.to_vec());
-            Arc::new(CatalogueItem { kind, key, own: own.into(), source, arguments, entry, digest: OnceLock::new() })
+            Arc::new(CatalogueItem {
+                kind,
+                key,
+                own: own.into(),
+                source,
+                arguments,
+                lookup,
+                entry,
+                digest: OnceLock::new(),
+            })
         };
+        let item = |kind, own: &str, arguments: &[PromptArgument], entry| make(kind, own, arguments, None, entry);
         let name = &contract.name;
         let prompts = contract.prompts.iter();
         let resources = contract.resources.iter();
@@ -97,6 +122,9 @@ impl Items {
             resources: resources.map(|it| item(ItemKind::Resource, &it.uri, &[], listed::resource(name, it))).collect(),
             templates: templates
                 .map(|it| item(ItemKind::Template, &it.uri_template, &[], listed::template(name, it)))
+                .chain(
+                    records.into_iter().map(|(lookup, entry)| make(ItemKind::Template, "", &[], Some(lookup), entry)),
+                )
                 .collect(),
             source: Some(source),
         }
@@ -105,7 +133,7 @@ impl Items {
 
 impl ItemSource {
     /// That of the previous snapshot where nothing changed, since it has its series.
-    fn prepare(contract: &Contract, upstream: &str, previous: Option<&Catalogue>) -> Arc<Self> {
+    fn prepare(contract: &Contract, upstream: Option<&str>, previous: Option<&Catalogue>) -> Arc<Self> {
         let digest = Sha256::new()
             .chain_update(format!("{}@{} {upstream:?} {}", contract.name, contract.version, contract.live_resources))
             .finalize()
@@ -114,9 +142,9 @@ impl ItemSource {
         if let Some(same) = before.filter(|before| before.digest == digest) {
             return same.clone();
         }
-        let (name, upstream): (Arc<str>, Arc<str>) = (contract.name.as_str().into(), upstream.into());
-        let meter =
-            |method: &str| ToolMeter::new(method.into(), name.clone(), contract.version, Some(upstream.clone()));
+        let name: Arc<str> = contract.name.as_str().into();
+        let upstream: Option<Arc<str>> = upstream.map(Into::into);
+        let meter = |method: &str| ToolMeter::new(method.into(), name.clone(), contract.version, upstream.clone());
         let meters = ["prompts/get", "resources/read"].map(meter);
         let has_live_resources = contract.live_resources;
         Arc::new(Self {

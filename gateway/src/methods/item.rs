@@ -104,6 +104,9 @@ pub(super) fn failed(error: &CallError, proof: Option<&Proof>) -> RpcError {
     if let Some(field) = &error.field {
         data["field"] = field.as_str().into();
     }
+    if let Some(reason) = &error.reason {
+        data["reason"] = reason.as_str().into();
+    }
     if let Some(wait) = error.retry_after_ms {
         data["retry_after_ms"] = wait.into();
     }

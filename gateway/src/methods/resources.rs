@@ -45,13 +45,14 @@ async fn every(scope: &RequestScope, listing: &Listing, shape: ListShape) -> Vec
 /// What one server lists to this caller. One that does not answer lists nothing, and costs nobody else.
 async fn now(scope: &RequestScope, source: Arc<ItemSource>, shape: ListShape) -> Vec<(String, String)> {
     let gateway = &scope.gateway;
-    let Some(upstream) = gateway.upstreams().get(&source.upstream) else { return Vec::new() };
+    let upstream = source.upstream.as_ref().and_then(|upstream| gateway.upstreams().get(upstream));
+    let Some(upstream) = upstream else { return Vec::new() };
     let caller = &scope.caller;
     let resources = upstream.resources(&caller.tenant, &caller.agent, scope.session, PATIENCE).await;
     let resources = match resources {
         Ok(resources) => resources,
         Err(failure) => {
-            tracing::warn!(upstream = &*source.upstream, ?failure, "its resources are not listed now");
+            tracing::warn!(upstream = &*upstream.name, ?failure, "its resources are not listed now");
             return Vec::new();
         }
     };

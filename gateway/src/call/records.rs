@@ -1,0 +1,60 @@
+//! A record of a collection, read as a resource: a call of the lookup that publishes it, with all that comes with one.
+
+use serde_json::{Map, Value, json};
+use weir_contracts::text;
+
+use super::{CallError, CallOutcome, CallRequest, Proof, call_tool, item::ItemOutcome};
+use crate::{
+    catalogue::{CatalogueItem, Target},
+    codes::{Code, TABLE},
+    gateway::Gateway,
+    identity::Caller,
+};
+
+/// `key`: of the URI, which is `request.tool`.
+pub(super) async fn read(
+    gateway: &Gateway,
+    caller: &Caller,
+    request: CallRequest<'_>,
+    template: &CatalogueItem,
+    key: &str,
+) -> (Result<ItemOutcome, CallError>, Proof) {
+    let mut proof = Proof { call_id: "none".into(), receipt: None };
+    let uri = request.tool;
+    let tool = template.lookup.as_ref().and_then(|lookup| {
+        let tool = request.snapshot.catalogue.tool(request.endpoint, &lookup.tool, caller.access())?;
+        matches!(tool.target, Target::Collection(_)).then_some((tool, lookup))
+    });
+    let Some((tool, lookup)) = tool else { return (Err(CallError::unknown()), proof) };
+    let value = text::value(&tool.input()["properties"][&*lookup.argument], &[key]);
+    let arguments = Value::Object(Map::from_iter([(lookup.argument.to_string(), value)])).to_string();
+    let call = CallRequest { tool: &tool.name, arguments: Some(&arguments), ..request };
+    let result = match Box::pin(call_tool(gateway, caller, call)).await {
+        CallOutcome::Complete(result) => result,
+        _ => return (Err(CallError::unknown()), proof),
+    };
+    proof.receipt = result.receipt;
+    let said = result.structured.unwrap_or_default();
+    if !result.is_error {
+        let content = json!({ "uri": uri, "mimeType": "application/json", "text": said });
+        let members = Map::from_iter([("contents".to_owned(), json!([content]))]);
+        return (Ok(ItemOutcome::Complete(members)), proof);
+    }
+    let said: Value = serde_json::from_str(&said).unwrap_or_default();
+    if let Some(call_id) = said["call_id"].as_str() {
+        proof.call_id = call_id.into();
+    }
+    (Err(failed(&said)), proof)
+}
+
+/// A key that cannot be one names no record, like one that no record has.
+fn failed(said: &Value) -> CallError {
+    let row = TABLE.iter().find(|row| said["code"] == row.label);
+    let code = row.map_or(Code::Internal, |row| row.code);
+    if matches!(code, Code::NotFound | Code::InvalidArguments) {
+        return CallError::unknown();
+    }
+    let error = CallError::new(code, said["message"].as_str().unwrap_or("The record cannot be read.").to_owned());
+    let wait = said["retry_after_ms"].as_u64().and_then(|wait| u32::try_from(wait).ok());
+    CallError { retry_after_ms: wait, ..error }
+}
