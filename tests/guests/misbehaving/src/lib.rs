@@ -148,8 +148,8 @@ fn records(behaviour: &str, amount: u64, text: Option<&str>, query: &Query) -> R
                     log::info("cancelled: stopped early");
                     return Err(Error::cancelled());
                 }
-                // Some 60 µs or more: two host calls a turn must stay far below their bound for as long as it is slow.
-                (0..500_000).for_each(|number| {
+                // Half a millisecond or less: two host calls a turn must stay far below their bound for as long as it is slow.
+                (0..4_000_000).for_each(|number| {
                     black_box(number);
                 });
             }
