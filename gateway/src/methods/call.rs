@@ -150,23 +150,25 @@ impl<'a> Call<'a> {
     ) -> Option<Vec<u8>> {
         // One generation for the whole request: the answer names the server that ran the call, whatever came since.
         let snapshot = scope.gateway.snapshot();
+        // What asks other servers is in a place of its own: it would make the future of every call of a tool large.
         let answer = match &self.asked {
             Asked::Tool { name, arguments } => {
                 self.called(scope, &snapshot, (name, arguments.as_deref()), cancel, progress).await
             }
             Asked::Prompt { name, arguments } => {
                 let request = self.request(scope, &snapshot, (name, arguments.as_deref()), cancel, progress);
-                item::answer(self, scope, ItemKind::Prompt, request).await
+                Box::pin(item::answer(self, scope, ItemKind::Prompt, request)).await
             }
             Asked::Resource { uri } => {
                 let request = self.request(scope, &snapshot, (uri, None), cancel, progress);
-                item::answer(self, scope, ItemKind::Resource, request).await
+                Box::pin(item::answer(self, scope, ItemKind::Resource, request)).await
             }
             Asked::Completion { reference, argument, context } => {
                 let request = self.request(scope, &snapshot, ("completion/complete", None), cancel, progress);
-                complete::answer(self, scope, request, (reference, argument, context.as_deref())).await
+                let asked = (&**reference, &**argument, context.as_deref());
+                Box::pin(complete::answer(self, scope, request, asked)).await
             }
-            Asked::Resources { cursor } => resources::answer(self, scope, &snapshot, cursor.as_deref()).await,
+            Asked::Resources { cursor } => Box::pin(resources::answer(self, scope, &snapshot, cursor.as_deref())).await,
         };
         if cancel.is_cancelled() { None } else { Some(answer) }
     }
