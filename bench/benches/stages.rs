@@ -104,7 +104,8 @@ fn call_request<'a>(snapshot: &'a Snapshot, cancel: &'a CancellationToken) -> Ca
         endpoint: &Endpoint::All,
         tool: ticket::TOOL,
         arguments: Some(ARGUMENTS),
-        progress: None,
+        events: None,
+        param_headers: None,
         cancel,
         trace: None,
         transport: "http",
@@ -124,7 +125,7 @@ fn path(criterion: &mut Criterion) {
     criterion.bench_function("call, whole", |bencher| {
         bencher.iter(|| {
             let cancel = CancellationToken::new();
-            drop(black_box(runtime.block_on(call_tool(&gateway, &caller, call_request(&snapshot, &cancel)))));
+            drop(black_box(runtime.block_on(call_tool(&gateway, &caller, &call_request(&snapshot, &cancel)))));
         });
     });
     criterion.bench_function("lookup", |bencher| {
@@ -253,7 +254,7 @@ fn dispatch(criterion: &mut Criterion) {
                     call_id: "c_0123456789abcdef".into(),
                     deadline: Instant::now() + Duration::from_secs(10),
                     cancel: Default::default(),
-                    progress: None,
+                    events: None,
                     ran_on: Arc::default(),
                 };
                 black_box(runtime.block_on(host.read(&context, &collection, &query)).is_ok())

@@ -1,5 +1,7 @@
 //! The contract of a plugin, from what its code says its tools are.
 //!
+//! A plugin with prompts or resources defines `{"tools": [...], "items": {"prompts", "resources", "resourceTemplates"}}`.
+//!
 //! An SDK only declares; everything is judged here, once for every language. Definitions are a JSON array of MCP Tool
 //! objects. What an author may have meant otherwise is refused with its place, so that nothing is published that clients
 //! read differently: unknown members, schemas that refer elsewhere, defaults that do not fit.
@@ -12,12 +14,14 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Contract, Problem, Schema, Tool, Version,
-    contract::{Annotations, Format, Limits, Maker, OfferTarget, Target},
+    contract::{Annotations, Format, Limits, Maker, OfferTarget, Prompt, Resource, ResourceTemplate, Target},
     json::{self, push_pointer},
     name,
-    offer::{self, Bounds, DESCRIPTION_MAX, TITLE_MAX, check_schema},
+    offer::{self, Bounds, DESCRIPTION_MAX, Lists, TITLE_MAX, check_schema},
     output::ResultChecker,
     secret,
+    upstream::{self, Upstream},
+    uri,
     validate::ArgumentValidator,
 };
 
@@ -60,28 +64,32 @@ pub fn compile(plugin: &Plugin<'_>, definitions: &str) -> Result<Contract, Vec<P
     if let Err(message) = name::check_contract(plugin.contract) {
         reader.refuse::<()>("", message);
     }
-    let tools = reader.list(definitions).unwrap_or_default();
+    let (tools, items) = reader.definitions(definitions).unwrap_or_default();
     reader.clear(&tools);
     if !reader.problems.is_empty() {
         return Err(reader.problems);
     }
+    let has_items = items.is_some();
+    let (prompts, resources, templates) = items.unwrap_or_default();
     Ok(Contract {
-        format: Format::OFFERS,
+        format: if has_items { Format::UPSTREAMS } else { Format::OFFERS },
         name: plugin.contract.to_owned(),
         title: None,
         description: None,
         instructions: None,
         version: Version::FIRST,
         definitions: Some(offer::digest(definitions)),
-        maker: None,
+        maker: has_items.then(|| Maker::Plugin(plugin.name.to_owned())),
         collections: Vec::new(),
         tools: tools.into_iter().map(Arc::new).collect(),
-        prompts: Vec::new(),
-        resources: Vec::new(),
-        templates: Vec::new(),
+        prompts,
+        resources,
+        templates,
         live_resources: false,
     })
 }
+
+type Items = (Vec<Arc<Prompt>>, Vec<Arc<Resource>>, Vec<Arc<ResourceTemplate>>);
 
 struct Reader<'p> {
     plugin: &'p Plugin<'p>,
@@ -89,12 +97,64 @@ struct Reader<'p> {
 }
 
 impl Reader<'_> {
-    fn list(&mut self, definitions: &str) -> Option<Vec<Tool>> {
-        let list = match json::read(definitions) {
-            Ok(Value::Array(list)) => list,
+    fn definitions(&mut self, definitions: &str) -> Option<(Vec<Tool>, Option<Items>)> {
+        let (tools, items) = match json::read(definitions) {
+            Ok(Value::Array(tools)) => (tools, None),
+            Ok(Value::Object(mut parts)) => match (parts.shift_remove("tools"), parts.shift_remove("items")) {
+                (Some(Value::Array(tools)), Some(items)) => (tools, self.items(&items)),
+                _ => return self.refuse("", "the definitions have a list of `tools`, and `items`"),
+            },
             Ok(_) => return self.refuse("", "the definitions are a JSON array of tools"),
             Err(error) => return self.refuse(&error.path, error.message),
         };
+        if tools.is_empty() && items.is_some() {
+            return Some((Vec::new(), items));
+        }
+        self.list(&tools).map(|tools| (tools, items))
+    }
+
+    /// None where there are none. Each of them has to be one that can be published.
+    fn items(&mut self, items: &Value) -> Option<Items> {
+        let plugin = self.plugin;
+        let (lists, mut problems) = match Lists::read(plugin.name, &items.to_string()) {
+            Ok(lists) => lists,
+            Err(problem) => {
+                self.problems.push(problem);
+                return None;
+            }
+        };
+        let composed = offer::compose(plugin.name, &lists);
+        problems.extend(composed.problems);
+        let source = Upstream { name: plugin.name, contract: plugin.contract, prefix: Some(""), ..Upstream::default() };
+        let mut compiled = match upstream::items(&source, &composed.document.pinned()) {
+            Ok(compiled) => compiled,
+            Err(problem) => {
+                self.problems.push(problem);
+                return None;
+            }
+        };
+        problems.append(&mut compiled.left_out);
+        self.problems.append(&mut problems);
+        for prompt in compiled.prompts.iter_mut().map(Arc::make_mut) {
+            prompt.name = format!("{}{}", plugin.prefix, prompt.name);
+            if let Err(message) = name::check_tool(&prompt.name) {
+                self.refuse::<()>("/items/prompts", message);
+            }
+        }
+        let uris = compiled.resources.iter().map(|resource| &resource.uri);
+        for uri in uris.chain(compiled.templates.iter().map(|template| &template.uri_template)) {
+            if uri::is_given(uri) {
+                let shown = name::quoted(uri);
+                let message = format!("the URI {shown} looks like one that this gateway gives to other resources");
+                let problem = Problem::new(plugin.name, "/items", message);
+                self.problems.push(problem.hint("take a scheme without `+`, such as `notes://`"));
+            }
+        }
+        let any = !compiled.prompts.is_empty() || !compiled.resources.is_empty() || !compiled.templates.is_empty();
+        any.then_some((compiled.prompts, compiled.resources, compiled.templates))
+    }
+
+    fn list(&mut self, list: &[Value]) -> Option<Vec<Tool>> {
         if list.is_empty() || list.len() > TOOLS_MAX {
             return self.refuse("", format!("{} tools are defined; a plugin has 1 to {TOOLS_MAX}", list.len()));
         }
@@ -145,7 +205,8 @@ impl Reader<'_> {
         if members.get("cli").is_some_and(|cli| !cli.is_object()) {
             self.refuse::<()>(&format!("{place}/cli"), "`cli` is an object");
         }
-        let input_schema = self.input(&format!("{place}/inputSchema"), members.get("inputSchema"));
+        let composed = tool.pointer("/_meta/dev.weir~1composedRoot") == Some(&Value::Bool(true));
+        let input_schema = self.input(&format!("{place}/inputSchema"), members.get("inputSchema"), composed);
         let output = self.output(&format!("{place}/outputSchema"), members.get("outputSchema"));
         let (output_schema, wrapped) = output.map_or((None, false), |(schema, wrapped)| (Some(schema), wrapped));
         let input_schema = input_schema?;
@@ -167,7 +228,8 @@ impl Reader<'_> {
     }
 
     /// The root lists its properties and nothing more: what no tool takes must not be sent in vain.
-    fn input(&mut self, place: &str, schema: Option<&Value>) -> Option<Value> {
+    /// `composed`: the author knows that clients refuse alternatives there, and wants them all the same.
+    fn input(&mut self, place: &str, schema: Option<&Value>, composed: bool) -> Option<Value> {
         let Some(schema) = schema else { return self.refuse(place, "a tool has an input schema") };
         let Value::Object(members) = self.schema(place, schema)? else {
             return self.refuse(place, "an input schema is an object");
@@ -176,12 +238,15 @@ impl Reader<'_> {
             return self
                 .refuse(place, "the root of an input schema has `\"type\": \"object\"`, since arguments have names");
         }
-        for keyword in ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "then", "else"] {
+        let refused = ["$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
+        for keyword in refused.into_iter().filter(|_| !composed) {
             if members.contains_key(keyword) {
                 let message =
                     format!("`{keyword}` stands at the root of an input schema, where many clients refuse it");
                 let problem = Problem::new(self.plugin.name, format!("{place}/{keyword}"), message);
-                self.problems.push(problem.hint("put the alternatives into a property"));
+                self.problems.push(problem.hint(
+                    "put the alternatives into a property, or say in the tool's `_meta` that `dev.weir/composedRoot` is true",
+                ));
             }
         }
         let mut closed = members.clone();

@@ -27,12 +27,13 @@ pub struct Contract {
     /// for this version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definitions: Option<String>,
-    /// The upstream server that the contract was compiled from. A plugin is named by its tools.
+    /// The upstream server that the contract was compiled from, or the plugin where it has prompts or resources. Any
+    /// other plugin is named by its tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maker: Option<Maker>,
     pub collections: Vec<Collection>,
     pub tools: Vec<Arc<Tool>>,
-    /// Of an upstream server, as what follows.
+    /// Of an upstream server or a plugin, as what follows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<Arc<Prompt>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -173,7 +174,7 @@ pub struct OfferTarget {
 #[serde(deny_unknown_fields)]
 pub struct Prompt {
     pub name: String,
-    /// The prompt's name at its server.
+    /// The prompt's name at its maker.
     pub own_name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -202,7 +203,7 @@ pub struct PromptArgument {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resource {
-    /// The server's own; [`crate::uri::published_uri`] is what clients see.
+    /// Its maker's own; [`crate::uri::published_uri`] is what clients see.
     pub uri: String,
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -218,7 +219,7 @@ pub struct Resource {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResourceTemplate {
-    /// The server's own; [`crate::uri::published_template`] is what clients see.
+    /// Its maker's own; [`crate::uri::published_template`] is what clients see.
     pub uri_template: String,
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -450,6 +451,9 @@ impl std::fmt::Display for Version {
 impl Contract {
     /// The plugin that makes its tools, where one does.
     pub fn plugin(&self) -> Option<&str> {
+        if let Some(Maker::Plugin(plugin)) = &self.maker {
+            return Some(plugin);
+        }
         self.tools.iter().find_map(|tool| match &tool.target {
             Target::Offer(offer) => match &offer.maker {
                 Maker::Plugin(plugin) => Some(plugin.as_str()),
@@ -468,6 +472,12 @@ impl Contract {
     }
 
     /// Whether it publishes resources, listed or made of templates.
+    /// What the URIs of its resources are published under: [`crate::uri`]. `None`: a plugin's own URIs are those that
+    /// clients see, since its author wrote them for this gateway.
+    pub fn uri_scope(&self) -> Option<&str> {
+        self.upstream().map(|_| self.name.as_str())
+    }
+
     pub fn has_resources(&self) -> bool {
         self.live_resources || !self.resources.is_empty() || !self.templates.is_empty()
     }

@@ -25,6 +25,7 @@ pub mod json;
 pub mod lint;
 pub mod listed;
 pub mod lock;
+pub mod mirror;
 pub mod name;
 pub mod offer;
 pub mod openapi;

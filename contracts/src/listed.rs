@@ -10,7 +10,7 @@ use crate::{
 
 /// What `weir compile` prints: everything a client will see, and no binding:
 /// `{contract, version, tools: [{name, title?, description, inputSchema, outputSchema?, annotations}]}`. A bare form has
-/// neither contract (null) nor output schema. A contract of an upstream server may have `prompts`, `resources` and
+/// neither contract (null) nor output schema. A contract of a plugin or an upstream server may have `prompts`, `resources` and
 /// `resourceTemplates` beside.
 pub fn document(contract: &Contract) -> Value {
     let tools = contract.tools.iter().map(|tool| self::tool(tool));
@@ -26,9 +26,9 @@ pub fn document(contract: &Contract) -> Value {
     document.insert("tools".into(), Value::Array(tools.collect()));
     let name = &contract.name;
     let prompts = contract.prompts.iter().map(|prompt| self::prompt(prompt)).collect();
-    let resources = contract.resources.iter().map(|resource| self::resource(name, resource)).collect();
+    let resources = contract.resources.iter().map(|resource| self::resource(contract.uri_scope(), resource)).collect();
     let records = contract.tools.iter().filter_map(|tool| record_template(name, tool));
-    let templates = contract.templates.iter().map(|template| self::template(name, template));
+    let templates = contract.templates.iter().map(|template| self::template(contract.uri_scope(), template));
     let templates = templates.chain(records.map(|(_, template)| template)).collect();
     for (member, list) in [("prompts", prompts), ("resources", resources), ("resourceTemplates", templates)] {
         if !Vec::is_empty(&list) {
@@ -72,17 +72,17 @@ pub fn prompt(prompt: &Prompt) -> Value {
     Value::Object(entry)
 }
 
-/// An entry of `resources/list`.
-pub fn resource(contract: &str, resource: &Resource) -> Value {
-    let mut entry = Map::from_iter([("uri".to_owned(), Value::from(uri::published_uri(contract, &resource.uri)))]);
+/// An entry of `resources/list`. `scope`: [`Contract::uri_scope`].
+pub fn resource(scope: Option<&str>, resource: &Resource) -> Value {
+    let mut entry = Map::from_iter([("uri".to_owned(), Value::from(uri::published_uri(scope, &resource.uri)))]);
     entry.extend(texts(&resource.name, resource.title.as_ref(), resource.description.as_ref()));
     entry.extend(resource.listed.clone());
     Value::Object(entry)
 }
 
-/// An entry of `resources/templates/list`.
-pub fn template(contract: &str, template: &ResourceTemplate) -> Value {
-    let published = uri::published_template(contract, &template.uri_template);
+/// An entry of `resources/templates/list`. `scope`: [`Contract::uri_scope`].
+pub fn template(scope: Option<&str>, template: &ResourceTemplate) -> Value {
+    let published = uri::published_template(scope, &template.uri_template);
     let mut entry = Map::from_iter([("uriTemplate".to_owned(), Value::from(published))]);
     entry.extend(texts(&template.name, template.title.as_ref(), template.description.as_ref()));
     entry.extend(template.listed.clone());

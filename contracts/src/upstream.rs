@@ -20,6 +20,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::items::items;
 pub use self::{
     items::{LiveResources, Resources, resources},
     overlay::{Overlay, ToolOverlay},

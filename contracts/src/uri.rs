@@ -11,8 +11,9 @@ use crate::json;
 const UI: &str = "ui://";
 const OUR_UI: &str = "ui://weir/";
 
-/// The URI that clients see.
-pub fn published_uri(contract: &str, own: &str) -> String {
+/// The URI that clients see. `scope`: the name of the contract, where its URIs may be those of other contracts too.
+pub fn published_uri(scope: Option<&str>, own: &str) -> String {
+    let Some(contract) = scope else { return own.to_owned() };
     match own.starts_with(UI) {
         true => format!("{OUR_UI}{contract}/{}", encoded(own)),
         false => format!("{contract}+{own}"),
@@ -30,8 +31,13 @@ pub fn own_uri(published: &str) -> Option<(&str, String)> {
 }
 
 /// The template that clients see. The braces of a page's template stay braces, so it has the form of other resources.
-pub fn published_template(contract: &str, own: &str) -> String {
-    format!("{contract}+{own}")
+pub fn published_template(scope: Option<&str>, own: &str) -> String {
+    scope.map_or_else(|| own.to_owned(), |contract| format!("{contract}+{own}"))
+}
+
+/// Whether a URI is of a form that this gateway gives to others' resources: a plugin's own may not be.
+pub fn is_given(uri: &str) -> bool {
+    uri.starts_with("weir:") || uri.starts_with(OUR_UI) || own_uri(uri).is_some()
 }
 
 /// What the key of a record's URI says, `weir://<contract>/<collection>/<key>`; `None` for any other URI. `template` is the
@@ -77,8 +83,8 @@ fn can_stand(expression: &str, value: &str) -> bool {
 pub fn publish_uris(contract: &str, members: &mut Map<String, Value>) {
     for (keyword, value) in members.iter_mut() {
         match (keyword.as_str(), value) {
-            ("uri", Value::String(uri)) => *uri = published_uri(contract, uri),
-            ("uriTemplate", Value::String(template)) => *template = published_template(contract, template),
+            ("uri", Value::String(uri)) => *uri = published_uri(Some(contract), uri),
+            ("uriTemplate", Value::String(template)) => *template = published_template(Some(contract), template),
             ("_meta", Value::Object(meta)) => publish_page(contract, meta),
             ("resource" | "content", Value::Object(inner)) => publish_uris(contract, inner),
             ("contents" | "content" | "messages", Value::Array(items)) => {
@@ -95,10 +101,10 @@ pub fn publish_uris(contract: &str, members: &mut Map<String, Value>) {
 pub(super) fn publish_page(contract: &str, meta: &mut Map<String, Value>) {
     let nested = meta.get_mut("ui").and_then(|ui| ui.get_mut("resourceUri"));
     if let Some(Value::String(uri)) = nested {
-        *uri = published_uri(contract, uri);
+        *uri = published_uri(Some(contract), uri);
     }
     if let Some(Value::String(uri)) = meta.get_mut("ui/resourceUri") {
-        *uri = published_uri(contract, uri);
+        *uri = published_uri(Some(contract), uri);
     }
 }
 

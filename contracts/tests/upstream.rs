@@ -709,7 +709,7 @@ fn prompts_resources_and_templates_are_pinned_too() {
         json!({ "name": "up_ask_it", "title": "Ask", "description": "Asks.",
             "arguments": [{ "name": "topic", "description": "What about.", "required": true }, { "name": "tone" }] })
     );
-    let listed: Vec<Value> = contract.resources.iter().map(|resource| listed::resource("up", resource)).collect();
+    let listed: Vec<Value> = contract.resources.iter().map(|resource| listed::resource(Some("up"), resource)).collect();
     assert_eq!(
         json!(listed),
         json!([
@@ -718,7 +718,7 @@ fn prompts_resources_and_templates_are_pinned_too() {
         ])
     );
     assert_eq!(
-        listed::template("up", &contract.templates[0]),
+        listed::template(Some("up"), &contract.templates[0]),
         json!({ "uriTemplate": "up+doc://{id}", "name": "doc" })
     );
     assert_eq!(
@@ -750,7 +750,7 @@ fn a_page_of_a_server_without_resources_is_no_link() {
 #[test]
 fn a_uri_is_published_under_a_name_that_leads_back() {
     for own in ["file:///a b", "ui://page?a=1&b=%20", "memory://x+y", "Größe:1", "up+file:///a", ""] {
-        let published = published_uri("up", own);
+        let published = published_uri(Some("up"), own);
         assert_eq!(own_uri(&published), Some(("up", own.to_owned())), "{published}");
     }
     for foreign in ["file:///a", "Up+file:///a", "ui://page", "ui://weir/up", "a b+c"] {

@@ -8,10 +8,12 @@ mod complete;
 mod dispatch;
 pub mod error;
 mod foreign;
+mod headers;
 mod item;
 mod limits;
 mod lookup;
 mod output;
+mod own_item;
 mod record;
 mod records;
 mod result;
@@ -20,13 +22,14 @@ mod search;
 use std::{sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
-use weir_plugin_host::Progress;
+use weir_plugin_host::CallEvents;
 
 pub use self::asking::{Asking, Resumed};
 pub use self::complete::complete;
 pub use self::error::{CallError, ErrorForm};
 pub(crate) use self::foreign::theirs;
-pub use self::item::{ItemOutcome, ask_item};
+pub use self::headers::{ParamHeaders, decoded};
+pub use self::item::{ItemOutcome, ask_item, has_resource};
 use self::record::CallRecord;
 pub use self::record::Proof;
 pub use self::result::{Content, InputRequired, ToolResult};
@@ -35,6 +38,7 @@ pub use crate::catalogue::Endpoint;
 use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller, snapshot::Snapshot};
 
 /// One call as any transport and any era asks for it.
+#[derive(Clone)]
 pub struct CallRequest<'a> {
     /// The generation that the request reads, from its first look to the last byte of its answer.
     pub snapshot: &'a Snapshot,
@@ -42,10 +46,12 @@ pub struct CallRequest<'a> {
     pub tool: &'a str,
     /// The raw text of `arguments`; absent is `{}`.
     pub arguments: Option<&'a str>,
-    /// Present when the caller sent a progress token.
-    pub progress: Option<Arc<dyn Progress>>,
+    /// Where the call says what its caller wants to hear before the answer. `None`: it wants to hear nothing.
+    pub events: Option<Arc<dyn CallEvents>>,
     /// Set when the caller has gone or asked to stop.
     pub cancel: &'a CancellationToken,
+    /// The headers that repeat arguments. `None`: the transport has no headers.
+    pub param_headers: Option<&'a ParamHeaders>,
     /// W3C `traceparent` of the caller, for the log.
     pub trace: Option<&'a str>,
     /// `http`, `stdio` or `cli`, for the audit trail.
@@ -66,20 +72,24 @@ pub enum CallOutcome {
     UnknownTool,
     /// What the caller answers belongs to no question of this call, or comes too late (−32602).
     BadState,
+    /// A header does not say what an argument says (−32020); the text says which.
+    HeaderMismatch(String),
+    /// The tool asks what the client cannot answer (−32021): a JSON object of the capabilities that it needs.
+    MissingCapability(String),
     Complete(ToolResult),
     /// The tool asks its caller something before it goes on (2026-07-28).
     InputRequired(InputRequired),
 }
 
-pub async fn call_tool(gateway: &Gateway, caller: &Caller, request: CallRequest<'_>) -> CallOutcome {
-    let mut record = CallRecord::open(gateway, caller, &request); // dropped unclosed = "cancelled", recorded all the same
-    let outcome = stages(gateway, caller, &request, &mut record).await;
+pub async fn call_tool(gateway: &Gateway, caller: &Caller, request: &CallRequest<'_>) -> CallOutcome {
+    let mut record = CallRecord::open(gateway, caller, request); // dropped unclosed = "cancelled", recorded all the same
+    let outcome = stages(gateway, caller, request, &mut record).await;
     record.close(outcome).await
 }
 
 /// Whether these arguments would reach the adapter of this tool: nothing is asked and nothing recorded.
 pub fn check(gateway: &Gateway, caller: &Caller, tool: &CatalogueTool, arguments: &str) -> ToolResult {
-    match arguments::bind(gateway.cursors(), caller, tool, Some(arguments), None, false) {
+    match arguments::bind(gateway.cursors(), caller, tool, Some(arguments), Asking::default(), false) {
         Ok(_) => ToolResult::new("The arguments are valid.".to_owned(), r#"{"valid":true}"#.to_owned(), false),
         Err(error) => error.into_result("none"),
     }
@@ -93,10 +103,10 @@ async fn stages(
 ) -> Result<CallOutcome, CallError> {
     limits::admit(gateway.buckets(), caller, record.opened())?;
     let tool = lookup::visible(caller, request, record)?; // hidden and unknown cannot differ
+    headers::check(tool, request)?;
     let slot = limits::acquire(gateway.in_flight(), gateway.buckets(), caller, tool, record.opened())?;
     let keep_profile = gateway.config().contracts.impact_days > 0;
-    let input =
-        arguments::bind(gateway.cursors(), caller, tool, request.arguments, request.asking.resumed, keep_profile)?;
+    let input = arguments::bind(gateway.cursors(), caller, tool, request.arguments, request.asking, keep_profile)?;
     if let Some(profile) = &input.profile {
         gateway.call_history().note(tool, &caller.agent, profile);
     }

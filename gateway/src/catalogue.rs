@@ -22,7 +22,7 @@ pub use code::CodeTool;
 pub use endpoint::Endpoint;
 pub use foreign::ForeignTool;
 use item::Items;
-pub use item::{CatalogueItem, ItemKind, ItemSource, Lookup, write_entry};
+pub use item::{CatalogueItem, ItemKind, ItemPlugin, ItemSource, Lookup, write_entry};
 pub use listing::{BadCursor, ListShape, Listing, Page, Pages, ServerInfo, after, cursor_after};
 use quick_cache::sync::Cache;
 pub use search::{CALL_TOOL, FIND_TOOLS, Search};

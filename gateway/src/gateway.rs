@@ -10,6 +10,7 @@ use weir_plugin_host::{Host, LoadReport, PluginStatus};
 use weir_upstream::Upstreams;
 
 use crate::{
+    announcements::Announcements,
     config::Config,
     cursor::Cursors,
     identity::Identities,
@@ -40,6 +41,7 @@ pub struct Gateway {
     call_history: CallHistory,
     source_checks: SourceChecks,
     live_resources: LiveResources,
+    announcements: Arc<Announcements>,
 }
 
 impl Gateway {
@@ -69,6 +71,7 @@ impl Gateway {
             call_history: CallHistory::default(),
             source_checks: SourceChecks::default(),
             live_resources: LiveResources::default(),
+            announcements: Arc::default(),
         }
     }
 
@@ -150,6 +153,11 @@ impl Gateway {
     /// What servers list at the time, as it may be listed.
     pub fn live_resources(&self) -> &LiveResources {
         &self.live_resources
+    }
+
+    /// What plugins and servers say has changed.
+    pub fn announcements(&self) -> &Arc<Announcements> {
+        &self.announcements
     }
 
     /// Wakes whenever a listing changed.

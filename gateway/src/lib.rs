@@ -16,6 +16,7 @@ pub mod cursor;
 pub mod limits;
 
 pub mod admin;
+pub mod announcements;
 pub mod app;
 
 pub mod config;

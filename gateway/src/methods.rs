@@ -4,28 +4,33 @@ mod blocks;
 mod call;
 mod capabilities;
 mod changes;
+mod channel;
+mod client;
 mod complete;
 mod discover;
 mod initialize;
 mod item;
 mod list;
 mod listen;
+mod log_level;
 mod ping;
-mod progress;
 mod resources;
+mod rounds;
+mod subscribe;
 mod trace;
 
 use std::{borrow::Cow, sync::Arc, time::Instant};
 
 pub use crate::catalogue::Endpoint;
-pub use call::Call;
-pub use changes::{ListChanges, list_changes};
+pub use call::{Answer, Call};
+pub use changes::Changes;
+pub use channel::{CallChannel, CallMessages};
+pub use client::Client;
 pub use initialize::negotiate;
 pub use listen::{Subscription, Subscriptions};
-pub use progress::{ProgressUpdates, bare_progress, progress};
-pub use weir_plugin_host::Progress;
 
 use crate::{
+    call::ParamHeaders,
     catalogue::Listing,
     gateway::Gateway,
     identity::Caller,
@@ -43,6 +48,8 @@ pub struct Request<'a> {
     pub progress_token: Option<&'a str>,
     /// W3C `traceparent`, well-formed.
     pub trace: Option<Cow<'a, str>>,
+    /// The headers that repeat arguments. `None`: of a legacy request, or without HTTP.
+    pub param_headers: Option<Box<ParamHeaders>>,
 }
 
 /// Where a request arrived, and from whom.
@@ -53,8 +60,8 @@ pub struct RequestScope {
     pub endpoint: Endpoint,
     /// `http` or `stdio`.
     pub transport: &'static str,
-    /// Which of the caller's sessions it is, where there are any.
-    pub session: Option<u128>,
+    /// The client whose session it is, where there are sessions.
+    pub client: Option<Arc<Client>>,
 }
 
 /// What comes of a request. What may take a while, and subscriptions are run by the transport, which knows what a disconnect means.
@@ -87,13 +94,18 @@ fn reply<'a>(scope: &RequestScope, subscriptions: &Subscriptions, request: Reque
     }
     Ok(match request.method {
         Method::Discover => Reply::Answer(discover::answer(scope, &*scope.listing()?, &request)),
-        Method::Initialize => Reply::Answer(initialize::answer(&*scope.listing()?, &request)?),
+        Method::Initialize => Reply::Answer(initialize::answer(scope, &*scope.listing()?, &request)?),
         Method::Ping => Reply::Answer(ping::answer(&request)),
+        Method::SetLogLevel => Reply::Answer(log_level::answer(scope, &request)?),
         Method::ListResources if scope.listing()?.live().next().is_some() => Reply::Call(Call::read(request)?),
         Method::ListTools | Method::ListPrompts | Method::ListResources | Method::ListResourceTemplates => {
             Reply::Answer(list::answer(scope, &*scope.listing()?, &request)?)
         }
         Method::CallTool => Reply::Call(Call::read(request)?),
+        Method::Subscribe | Method::Unsubscribe => {
+            capabilities::check(&*scope.listing()?, &request)?;
+            Reply::Answer(subscribe::answer(scope, &request)?)
+        }
         Method::Listen => Reply::Subscribe(subscriptions.open(scope, &request)?),
         Method::GetPrompt | Method::ReadResource | Method::Complete => {
             capabilities::check(&*scope.listing()?, &request)?;
@@ -106,6 +118,11 @@ fn reply<'a>(scope: &RequestScope, subscriptions: &Subscriptions, request: Reque
 pub use trace::traceparent;
 
 impl RequestScope {
+    /// The number of the client's session.
+    pub fn session(&self) -> Option<u128> {
+        self.client.as_ref().map(|client| client.session)
+    }
+
     pub fn listing(&self) -> Result<Arc<Listing>, RpcError> {
         let snapshot = self.gateway.snapshot();
         let listing = snapshot.catalogue.listing(&self.endpoint, self.caller.access());

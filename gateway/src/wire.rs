@@ -7,6 +7,7 @@
 mod answer;
 mod error;
 mod id;
+mod level;
 mod message;
 mod method;
 mod params;
@@ -18,9 +19,10 @@ pub use answer::{
 };
 pub use error::RpcError;
 pub use id::Id;
-pub use message::{BATCH_MAX, Body, Malformed, Message, request_id};
+pub use level::LogLevel;
+pub use message::{BATCH_MAX, Body, Malformed, Message, Response, request_id};
 pub use method::Method;
-pub use params::{GivenParams, Meta, Params};
+pub use params::{GivenParams, Meta, Params, log_level};
 pub use version::Version;
 
 /// The `_meta` keys the protocol reserves for itself.

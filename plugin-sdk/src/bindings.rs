@@ -1,6 +1,7 @@
 //! The component interface of this release, and the way in and out of it.
 
 pub mod calls;
+pub mod items;
 pub(crate) mod large;
 pub mod toolbox;
 

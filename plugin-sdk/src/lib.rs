@@ -1,11 +1,11 @@
 //! What a plugin author imports.
 //!
 //! A tool is a function with [`tool`] above it, and `weir_plugin_sdk::export!(tools: my_tool);`: its types and its
-//! documentation are the schema ([`tools`], [`schema`]).
+//! documentation are the schema ([`tools`], [`schema`]). Prompts and resources stand beside tools ([`items`]).
 //!
 //! An adapter is ordinary Rust: implement [`Adapter`], write `weir_plugin_sdk::export!(MyAdapter);` and build for
 //! `wasm32-unknown-unknown`. What the outside world offers comes as functions: [`sql`], [`http`], [`files`], [`index`], [`log`],
-//! [`progress`], [`clock`], [`random`]; in a component and in a native library (feature `native`)
+//! [`progress`], [`events`], [`clock`], [`random`]; in a component and in a native library (feature `native`)
 //! they call the gateway, elsewhere they call [`testing`], so an
 //! adapter has unit tests like any other crate. [`value`], [`matches`] and [`order`] are the one value table: every
 //! adapter that reads, compares and writes through them looks identical from above.
@@ -15,6 +15,7 @@
 pub mod adapter;
 mod bytes;
 pub mod error;
+pub mod items;
 pub mod matches;
 pub mod order;
 pub mod records;
@@ -24,6 +25,7 @@ pub mod tools;
 pub mod value;
 
 pub mod clock;
+pub mod events;
 pub mod files;
 pub mod http;
 pub mod index;
@@ -45,6 +47,7 @@ pub mod testing;
 pub use adapter::{Adapter, Change, Comparison, Condition, Order, Page, Query, Verb};
 pub use bytes::Bytes;
 pub use error::Error;
+pub use items::Items;
 pub use schema::ToolSchema;
 pub use shape::{Field, Shape, Type};
 pub use tools::{Answer, Content, Context, Elicited, Question, ToolError};

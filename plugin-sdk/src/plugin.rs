@@ -27,6 +27,11 @@ pub trait Plugin {
     fn tools() -> Vec<crate::tools::Entry> {
         Vec::new()
     }
+
+    /// The prompts and resources of the file.
+    fn items() -> Option<crate::items::Entry> {
+        None
+    }
 }
 
 /// One adapter of a plugin, its type forgotten.
@@ -192,14 +197,44 @@ fn object(json: Option<&str>, what: &str) -> Result<Map<String, serde_json::Valu
 /// Makes the adapters and tools given the exports of this plugin.
 ///
 /// `weir_plugin_sdk::export!(Sheet);` or several adapters, `export!(tools: deploy, status);`, or both:
-/// `export!(Sheet; tools: deploy);`. The version is the crate's, unless one is given: `export!(version: "2.1.0"; Sheet);`.
+/// `export!(Sheet; tools: deploy);`. Prompts and resources ([`Items`](crate::Items)) come last:
+/// `export!(tools: deploy; items: Handbook);` or `export!(items: Handbook);`. The version is the crate's, unless one is given: `export!(version: "2.1.0"; Sheet);`.
 #[macro_export]
 macro_rules! export {
     (tools: $($tool:path),+ $(,)?) => {
         $crate::export!(version: env!("CARGO_PKG_VERSION"); tools: $($tool),+);
     };
+    (items: $items:ty $(,)?) => {
+        $crate::export!(version: env!("CARGO_PKG_VERSION"); items: $items);
+    };
+    (tools: $($tool:path),+; items: $items:ty $(,)?) => {
+        $crate::export!(version: env!("CARGO_PKG_VERSION"); tools: $($tool),+; items: $items);
+    };
+    (version: $version:expr; items: $items:ty $(,)?) => {
+        $crate::export!(@plugin $version, [], [], [$items]);
+        $crate::export!(@items);
+    };
+    (version: $version:expr; tools: $($tool:path),+; items: $items:ty $(,)?) => {
+        $crate::export!(@plugin $version, [], [$($tool),+], [$items]);
+        $crate::export!(@items);
+    };
+    (@items) => {
+        #[cfg(target_arch = "wasm32")]
+        #[allow(unsafe_code)]
+        mod weir_plugin_exports {
+            use super::WeirPlugin;
+            $crate::bindings::toolbox::export_toolbox!(WeirPlugin with_types_in $crate::bindings::toolbox);
+        }
+
+        #[cfg(target_arch = "wasm32")]
+        #[allow(unsafe_code)]
+        mod weir_item_exports {
+            use super::WeirPlugin;
+            $crate::bindings::items::export_items!(WeirPlugin with_types_in $crate::bindings::items);
+        }
+    };
     (version: $version:expr; tools: $($tool:path),+ $(,)?) => {
-        $crate::export!(@plugin $version, [], [$($tool),+]);
+        $crate::export!(@plugin $version, [], [$($tool),+], []);
 
         #[cfg(target_arch = "wasm32")]
         #[allow(unsafe_code)]
@@ -209,7 +244,7 @@ macro_rules! export {
         }
     };
     (version: $version:expr; $($adapter:ty),+; tools: $($tool:path),+ $(,)?) => {
-        $crate::export!(@plugin $version, [$($adapter),+], [$($tool),+]);
+        $crate::export!(@plugin $version, [$($adapter),+], [$($tool),+], []);
 
         #[cfg(target_arch = "wasm32")]
         #[allow(unsafe_code)]
@@ -226,7 +261,7 @@ macro_rules! export {
         }
     };
     (version: $version:expr; $($adapter:ty),+ $(,)?) => {
-        $crate::export!(@plugin $version, [$($adapter),+], []);
+        $crate::export!(@plugin $version, [$($adapter),+], [], []);
 
         // Export names with a version in them do not link natively, so they exist in a component only.
         #[cfg(target_arch = "wasm32")]
@@ -236,7 +271,7 @@ macro_rules! export {
             $crate::bindings::export_component!(WeirPlugin with_types_in $crate::bindings);
         }
     };
-    (@plugin $version:expr, [$($adapter:ty),*], [$($tool:path),*]) => {
+    (@plugin $version:expr, [$($adapter:ty),*], [$($tool:path),*], [$($items:ty)?]) => {
         #[doc(hidden)]
         #[allow(unreachable_pub)]
         pub struct WeirPlugin;
@@ -255,6 +290,10 @@ macro_rules! export {
             fn tools() -> Vec<$crate::tools::Entry> {
                 $crate::exported_tools!($($tool),*)
             }
+
+            $(fn items() -> Option<$crate::items::Entry> {
+                Some($crate::items::entry::<$items>())
+            })?
         }
 
         $crate::export_native!(WeirPlugin);

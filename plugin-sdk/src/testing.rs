@@ -4,6 +4,7 @@
 //! independent of the test runner's threads too.
 
 pub mod clock;
+pub mod events;
 pub mod files;
 pub mod http;
 pub mod index;
@@ -15,6 +16,7 @@ pub mod sql;
 /// Forgets what this thread's tests put there.
 pub fn reset() {
     clock::reset();
+    events::reset();
     files::reset();
     http::reset();
     index::reset();

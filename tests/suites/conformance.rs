@@ -1,4 +1,5 @@
-//! The protocol's own conformance suite against the production binary. What cannot pass there stands in
+//! The protocol's own conformance suite against the production binary, with `tests/guests/conformance` in its plugins
+//! folder: the tools, prompts and resources that the suite looks for. What cannot pass would stand in
 //! `suites/conformance/REVISION.yml`, each with what it needs; a scenario that starts to pass fails as stale.
 
 use std::time::Duration;
@@ -37,7 +38,8 @@ fn check(revision: &str, must_pass: &[&str]) {
         let excused = text.lines().any(|line| line.trim().split([' ', '#']).nth(1) == Some(scenario));
         assert!(!excused, "{scenario} must pass, yet {} excuses it", expected.display());
     }
-    let house = sample::house().file("contracts/fixture.yaml", include_str!("conformance/fixture.yaml"));
+    let house = sample::house();
+    house.write("plugins/conformance.wasm", std::fs::read(place::guest("conformance")).expect("a guest can be read"));
     let gateway = house.serve();
     let results = tempfile::tempdir().expect("a temporary folder");
     let mut command = foreign::node();

@@ -20,7 +20,8 @@ pub(crate) const PROGRAM: &[&str] =
 /// Adapter crates and the file each becomes.
 pub(crate) const ADAPTERS: [(&str, &str); 3] = [("weir-sheet", "sheet"), ("weir-sql", "sql"), ("weir-rest", "rest")];
 /// The same for what the tests load.
-const GUESTS: [(&str, &str); 5] = [
+const GUESTS: [(&str, &str); 6] = [
+    ("weir-guest-conformance", "conformance"),
     ("weir-guest-misbehaving", "misbehaving"),
     ("weir-guest-tiny", "tiny-rust"),
     ("weir-guest-probe", "probe"),

@@ -1,4 +1,4 @@
-//! Prompts, resources and resource templates of an upstream server.
+//! Prompts, resources and resource templates of an upstream server, or of a plugin.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -47,6 +47,22 @@ pub fn resources(upstream: &Upstream<'_>, document: &str) -> Result<LiveResource
     Ok(LiveResources { resources, left_out: compiler.left_out })
 }
 
+/// Everything of an offer that is no tool.
+pub(crate) struct Items {
+    pub(crate) prompts: Vec<Arc<Prompt>>,
+    pub(crate) resources: Vec<Arc<Resource>>,
+    pub(crate) templates: Vec<Arc<ResourceTemplate>>,
+    pub(crate) left_out: Vec<Problem>,
+}
+
+/// The items of a document. The caller judges what is left out.
+pub(crate) fn items(upstream: &Upstream<'_>, document: &str) -> Result<Items, Problem> {
+    let offer = offered::read(upstream.name, document)?;
+    let mut compiler = Compiler::new(upstream);
+    let (prompts, resources) = (compiler.prompts(&offer), compiler.resources(&offer));
+    Ok(Items { prompts, resources, templates: compiler.templates(&offer), left_out: compiler.left_out })
+}
+
 impl Compiler<'_> {
     pub(super) fn prompts(&mut self, offer: &Offer) -> Vec<Arc<Prompt>> {
         let mut names = BTreeSet::new();
@@ -83,7 +99,7 @@ impl Compiler<'_> {
                 description: item.description.clone(),
                 listed: item.listed.clone(),
             };
-            check(item, &listed::resource(&contract, &resource))?;
+            check(item, &listed::resource(Some(&contract), &resource))?;
             Ok(resource)
         })
     }
@@ -99,7 +115,7 @@ impl Compiler<'_> {
                 description: item.description.clone(),
                 listed: item.listed.clone(),
             };
-            check(item, &listed::template(&contract, &template))?;
+            check(item, &listed::template(Some(&contract), &template))?;
             Ok(template)
         })
     }

@@ -28,14 +28,17 @@ pub struct CallContext {
     pub deadline: Instant,
     /// The caller has gone: interrupt the guest. A write already handed to a source still runs to its end.
     pub cancel: CancellationToken,
-    pub progress: Option<Arc<dyn Progress>>,
+    /// `None`: the caller hears nothing before the answer.
+    pub events: Option<Arc<dyn CallEvents>>,
     /// Set by the host: sha256, hex, of the plugin that the call ran on. Stays empty where none did.
     pub ran_on: Arc<OnceLock<Arc<str>>>,
 }
 
-/// Receives what a guest reports; called from the guest's thread, must not block.
-pub trait Progress: Send + Sync {
-    fn report(&self, done: f64, total: Option<f64>, message: &str);
+/// Receives what a call says to its caller before it answers. It is called from the guest's thread, so it must not block.
+pub trait CallEvents: Send + Sync {
+    fn progress(&self, done: f64, total: Option<f64>, message: &str);
+    /// A log message. `level` is a word of the interface `log`; `fields` is JSON as the guest wrote it.
+    fn log(&self, level: &str, logger: &str, message: &str, fields: Option<&str>);
 }
 
 #[derive(Clone, Debug, Default)]

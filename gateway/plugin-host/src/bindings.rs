@@ -7,7 +7,7 @@
 pub(crate) mod v0_1 {
     wasmtime::component::bindgen!({
         path: "../../plugin-sdk/wit/0.1.1",
-        inline: "package weir:host; world gateway { include weir:plugin/adapter@0.1.1; include weir:plugin/toolbox@0.1.1; import weir:plugin/parts@0.1.1; import weir:plugin/index@0.1.1; }",
+        inline: "package weir:host; world gateway { include weir:plugin/adapter@0.1.1; include weir:plugin/toolbox@0.1.1; export weir:plugin/items@0.1.1; import weir:plugin/events@0.1.1; import weir:plugin/parts@0.1.1; import weir:plugin/index@0.1.1; }",
         world: "weir:host/gateway",
         imports: { default: async | trappable },
         exports: { default: async },

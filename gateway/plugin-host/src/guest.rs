@@ -15,7 +15,7 @@ use wasmtime::UpdateDeadline;
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use weir_connections::{Connections, index::Indexes};
 
-use crate::{CallContext, Grant, Progress, config::Limits};
+use crate::{CallContext, CallEvents, Grant, config::Limits, tools::Gate};
 
 mod log_budget;
 mod memory;
@@ -44,6 +44,8 @@ pub(crate) struct Profile {
     /// … and then here, so that busy guests never hold every core.
     pub(crate) host_turn: Arc<Semaphore>,
     pub(crate) log: LogBudget,
+    /// Who is told of changes.
+    pub(crate) gate: Gate,
     pub(crate) connections: Arc<Connections>,
     /// None: the plugin gets no room for indexes.
     pub(crate) indexes: Option<Arc<Indexes>>,
@@ -64,7 +66,7 @@ pub(crate) struct Call {
     pub(crate) deadline: Instant,
     /// None: nobody can ask for it.
     pub(crate) cancel: Option<CancellationToken>,
-    pub(crate) progress: Option<Arc<dyn Progress>>,
+    pub(crate) events: Option<Arc<dyn CallEvents>>,
     pub(crate) meter: Arc<Meter>,
     pub(crate) writes: Arc<Writes>,
     pub(crate) source_calls: u32,
@@ -170,7 +172,7 @@ impl Call {
             purpose,
             deadline,
             cancel: None,
-            progress: None,
+            events: None,
             meter: Arc::new(Meter::new(profile)),
             writes: Arc::default(),
             source_calls: 0,
@@ -186,7 +188,7 @@ impl Call {
             purpose,
             deadline: context.deadline,
             cancel: Some(context.cancel.clone()),
-            progress: context.progress.clone(),
+            events: context.events.clone(),
             meter: Arc::new(Meter::new(profile)),
             writes: Arc::clone(writes),
             source_calls: 0,

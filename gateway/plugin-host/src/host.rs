@@ -22,7 +22,7 @@ use crate::{
     native::Natives,
     plugin::{Counters, Generation, Plugin},
     pool::{Key, Pool},
-    tools::told_context,
+    tools::{Gate, told_context},
 };
 
 /// What a describe may take when nobody set a deadline.
@@ -45,7 +45,7 @@ pub(crate) struct Served {
     pub(crate) by_adapter: ArcSwap<HashMap<String, Arc<Plugin>>>,
     pub(crate) by_name: ArcSwap<BTreeMap<String, Arc<Plugin>>>,
     pub(crate) in_use: ArcSwapOption<Arc<InUse>>,
-    pub(crate) tool_gate: ArcSwapOption<Arc<dyn ToolGate>>,
+    pub(crate) tool_gate: Gate,
 }
 
 /// What loading one file did.
@@ -243,7 +243,7 @@ impl Host {
             call_id: Arc::from(""),
             deadline: Instant::now() + DESCRIBE_MAX,
             cancel: CancellationToken::new(),
-            progress: None,
+            events: None,
             ran_on: Arc::default(),
         };
         let ask = Ask::Describe { adapter: adapter.into(), settings: settings.into() };
@@ -329,7 +329,7 @@ impl Host {
         let ask = Ask::Call {
             tool: tool.clone(),
             invocation: Arc::clone(invocation),
-            context: told_context(context, tool, &invocation.agent),
+            context: told_context(context, tool, invocation),
         };
         check_size(&ask)?;
         let plugin = self.served.by_name.load().get(&*tool.plugin).cloned();

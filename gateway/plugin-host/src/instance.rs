@@ -91,7 +91,15 @@ impl Instance {
         }
     }
 
-    /// `context`: what the tool is told of the call, JSON.
+    /// What its prompts and resources are, JSON.
+    pub(crate) async fn item_definitions(&mut self) -> Answer<String> {
+        match self {
+            Self::Component(instance) => instance.item_definitions().await,
+            Self::Library(instance) => instance.item_definitions().await,
+        }
+    }
+
+    /// `context`: what the plugin is told of the call, JSON.
     pub(crate) async fn call(
         &mut self,
         tool: &ToolRef,

@@ -98,7 +98,7 @@ impl Host {
                 call_id: Arc::from("later"),
                 deadline: Instant::now() + PIECE_MAX,
                 cancel: CancellationToken::new(),
-                progress: None,
+                events: None,
                 ran_on: Arc::default(),
             };
             let ask = Ask::Read { collection: work.collection.clone(), query: Arc::clone(&query) };

@@ -46,6 +46,7 @@ pub(crate) struct LibraryCode {
 pub(crate) struct Interfaces {
     pub(crate) collections: bool,
     pub(crate) tools: bool,
+    pub(crate) items: bool,
 }
 
 pub(crate) enum Place {

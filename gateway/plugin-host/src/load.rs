@@ -521,6 +521,7 @@ impl Loader {
             settings: serde_json::to_string(&config.settings).expect("plain data").into(),
             plugin_turn: Arc::new(Semaphore::new((cores() / 2).max(1))),
             log: LogBudget::default(),
+            gate: Arc::clone(&self.served.tool_gate),
             host_turn: Arc::clone(&self.host_turn),
             connections: Arc::clone(&self.connections),
             indexes: self.indexes.clone().filter(|_| config.index_max_mb != Some(0)),

@@ -14,7 +14,7 @@ use weir_admission::{Backoff, Turns};
 
 use crate::{
     AdapterFailure, Definitions, Ends, PluginStatus, Runs,
-    bindings::v0_1::exports::weir::plugin::{about, collections, tools},
+    bindings::v0_1::exports::weir::plugin::{about, collections, items, tools},
     engine::Size,
     guest::{Guest, Profile},
     instance::Instance,
@@ -70,6 +70,7 @@ pub(crate) struct ComponentCode {
     pub(crate) about: about::GuestIndices,
     pub(crate) collections: Option<collections::GuestIndices>,
     pub(crate) tools: Option<tools::GuestIndices>,
+    pub(crate) items: Option<items::GuestIndices>,
 }
 
 impl Code {
@@ -94,6 +95,13 @@ impl Code {
         match self {
             Self::Component(code) => code.tools.is_some(),
             Self::Library(code) => code.interfaces.get().is_some_and(|interfaces| interfaces.tools),
+        }
+    }
+
+    pub(crate) fn has_items(&self) -> bool {
+        match self {
+            Self::Component(code) => code.items.is_some(),
+            Self::Library(code) => code.interfaces.get().is_some_and(|interfaces| interfaces.items),
         }
     }
 }

@@ -7,7 +7,9 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use arc_swap::ArcSwapOption;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use crate::{CallContext, bindings::v0_1::weir::plugin::answers};
@@ -33,8 +35,12 @@ pub struct ToolRef {
 #[derive(Clone, Debug)]
 pub struct Invocation {
     pub agent: Arc<str>,
-    /// JSON object.
+    /// JSON object: the arguments of the tool, or the params of the method where it is an item.
     pub arguments: String,
+    /// A prompt or a resource is asked for: [`ToolRef::tool`] is the method.
+    pub is_item: bool,
+    /// JSON object: what the caller says it can answer. `None`: it cannot be asked.
+    pub capabilities: Option<String>,
     /// JSON `{"state", "responses"}`: the caller's answer to an [`ToolAnswer::InputRequired`].
     pub resumed: Option<String>,
 }
@@ -59,7 +65,8 @@ pub enum ToolAnswer {
 /// What a build says its tools are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definitions {
-    /// JSON array of MCP Tool objects, as the guest wrote it.
+    /// JSON array of MCP Tool objects, as the guest wrote it. Of a plugin with prompts or resources: an object of what the
+    /// guest wrote, `{"tools": [...], "items": {...}}`.
     pub text: Arc<str>,
     /// sha256 of the text, hex.
     pub digest: Arc<str>,
@@ -73,9 +80,25 @@ pub trait ToolGate: Send + Sync {
     /// Builds were swapped: what waited for one can be served.
     fn loaded(&self) {}
 
+    /// A plugin says that something of it has changed.
+    fn changed(&self, _plugin: &str, _changed: Changed) {}
+
     /// The plugins that published contracts call, and the digest of the definitions each was promised with.
     fn promised(&self) -> Vec<(String, Arc<str>)>;
 }
+
+/// What a plugin says has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changed {
+    Tools,
+    Prompts,
+    Resources,
+    /// What the resource of this URI holds.
+    Resource(String),
+}
+
+/// Who decides, once there is somebody: every instance of a plugin may have to tell them something.
+pub(crate) type Gate = Arc<ArcSwapOption<Arc<dyn ToolGate>>>;
 
 pub type Admitting<'a> = Pin<Box<dyn Future<Output = Admitted> + Send + 'a>>;
 
@@ -90,6 +113,14 @@ pub enum Admitted {
 impl Definitions {
     pub fn new(text: &str) -> Self {
         Self { text: text.into(), digest: hex::encode(Sha256::digest(text)).into() }
+    }
+
+    /// `tools` and `items` as the guest wrote them.
+    pub(crate) fn text(tools: &str, items: Option<&str>) -> String {
+        match items {
+            None => tools.to_owned(),
+            Some(items) => format!(r#"{{"tools":{tools},"items":{items}}}"#),
+        }
     }
 }
 
@@ -131,18 +162,22 @@ struct ToldContext<'a> {
     contract: &'a str,
     /// Milliseconds since 1970, as the plugin's own clock counts them.
     deadline_ms: u64,
+    /// What the caller can be asked, as MCP has the capabilities of a client; absent where it can be asked nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_capabilities: Option<&'a RawValue>,
 }
 
 /// JSON.
-pub(crate) fn told_context(context: &CallContext, tool: &ToolRef, agent: &str) -> String {
+pub(crate) fn told_context(context: &CallContext, tool: &ToolRef, invocation: &Invocation) -> String {
     let left = context.deadline.saturating_duration_since(Instant::now());
     let deadline = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO) + left;
     let told = ToldContext {
-        agent,
+        agent: &invocation.agent,
         tenant: &context.tenant,
         call_id: &context.call_id,
         contract: &tool.contract,
         deadline_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
+        client_capabilities: invocation.capabilities.as_deref().and_then(|stated| serde_json::from_str(stated).ok()),
     };
     serde_json::to_string(&told).expect("plain data")
 }

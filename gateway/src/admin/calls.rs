@@ -81,7 +81,8 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
             endpoint: &Endpoint::All,
             tool: &trial.tool,
             arguments: Some(&arguments),
-            progress: None,
+            events: None,
+            param_headers: None,
             cancel: &CancellationToken::new(),
             trace: None,
             transport: "admin",
@@ -90,10 +91,12 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
             session: None,
             asking: call::Asking::default(),
         };
-        match call::call_tool(&admin.gateway, &caller, request).await {
+        match call::call_tool(&admin.gateway, &caller, &request).await {
             CallOutcome::Complete(result) => result,
-            CallOutcome::InputRequired(_) => return Err(Refusal::invalid(ASKS)),
-            CallOutcome::UnknownTool | CallOutcome::BadState => return Err(Refusal::not_found("tool")),
+            CallOutcome::InputRequired(_) | CallOutcome::MissingCapability(_) => return Err(Refusal::invalid(ASKS)),
+            CallOutcome::UnknownTool | CallOutcome::BadState | CallOutcome::HeaderMismatch(_) => {
+                return Err(Refusal::not_found("tool"));
+            }
         }
     };
     Ok(Json(Tried {

@@ -12,7 +12,7 @@ use weir_contracts::{
 };
 use weir_plugin_host::{Change, Condition, Invocation, Query};
 
-use super::{CallError, asking::Resumed, code, foreign};
+use super::{CallError, asking::Asking, code, foreign};
 use crate::{
     catalogue::{BoundCollection, CatalogueTool, CodeTool, ForeignTool, Target},
     codes::Code,
@@ -57,7 +57,7 @@ pub(super) fn bind<'t>(
     caller: &Caller,
     tool: &'t CatalogueTool,
     arguments: Option<&str>,
-    resumed: Option<Resumed<'_>>,
+    asking: Asking<'_>,
     keep_profile: bool,
 ) -> Result<Input<'t>, CallError> {
     let Some(validator) = tool.arguments() else {
@@ -70,11 +70,11 @@ pub(super) fn bind<'t>(
     let input = match &tool.target {
         Target::Collection(bound) => collection(cursors, caller, tool, bound, arguments)?,
         Target::Code(code) => {
-            let invocation = code::invocation(cursors, caller, tool, code, arguments, resumed)?;
+            let invocation = code::invocation(cursors, caller, tool, code, arguments, asking)?;
             Input::of(Ask::Code(code, invocation.into()))
         }
         Target::Foreign(foreign) => {
-            let sent = foreign::sent(cursors, caller, tool, foreign, arguments, resumed)?;
+            let sent = foreign::sent(cursors, caller, tool, foreign, arguments, asking.resumed)?;
             Input::of(Ask::Foreign(foreign, sent.into()))
         }
     };

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{CallError, CallRequest, InputRequired};
+use super::{CallError, CallRequest, ErrorForm, InputRequired};
 use crate::{
     catalogue::CatalogueTool,
     codes::Code,
@@ -19,6 +19,8 @@ const REQUESTS_MAX: usize = 16;
 pub struct Asking<'a> {
     /// JSON: what the caller says it can answer. `None`: it cannot be asked.
     pub capabilities: Option<&'a str>,
+    /// The caller knows the protocol's own error for a capability that it lacks (2026-07-28).
+    pub knows_missing_capability: bool,
     pub resumed: Option<Resumed<'a>>,
 }
 
@@ -86,7 +88,11 @@ pub(super) fn ask(
             let message =
                 format!("The tool asks its caller before it goes on ({method}), and this client cannot be asked.");
             let error = CallError::new(Code::ToolError, message);
-            return Err(CallError { reason: Some("client_cannot_be_asked".to_owned()), ..error });
+            let form = match request.asking.knows_missing_capability {
+                true => ErrorForm::MissingCapability(needed_capabilities(needed)),
+                false => ErrorForm::Plain,
+            };
+            return Err(CallError { reason: Some("client_cannot_be_asked".to_owned()), form, ..error });
         }
     }
     let payload = format!("{}\n{}", now_ms() + ANSWER_WITHIN_MS, json!(state));
@@ -105,6 +111,12 @@ fn needs(method: &str, params: Option<&Value>) -> Option<(&'static str, Option<&
         ("roots/list", _) => Some(("roots", None)),
         _ => None,
     }
+}
+
+/// As `ClientCapabilities` has it.
+fn needed_capabilities((capability, mode): (&str, Option<&str>)) -> String {
+    let details = mode.map_or_else(|| json!({}), |mode| json!({ mode: {} }));
+    json!({ capability: details }).to_string()
 }
 
 /// `elicitation: {}` is the form alone, as before there were modes.

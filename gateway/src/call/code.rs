@@ -7,7 +7,7 @@ use weir_plugin_host::{AdapterFailure, GuestError, Invocation, ToolAnswer, Write
 use super::{
     CallError, CallOutcome, CallRequest, Content, ToolResult,
     arguments::{Ask, Input},
-    asking::{self, Resumed},
+    asking::{self, Asking},
     blocks,
     error::WriteOutcome,
 };
@@ -28,7 +28,7 @@ pub(super) fn invocation(
     tool: &CatalogueTool,
     code: &CodeTool,
     mut arguments: Map<String, Value>,
-    resumed: Option<Resumed<'_>>,
+    asking: Asking<'_>,
 ) -> Result<Invocation, CallError> {
     for (name, default) in &code.defaults {
         if !arguments.contains_key(name) {
@@ -37,10 +37,16 @@ pub(super) fn invocation(
     }
     let arguments = Value::Object(arguments).to_string();
     let bound = asking::bound(caller, tool, &code.source.definitions, &arguments);
-    let resumed = resumed.map(|resumed| asking::open(cursors, &bound, resumed)).transpose()?;
+    let resumed = asking.resumed.map(|resumed| asking::open(cursors, &bound, resumed)).transpose()?;
     let read = |(state, responses)| object!({ "state": state, "responses": responses }).to_string();
     let resumed = resumed.map(read);
-    Ok(Invocation { agent: caller.agent.clone(), arguments, resumed })
+    Ok(Invocation {
+        agent: caller.agent.clone(),
+        arguments,
+        is_item: false,
+        capabilities: asking.capabilities.map(str::to_owned),
+        resumed,
+    })
 }
 
 /// Whether the plugin was asked to change something, and how far that came, is known to its host alone.

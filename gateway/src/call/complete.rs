@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 use weir_contracts::json;
 use weir_upstream::Asked;
 
-use super::{CallError, CallRequest, foreign, limits};
+use super::{CallError, CallRequest, asking, foreign, limits, own_item};
 use crate::{
     catalogue::{CatalogueItem, Listing},
     codes::Code,
@@ -34,9 +34,21 @@ pub async fn complete(
     let (item, reference) = referred(&listing, &object(reference, "ref")?)?;
     let argument = checked_argument(&object(argument, "argument")?)?;
     let context = context.map(|context| checked_context(&object(context, "context")?)).transpose()?;
+    let asked = Asked::Completion { reference, argument, context };
+    if let Some(plugin) = &item.source.plugin {
+        let slot = limits::enter(gateway.in_flight())?;
+        let (call_id, ran_on) = ("none".into(), Arc::default());
+        let asks = own_item::Request { caller, plugin, request, call_id, asked_at: now, ran_on };
+        // A completion asks nothing, so that what a question would belong to is nobody's.
+        let bound = asking::bound_to(caller, "completion/complete", 0, &plugin.definitions, "");
+        return match asks.answer(gateway, slot, &asked, &bound).await {
+            Ok(own_item::Answered::Members(members)) => Ok(suggested(&members)),
+            Ok(own_item::Answered::InputRequired(_)) => Ok(json!({ "values": [] })),
+            Err(error) => Err(error),
+        };
+    }
     let Some(upstream) = &item.source.upstream else { return Ok(json!({ "values": [] })) };
     let slot = limits::enter(gateway.in_flight())?;
-    let asked = Asked::Completion { reference, argument, context };
     let sent = Arc::new(foreign::Sent { asked, resumed: None });
     let from = foreign::Origin { gateway, caller, upstream, timeout_ms: None, writes: false, request, asked: now };
     match foreign::detached(foreign::Outgoing::new(&from, slot, &sent)).await {

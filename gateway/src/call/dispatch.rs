@@ -43,7 +43,7 @@ pub(super) async fn run<'t>(
         call_id: record.call_id().clone(),
         deadline: asked + request.timeout.map_or(timeout, |shorter| shorter.min(timeout)),
         cancel: request.cancel.clone(),
-        progress: request.progress.clone(),
+        events: request.events.clone(),
         ran_on: record.ran_on().clone(),
     };
     match &input.ask {

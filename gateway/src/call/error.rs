@@ -44,6 +44,11 @@ pub enum ErrorForm {
     UnknownTool,
     /// What the caller answers belongs to no question of this call: a protocol error too.
     BadState,
+    /// A header does not say what an argument says: a protocol error too.
+    HeaderMismatch,
+    /// The tool asks what the client cannot answer: a JSON object of the capabilities that it needs. A protocol error for
+    /// clients that know it.
+    MissingCapability(String),
 }
 
 impl CallError {
@@ -72,6 +77,10 @@ impl CallError {
     pub fn bad_state() -> Self {
         let message = "The answer belongs to no question of this call.";
         Self { form: ErrorForm::BadState, ..Self::new(Code::InvalidArguments, message) }
+    }
+
+    pub fn header_mismatch(message: String) -> Self {
+        Self { form: ErrorForm::HeaderMismatch, ..Self::new(Code::InvalidArguments, message) }
     }
 
     pub fn invalid(invalid: InvalidArguments) -> Self {
@@ -127,7 +136,7 @@ impl CallError {
         let invalid = match self.form {
             ErrorForm::Foreign(result) => return *result,
             ErrorForm::Invalid(invalid) => Some(invalid),
-            ErrorForm::Plain | ErrorForm::UnknownTool | ErrorForm::BadState => None,
+            _ => None,
         };
         let errors = invalid.as_ref().map_or(&[][..], |invalid| &invalid.errors[..]);
         let first = errors.first();

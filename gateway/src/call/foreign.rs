@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Map, Value, value::RawValue};
 use tokio_util::sync::CancellationToken;
 use weir_contracts::{json, uri};
-use weir_plugin_host::Progress;
+use weir_plugin_host::CallEvents;
 use weir_upstream::{Asked, CallFailure, CallerRequest, Failure, Kind, Refusal, Upstream};
 
 use super::{
@@ -48,7 +48,7 @@ pub(super) struct Outgoing {
     agent: Arc<str>,
     session: Option<u128>,
     sent: Arc<Sent>,
-    progress: Option<Arc<dyn Progress>>,
+    events: Option<Arc<dyn CallEvents>>,
     cancel: CancellationToken,
     deadline: Instant,
     trace: Option<String>,
@@ -127,7 +127,7 @@ impl Outgoing {
             agent: caller.agent.clone(),
             session: request.session,
             sent: sent.clone(),
-            progress: request.progress.clone(),
+            events: request.events.clone(),
             cancel: request.cancel.clone(),
             deadline: *asked + request.timeout.map_or(timeout, |shorter| shorter.min(timeout)),
             trace: request.trace.map(str::to_owned),
@@ -142,9 +142,9 @@ impl Outgoing {
             let error = CallError::new(Code::Unavailable, "The server of this tool is not configured.");
             return Err(error.log(format!("there is no [upstreams.{}]", self.name)));
         };
-        let progress = self.progress.clone().map(|to| {
+        let progress = self.events.clone().map(|to| {
             let report = move |update: weir_upstream::Progress| {
-                to.report(update.progress, update.total, update.message.as_deref().unwrap_or_default());
+                to.progress(update.progress, update.total, update.message.as_deref().unwrap_or_default());
             };
             Arc::new(report) as Arc<dyn Fn(weir_upstream::Progress) + Send + Sync>
         });

@@ -10,7 +10,7 @@ use weir_contracts::{contract::PromptArgument, name, uri};
 use weir_upstream::Asked;
 
 use super::{
-    CallError, CallRequest, InputRequired, asking, blocks, foreign, limits,
+    CallError, CallRequest, InputRequired, asking, blocks, foreign, limits, own_item,
     record::{CallRecord, Proof},
     records,
 };
@@ -41,13 +41,13 @@ pub async fn ask_item(
     gateway: &Gateway,
     caller: &Caller,
     kind: ItemKind,
-    request: CallRequest<'_>,
+    request: &CallRequest<'_>,
 ) -> (Result<ItemOutcome, CallError>, Proof) {
-    if let Some((lookup, key)) = record_of(caller, kind, &request) {
+    if let Some((lookup, key)) = record_of(caller, kind, request) {
         return records::read(gateway, caller, request, &lookup, &key).await;
     }
-    let mut record = CallRecord::open(gateway, caller, &request);
-    let outcome = stages(gateway, caller, kind, &request, &mut record).await;
+    let mut record = CallRecord::open(gateway, caller, request);
+    let outcome = stages(gateway, caller, kind, request, &mut record).await;
     record.close_item(outcome).await
 }
 
@@ -61,14 +61,24 @@ async fn stages(
     limits::admit(gateway.buckets(), caller, record.opened())?;
     let found = visible(gateway, caller, kind, request, record).await?;
     let source = &found.source;
-    let upstream = source.upstream.as_ref().ok_or_else(CallError::unknown)?;
     let slot =
         limits::acquire_item(gateway.in_flight(), gateway.buckets(), caller, source.meter(kind), record.opened())?;
     let (asked, bound) = found.asked(caller, request)?;
-    let resumed = request.asking.resumed;
-    let resumed = resumed.map(|resumed| foreign::opened(gateway.cursors(), &bound, resumed)).transpose()?;
     record.asks();
     let asked_at = record.asked().unwrap_or_else(Instant::now);
+    if let Some(plugin) = &source.plugin {
+        let (call_id, ran_on) = (record.call_id().clone(), record.ran_on().clone());
+        let asks = own_item::Request { caller, plugin, request, call_id, asked_at, ran_on };
+        let answer = asks.answer(gateway, slot, &asked, &bound).await;
+        record.answered();
+        return match answer? {
+            own_item::Answered::Members(members) => checked(kind, &members).map(|()| ItemOutcome::Complete(members)),
+            own_item::Answered::InputRequired(asked) => Ok(ItemOutcome::InputRequired(asked)),
+        };
+    }
+    let upstream = source.upstream.as_ref().ok_or_else(CallError::unknown)?;
+    let resumed = request.asking.resumed;
+    let resumed = resumed.map(|resumed| foreign::opened(gateway.cursors(), &bound, resumed)).transpose()?;
     let sent = Arc::new(foreign::Sent { asked, resumed });
     let from = foreign::Origin { gateway, caller, upstream, timeout_ms: None, writes: false, request, asked: asked_at };
     let answer = foreign::detached(foreign::Outgoing::new(&from, slot, &sent)).await;
@@ -83,15 +93,20 @@ async fn stages(
         }
         Some(_) => return Err(foreign::mismatch("the result is of a type that is not known here".to_owned())),
     }
-    match kind {
-        ItemKind::Prompt => check_messages(&members).map_err(foreign::mismatch)?,
-        ItemKind::Resource | ItemKind::Template => match members.get("contents") {
-            Some(Value::Array(contents)) if contents.is_empty() => return Err(CallError::unknown()),
-            contents => check_contents(contents).map_err(foreign::mismatch)?,
-        },
-    }
+    checked(kind, &members)?;
     uri::publish_uris(&source.contract, &mut members);
     Ok(ItemOutcome::Complete(members))
+}
+
+/// As the method has it. A resource without contents is none.
+fn checked(kind: ItemKind, members: &Map<String, Value>) -> Result<(), CallError> {
+    match kind {
+        ItemKind::Prompt => check_messages(members).map_err(foreign::mismatch),
+        ItemKind::Resource | ItemKind::Template => match members.get("contents") {
+            Some(Value::Array(contents)) if contents.is_empty() => Err(CallError::unknown()),
+            contents => check_contents(contents).map_err(foreign::mismatch),
+        },
+    }
 }
 
 /// The lookup behind the URI of a record, and the key.
@@ -136,10 +151,24 @@ async fn visible(
     Ok(Found { source, own: own.into(), prompt: None })
 }
 
+/// Whether a published URI is of a resource that may be read.
+pub fn has_resource(listing: &Listing, published: &str) -> bool {
+    let is_record = |template: &Arc<CatalogueItem>| {
+        template.lookup.is_some() && uri::record_key(&template.key, published).is_some()
+    };
+    resource(listing, published).is_some() || listing.templates.entries().iter().any(is_record)
+}
+
 /// The contract of a published URI, its own URI there, and the name that it is recorded under.
 fn resource(listing: &Listing, published: &str) -> Option<(Arc<ItemSource>, String, String)> {
     if let Some(listed) = listing.resources.find(published) {
         return Some((listed.source.clone(), listed.own.to_string(), published.to_owned()));
+    }
+    let is_of = |template: &Arc<CatalogueItem>| {
+        template.source.plugin.is_some() && template.lookup.is_none() && uri::is_made_of(&template.own, published)
+    };
+    if let Some(template) = listing.templates.entries().iter().find(|template| is_of(template)) {
+        return Some((template.source.clone(), published.to_owned(), template.key.to_string()));
     }
     let (contract, own) = uri::own_uri(published)?;
     let source = listing.source(contract)?;

@@ -252,6 +252,12 @@ impl CallRecord {
         match (outcome, recorded) {
             (Err(CallError { form: ErrorForm::UnknownTool, .. }), Ok(_)) => CallOutcome::UnknownTool,
             (Err(CallError { form: ErrorForm::BadState, .. }), Ok(_)) => CallOutcome::BadState,
+            (Err(CallError { form: ErrorForm::HeaderMismatch, message, .. }), Ok(_)) => {
+                CallOutcome::HeaderMismatch(message.into())
+            }
+            (Err(CallError { form: ErrorForm::MissingCapability(needed), .. }), Ok(_)) => {
+                CallOutcome::MissingCapability(needed)
+            }
             (Err(error), Ok(receipt)) => {
                 CallOutcome::Complete(ToolResult { receipt, stages, ..self.line.result(error) })
             }

@@ -15,7 +15,7 @@ use crate::{
 pub(super) async fn read(
     gateway: &Gateway,
     caller: &Caller,
-    request: CallRequest<'_>,
+    request: &CallRequest<'_>,
     template: &CatalogueItem,
     key: &str,
 ) -> (Result<ItemOutcome, CallError>, Proof) {
@@ -28,8 +28,8 @@ pub(super) async fn read(
     let Some((tool, lookup)) = tool else { return (Err(CallError::unknown()), proof) };
     let value = text::value(&tool.input()["properties"][&*lookup.argument], &[key]);
     let arguments = Value::Object(Map::from_iter([(lookup.argument.to_string(), value)])).to_string();
-    let call = CallRequest { tool: &tool.name, arguments: Some(&arguments), ..request };
-    let result = match Box::pin(call_tool(gateway, caller, call)).await {
+    let call = CallRequest { tool: &tool.name, arguments: Some(&arguments), ..request.clone() };
+    let result = match Box::pin(call_tool(gateway, caller, &call)).await {
         CallOutcome::Complete(result) => result,
         _ => return (Err(CallError::unknown()), proof),
     };

@@ -35,13 +35,24 @@ impl ItemKind {
 pub struct ItemSource {
     pub contract: Arc<str>,
     pub version: Version,
-    /// The name of the server in the configuration; `None`: they are records of our own collections.
+    /// The name of the server in the configuration. Where there is neither a server nor a plugin, they are records of our
+    /// own collections.
     pub upstream: Option<Arc<str>>,
+    pub plugin: Option<ItemPlugin>,
     /// Its resources come and go: they are asked of the server each time.
     pub has_live_resources: bool,
     /// Named by the methods, as no tool can be: `prompts/get` and `resources/read`.
     pub meters: [ToolMeter; 2],
     digest: [u8; 32],
+}
+
+/// The plugin that answers for items, as it was promised to be.
+pub struct ItemPlugin {
+    pub name: Arc<str>,
+    /// sha256, hex, of its definitions.
+    pub definitions: Arc<str>,
+    /// `contract@version`, as the plugin is told.
+    pub contract: Arc<str>,
 }
 
 pub struct CatalogueItem {
@@ -77,10 +88,6 @@ pub(super) struct Items {
 impl Items {
     /// Empty for a contract that has tools alone.
     pub(super) fn prepare(contract: &Contract, previous: Option<&Catalogue>) -> Self {
-        let upstream = match &contract.maker {
-            Some(Maker::Upstream(upstream)) => Some(upstream.as_str()),
-            Some(Maker::Plugin(_)) | None => None,
-        };
         let records = contract.tools.iter().filter_map(|tool| {
             let (argument, template) = listed::record_template(&contract.name, tool)?;
             Some((Lookup { tool: tool.name.as_str().into(), argument: argument.into() }, template))
@@ -89,7 +96,7 @@ impl Items {
         if contract.prompts.is_empty() && !contract.has_resources() && records.is_empty() {
             return Self::default();
         }
-        let source = ItemSource::prepare(contract, upstream, previous);
+        let source = ItemSource::prepare(contract, previous);
         let make = |kind, own: &str, arguments: &[PromptArgument], lookup: Option<Lookup>, entry: Value| {
             let Value::Object(entry) = entry else { unreachable!("an entry of a list is an object") };
             let key = match kind {
@@ -111,7 +118,7 @@ impl Items {
             })
         };
         let item = |kind, own: &str, arguments: &[PromptArgument], entry| make(kind, own, arguments, None, entry);
-        let name = &contract.name;
+        let scope = contract.uri_scope();
         let prompts = contract.prompts.iter();
         let resources = contract.resources.iter();
         let templates = contract.templates.iter();
@@ -119,9 +126,11 @@ impl Items {
             prompts: prompts
                 .map(|it| item(ItemKind::Prompt, &it.own_name, &it.arguments, listed::prompt(it)))
                 .collect(),
-            resources: resources.map(|it| item(ItemKind::Resource, &it.uri, &[], listed::resource(name, it))).collect(),
+            resources: resources
+                .map(|it| item(ItemKind::Resource, &it.uri, &[], listed::resource(scope, it)))
+                .collect(),
             templates: templates
-                .map(|it| item(ItemKind::Template, &it.uri_template, &[], listed::template(name, it)))
+                .map(|it| item(ItemKind::Template, &it.uri_template, &[], listed::template(scope, it)))
                 .chain(
                     records.into_iter().map(|(lookup, entry)| make(ItemKind::Template, "", &[], Some(lookup), entry)),
                 )
@@ -133,9 +142,13 @@ impl Items {
 
 impl ItemSource {
     /// That of the previous snapshot where nothing changed, since it has its series.
-    fn prepare(contract: &Contract, upstream: Option<&str>, previous: Option<&Catalogue>) -> Arc<Self> {
+    fn prepare(contract: &Contract, previous: Option<&Catalogue>) -> Arc<Self> {
+        let maker = contract.maker.as_ref().map(|maker| match maker {
+            Maker::Plugin(name) => format!("plugin {name} {:?}", contract.definitions),
+            Maker::Upstream(name) => format!("upstream {name}"),
+        });
         let digest = Sha256::new()
-            .chain_update(format!("{}@{} {upstream:?} {}", contract.name, contract.version, contract.live_resources))
+            .chain_update(format!("{}@{} {maker:?} {}", contract.name, contract.version, contract.live_resources))
             .finalize()
             .into();
         let before = previous.and_then(|catalogue| catalogue.source(&contract.name));
@@ -143,7 +156,12 @@ impl ItemSource {
             return same.clone();
         }
         let name: Arc<str> = contract.name.as_str().into();
-        let upstream: Option<Arc<str>> = upstream.map(Into::into);
+        let upstream: Option<Arc<str>> = contract.upstream().map(Into::into);
+        let plugin = contract.plugin().zip(contract.definitions.as_deref()).map(|(plugin, definitions)| ItemPlugin {
+            name: plugin.into(),
+            definitions: definitions.into(),
+            contract: format!("{name}@{}", contract.version).into(),
+        });
         let meter = |method: &str| ToolMeter::new(method.into(), name.clone(), contract.version, upstream.clone());
         let meters = ["prompts/get", "resources/read"].map(meter);
         let has_live_resources = contract.live_resources;
@@ -151,6 +169,7 @@ impl ItemSource {
             contract: name.clone(),
             version: contract.version,
             upstream: upstream.clone(),
+            plugin,
             has_live_resources,
             meters,
             digest,

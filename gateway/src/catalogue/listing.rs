@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    collections::BTreeSet,
     ops::Range,
     sync::{Arc, OnceLock},
 };
@@ -178,6 +179,12 @@ impl Listing {
     /// Those whose resources are asked of the server each time.
     pub fn live(&self) -> impl Iterator<Item = &Arc<ItemSource>> {
         self.sources.iter().filter(|source| source.has_live_resources)
+    }
+
+    /// The names of the contracts that something is listed of.
+    pub fn contracts(&self) -> BTreeSet<&str> {
+        let tools = self.tools.entries().iter().map(|tool| &*tool.contract);
+        tools.chain(self.sources.iter().map(|source| &*source.contract)).collect()
     }
 
     pub fn has_prompts(&self) -> bool {

@@ -10,6 +10,7 @@ use weir_contracts::{
     client::{self, ClientProfile},
     contract::Annotations,
     impact::Profiler,
+    mirror::{self, Mirrored},
     validate::ArgumentValidator,
 };
 use weir_plugin_host::CollectionRef;
@@ -26,6 +27,8 @@ pub struct CatalogueTool {
     pub version: Version,
     pub tool: Arc<Tool>,
     pub target: Target,
+    /// Arguments that HTTP requests repeat in their headers.
+    pub mirrored: Box<[Mirrored]>,
     arguments: OnceLock<Option<ArgumentValidator>>,
     profiler: OnceLock<Profiler>,
     input: OnceLock<Value>,
@@ -64,6 +67,7 @@ impl CatalogueTool {
             version: contract.version,
             tool: Arc::clone(tool),
             target,
+            mirrored: mirror::mirrored(&tool.input_schema).into(),
             arguments: OnceLock::new(),
             profiler: OnceLock::new(),
             input: OnceLock::new(),

@@ -104,7 +104,8 @@ impl Call {
             endpoint: &Endpoint::All,
             tool: name,
             arguments: Some(&arguments),
-            progress: None,
+            events: None,
+            param_headers: None,
             cancel: &CancellationToken::new(),
             trace: None,
             transport: "cli",
@@ -113,15 +114,17 @@ impl Call {
             session: None,
             asking: Asking::default(),
         };
-        let outcome = call_tool(&started.gateway, &caller, request).await;
+        let outcome = call_tool(&started.gateway, &caller, &request).await;
         started.gateway.upstreams().close().await;
         match outcome {
             CallOutcome::Complete(result) => Ok(Some(result)),
-            CallOutcome::InputRequired(_) => {
+            CallOutcome::InputRequired(_) | CallOutcome::MissingCapability(_) => {
                 Err(anyhow::anyhow!("`{name}` asks its caller before it goes on, which `weir call` cannot answer")
                     .into())
             }
-            CallOutcome::UnknownTool | CallOutcome::BadState => Err(unknown(name, &[]).into()),
+            CallOutcome::UnknownTool | CallOutcome::BadState | CallOutcome::HeaderMismatch(_) => {
+                Err(unknown(name, &[]).into())
+            }
         }
     }
 }

@@ -208,7 +208,7 @@ async fn choices(gateway: &Gateway, source: &Source, shape: &Shape) -> BTreeMap<
         deadline: Instant::now() + Duration::from_secs(30),
         cancel: CancellationToken::new(),
         ran_on: Arc::default(),
-        progress: None,
+        events: None,
     };
     let mut query = Query {
         columns: shape.fields.iter().map(|field| field.key.clone()).collect(),

@@ -23,7 +23,7 @@ pub fn admit<'a>(
         _ => version,
     };
     let trace = super::trace(&params.meta, headers);
-    Ok(Request { id, method: found, params, version, progress_token, trace })
+    Ok(Request { id, method: found, params, version, progress_token, trace, param_headers: None })
 }
 
 /// The version a legacy HTTP request names in its header. `None`: it names none.

@@ -3,17 +3,18 @@
 use std::borrow::Cow;
 
 use axum::http::{HeaderMap, HeaderName};
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::value::RawValue;
 
 use super::PROTOCOL_VERSION_HEADER;
 use crate::{
+    call::{ParamHeaders, decoded},
     methods::Request,
     wire::{Id, Meta, Method, Params, RpcError, Version, key, raw},
 };
 
 const METHOD_HEADER: &str = "mcp-method";
 const NAME_HEADER: &str = "mcp-name";
+const PARAM_HEADERS: &str = "mcp-param-";
 
 /// The checks of a modern request, in the order the specification's error codes need. `headers`: only over HTTP.
 pub fn admit<'a>(
@@ -32,7 +33,8 @@ pub fn admit<'a>(
     }
     let found = Method::find(method, true).ok_or_else(|| RpcError::unknown_method(method, true))?;
     let trace = super::trace(meta, headers);
-    Ok(Request { id, method: found, params, version, progress_token, trace })
+    let param_headers = headers.map(param_headers);
+    Ok(Request { id, method: found, params, version, progress_token, trace, param_headers })
 }
 
 /// Whether `_meta` is what a modern request must carry.
@@ -98,11 +100,22 @@ impl<'a> Named<'a> {
         // Without a readable name there is nothing to agree with: the method refuses the params.
         let Some(value) = value.and_then(raw::string) else { return Ok(()) };
         let header = self.name.ok_or_else(|| missing("Mcp-Name"))?;
-        match decoded(header)?.as_ref() == value.as_bytes() {
+        let header = decoded(header);
+        let header = header.map_err(|()| RpcError::header_mismatch("the Mcp-Name header is not valid base64"))?;
+        match header.as_ref() == value.as_bytes() {
             true => Ok(()),
             false => Err(mismatch("Mcp-Name", member)),
         }
     }
+}
+
+/// Nearly no request has any.
+fn param_headers(headers: &HeaderMap) -> Box<ParamHeaders> {
+    let named = headers.iter().filter_map(|(name, value)| {
+        let name = name.as_str().strip_prefix(PARAM_HEADERS)?;
+        Some((name.into(), trim(value.as_bytes()).into()))
+    });
+    named.collect()
 }
 
 /// A header that may be given once; its value without optional white space.
@@ -120,17 +133,6 @@ fn trim(value: &[u8]) -> &[u8] {
     let start = value.iter().position(|byte| !blank(byte)).unwrap_or(value.len());
     let end = value.iter().rposition(|byte| !blank(byte)).map_or(start, |last| last + 1);
     &value[start..end]
-}
-
-/// `=?base64?…?=` carries what a header cannot; a value without both halves of the mark is literal.
-fn decoded(value: &[u8]) -> Result<Cow<'_, [u8]>, RpcError> {
-    let Some(encoded) = value.strip_prefix(b"=?base64?").and_then(|rest| rest.strip_suffix(b"?=")) else {
-        return Ok(Cow::Borrowed(value));
-    };
-    match STANDARD.decode(encoded) {
-        Ok(bytes) => Ok(Cow::Owned(bytes)),
-        Err(_) => Err(RpcError::header_mismatch("the Mcp-Name header is not valid base64")),
-    }
 }
 
 fn mismatch(header: &str, body: &str) -> RpcError {

@@ -16,7 +16,11 @@ use std::{
 use dashmap::DashMap;
 use tokio_util::sync::CancellationToken;
 
-use crate::{identity::Caller, methods::Endpoint, wire::Version};
+use crate::{
+    identity::Caller,
+    methods::{Client, Endpoint},
+    wire::Version,
+};
 
 /// Looked at when room is needed, so that one request never walks through all sessions.
 const LOOKED_AT_MAX: usize = 16;
@@ -28,6 +32,7 @@ pub struct SessionId(u128);
 pub struct Session {
     pub id: SessionId,
     pub version: Version,
+    pub client: Arc<Client>,
     caller: Caller,
     endpoint: Endpoint,
     /// Milliseconds since the table was made.
@@ -57,7 +62,7 @@ impl SessionId {
         self.0
     }
 
-    fn random() -> Result<Self, getrandom::Error> {
+    pub fn random() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)?;
         Ok(Self(u128::from_be_bytes(bytes)))
@@ -91,11 +96,19 @@ impl Sessions {
         Self { table: DashMap::new(), queue: Mutex::default(), most: most.max(1), idle, start: Instant::now() }
     }
 
-    pub fn open(&self, caller: Caller, endpoint: Endpoint, version: Version) -> Result<Arc<Session>, getrandom::Error> {
+    pub fn open(
+        &self,
+        id: SessionId,
+        client: Arc<Client>,
+        caller: Caller,
+        endpoint: Endpoint,
+        version: Version,
+    ) -> Arc<Session> {
         let now = self.now();
         let session = Arc::new(Session {
-            id: SessionId::random()?,
+            id,
             version,
+            client,
             caller,
             endpoint,
             used: AtomicU64::new(now),
@@ -105,7 +118,7 @@ impl Sessions {
         // In the table first: what is queued and not in it counts as ended.
         self.table.insert(session.id, session.clone());
         self.make_room(session.id, now);
-        Ok(session)
+        session
     }
 
     /// The session, where it lives and is this caller's on this endpoint; who may not have it cannot tell whether it is.

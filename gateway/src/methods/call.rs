@@ -4,14 +4,20 @@ use std::{borrow::Cow, io::Write as _, sync::Arc};
 
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
-use weir_plugin_host::Progress;
+use weir_plugin_host::CallEvents;
 
-use super::{Request, RequestScope, blocks::lowered, complete, item, list, resources};
+use super::{
+    CallChannel, CallMessages, Client, Request, RequestScope, blocks::lowered, complete, item, list, resources,
+    rounds::Rounds,
+};
 use crate::{
-    call::{self, Asking, CallOutcome, CallRequest, Content, InputRequired, Resumed, Searched, ToolResult, call_tool},
+    call::{
+        self, Asking, CallOutcome, CallRequest, Content, InputRequired, ParamHeaders, Resumed, Searched, ToolResult,
+        call_tool,
+    },
     catalogue::{ItemKind, Listing},
     snapshot::Snapshot,
-    wire::{Id, Method, ResultWriter, RpcError, Version, error_answer, raw, string_room, write_string},
+    wire::{Id, LogLevel, Method, ResultWriter, RpcError, Version, error_answer, raw, string_room, write_string},
 };
 
 /// The call's receipt, in `_meta`.
@@ -21,15 +27,37 @@ const AUDIT: &str = "dev.weir/audit";
 pub(super) const BAD_STATE: &str =
     "`params.requestState` belongs to no question of this call, or the answer comes too late";
 
+/// The answer of a request, and the status that HTTP says with it.
+pub struct Answer {
+    pub status: u16,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    fn refused(id: &Id<'_>, error: &RpcError) -> Self {
+        Self { status: error.status, body: error_answer(Some(id), error) }
+    }
+}
+
+impl From<Vec<u8>> for Answer {
+    fn from(body: Vec<u8>) -> Self {
+        Self { status: 200, body }
+    }
+}
+
 /// A request that has been read and not started.
 #[derive(Clone, Debug)]
 pub struct Call<'a> {
     pub id: Id<'a>,
     /// JSON; present when the caller asks for progress.
-    pub progress_token: Option<Cow<'a, str>>,
+    progress_token: Option<Cow<'a, str>>,
+    /// Of a modern caller, who says with each request what it wants to hear.
+    log_level: Option<LogLevel>,
     pub(super) asked: Asked<'a>,
     pub(super) version: Version,
     trace: Option<Cow<'a, str>>,
+    /// Over HTTP, of a modern caller.
+    param_headers: Option<Box<ParamHeaders>>,
     /// JSON: what a modern caller says it can answer while a call is under way.
     capabilities: Option<Cow<'a, str>>,
     /// JSON: its answers.
@@ -128,17 +156,29 @@ impl<'a> Call<'a> {
             (None, Some(_)) => return Err(RpcError::invalid_params(BAD_STATE)),
             (None, None) => None,
         };
-        let capabilities = request.params.meta.client_capabilities.filter(|_| request.version.is_modern());
+        let is_modern = request.version.is_modern();
+        let capabilities = request.params.meta.client_capabilities.filter(|_| is_modern);
+        let log_level = if is_modern { request.params.meta.log_level()? } else { None };
         Ok(Self {
             capabilities: capabilities.map(|stated| stated.get().into()),
             responses: responses.map(|responses| responses.get().into()),
             state,
             id: request.id,
             progress_token: request.progress_token.map(Cow::Borrowed),
+            log_level,
             asked,
             version: request.version,
             trace: request.trace,
+            param_headers: request.param_headers,
         })
+    }
+
+    /// What the call says before its answer, and where it is said. `None`: its caller wants to hear nothing. `client`: of
+    /// a legacy session, whose log level counts and who can be asked.
+    pub fn channel(&self, client: Option<&Arc<Client>>) -> Option<(Arc<CallChannel>, CallMessages)> {
+        let client = client.filter(|_| !self.version.is_modern());
+        let level = self.log_level.or_else(|| client.and_then(|client| client.log_level()));
+        CallChannel::open(self.progress_token.as_deref(), level, client)
     }
 
     /// `None` when the call was cancelled: a cancelled call gets no answer.
@@ -146,29 +186,32 @@ impl<'a> Call<'a> {
         &self,
         scope: &RequestScope,
         cancel: &CancellationToken,
-        progress: Option<Arc<dyn Progress>>,
-    ) -> Option<Vec<u8>> {
+        channel: Option<Arc<CallChannel>>,
+    ) -> Option<Answer> {
         // One generation for the whole request: the answer names the server that ran the call, whatever came since.
         let snapshot = scope.gateway.snapshot();
         // What asks other servers is in a place of its own: it would make the future of every call of a tool large.
+        let channel = channel.as_ref();
         let answer = match &self.asked {
             Asked::Tool { name, arguments } => {
-                self.called(scope, &snapshot, (name, arguments.as_deref()), cancel, progress).await
+                self.called(scope, &snapshot, (name, arguments.as_deref()), cancel, channel).await
             }
             Asked::Prompt { name, arguments } => {
-                let request = self.request(scope, &snapshot, (name, arguments.as_deref()), cancel, progress);
-                Box::pin(item::answer(self, scope, ItemKind::Prompt, request)).await
+                let request = self.request(scope, &snapshot, (name, arguments.as_deref()), cancel, channel);
+                Box::pin(item::answer(self, scope, ItemKind::Prompt, request, channel)).await.into()
             }
             Asked::Resource { uri } => {
-                let request = self.request(scope, &snapshot, (uri, None), cancel, progress);
-                Box::pin(item::answer(self, scope, ItemKind::Resource, request)).await
+                let request = self.request(scope, &snapshot, (uri, None), cancel, channel);
+                Box::pin(item::answer(self, scope, ItemKind::Resource, request, channel)).await.into()
             }
             Asked::Completion { reference, argument, context } => {
-                let request = self.request(scope, &snapshot, ("completion/complete", None), cancel, progress);
+                let request = self.request(scope, &snapshot, ("completion/complete", None), cancel, channel);
                 let asked = (&**reference, &**argument, context.as_deref());
-                Box::pin(complete::answer(self, scope, request, asked)).await
+                Box::pin(complete::answer(self, scope, request, asked)).await.into()
             }
-            Asked::Resources { cursor } => Box::pin(resources::answer(self, scope, &snapshot, cursor.as_deref())).await,
+            Asked::Resources { cursor } => {
+                Box::pin(resources::answer(self, scope, &snapshot, cursor.as_deref())).await.into()
+            }
         };
         if cancel.is_cancelled() { None } else { Some(answer) }
     }
@@ -180,8 +223,8 @@ impl<'a> Call<'a> {
         snapshot: &Snapshot,
         (name, arguments): (&str, Option<&str>),
         cancel: &CancellationToken,
-        progress: Option<Arc<dyn Progress>>,
-    ) -> Vec<u8> {
+        channel: Option<&Arc<CallChannel>>,
+    ) -> Answer {
         let searching = snapshot.catalogue.searching(&scope.endpoint, scope.caller.access());
         let (tool, arguments) = match &searching {
             None => (Cow::Borrowed(name), arguments),
@@ -189,12 +232,12 @@ impl<'a> Call<'a> {
                 Searched::Call { tool, arguments } => (tool, arguments),
                 Searched::Answer(result) => {
                     let listing = self.version.is_modern().then_some(&**searching);
-                    return self.answer(listing, &result);
+                    return self.answer(listing, &result).into();
                 }
             },
         };
-        let request = self.request(scope, snapshot, (&tool, arguments), cancel, progress);
-        self.tool(scope, request, searching.is_some()).await
+        let request = self.request(scope, snapshot, (&tool, arguments), cancel, channel);
+        self.tool(scope, request, searching.is_some(), channel).await
     }
 
     /// As the call path takes it. `asked`: the name, and the arguments.
@@ -204,40 +247,54 @@ impl<'a> Call<'a> {
         snapshot: &'r Snapshot,
         (name, arguments): (&'r str, Option<&'r str>),
         cancel: &'r CancellationToken,
-        progress: Option<Arc<dyn Progress>>,
+        channel: Option<&'r Arc<CallChannel>>,
     ) -> CallRequest<'r> {
         let responses = self.responses.as_deref();
         let resumed = self.state.as_deref().map(|state| Resumed { responses, state });
+        let capabilities = self.capabilities.as_deref().or_else(|| channel.and_then(|channel| channel.capabilities()));
         CallRequest {
             snapshot,
             endpoint: &scope.endpoint,
             tool: name,
             arguments,
-            progress,
+            events: channel.map(|channel| channel.clone() as Arc<dyn CallEvents>),
             cancel,
             trace: self.trace.as_deref(),
             transport: scope.transport,
             protocol: self.version.as_str(),
             timeout: None,
-            session: scope.session,
-            asking: Asking { capabilities: self.capabilities.as_deref(), resumed },
+            session: scope.session(),
+            param_headers: self.param_headers.as_deref(),
+            asking: Asking { capabilities, knows_missing_capability: self.version.is_modern(), resumed },
         }
     }
 
     /// `found`: by a search, whose callers are told of a name that is not there as of every other mistake.
-    async fn tool(&self, scope: &RequestScope, request: CallRequest<'_>, found: bool) -> Vec<u8> {
+    async fn tool(
+        &self,
+        scope: &RequestScope,
+        request: CallRequest<'_>,
+        found: bool,
+        channel: Option<&Arc<CallChannel>>,
+    ) -> Answer {
         let (snapshot, name) = (request.snapshot, request.tool);
         let is_modern = self.version.is_modern();
         let listing = || match is_modern {
             true => snapshot.catalogue.listing(&scope.endpoint, scope.caller.access()),
             false => None,
         };
-        match call_tool(&scope.gateway, &scope.caller, request).await {
-            CallOutcome::UnknownTool if found => self.answer(listing().as_deref(), &call::unknown(name)),
-            CallOutcome::UnknownTool => error_answer(Some(&self.id), &RpcError::unknown_tool(name)),
-            CallOutcome::BadState => error_answer(Some(&self.id), &RpcError::invalid_params(BAD_STATE)),
-            CallOutcome::Complete(result) => self.answer(listing().as_deref(), &result),
-            CallOutcome::InputRequired(ask) => self.ask(listing().as_deref(), &ask),
+        let mut outcome = call_tool(&scope.gateway, &scope.caller, &request).await;
+        if let (CallOutcome::InputRequired(ask), false, Some(channel)) = (&outcome, is_modern, channel) {
+            outcome = Box::pin(rounds(scope, request, channel, ask)).await;
+        }
+        match outcome {
+            CallOutcome::UnknownTool if found => self.answer(listing().as_deref(), &call::unknown(name)).into(),
+            CallOutcome::UnknownTool => Answer::refused(&self.id, &RpcError::unknown_tool(name)),
+            CallOutcome::BadState => Answer::refused(&self.id, &RpcError::invalid_params(BAD_STATE)),
+            CallOutcome::HeaderMismatch(message) => Answer::refused(&self.id, &RpcError::header_mismatch(message)),
+            CallOutcome::MissingCapability(needed) => Answer::refused(&self.id, &RpcError::missing_capability(&needed)),
+            CallOutcome::Complete(result) => self.answer(listing().as_deref(), &result).into(),
+            CallOutcome::InputRequired(ask) => self.ask(listing().as_deref(), &ask).into(),
         }
     }
 
@@ -289,9 +346,11 @@ impl<'a> Call<'a> {
         Call {
             id: self.id.into_owned(),
             progress_token: self.progress_token.map(owned),
+            log_level: self.log_level,
             asked: self.asked.into_owned(),
             version: self.version,
             trace: self.trace.map(owned),
+            param_headers: self.param_headers,
             capabilities: self.capabilities.map(owned),
             responses: self.responses.map(owned),
             state: self.state.map(owned),
@@ -327,6 +386,30 @@ impl<'a> Call<'a> {
     }
 }
 
+/// The call goes on with the answers of its legacy caller, until it asks nothing more.
+async fn rounds(
+    scope: &RequestScope,
+    request: CallRequest<'_>,
+    channel: &CallChannel,
+    first: &InputRequired,
+) -> CallOutcome {
+    let mut rounds = Rounds::default();
+    let mut asked = first.clone();
+    loop {
+        let responses = match rounds.ask(channel, &asked, request.cancel).await {
+            Ok(responses) => responses,
+            Err(error) => return CallOutcome::Complete(error.into_result("none")),
+        };
+        let state = asked.state.as_deref().unwrap_or_default();
+        let resumed = Some(Resumed { responses: Some(&responses), state });
+        let request = CallRequest { asking: Asking { resumed, ..request.asking }, ..request.clone() };
+        match call_tool(&scope.gateway, &scope.caller, &request).await {
+            CallOutcome::InputRequired(next) => asked = next,
+            outcome => return outcome,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -339,9 +422,11 @@ mod tests {
         Call {
             id,
             progress_token: None,
+            log_level: None,
             asked: Asked::Tool { name: "t".into(), arguments: None },
             version,
             trace: None,
+            param_headers: None,
             capabilities: None,
             responses: None,
             state: None,

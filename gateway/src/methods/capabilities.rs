@@ -17,10 +17,13 @@ pub(super) fn stated(listing: &Listing, modern: bool) -> String {
         stated.push_str(r#","prompts":{"listChanged":true}"#);
     }
     if modern || listing.has_resources() {
-        stated.push_str(r#","resources":{"listChanged":true}"#);
+        stated.push_str(r#","resources":{"listChanged":true,"subscribe":true}"#);
     }
     if listing.has_completions() {
         stated.push_str(r#","completions":{}"#);
+    }
+    if !modern {
+        stated.push_str(r#","logging":{}"#);
     }
     stated.push('}');
     stated
@@ -31,7 +34,7 @@ pub(super) fn check(listing: &Listing, request: &Request<'_>) -> Result<(), RpcE
     let modern = request.version.is_modern();
     let is_stated = match request.method {
         Method::GetPrompt => modern || listing.has_prompts(),
-        Method::ReadResource => modern || listing.has_resources(),
+        Method::ReadResource | Method::Subscribe | Method::Unsubscribe => modern || listing.has_resources(),
         Method::Complete => listing.has_completions(),
         _ => true,
     };

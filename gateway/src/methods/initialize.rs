@@ -1,13 +1,16 @@
 //! `initialize`: the legacy handshake.
 
-use super::{Request, capabilities, list::write_server_info};
+use super::{Request, RequestScope, capabilities, list::write_server_info};
 use crate::{
     catalogue::Listing,
     wire::{Params, ResultWriter, RpcError, Version, raw},
 };
 
-pub(super) fn answer(listing: &Listing, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
+pub(super) fn answer(scope: &RequestScope, listing: &Listing, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
     let version = negotiate(&request.params)?;
+    if let Some(client) = &scope.client {
+        client.agreed(request.params.capabilities);
+    }
     let mut result = ResultWriter::new(&request.id, 512);
     result.string("protocolVersion", version.as_str()).json("capabilities", &capabilities::stated(listing, false));
     write_server_info(result.member("serverInfo"), &listing.server, version.is_structured());

@@ -1,22 +1,45 @@
 //! `prompts/get` and `resources/read`: from the outcome of the call path to the answer.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::{
-    RequestScope,
+    CallChannel, RequestScope,
     blocks::lower,
     call::{BAD_STATE, Call, RECEIPT},
     list,
+    rounds::Rounds,
 };
 use crate::{
-    call::{CallError, CallRequest, ErrorForm, ItemOutcome, Proof, ask_item},
+    call::{Asking, CallError, CallRequest, ErrorForm, ItemOutcome, Proof, Resumed, ask_item},
     catalogue::{ItemKind, Listing},
     wire::{ResultWriter, RpcError, error_answer, write_string},
 };
 
-pub(super) async fn answer(call: &Call<'_>, scope: &RequestScope, kind: ItemKind, request: CallRequest<'_>) -> Vec<u8> {
+pub(super) async fn answer(
+    call: &Call<'_>,
+    scope: &RequestScope,
+    kind: ItemKind,
+    request: CallRequest<'_>,
+    channel: Option<&Arc<CallChannel>>,
+) -> Vec<u8> {
     let (snapshot, name) = (request.snapshot, request.tool);
-    let (outcome, proof) = ask_item(&scope.gateway, &scope.caller, kind, request).await;
+    let (mut outcome, mut proof) = ask_item(&scope.gateway, &scope.caller, kind, &request).await;
+    let mut rounds = Rounds::default();
+    while let (Ok(ItemOutcome::InputRequired(asked)), false, Some(channel)) =
+        (&outcome, call.version.is_modern(), channel)
+    {
+        match rounds.ask(channel, asked, request.cancel).await {
+            Err(error) => outcome = Err(error),
+            Ok(responses) => {
+                let state = asked.state.as_deref().unwrap_or_default();
+                let resumed = Some(Resumed { responses: Some(&responses), state });
+                let request = CallRequest { asking: Asking { resumed, ..request.asking }, ..request.clone() };
+                (outcome, proof) = ask_item(&scope.gateway, &scope.caller, kind, &request).await;
+            }
+        }
+    }
     let listing = match call.version.is_modern() {
         true => snapshot.catalogue.listing(&scope.endpoint, scope.caller.access()),
         false => None,

@@ -6,8 +6,12 @@ use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::{ListChanges, Request, RequestScope, list_changes};
-use crate::wire::{Id, ResultWriter, RpcError, key, notification, raw};
+use super::{Changes, Request, RequestScope, client::WATCHED_MAX, subscribe::too_many};
+use crate::{
+    announcements::WatchedResources,
+    call,
+    wire::{Id, ResultWriter, RpcError, key, notification, raw},
+};
 
 /// All open streams of one transport: their bound and their end.
 #[derive(Clone)]
@@ -22,7 +26,9 @@ pub struct Subscription {
     id: Id<'static>,
     /// Which lists: of tools, of prompts, of resources and templates.
     lists: [bool; 3],
-    changes: ListChanges,
+    /// The URIs of resources that are listened for.
+    resources: Vec<String>,
+    changes: Changes,
     ending: CancellationToken,
     revoked: CancellationToken,
     next: Next,
@@ -65,12 +71,16 @@ impl Subscriptions {
     }
 
     pub(super) fn open(&self, scope: &RequestScope, request: &Request<'_>) -> Result<Subscription, RpcError> {
-        let lists = wanted(request)?;
-        scope.exists()?;
+        let Wanted { lists, mut resources } = wanted(request)?;
+        let listing = scope.listing()?;
+        resources.retain(|uri| call::has_resource(&listing, uri));
+        let watched = WatchedResources::new(scope.gateway.announcements(), WATCHED_MAX);
+        resources.iter().try_for_each(|uri| watched.add(uri)).map_err(too_many)?;
         Ok(Subscription {
             id: request.id.clone().into_owned(),
             lists,
-            changes: ListChanges::new(Arc::new(scope.clone())),
+            resources,
+            changes: Changes::new(Arc::new(scope.clone()), Arc::new(watched)),
             ending: self.ending.clone(),
             revoked: scope.caller.revoked(),
             next: Next::Acknowledge,
@@ -100,13 +110,12 @@ impl Subscription {
                         () = self.revoked.cancelled() => None,
                         changed = self.changes.changed() => Some(changed),
                     };
-                    let Some(changed) = changed else {
+                    let Some(mut changed) = changed else {
                         self.next = Next::Nothing;
                         return Some(self.finish());
                     };
-                    let wanted = std::array::from_fn(|kind| changed[kind] && self.lists[kind]);
-                    let params = format!(r#"{{"_meta":{}}}"#, self.meta());
-                    self.due.extend(list_changes(wanted, Some(&params)));
+                    changed.lists = std::array::from_fn(|kind| changed.lists[kind] && self.lists[kind]);
+                    self.due.extend(changed.messages(Some(&self.meta())));
                 }
                 self.due.pop_front()
             }
@@ -117,7 +126,10 @@ impl Subscription {
     fn acknowledge(&self) -> Vec<u8> {
         let names = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
         let accepted = names.iter().zip(self.lists).filter(|(_, wanted)| *wanted);
-        let accepted: Vec<String> = accepted.map(|(name, _)| format!(r#""{name}":true"#)).collect();
+        let mut accepted: Vec<String> = accepted.map(|(name, _)| format!(r#""{name}":true"#)).collect();
+        if !self.resources.is_empty() {
+            accepted.push(format!(r#""resourceSubscriptions":{}"#, serde_json::json!(self.resources)));
+        }
         let params = format!(r#"{{"_meta":{},"notifications":{{{}}}}}"#, self.meta(), accepted.join(","));
         notification("notifications/subscriptions/acknowledged", Some(&params))
     }
@@ -134,8 +146,15 @@ impl Subscription {
     }
 }
 
-/// Kinds of notification that we do not have are left out of the acknowledgement, not refused.
-fn wanted(request: &Request<'_>) -> Result<[bool; 3], RpcError> {
+/// What a client listens for.
+struct Wanted {
+    lists: [bool; 3],
+    resources: Vec<String>,
+}
+
+/// Kinds of notification that we do not have, and resources that are not there, are left out of the acknowledgement, not
+/// refused.
+fn wanted(request: &Request<'_>) -> Result<Wanted, RpcError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Filter {
@@ -145,10 +164,15 @@ fn wanted(request: &Request<'_>) -> Result<[bool; 3], RpcError> {
         prompts_list_changed: bool,
         #[serde(default)]
         resources_list_changed: bool,
+        #[serde(default)]
+        resource_subscriptions: Vec<String>,
     }
     match request.params.notifications {
         Some(filter) if raw::is_object(filter) => serde_json::from_str::<Filter>(filter.get())
-            .map(|it| [it.tools_list_changed, it.prompts_list_changed, it.resources_list_changed])
+            .map(|it| Wanted {
+                lists: [it.tools_list_changed, it.prompts_list_changed, it.resources_list_changed],
+                resources: it.resource_subscriptions,
+            })
             .map_err(|error| RpcError::invalid_params(format!("`params.notifications`: {error}"))),
         _ => Err(RpcError::invalid_params("`params.notifications` must be an object")),
     }

@@ -48,7 +48,7 @@ async fn now(scope: &RequestScope, source: Arc<ItemSource>, shape: ListShape) ->
     let upstream = source.upstream.as_ref().and_then(|upstream| gateway.upstreams().get(upstream));
     let Some(upstream) = upstream else { return Vec::new() };
     let caller = &scope.caller;
-    let resources = upstream.resources(&caller.tenant, &caller.agent, scope.session, PATIENCE).await;
+    let resources = upstream.resources(&caller.tenant, &caller.agent, scope.session(), PATIENCE).await;
     let resources = match resources {
         Ok(resources) => resources,
         Err(failure) => {
@@ -59,7 +59,7 @@ async fn now(scope: &RequestScope, source: Arc<ItemSource>, shape: ListShape) ->
     let has_overlay = upstream.config().overlay.is_some();
     let compiled = gateway.live_resources().compile(&source, has_overlay, resources).await;
     let entry = |resource: &Arc<weir_contracts::contract::Resource>| {
-        let serde_json::Value::Object(entry) = listed::resource(&source.contract, resource) else { return None };
+        let serde_json::Value::Object(entry) = listed::resource(Some(&source.contract), resource) else { return None };
         let uri = entry.get("uri").and_then(serde_json::Value::as_str)?.to_owned();
         let mut written = String::new();
         write_entry(&entry, source.contract_version(), shape, &mut written);

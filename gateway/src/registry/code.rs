@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, Weak};
 
-use weir_contracts::{Contract, Problem, code, form};
-use weir_plugin_host::{Admitted, Admitting, Definitions, PluginConfig, ToolGate};
+use weir_contracts::{Contract, Problem, code, form, uri};
+use weir_plugin_host::{Admitted, Admitting, Changed, Definitions, PluginConfig, ToolGate};
 
 use super::{
     Registry,
@@ -28,6 +28,12 @@ impl ToolGate for CodeGate {
                 None => Admitted::Refused("the gateway is ending".to_owned()),
             }
         })
+    }
+
+    fn changed(&self, plugin: &str, changed: Changed) {
+        if let Some(registry) = self.0.upgrade() {
+            registry.announce(plugin, &changed);
+        }
     }
 
     fn loaded(&self) {
@@ -54,6 +60,26 @@ enum Submitted {
 }
 
 impl Registry {
+    /// A plugin speaks for its own contract alone.
+    fn announce(&self, plugin: &str, changed: &Changed) {
+        let announcements = self.gateway.announcements();
+        let snapshot = self.gateway.snapshot();
+        let contract = snapshot.contracts.iter().find(|contract| contract.plugin() == Some(plugin));
+        let Some(contract) = contract else { return };
+        match changed {
+            Changed::Tools => announcements.list_changed(&contract.name, 0),
+            Changed::Prompts => announcements.list_changed(&contract.name, 1),
+            Changed::Resources => announcements.list_changed(&contract.name, 2),
+            Changed::Resource(uri) => {
+                let is_listed = contract.resources.iter().any(|resource| resource.uri == *uri)
+                    || contract.templates.iter().any(|template| uri::is_made_of(&template.uri_template, uri));
+                if is_listed {
+                    announcements.resource_changed(uri);
+                }
+            }
+        }
+    }
+
     async fn admit(&self, plugin: &str, definitions: &Definitions) -> Admitted {
         match self.submit_code(plugin, definitions).await {
             Ok(Submitted::Nothing | Submitted::Judged(Verdict::Published { .. } | Verdict::Unchanged { .. })) => Admitted::Yes,

@@ -350,15 +350,19 @@ impl Gate {
             let message = format!("the contract `{}` comes from {from} already", contract.name);
             problems.push(Problem::new("", "/contract", message).hint(hint));
         }
-        let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
+        let mut taken: BTreeMap<(&str, &str), &str> = BTreeMap::new();
         for other in live.values().filter(|other| other.contract.name != contract.name) {
-            taken.extend(other.contract.tools.iter().map(|tool| (tool.name.as_str(), other.contract.name.as_str())));
+            taken.extend(names(&other.contract).map(|name| (name, other.contract.name.as_str())));
         }
-        let own: BTreeSet<&str> = contract.tools.iter().map(|tool| tool.name.as_str()).collect();
-        for tool in own {
-            if let Some(owner) = taken.get(tool) {
-                let message = format!("the tool `{tool}` is defined by the contract `{owner}` already");
-                problems.push(Problem::new("", "/tools", message).hint("give one of the contracts a `prefix:`"));
+        let own: BTreeSet<(&str, &str)> = names(contract).collect();
+        for (kind, name) in own {
+            if let Some(owner) = taken.get(&(kind, name)) {
+                let message = format!("the {kind} `{name}` is defined by the contract `{owner}` already");
+                let hint = match kind {
+                    "resource" => "give the resource of one plugin another URI",
+                    _ => "give one of the contracts a `prefix:`",
+                };
+                problems.push(Problem::new("", format!("/{kind}s"), message).hint(hint));
             }
         }
         if problems.is_empty() { Ok(()) } else { Err(GateError::Refused(problems)) }
@@ -475,6 +479,16 @@ fn change_class(class: Class) -> ChangeClass {
         Class::Undecided => ChangeClass::Undecided,
         Class::Breaking => ChangeClass::Breaking,
     }
+}
+
+/// What only one contract may define: the kind, and the name or URI that clients know it by.
+fn names(contract: &Contract) -> impl Iterator<Item = (&str, &str)> {
+    let uris = contract.uri_scope().is_none().then_some(contract);
+    let resources = uris.into_iter().flat_map(|contract| contract.resources.iter().map(|it| it.uri.as_str()));
+    let templates = uris.into_iter().flat_map(|contract| contract.templates.iter().map(|it| it.uri_template.as_str()));
+    let tools = contract.tools.iter().map(|tool| ("tool", tool.name.as_str()));
+    let prompts = contract.prompts.iter().map(|prompt| ("prompt", prompt.name.as_str()));
+    tools.chain(prompts).chain(resources.chain(templates).map(|uri| ("resource", uri)))
 }
 
 /// After a rollback the next number may be taken: the first free one of the same step.

@@ -203,7 +203,7 @@ async fn answer(server: &Arc<Server>, endpoint: Endpoint, request: Request) -> R
                         endpoint: endpoint.of(&caller),
                         caller,
                         transport: "http",
-                        session: None,
+                        client: None,
                     };
                     match head.method {
                         Method::POST => post(server, scope, &head, body).await,
@@ -262,7 +262,7 @@ async fn one(server: &Arc<Server>, scope: RequestScope, headers: &HeaderMap, mes
             true => reply::accepted(),
             false => legacy::notification(server, &scope, headers, &method, params),
         },
-        Message::Response => legacy::response(server, &scope, headers),
+        Message::Response(response) => legacy::response(server, &scope, headers, &response),
     }
 }
 

@@ -23,8 +23,8 @@ use crate::{
     },
     gateway::Gateway,
     identity::{Caller, Credential},
-    methods::{self, Call, Endpoint, ListChanges, Reply, RequestScope, Subscription, Subscriptions},
-    wire::{Body, GivenParams, Id, Malformed, Message, Method, RpcError, Version, error_answer},
+    methods::{self, Call, Changes, Client, Endpoint, Reply, RequestScope, Subscription, Subscriptions},
+    wire::{Body, GivenParams, Id, Malformed, Message, Method, Response, RpcError, Version, error_answer},
 };
 
 /// Requests that run at once, open subscriptions among them.
@@ -71,7 +71,7 @@ pub async fn serve(
             endpoint: endpoint.of(&caller),
             caller,
             transport: "stdio",
-            session: Some(0),
+            client: Some(Arc::new(Client::new(0, gateway.announcements()))),
         },
         key,
         calls: Cancellations::default(),
@@ -174,7 +174,7 @@ impl Connection {
                 Err(error) => self.send(error_answer(Some(&id), &error)).await,
             },
             Message::Notification { method, params } => self.notice(&method, params),
-            Message::Response => {}
+            Message::Response(response) => self.answered(&response),
         }
     }
 
@@ -198,6 +198,13 @@ impl Connection {
     fn caller(&self) -> Result<Caller, RpcError> {
         let resolved = self.scope.gateway.identities().resolve(credential(self.key.as_deref()));
         resolved.map_err(|refused| RpcError::unauthorized(refused.message()))
+    }
+
+    /// What the client answers to a question of one of its calls.
+    fn answered(&self, response: &Response<'_>) {
+        if let Some(client) = &self.scope.client {
+            client.answered(response);
+        }
     }
 
     /// `notifications/cancelled` is of both eras here: it ends calls and subscriptions.
@@ -240,7 +247,8 @@ impl Connection {
             return;
         }
         self.watching = Watching::Yes;
-        let mut changes = ListChanges::new(Arc::new(self.scope.clone()));
+        let Some(client) = &self.scope.client else { return };
+        let mut changes = Changes::new(Arc::new(self.scope.clone()), client.watched().clone());
         let (out, ending) = (self.out.clone(), self.subscriptions.ending().clone());
         let revoked = self.scope.caller.revoked();
         self.tasks.spawn(async move {
@@ -251,7 +259,7 @@ impl Connection {
                     () = revoked.cancelled() => break,
                     changed = changes.changed() => changed,
                 };
-                for message in methods::list_changes(changed, None) {
+                for message in changed.messages(None) {
                     if out.send(message).await.is_err() {
                         return;
                     }
@@ -282,7 +290,7 @@ impl Connection {
                     self.in_batch(&mut batch, &id, &method, reply);
                 }
                 Ok(Message::Notification { method, params }) => self.notice(&method, params),
-                Ok(Message::Response) => {}
+                Ok(Message::Response(response)) => self.answered(&response),
                 Err(Malformed { id, error }) => batch.answer(error_answer(id.as_ref(), &error)),
             }
         }
@@ -303,7 +311,8 @@ impl Connection {
                 let call = call.into_owned();
                 let in_flight = self.calls.open(call.id.key(), &self.gone);
                 let scope = self.scope.clone();
-                batch.later(async move { call.run(&scope, in_flight.token(), None).await }.boxed());
+                let run = async move { Some(call.run(&scope, in_flight.token(), None).await?.body) };
+                batch.later(run.boxed());
             }
             Ok(Reply::Answer(body)) => batch.answer(body),
             Ok(Reply::Subscribe(_)) => batch.answer(error_answer(Some(id), &RpcError::unknown_method(method, false))),
@@ -325,32 +334,31 @@ impl Connection {
     }
 }
 
-/// Runs one call and sends what it reports on its way.
+/// Runs one call and sends what it says before its answer.
 async fn run(
     call: &Call<'static>,
     scope: &RequestScope,
     cancel: &CancellationToken,
     out: &mpsc::Sender<Vec<u8>>,
 ) -> Option<Vec<u8>> {
-    let Some(token) = &call.progress_token else {
-        return call.run(scope, cancel, None).await;
+    let Some((channel, messages)) = call.channel(scope.client.as_ref()) else {
+        return Some(call.run(scope, cancel, None).await?.body);
     };
-    let (progress, updates) = methods::progress(token);
-    let mut running = std::pin::pin!(call.run(scope, cancel, Some(progress)));
+    let mut running = std::pin::pin!(call.run(scope, cancel, Some(channel)));
     let body = loop {
         tokio::select! {
             biased;
             body = &mut running => break body?,
-            () = updates.arrived() => {}
+            () = messages.arrived() => {}
         }
-        for update in updates.take() {
-            let _ = out.send(update).await;
+        for message in messages.take() {
+            let _ = out.send(message).await;
         }
     };
-    for update in updates.take() {
-        let _ = out.send(update).await;
+    for message in messages.take() {
+        let _ = out.send(message).await;
     }
-    Some(body)
+    Some(body.body)
 }
 
 fn is_not_for_batches(message: &Message<'_>) -> bool {
@@ -358,7 +366,7 @@ fn is_not_for_batches(message: &Message<'_>) -> bool {
         Message::Request { method, params, .. } | Message::Notification { method, params } => {
             method == "initialize" || params.claim_modern()
         }
-        Message::Response => false,
+        Message::Response(_) => false,
     }
 }
 

@@ -88,6 +88,13 @@ impl RpcError {
         Self::new(-32020, 400, message)
     }
 
+    /// `needed`: a JSON object of capabilities.
+    pub fn missing_capability(needed: &str) -> Self {
+        let data = format!(r#"{{"requiredCapabilities":{needed}}}"#);
+        let message = "the tool asks its caller before it goes on, and this client does not say that it can answer";
+        Self { data: Some(data), ..Self::new(-32021, 400, message) }
+    }
+
     pub fn unsupported_version(requested: &str) -> Self {
         let data = serde_json::json!({
             "supported": Version::MODERN.map(Version::as_str),

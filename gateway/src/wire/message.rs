@@ -26,7 +26,16 @@ pub enum Body<'a> {
 pub enum Message<'a> {
     Request { id: Id<'a>, method: Cow<'a, str>, params: GivenParams<'a> },
     Notification { method: Cow<'a, str>, params: GivenParams<'a> },
-    Response,
+    Response(Response<'a>),
+}
+
+/// The client's answer to a request of ours.
+#[derive(Debug)]
+pub struct Response<'a> {
+    /// `None` where the client could not read the id of the request.
+    pub id: Option<Id<'a>>,
+    /// The result, or the error object.
+    pub outcome: Result<&'a RawValue, &'a RawValue>,
 }
 
 /// What is wrong with a message, and its id where that could be read.
@@ -121,10 +130,15 @@ impl<'a, P: Into<GivenParams<'a>>> Envelope<'a, P> {
         }
         let answer = self.result.is_some() || self.error.is_some();
         let Some(method) = self.method else {
-            return match answer {
-                true if self.result.is_some() != self.error.is_some() && self.id.is_some() => Ok(Message::Response),
-                true => refuse("a response has an `id` and either `result` or `error`"),
-                false => refuse("`method` is missing"),
+            let outcome = match (self.result, self.error) {
+                (Some(result), None) => Some(Ok(result)),
+                (None, Some(error)) => Some(Err(error)),
+                _ => None,
+            };
+            return match outcome.filter(|_| self.id.is_some()) {
+                Some(outcome) => Ok(Message::Response(Response { id, outcome })),
+                None if answer => refuse("a response has an `id` and either `result` or `error`"),
+                None => refuse("`method` is missing"),
             };
         };
         if answer {

@@ -14,11 +14,14 @@ pub enum Method {
     ListResourceTemplates,
     ReadResource,
     Complete,
+    SetLogLevel,
+    Subscribe,
+    Unsubscribe,
 }
 
 impl Method {
     /// In the order of the declaration.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Discover,
         Self::Initialize,
         Self::Ping,
@@ -31,6 +34,9 @@ impl Method {
         Self::ListResourceTemplates,
         Self::ReadResource,
         Self::Complete,
+        Self::SetLogLevel,
+        Self::Subscribe,
+        Self::Unsubscribe,
     ];
 
     pub fn name(self) -> &'static str {
@@ -47,6 +53,9 @@ impl Method {
             Self::ListResourceTemplates => "resources/templates/list",
             Self::ReadResource => "resources/read",
             Self::Complete => "completion/complete",
+            Self::SetLogLevel => "logging/setLevel",
+            Self::Subscribe => "resources/subscribe",
+            Self::Unsubscribe => "resources/unsubscribe",
         }
     }
 
@@ -61,7 +70,7 @@ impl Method {
             | Self::ListResourceTemplates
             | Self::ReadResource
             | Self::Complete => (true, true),
-            Self::Initialize | Self::Ping => (true, false),
+            Self::Initialize | Self::Ping | Self::SetLogLevel | Self::Subscribe | Self::Unsubscribe => (true, false),
             _ => (false, true),
         }
     }

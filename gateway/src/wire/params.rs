@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::{Id, RpcError, raw};
+use super::{Id, LogLevel, RpcError, raw};
 
 /// `params` as a message has them.
 #[derive(Debug)]
@@ -46,6 +46,12 @@ pub struct Params<'a> {
     pub argument: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub context: Option<&'a RawValue>,
+    /// Of `logging/setLevel`.
+    #[serde(borrow, default, deserialize_with = "raw::present")]
+    pub level: Option<&'a RawValue>,
+    /// Of `initialize`.
+    #[serde(borrow, default, deserialize_with = "raw::present")]
+    pub capabilities: Option<&'a RawValue>,
 }
 
 /// The members of `params._meta` that are read.
@@ -62,6 +68,8 @@ pub struct Meta<'a> {
     pub progress_token: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub traceparent: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "io.modelcontextprotocol/logLevel", deserialize_with = "raw::present")]
+    pub log_level: Option<&'a RawValue>,
 }
 
 impl<'a> GivenParams<'a> {
@@ -138,6 +146,18 @@ impl<'a> Meta<'a> {
             Some(_) => Err(RpcError::malformed_params("`params._meta.progressToken` must be a string or an integer")),
         }
     }
+
+    /// The least grave log messages that the caller of a modern request wants to hear.
+    pub fn log_level(&self) -> Result<Option<LogLevel>, RpcError> {
+        self.log_level.map(|level| log_level(level, "params._meta[\"io.modelcontextprotocol/logLevel\"]")).transpose()
+    }
+}
+
+/// `place`: where the word stands, for the error.
+pub fn log_level(word: &RawValue, place: &str) -> Result<LogLevel, RpcError> {
+    let level = raw::string(word).and_then(|word| LogLevel::find(&word));
+    let levels = || LogLevel::ALL.map(LogLevel::name).join(", ");
+    level.ok_or_else(|| RpcError::invalid_params(format!("`{place}` must be one of {}", levels())))
 }
 
 #[cfg(test)]

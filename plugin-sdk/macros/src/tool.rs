@@ -340,6 +340,8 @@ fn definition(function: &ItemFn, keys: &Keys, parameters: &[Parameter]) -> Token
             description: #description,
             annotations: &[#(#hints),*],
             requests: &[#(#requests),*],
+            input: ::core::option::Option::None,
+            meta: ::core::option::Option::None,
             parameters: &const { [#(#properties),*] },
             output: __WEIR_RETURNED.output,
         }
@@ -420,6 +422,8 @@ fn stand_in(function: &ItemFn, mistakes: Mistakes) -> TokenStream {
                 description: ::core::option::Option::None,
                 annotations: &[],
                 requests: &[],
+                input: ::core::option::Option::None,
+            meta: ::core::option::Option::None,
                 parameters: &[],
                 output: ::core::option::Option::None,
             };

@@ -38,6 +38,19 @@ pub(crate) mod progress {
     }
 }
 
+pub(crate) mod events {
+    use super::super::{host, wire};
+    use crate::testing::events as faked;
+
+    pub(crate) fn changed(what: &str, uri: Option<&str>) {
+        if !host::is_there() {
+            return faked::changed(what, uri);
+        }
+        let head = wire::Event { what: what.into(), uri: uri.map(Into::into) };
+        let _ = host::ask_bytes("events.changed", &head, &[]); // outside a call there is nobody to hear it
+    }
+}
+
 /// Native code has a clock of its own: the host's would cost a message.
 pub(crate) mod clock {
     use std::sync::OnceLock;

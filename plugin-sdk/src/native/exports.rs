@@ -6,14 +6,15 @@ use super::abi::{Answer, DONE, FAILED, UNKNOWN};
 use super::wire;
 use crate::error::{Error, Result};
 use crate::plugin::{self, Plugin};
-use crate::tools;
+use crate::{items, tools};
 
 /// One call. What the library has no use for, it does not know.
 pub(super) fn answer<P: Plugin>(function: &[u8], head: &[u8], body: &[u8]) -> Answer {
     let has_collections = !P::adapters().is_empty();
-    let has_tools = !P::tools().is_empty();
+    let has_items = P::items().is_some();
+    let has_tools = !P::tools().is_empty() || has_items;
     let told = match function {
-        b"about.about" => about::<P>(has_collections, has_tools),
+        b"about.about" => about::<P>(has_collections, has_tools, has_items),
         b"collections.describe" if has_collections => describe::<P>(head, body),
         b"collections.configure" if has_collections => configure::<P>(head),
         b"collections.read" if has_collections => read(head),
@@ -21,13 +22,15 @@ pub(super) fn answer<P: Plugin>(function: &[u8], head: &[u8], body: &[u8]) -> An
         b"tools.configure" if has_tools => text(body).and_then(tools::configure).map(|()| done(&(), Vec::new())),
         b"tools.definitions" if has_tools => tools::definitions::<P>().map(|text| done(&(), text.into_bytes())),
         b"tools.call" if has_tools => call::<P>(head, body),
+        b"items.definitions" if has_items => item_definitions::<P>(),
+        b"items.get" if has_items => get::<P>(head, body),
         _ => return Answer { status: UNKNOWN, ..Answer::default() },
     };
     told.unwrap_or_else(failed)
 }
 
-fn about<P: Plugin>(has_collections: bool, has_tools: bool) -> Result<Answer> {
-    let abilities = [("collections", has_collections), ("tools", has_tools)];
+fn about<P: Plugin>(has_collections: bool, has_tools: bool, has_items: bool) -> Result<Answer> {
+    let abilities = [("collections", has_collections), ("tools", has_tools), ("items", has_items)];
     let interfaces = abilities.into_iter().filter(|(_, has)| *has).map(|(name, _)| name.to_owned()).collect();
     Ok(done(&wire::Interfaces { interfaces }, plugin::about::<P>().into_bytes()))
 }
@@ -72,6 +75,23 @@ fn call<P: Plugin>(head: &[u8], arguments: &[u8]) -> Result<Answer> {
         resumed: resumed.map(Into::into),
         options: options.map(Into::into),
     })?;
+    Ok(told(reply))
+}
+
+fn item_definitions<P: Plugin>() -> Result<Answer> {
+    let definitions = P::items().map(|items| items.definitions()).unwrap_or_default();
+    Ok(done(&(), definitions.into_bytes()))
+}
+
+fn get<P: Plugin>(head: &[u8], params: &[u8]) -> Result<Answer> {
+    let wire::Call { tool: method, context, resumed, options: _ } = parsed(head)?;
+    let items = P::items().ok_or_else(|| Error::unsupported("This plugin has no prompts and resources."))?;
+    let (method, context, resumed) = (method.into_owned(), context.into_owned(), resumed.map(Into::into));
+    let reply = items.get(items::Request { method, params: text(params)?.to_owned(), context, resumed })?;
+    Ok(told(reply))
+}
+
+fn told(reply: tools::Reply) -> Answer {
     let tools::Reply { kind, value, content, requests, state, options } = reply;
     let told = wire::Told {
         kind: kind.into(),
@@ -80,7 +100,7 @@ fn call<P: Plugin>(head: &[u8], arguments: &[u8]) -> Result<Answer> {
         state: state.map(Into::into),
         options: options.map(Into::into),
     };
-    Ok(done(&told, value.unwrap_or_default().into_bytes()))
+    done(&told, value.unwrap_or_default().into_bytes())
 }
 
 fn parsed<'a, T: Deserialize<'a>>(head: &'a [u8]) -> Result<T> {

@@ -121,6 +121,13 @@ pub(crate) struct Cancelled {
     pub(crate) cancelled: bool,
 }
 
+/// `events.changed`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Event<'a> {
+    pub(crate) what: Text<'a>,
+    pub(crate) uri: Option<Text<'a>>,
+}
+
 /// `random.bytes`; the body of the answer is the bytes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Random {

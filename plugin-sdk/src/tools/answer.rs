@@ -29,11 +29,17 @@ impl<T> Answer<T> {
         self
     }
 
-    pub(super) fn into_reply(self, print: impl FnOnce(T) -> Option<String>) -> Reply {
+    pub(crate) fn into_reply(self, print: impl FnOnce(T) -> Option<String>) -> Reply {
         if let Some(question) = self.question {
             return question.into_reply();
         }
         Reply::complete(self.value.and_then(print), self.content.map(|blocks| Content::to_json(&blocks)))
+    }
+}
+
+impl From<Answer> for Reply {
+    fn from(answer: Answer) -> Self {
+        answer.into_reply(|()| None)
     }
 }
 

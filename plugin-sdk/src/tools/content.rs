@@ -59,6 +59,10 @@ impl Content {
         }
     }
 
+    pub(crate) fn into_value(self) -> Value {
+        self.0.into()
+    }
+
     pub(super) fn to_json(blocks: &[Self]) -> String {
         Value::Array(blocks.iter().map(|block| Value::Object(block.0.clone())).collect()).to_string()
     }

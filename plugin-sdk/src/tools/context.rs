@@ -49,6 +49,11 @@ impl Context {
         self.text("locale")
     }
 
+    /// Whether the caller can be asked: `elicitation`, `sampling` or `roots`. A question that it cannot answer ends the call.
+    pub fn can_ask(&self, capability: &str) -> bool {
+        self.get("client_capabilities").is_some_and(|stated| stated.get(capability).is_some())
+    }
+
     /// When the call must have ended: milliseconds since 1970, as [`crate::clock::now_ms`] tells them.
     pub fn deadline_ms(&self) -> Option<u64> {
         self.get("deadline_ms")?.as_u64()

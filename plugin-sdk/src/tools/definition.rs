@@ -28,6 +28,10 @@ pub struct Definition {
     pub annotations: &'static [(&'static str, bool)],
     /// Which imports the operator is asked for: `sql`, `http`, `files`.
     pub requests: &'static [&'static str],
+    /// A schema of the arguments that was written by hand, JSON. `None`: it is made of the parameters.
+    pub input: Option<&'static str>,
+    /// The `_meta` of the MCP Tool object, JSON.
+    pub meta: Option<&'static str>,
     /// The parameters, contexts left out.
     pub parameters: &'static [Property],
     /// The schema of what it answers; none where it answers nothing.
@@ -61,6 +65,9 @@ impl Definition {
             let hints = self.annotations.iter().map(|(name, is)| format!("\"{name}\":{is}")).collect::<Vec<_>>();
             member("annotations", &format!("{{{}}}", hints.join(",")));
         }
+        if let Some(meta) = self.meta {
+            member("_meta", meta);
+        }
         if let Some(cli) = self.cli() {
             member("cli", &cli);
         }
@@ -69,6 +76,9 @@ impl Definition {
     }
 
     fn input_schema(&self) -> String {
+        if let Some(input) = self.input {
+            return input.to_owned();
+        }
         Writer::for_input().whole(|schema| write_object(self.parameters, false, schema))
     }
 

@@ -81,6 +81,8 @@ const NONE: Definition = Definition {
     description: None,
     annotations: &[],
     requests: &[],
+    input: None,
+    meta: None,
     parameters: &[],
     output: None,
 };

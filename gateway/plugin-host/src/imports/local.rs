@@ -1,4 +1,4 @@
-//! `log`, `progress`, `clock` and `random`: what needs no grant.
+//! `log`, `progress`, `events`, `clock` and `random`: what needs no grant.
 
 use std::{
     sync::OnceLock,
@@ -8,8 +8,9 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    bindings::v0_1::weir::plugin::{clock, log, progress, random},
+    bindings::v0_1::weir::plugin::{clock, events, log, progress, random},
     guest::{Guest, Stop},
+    tools::Changed,
 };
 
 /// What one call may log; the rest of it is dropped, and that it was is logged once.
@@ -17,6 +18,8 @@ const LOG_MAX_BYTES: usize = 64 << 10;
 /// A report sooner after the last one is dropped: a client must not be flooded.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
 const PROGRESS_MESSAGE_MAX_CHARS: usize = 200;
+/// Of a resource that changed.
+const URI_MAX_BYTES: usize = 4 << 10;
 const RANDOM_MAX_BYTES: u32 = 64 << 10;
 
 impl log::Host for Guest {
@@ -51,6 +54,9 @@ impl log::Host for Guest {
             "trace" => tracing::trace!(target: "weir::plugin", plugin, call, fields, "{message}"),
             _ => tracing::info!(target: "weir::plugin", plugin, call, fields, "{message}"),
         }
+        if let Some(events) = &self.call.events {
+            events.log(&level, plugin, &message, fields);
+        }
         Ok(())
     }
 }
@@ -59,7 +65,7 @@ impl progress::Host for Guest {
     /// Passed on only when it moves forward, as the protocol demands, and not too often.
     async fn report(&mut self, done: f64, total: Option<f64>, message: String) -> wasmtime::Result<()> {
         self.count_other_call()?;
-        let Some(receiver) = &self.call.progress else { return Ok(()) };
+        let Some(events) = &self.call.events else { return Ok(()) };
         let now = Instant::now();
         let passes = done.is_finite()
             && done >= 0.0
@@ -71,7 +77,7 @@ impl progress::Host for Guest {
             let total = total.filter(|total| total.is_finite() && *total >= done);
             let message: String = one_line(&message).chars().take(PROGRESS_MESSAGE_MAX_CHARS).collect();
             self.call.progress_last = Some((done, now));
-            receiver.report(done, total, &message);
+            events.progress(done, total, &message);
         }
         Ok(())
     }
@@ -79,6 +85,23 @@ impl progress::Host for Guest {
     async fn cancelled(&mut self) -> wasmtime::Result<bool> {
         self.count_other_call()?;
         Ok(self.call.cancel.as_ref().is_some_and(CancellationToken::is_cancelled))
+    }
+}
+
+impl events::Host for Guest {
+    async fn changed(&mut self, what: String, uri: Option<String>) -> wasmtime::Result<()> {
+        self.count_other_call()?;
+        let changed = match (what.as_str(), uri) {
+            ("tools", _) => Changed::Tools,
+            ("prompts", _) => Changed::Prompts,
+            ("resources", _) => Changed::Resources,
+            ("resource", Some(uri)) if uri.len() <= URI_MAX_BYTES => Changed::Resource(uri),
+            _ => return Ok(()),
+        };
+        if let Some(gate) = &*self.profile.gate.load() {
+            gate.changed(&self.profile.name, changed);
+        }
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use super::Answer;
 use crate::{
     Change, CollectionRef, Invocation, Page, Query, ToolRef,
     bindings::v0_1::{
-        exports::weir::plugin::{about, collections, tools},
+        exports::weir::plugin::{about, collections, items, tools},
         weir::plugin::answers,
     },
     engine::Size,
@@ -21,6 +21,7 @@ pub(crate) struct ComponentInstance {
     about: about::Guest,
     collections: Option<collections::Guest>,
     tools: Option<tools::Guest>,
+    items: Option<items::Guest>,
     /// Keys of the collections it has been told of.
     configured: HashSet<Arc<str>>,
     /// Its tools have been told the operator's settings.
@@ -49,7 +50,8 @@ impl ComponentInstance {
         let about = code.about.load(&mut store, &instance)?;
         let collections = code.collections.as_ref().map(|indices| indices.load(&mut store, &instance)).transpose()?;
         let tools = code.tools.as_ref().map(|indices| indices.load(&mut store, &instance)).transpose()?;
-        Ok(Self { store, about, collections, tools, configured: HashSet::new(), set_up: false, calls: 0, size })
+        let items = code.items.as_ref().map(|indices| indices.load(&mut store, &instance)).transpose()?;
+        Ok(Self { store, about, collections, tools, items, configured: HashSet::new(), set_up: false, calls: 0, size })
     }
 
     /// Takes up another call. Its bounds are counted from nothing.
@@ -117,7 +119,16 @@ impl ComponentInstance {
         tools.call_definitions(&mut self.store).await
     }
 
-    /// `context`: what the tool is told of the call, JSON.
+    /// What its prompts and resources are, JSON.
+    pub(crate) async fn item_definitions(&mut self) -> Answer<String> {
+        if let Err(error) = self.set_up().await? {
+            return Ok(Err(error));
+        }
+        let items = self.items.as_ref().ok_or_else(no_items)?;
+        items.call_definitions(&mut self.store).await
+    }
+
+    /// `context`: what the plugin is told of the call, JSON.
     pub(crate) async fn call(
         &mut self,
         tool: &ToolRef,
@@ -127,13 +138,14 @@ impl ComponentInstance {
         if let Err(error) = self.set_up().await? {
             return Ok(Err(error));
         }
-        let asked = tools::Invocation {
-            tool: &tool.tool,
-            arguments: &invocation.arguments,
-            context,
-            resumed: invocation.resumed.as_deref(),
-            options: None,
-        };
+        let (resumed, options) = (invocation.resumed.as_deref(), None);
+        if invocation.is_item {
+            let (method, params) = (&*tool.tool, &*invocation.arguments);
+            let request = items::Request { method, params, context, resumed, options };
+            let items = self.items.as_ref().ok_or_else(no_items)?;
+            return items.call_get(&mut self.store, request).await;
+        }
+        let asked = tools::Invocation { tool: &tool.tool, arguments: &invocation.arguments, context, resumed, options };
         let tools = self.tools.as_ref().ok_or_else(no_tools)?;
         tools.call_call(&mut self.store, asked).await
     }
@@ -154,7 +166,7 @@ impl ComponentInstance {
     pub(crate) fn end(&mut self) {
         let guest = self.store.data_mut();
         guest.call.meter.pause();
-        guest.call.progress = None;
+        guest.call.events = None;
         guest.call.cancel = None;
     }
 
@@ -204,6 +216,10 @@ impl ComponentInstance {
 
 fn no_collections() -> wasmtime::Error {
     wasmtime::Error::msg("it has no collections")
+}
+
+fn no_items() -> wasmtime::Error {
+    wasmtime::Error::msg("it has no prompts and no resources")
 }
 
 fn no_tools() -> wasmtime::Error {

@@ -9,7 +9,7 @@ use super::{
     wire,
 };
 use crate::{
-    bindings::v0_1::weir::plugin::{files, http, index, log, parts, progress, random, sql, types},
+    bindings::v0_1::weir::plugin::{events, files, http, index, log, parts, progress, random, sql, types},
     guest::Guest,
 };
 
@@ -27,6 +27,11 @@ pub(super) async fn answer(guest: &mut Guest, function: &str, head: &[u8], body:
         "progress.cancelled" => {
             let cancelled = progress::Host::cancelled(guest).await?;
             Ok(done(&wire::Cancelled { cancelled }, Vec::new()))
+        }
+        "events.changed" => {
+            let wire::Event { what, uri } = call.head()?;
+            events::Host::changed(guest, what.into(), uri.map(Into::into)).await?;
+            Ok(done(&(), Vec::new()))
         }
         "random.bytes" => {
             let wire::Random { length } = call.head()?;

@@ -73,7 +73,7 @@ impl LibraryInstance {
         let told = told.map_err(|error| wasmtime::Error::msg(format!("`about` failed: {}", error.message)))?;
         let wire::Interfaces { interfaces } = head("about.about", &told.head)?;
         let has = |name: &str| interfaces.iter().any(|interface| interface == name);
-        let interfaces = Interfaces { collections: has("collections"), tools: has("tools") };
+        let interfaces = Interfaces { collections: has("collections"), tools: has("tools"), items: has("items") };
         if !interfaces.collections && !interfaces.tools {
             return Err(wasmtime::Error::msg("it has neither `collections` nor `tools`"));
         }
@@ -135,6 +135,13 @@ impl LibraryInstance {
         self.ask_text("tools.definitions", &(), Vec::new()).await
     }
 
+    pub(crate) async fn item_definitions(&mut self) -> Answer<String> {
+        if let Err(error) = self.set_up().await? {
+            return Ok(Err(error));
+        }
+        self.ask_text("items.definitions", &(), Vec::new()).await
+    }
+
     pub(crate) async fn call(
         &mut self,
         tool: &ToolRef,
@@ -150,12 +157,13 @@ impl LibraryInstance {
             resumed: invocation.resumed.as_deref().map(Into::into),
             options: None,
         };
-        let told = match self.ask("tools.call", &asked, invocation.arguments.as_bytes().to_vec()).await? {
+        let function = if invocation.is_item { "items.get" } else { "tools.call" };
+        let told = match self.ask(function, &asked, invocation.arguments.as_bytes().to_vec()).await? {
             Ok(told) => told,
             Err(error) => return Ok(Err(error)),
         };
-        let wire::Told { kind, content, requests, state, options } = head("tools.call", &told.head)?;
-        let value = text("tools.call", told.body)?;
+        let wire::Told { kind, content, requests, state, options } = head(function, &told.head)?;
+        let value = text(function, told.body)?;
         Ok(Ok(answers::Answer {
             kind: kind.into(),
             value: (!value.is_empty()).then_some(value),
@@ -167,7 +175,7 @@ impl LibraryInstance {
     }
 
     pub(crate) fn end(&mut self) {
-        self.guest.call.progress = None;
+        self.guest.call.events = None;
         self.guest.call.cancel = None;
         if let Line::Child(child) = &self.line
             && self.calls.is_multiple_of(LOOKS_EVERY)

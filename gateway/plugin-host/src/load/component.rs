@@ -7,7 +7,7 @@ use wasmtime::component::{Component, Linker};
 
 use super::cache::Cache;
 use crate::{
-    bindings::v0_1::exports::weir::plugin::{about, collections, tools},
+    bindings::v0_1::exports::weir::plugin::{about, collections, items, tools},
     engine::{Engines, Size},
     guest::Guest,
     imports,
@@ -17,6 +17,7 @@ use crate::{
 const ABOUT: &str = "weir:plugin/about@0.1.0";
 const COLLECTIONS: &str = "weir:plugin/collections@0.1.0";
 const TOOLS: &str = "weir:plugin/tools@0.1.1";
+const ITEMS: &str = "weir:plugin/items@0.1.1";
 /// The line of interface versions this gateway speaks.
 const INTERFACE: &str = "0.1.";
 const WASI: &str = "0.2.";
@@ -63,11 +64,13 @@ pub(super) fn prepare(
     let about = about::GuestIndices::new(&linked).map_err(mismatch)?;
     let collections = exports(&component, COLLECTIONS).then(|| collections::GuestIndices::new(&linked));
     let tools = exports(&component, TOOLS).then(|| tools::GuestIndices::new(&linked));
+    let items = exports(&component, ITEMS).then(|| items::GuestIndices::new(&linked));
     let code = ComponentCode {
         component: linked,
         about,
         collections: collections.transpose().map_err(mismatch)?,
         tools: tools.transpose().map_err(mismatch)?,
+        items: items.transpose().map_err(mismatch)?,
     };
     Ok(Prepared { digest, size, code: Arc::new(Code::Component(code)), notes })
 }

@@ -39,7 +39,14 @@ impl Loader {
         let trial = async {
             let call = Call::own(&profile, Purpose::Trial, Instant::now() + TRIAL_MAX);
             let mut instance = Instance::new(&prepared.code, prepared.size, &profile, call).await?;
-            let defined = instance.definitions().await;
+            let defined = match instance.definitions().await {
+                Ok(Ok(tools)) if prepared.code.has_items() => {
+                    let items = instance.item_definitions().await;
+                    items.map(|items| items.map(|items| Definitions::text(&tools, Some(&items))))
+                }
+                Ok(Ok(tools)) => Ok(Ok(Definitions::text(&tools, None))),
+                refused => refused,
+            };
             let memory_refused = instance.memory_refused();
             defined.map_err(|error| {
                 wasmtime::Error::msg(crate::call::reason(&error, memory_refused, profile.limits.memory_max))

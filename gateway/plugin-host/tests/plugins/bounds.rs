@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use weir_plugin_host::{AdapterFailure, PluginConfig, Progress};
+use weir_plugin_host::{AdapterFailure, CallEvents, PluginConfig};
 
 use crate::workbench::{Workbench, collection, context, query, tuned};
 
@@ -177,8 +177,10 @@ async fn trap(bench: &Workbench) {
 #[derive(Default)]
 struct Seen(Mutex<Vec<(f64, Option<f64>, String)>>);
 
-impl Progress for Seen {
-    fn report(&self, done: f64, total: Option<f64>, message: &str) {
+impl CallEvents for Seen {
+    fn log(&self, _level: &str, _logger: &str, _message: &str, _fields: Option<&str>) {}
+
+    fn progress(&self, done: f64, total: Option<f64>, message: &str) {
         self.0.lock().unwrap().push((done, total, message.to_owned()));
     }
 }
@@ -188,7 +190,7 @@ async fn progress_only_moves_forward() {
     let bench = Workbench::plain().await;
     let seen = Arc::new(Seen::default());
     let mut context = context("tenant");
-    context.progress = Some(Arc::clone(&seen) as Arc<dyn Progress>);
+    context.events = Some(Arc::clone(&seen) as Arc<dyn CallEvents>);
     let (collection, steps) = (collection(), query(r#"{"do": "progress", "count": 100}"#));
     bench.host.read(&context, &collection, &steps).await.expect("an answer");
     let seen = seen.0.lock().unwrap();

@@ -7,7 +7,7 @@ use std::{
 };
 
 use weir_connections::Connections;
-use weir_plugin_host::{AdapterFailure, CollectionRef, Grant, PluginConfig, Progress, Query};
+use weir_plugin_host::{AdapterFailure, CallEvents, CollectionRef, Grant, PluginConfig, Query};
 
 use crate::workbench::{Workbench, config, context, guest, sqlite};
 
@@ -128,7 +128,7 @@ impl Guest {
     async fn progress_arrives(&self) {
         let seen = Arc::new(Seen::default());
         let mut context = context("tenant");
-        context.progress = Some(Arc::clone(&seen) as Arc<dyn Progress>);
+        context.events = Some(Arc::clone(&seen) as Arc<dyn CallEvents>);
         let one = Arc::new(Query { limit: 1, ..Query::default() });
         let page = self.bench.host.read(&context, &self.collection, &one).await.expect("a page");
         assert_eq!(page.records, r#"[{"id":1,"name":"one","greeting":"hello"}]"#);
@@ -184,8 +184,10 @@ fn asked(word: &str) -> Arc<Query> {
 #[derive(Default)]
 struct Seen(Mutex<Vec<(f64, Option<f64>, String)>>);
 
-impl Progress for Seen {
-    fn report(&self, done: f64, total: Option<f64>, message: &str) {
+impl CallEvents for Seen {
+    fn log(&self, _level: &str, _logger: &str, _message: &str, _fields: Option<&str>) {}
+
+    fn progress(&self, done: f64, total: Option<f64>, message: &str) {
         self.0.lock().unwrap().push((done, total, message.to_owned()));
     }
 }

@@ -9,8 +9,8 @@ use std::{
 use serde_json::{Value, json};
 use weir_connections::Connections;
 use weir_plugin_host::{
-    AdapterFailure, Admitted, Admitting, CallContext, Definitions, Grant, GuestError, Invocation, Progress, ToolAnswer,
-    ToolGate, ToolRef, WriteFailure,
+    AdapterFailure, Admitted, Admitting, CallContext, CallEvents, Definitions, Grant, GuestError, Invocation,
+    ToolAnswer, ToolGate, ToolRef, WriteFailure,
 };
 
 use crate::workbench::{Workbench, config, context, guest, sqlite};
@@ -70,7 +70,7 @@ async fn progress_arrives_and_a_tool_without_end_is_ended() {
     let bench = Tools::load().await;
     let seen = Arc::new(Seen::default());
     let mut watched = context("tenant");
-    watched.progress = Some(Arc::clone(&seen) as Arc<dyn Progress>);
+    watched.events = Some(Arc::clone(&seen) as Arc<dyn CallEvents>);
     bench.run("steps", &watched, invocation(json!({"pause_ms": 40}), None)).await.expect("an answer");
     let steps: Vec<(f64, Option<f64>)> = seen.0.lock().unwrap().clone();
     assert_eq!(steps, [(1.0, Some(3.0)), (2.0, Some(3.0)), (3.0, Some(3.0))]);
@@ -315,7 +315,13 @@ impl Tools {
 
 fn invocation(arguments: Value, resumed: Option<Value>) -> Arc<Invocation> {
     let resumed = resumed.map(|resumed| resumed.to_string());
-    Arc::new(Invocation { agent: "robot".into(), arguments: arguments.to_string(), resumed })
+    Arc::new(Invocation {
+        agent: "robot".into(),
+        arguments: arguments.to_string(),
+        is_item: false,
+        capabilities: None,
+        resumed,
+    })
 }
 
 /// Stands for the gateway: what it says of the next build, and what its contracts promise.
@@ -363,8 +369,10 @@ impl ToolGate for Gate {
 #[derive(Default)]
 struct Seen(Mutex<Vec<(f64, Option<f64>)>>);
 
-impl Progress for Seen {
-    fn report(&self, done: f64, total: Option<f64>, _message: &str) {
+impl CallEvents for Seen {
+    fn log(&self, _level: &str, _logger: &str, _message: &str, _fields: Option<&str>) {}
+
+    fn progress(&self, done: f64, total: Option<f64>, _message: &str) {
         self.0.lock().unwrap().push((done, total));
     }
 }

@@ -208,7 +208,7 @@ pub(crate) fn context(tenant: &str) -> CallContext {
         deadline: Instant::now() + Duration::from_secs(30),
         cancel: CancellationToken::new(),
         ran_on: Arc::default(),
-        progress: None,
+        events: None,
     }
 }
 

@@ -163,7 +163,8 @@ pub(super) async fn call(started: &App, tool: &str, arguments: &Value) -> Outcom
         endpoint: &Endpoint::All,
         tool,
         arguments: Some(&arguments),
-        progress: None,
+        events: None,
+        param_headers: None,
         cancel: &CancellationToken::new(),
         trace: None,
         transport: "cli",
@@ -172,7 +173,7 @@ pub(super) async fn call(started: &App, tool: &str, arguments: &Value) -> Outcom
         session: None,
         asking: Asking::default(),
     };
-    match call_tool(&started.gateway, &caller, request).await {
+    match call_tool(&started.gateway, &caller, &request).await {
         CallOutcome::Complete(result) => {
             let read = |text: &str| serde_json::from_str(text).unwrap_or_default();
             let structured = result.structured.as_deref().map(read);
@@ -186,8 +187,8 @@ pub(super) async fn call(started: &App, tool: &str, arguments: &Value) -> Outcom
             }
             Outcome::of_result(&told)
         }
-        CallOutcome::InputRequired(_) => Outcome::Asked,
-        CallOutcome::UnknownTool | CallOutcome::BadState => {
+        CallOutcome::InputRequired(_) | CallOutcome::MissingCapability(_) => Outcome::Asked,
+        CallOutcome::UnknownTool | CallOutcome::BadState | CallOutcome::HeaderMismatch(_) => {
             let snapshot = started.gateway.snapshot();
             let mut names: Vec<String> = snapshot.catalogue.tools().map(|tool| tool.name.to_string()).collect();
             names.sort_unstable();

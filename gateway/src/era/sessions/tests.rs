@@ -5,7 +5,13 @@ use super::*;
 const ANY: Endpoint = Endpoint::All;
 
 fn open(sessions: &Sessions) -> Arc<Session> {
-    sessions.open(Caller::local(), ANY, Version::V2025_11_25).unwrap()
+    open_at(sessions, ANY)
+}
+
+fn open_at(sessions: &Sessions, endpoint: Endpoint) -> Arc<Session> {
+    let id = SessionId::random().unwrap();
+    let client = Arc::new(Client::new(id.number(), &Arc::default()));
+    sessions.open(id, client, Caller::local(), endpoint, Version::V2025_11_25)
 }
 
 fn lives(sessions: &Sessions, session: &Session) -> bool {
@@ -26,7 +32,7 @@ fn ids_are_random_and_read_back() {
 #[test]
 fn a_session_is_its_callers_on_its_endpoint() {
     let sessions = Sessions::new(10, Duration::from_secs(60));
-    let session = sessions.open(Caller::local(), Endpoint::Contract("desk".into()), Version::V2025_03_26).unwrap();
+    let session = open_at(&sessions, Endpoint::Contract("desk".into()));
     let other = Caller { agent: "other".into(), ..Caller::local() };
     assert!(sessions.get(session.id, &other, &Endpoint::Contract("desk".into())).is_none());
     assert!(sessions.get(session.id, &Caller::local(), &Endpoint::All).is_none());

@@ -18,7 +18,8 @@ async fn call(gateway: &Gateway, tool: &str, arguments: &str) {
         endpoint: &Endpoint::All,
         tool,
         arguments: Some(arguments),
-        progress: None,
+        events: None,
+        param_headers: None,
         cancel: &CancellationToken::new(),
         trace: None,
         transport: "http",
@@ -27,7 +28,7 @@ async fn call(gateway: &Gateway, tool: &str, arguments: &str) {
         session: None,
         asking: Default::default(),
     };
-    call_tool(gateway, &Caller::local(), request).await;
+    call_tool(gateway, &Caller::local(), &request).await;
 }
 
 fn series(text: &str) -> usize {

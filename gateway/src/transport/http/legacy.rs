@@ -20,8 +20,8 @@ use crate::{
         names_modern,
         sessions::{Session, SessionId},
     },
-    methods::{self, Call, ListChanges, ProgressUpdates, Reply, RequestScope},
-    wire::{GivenParams, Id, Malformed, Message, Params, RpcError, Version, error_answer},
+    methods::{self, Answer, Call, CallChannel, Changes, Client, Reply, RequestScope},
+    wire::{self, GivenParams, Id, Malformed, Message, Params, RpcError, Version, error_answer},
 };
 
 const SESSION_HEADER: &str = "mcp-session-id";
@@ -41,15 +41,17 @@ pub(super) async fn request(
         Ok(context) => context,
         Err(error) => return reply::error(Some(&id), &error),
     };
+    let scope = RequestScope { client: context.client().cloned(), ..scope };
     let answered = legacy::admit(id.clone(), method, params, context.version, Some(headers))
         .and_then(|request| methods::answer(&scope, &server.subscriptions, request));
     match answered {
         Ok(Reply::Answer(body)) => reply::json(200, body),
         Ok(Reply::Call(call)) => {
-            let (running, updates) = start(server, scope, &context, call.into_owned());
-            match updates {
-                None => running.await.map_or_else(reply::unanswered, |body| reply::json(200, body)),
-                Some(updates) => reply::progressing(running, updates).await,
+            let (channel, messages) = call.channel(context.client()).unzip();
+            let running = start(server, scope, &context, call.into_owned(), channel);
+            match messages {
+                None => running.await.map_or_else(reply::unanswered, |answer| reply::json(answer.status, answer.body)),
+                Some(messages) => reply::after_messages(running, messages).await,
             }
         }
         Ok(Reply::Subscribe(_)) => reply::error(Some(&id), &RpcError::unknown_method(method, false)),
@@ -74,10 +76,18 @@ pub(super) fn notification(
     }
 }
 
-/// We ask clients nothing, so a response answers nothing; within a session it is taken and forgotten.
-pub(super) fn response(server: &Server, scope: &RequestScope, headers: &HeaderMap) -> Response {
+/// What a client answers to a question of one of its calls. Without a session nothing was asked.
+pub(super) fn response(
+    server: &Server,
+    scope: &RequestScope,
+    headers: &HeaderMap,
+    response: &wire::Response<'_>,
+) -> Response {
     match LegacyContext::of(server, scope, headers) {
-        Ok(LegacyContext { session: Some(_), .. }) => reply::accepted(),
+        Ok(LegacyContext { session: Some(session), .. }) => {
+            session.client.answered(response);
+            reply::accepted()
+        }
         Ok(_) => reply::error(None, &RpcError::invalid_request("nothing was asked that this could answer")),
         Err(error) => reply::refusal(&error),
     }
@@ -109,7 +119,11 @@ pub(super) async fn batch(
                 in_batch(&mut batch, server, &scope, headers, &context, id, &method, params);
             }
             Ok(Message::Notification { method, params }) => context.notice(server, &method, params),
-            Ok(Message::Response) => {}
+            Ok(Message::Response(response)) => {
+                if let Some(client) = context.client() {
+                    client.answered(&response);
+                }
+            }
             Err(Malformed { id, error }) => batch.answer(error_answer(id.as_ref(), &error)),
         }
     }
@@ -135,7 +149,7 @@ pub(super) fn get(server: &Arc<Server>, scope: RequestScope, headers: &HeaderMap
     };
     let ended = session.take_stream();
     let revoked = scope.caller.revoked();
-    let changes = ListChanges::new(Arc::new(scope));
+    let changes = Changes::new(Arc::new(scope), session.client.watched().clone());
     let state = (server.clone(), session, changes, [ended, revoked], reply::keep_alive(), room);
     // The comment sends the headers on their way.
     let opening = stream::iter([Ok(reply::comment())]);
@@ -146,7 +160,7 @@ pub(super) fn get(server: &Arc<Server>, scope: RequestScope, headers: &HeaderMap
             () = ended.cancelled() => return None,
             () = revoked.cancelled() => return None,
             () = server.subscriptions.ending().cancelled() => return None,
-            changed = changes.changed() => reply::frame(methods::list_changes(changed, None)),
+            changed = changes.changed() => reply::frame(changed.messages(None)),
             _ = keep_alive.tick() => reply::comment(),
         };
         server.sessions.touch(session);
@@ -196,6 +210,10 @@ impl LegacyContext {
         Ok(Self { version: session.version, session: Some(session) })
     }
 
+    fn client(&self) -> Option<&Arc<Client>> {
+        self.session.as_ref().map(|session| &session.client)
+    }
+
     fn notice(&self, server: &Server, method: &str, params: GivenParams<'_>) {
         if let (Some(session), Notice::Cancelled(request)) = (&self.session, Notice::read(method, params)) {
             server.calls.cancel(&(session.id, request));
@@ -204,6 +222,12 @@ impl LegacyContext {
 }
 
 fn initialize(server: &Server, scope: RequestScope, headers: &HeaderMap, id: Id<'_>, params: Params<'_>) -> Response {
+    let session = match SessionId::random() {
+        Ok(session) => session,
+        Err(_) => return reply::error(Some(&id), &RpcError::internal("no random number could be had")),
+    };
+    let client = Arc::new(Client::new(session.number(), scope.gateway.announcements()));
+    let scope = RequestScope { client: Some(client.clone()), ..scope };
     let answered =
         legacy::admit(id.clone(), "initialize", params, Version::LEGACY_LATEST, Some(headers)).and_then(|request| {
             let version = request.version;
@@ -216,17 +240,14 @@ fn initialize(server: &Server, scope: RequestScope, headers: &HeaderMap, id: Id<
         Ok(answered) => answered,
         Err(error) => return reply::error(Some(&id), &error),
     };
-    let session = match server.sessions.open(scope.caller, scope.endpoint, version) {
-        Ok(session) => session,
-        Err(_) => return reply::error(Some(&id), &RpcError::internal("no random number could be had")),
-    };
+    let session = server.sessions.open(session, client, scope.caller, scope.endpoint, version);
     let mut response = reply::json(200, body);
     let header = HeaderValue::from_str(&session.id.to_string()).expect("hexadecimal digits");
     response.headers_mut().insert(SESSION_HEADER, header);
     response
 }
 
-/// Progress is not for batches: their answer is one array.
+/// In a batch nothing is said before the answer, which is one array.
 #[expect(clippy::too_many_arguments, reason = "a request and where it came from")]
 fn in_batch(
     batch: &mut Batch,
@@ -244,9 +265,8 @@ fn in_batch(
     });
     match answered {
         Ok(Reply::Call(call)) => {
-            let mut call = call.into_owned();
-            call.progress_token = None;
-            batch.later(start(server, scope.clone(), context, call).0);
+            let running = start(server, scope.clone(), context, call.into_owned(), None);
+            batch.later(running.map(|answer| answer.map(|answer| answer.body)).boxed());
         }
         Ok(Reply::Answer(body)) => batch.answer(body),
         Ok(Reply::Subscribe(_)) => batch.answer(error_answer(Some(&id), &RpcError::unknown_method(method, false))),
@@ -260,25 +280,19 @@ fn start(
     scope: RequestScope,
     context: &LegacyContext,
     call: Call<'static>,
-) -> (BoxFuture<'static, Option<Vec<u8>>>, Option<ProgressUpdates>) {
-    let (progress, updates) = match &call.progress_token {
-        Some(token) => {
-            let (progress, updates) = methods::progress(token);
-            (Some(progress), Some(updates))
-        }
-        None => (None, None),
-    };
+    channel: Option<Arc<CallChannel>>,
+) -> BoxFuture<'static, Option<Answer>> {
     let in_flight =
         context.session.as_ref().map(|session| server.calls.open((session.id, call.id.key()), session.ended()));
     let cancel = in_flight.as_ref().map_or_else(CancellationToken::new, |call| call.token().clone());
     let id = call.id.clone();
-    let scope = RequestScope { session: context.session.as_ref().map(|session| session.id.number()), ..scope };
+    let scope = RequestScope { client: context.client().cloned(), ..scope };
     let task = server.tasks.spawn(async move {
         let _in_flight = in_flight;
-        call.run(&scope, &cancel, progress).await
+        call.run(&scope, &cancel, channel).await
     });
     let running = async move {
-        task.await.unwrap_or_else(|_| Some(error_answer(Some(&id), &RpcError::internal("the gateway failed"))))
+        task.await.unwrap_or_else(|_| Some(error_answer(Some(&id), &RpcError::internal("the gateway failed")).into()))
     };
-    (running.boxed(), updates)
+    running.boxed()
 }

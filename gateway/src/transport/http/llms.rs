@@ -72,7 +72,7 @@ fn page(server: &Server, endpoint: Endpoint, request: &Request) -> Response {
         endpoint: endpoint.of(&caller),
         caller,
         transport: "http",
-        session: None,
+        client: None,
     };
     match scope.listing() {
         Ok(listing) => {

@@ -32,21 +32,20 @@ pub(super) async fn request(
 /// In the handler itself: hyper drops it when the client has gone, and the guard tells the guest.
 async fn run(scope: RequestScope, call: Call<'_>) -> Response {
     let cancel = CancellationToken::new();
-    let Some(token) = &call.progress_token else {
+    let Some((channel, messages)) = call.channel(None) else {
         let gone = cancel.drop_guard_ref();
-        let body = call.run(&scope, &cancel, None).await;
+        let answer = call.run(&scope, &cancel, None).await;
         gone.disarm();
-        return body.map_or_else(reply::unanswered, |body| reply::json(200, body));
+        return answer.map_or_else(reply::unanswered, |answer| reply::json(answer.status, answer.body));
     };
-    let (progress, updates) = methods::progress(token);
     let call = call.into_owned();
     let running = async move {
         let gone = cancel.drop_guard_ref();
-        let body = call.run(&scope, &cancel, Some(progress)).await;
+        let answer = call.run(&scope, &cancel, Some(channel)).await;
         gone.disarm();
-        body
+        answer
     };
-    reply::progressing(running.boxed(), updates).await
+    reply::after_messages(running.boxed(), messages).await
 }
 
 fn listen(subscription: Subscription) -> Response {

@@ -12,7 +12,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::{
     identity::Refused,
-    methods::ProgressUpdates,
+    methods::{Answer, CallMessages},
     wire::{Id, RpcError, error_answer, error_without_id},
 };
 
@@ -90,24 +90,27 @@ pub(super) fn accepted() -> Response {
     response
 }
 
-/// The answer of a call that may report progress on its way. JSON, unless a report comes before the result: the form is
+/// The answer of a call that may say something before it. JSON, unless a message comes before the result: the form is
 /// chosen as late as can be, because a stream fixes the status.
-pub(super) async fn progressing(
-    mut running: BoxFuture<'static, Option<Vec<u8>>>,
-    updates: ProgressUpdates,
+pub(super) async fn after_messages(
+    mut running: BoxFuture<'static, Option<Answer>>,
+    messages: CallMessages,
 ) -> Response {
     let result = tokio::select! {
         biased;
         result = &mut running => Some(result),
-        () = updates.arrived() => None,
+        () = messages.arrived() => None,
     };
-    let reported = updates.take();
+    let before = messages.take();
     match result {
-        Some(Some(body)) if reported.is_empty() => json(200, body),
-        Some(result) => events(stream::iter([Ok(frame(reported.into_iter().chain(result)))])),
+        Some(Some(answer)) if before.is_empty() => json(answer.status, answer.body),
+        Some(result) => {
+            let result = result.map(|answer| answer.body);
+            events(stream::iter([Ok(frame(before.into_iter().chain(result)))]))
+        }
         None => {
-            let first = stream::iter([Ok(frame(reported))]);
-            events(first.chain(rest(running, updates)))
+            let first = stream::iter([Ok(frame(before))]);
+            events(first.chain(rest(running, messages)))
         }
     }
 }
@@ -150,18 +153,21 @@ pub(super) fn keep_alive() -> Interval {
     interval
 }
 
-/// What follows the first report: further ones, then the result. Dropping it drops the call.
+/// What follows the first message: further ones, then the result. Dropping it drops the call.
 fn rest(
-    running: BoxFuture<'static, Option<Vec<u8>>>,
-    updates: ProgressUpdates,
+    running: BoxFuture<'static, Option<Answer>>,
+    messages: CallMessages,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static {
-    stream::unfold(Some((running, updates, keep_alive())), async |state| {
-        let (mut running, updates, mut keep_alive) = state?;
+    stream::unfold(Some((running, messages, keep_alive())), async |state| {
+        let (mut running, messages, mut keep_alive) = state?;
         tokio::select! {
             biased;
-            result = &mut running => Some((Ok(frame(updates.take().into_iter().chain(result))), None)),
-            () = updates.arrived() => Some((Ok(frame(updates.take())), Some((running, updates, keep_alive)))),
-            _ = keep_alive.tick() => Some((Ok(comment()), Some((running, updates, keep_alive)))),
+            result = &mut running => {
+                let result = result.map(|answer| answer.body);
+                Some((Ok(frame(messages.take().into_iter().chain(result))), None))
+            }
+            () = messages.arrived() => Some((Ok(frame(messages.take())), Some((running, messages, keep_alive)))),
+            _ = keep_alive.tick() => Some((Ok(comment()), Some((running, messages, keep_alive)))),
         }
     })
 }

@@ -18,6 +18,7 @@ use weir_contracts::{
     openapi::{self, Api},
     page, text,
 };
+use weir_plugin_host::CallEvents;
 
 use super::{
     Server, body,
@@ -30,7 +31,7 @@ use crate::{
     codes::Code,
     gateway::Gateway,
     identity::Caller,
-    methods::{self, ProgressUpdates},
+    methods::{self, CallChannel, CallMessages},
     wire::RpcError,
 };
 
@@ -232,14 +233,15 @@ fn wants_events(headers: &HeaderMap) -> bool {
 }
 
 impl Call {
-    async fn run(&self, cancel: &CancellationToken, progress: Option<Arc<dyn methods::Progress>>) -> Answer {
+    async fn run(&self, cancel: &CancellationToken, events: Option<Arc<dyn CallEvents>>) -> Answer {
         let snapshot = self.gateway.snapshot();
         let request = CallRequest {
             snapshot: &snapshot,
             endpoint: &self.endpoint,
             tool: &self.tool,
             arguments: Some(&self.arguments),
-            progress,
+            events,
+            param_headers: None,
             cancel,
             trace: self.trace.as_deref(),
             transport: "rest",
@@ -248,13 +250,13 @@ impl Call {
             session: None,
             asking: Asking::default(),
         };
-        match call_tool(&self.gateway, &self.caller, request).await {
+        match call_tool(&self.gateway, &self.caller, &request).await {
             CallOutcome::Complete(result) => Answer::of(result),
-            CallOutcome::UnknownTool | CallOutcome::BadState => {
+            CallOutcome::UnknownTool | CallOutcome::BadState | CallOutcome::HeaderMismatch(_) => {
                 let tool: String = self.tool.chars().take(64).collect();
                 problem(404, "unknown_tool", format!("There is no tool `{tool}` here."))
             }
-            CallOutcome::InputRequired(_) => {
+            CallOutcome::InputRequired(_) | CallOutcome::MissingCapability(_) => {
                 let code = Code::Unsupported;
                 problem(code.row().status, code.label(), ASKS.to_owned())
             }
@@ -332,33 +334,33 @@ fn problem_members(status: u16, code: &str, title: &str, detail: &str) -> Map<St
 
 /// The call as events: `progress` as often as the tool reports, then `result` or `problem`. Dropping them drops the call.
 fn events(call: Call) -> Response {
-    let (progress, updates) = methods::bare_progress();
+    let (channel, messages) = CallChannel::bare();
     let running = async move {
         let cancel = CancellationToken::new();
         let gone = cancel.drop_guard_ref();
-        let answer = call.run(&cancel, Some(progress)).await;
+        let answer = call.run(&cancel, Some(channel)).await;
         gone.disarm();
         answer
     };
-    let state = Some((running.boxed(), updates, reply::keep_alive()));
+    let state = Some((running.boxed(), messages, reply::keep_alive()));
     reply::events(stream::unfold(state, async |state| {
-        let (mut running, updates, mut keep_alive): (BoxFuture<'static, Answer>, ProgressUpdates, _) = state?;
+        let (mut running, messages, mut keep_alive): (BoxFuture<'static, Answer>, CallMessages, _) = state?;
         let bytes = tokio::select! {
             biased;
-            answer = &mut running => return Some((Ok::<_, Infallible>(last(&updates, answer)), None)),
-            () = updates.arrived() => reported(&updates).into(),
+            answer = &mut running => return Some((Ok::<_, Infallible>(last(&messages, answer)), None)),
+            () = messages.arrived() => reported(&messages).into(),
             _ = keep_alive.tick() => reply::comment(),
         };
-        Some((Ok(bytes), Some((running, updates, keep_alive))))
+        Some((Ok(bytes), Some((running, messages, keep_alive))))
     }))
 }
 
-fn reported(updates: &ProgressUpdates) -> Vec<u8> {
-    updates.take().iter().flat_map(|update| event("progress", update)).collect()
+fn reported(messages: &CallMessages) -> Vec<u8> {
+    messages.take().iter().flat_map(|update| event("progress", update)).collect()
 }
 
-fn last(updates: &ProgressUpdates, answer: Answer) -> Bytes {
-    let mut bytes = reported(updates);
+fn last(messages: &CallMessages, answer: Answer) -> Bytes {
+    let mut bytes = reported(messages);
     let name = if answer.status == 200 { "result" } else { "problem" };
     bytes.extend(event(name, &answer.body));
     bytes.into()

@@ -1,0 +1,251 @@
+//! What the makers of tools and resources say has changed, for the clients that listen.
+//!
+//! A list that is published in another form is told of by its snapshot. This is for what no snapshot knows: a plugin that
+//! says that a list of its is another, and resources that hold something else. Nothing is queued: a count says how often
+//! something changed, and who listens remembers the last one that they saw.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::watch;
+
+/// A plugin that says it more often is heard this often, and once after it has fallen silent.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+pub struct Announcements {
+    counts: Mutex<Counts>,
+    /// Wakes whoever listens.
+    tick: watch::Sender<u64>,
+    /// Wakes whoever has to ask other servers for news of resources.
+    wanted: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Counts {
+    /// By contract, in the order of [`crate::catalogue::Listing::digests`].
+    lists: HashMap<Arc<str>, [Pulse; 3]>,
+    /// Those that somebody listens for, by the URI that clients know.
+    resources: BTreeMap<Arc<str>, Watched>,
+}
+
+#[derive(Default)]
+struct Watched {
+    listeners: usize,
+    pulse: Pulse,
+}
+
+#[derive(Default)]
+struct Pulse {
+    count: u64,
+    last: Option<Instant>,
+    /// One more is on its way.
+    is_due: bool,
+}
+
+/// The resources that one client listens for.
+pub struct WatchedResources {
+    announcements: Arc<Announcements>,
+    /// The count that was seen last.
+    seen: Mutex<BTreeMap<Arc<str>, u64>>,
+    most: usize,
+}
+
+/// A client listens for as many resources as it may.
+pub struct TooMany(pub usize);
+
+impl Default for Announcements {
+    fn default() -> Self {
+        Self { counts: Mutex::default(), tick: watch::Sender::new(0), wanted: watch::Sender::new(0) }
+    }
+}
+
+impl Announcements {
+    /// Wakes at everything that is announced.
+    pub fn heard(&self) -> watch::Receiver<u64> {
+        self.tick.subscribe()
+    }
+
+    /// Wakes when other resources are listened for.
+    pub fn wanted(&self) -> watch::Receiver<u64> {
+        self.wanted.subscribe()
+    }
+
+    /// The resources that somebody listens for.
+    pub fn watched(&self) -> BTreeSet<Arc<str>> {
+        self.lock().resources.keys().cloned().collect()
+    }
+
+    /// How often the lists of a contract were said to be others.
+    pub fn lists(&self, contract: &str) -> [u64; 3] {
+        let counts = self.lock();
+        counts.lists.get(contract).map_or([0; 3], |pulses| std::array::from_fn(|list| pulses[list].count))
+    }
+
+    /// `list`: in the order of [`crate::catalogue::Listing::digests`].
+    pub fn list_changed(self: &Arc<Self>, contract: &str, list: usize) {
+        let contract: Arc<str> = contract.into();
+        self.lock().lists.entry(contract.clone()).or_default();
+        self.beat(move |counts| counts.lists.get_mut(&contract).and_then(|pulses| pulses.get_mut(list)));
+    }
+
+    /// Nothing where nobody listens for it.
+    pub fn resource_changed(self: &Arc<Self>, uri: &str) {
+        let uri: Arc<str> = uri.into();
+        self.beat(move |counts| counts.resources.get_mut(&uri).map(|watched| &mut watched.pulse));
+    }
+
+    fn beat(self: &Arc<Self>, find: impl Fn(&mut Counts) -> Option<&mut Pulse> + Send + 'static) {
+        let mut counts = self.lock();
+        let Some(pulse) = find(&mut counts) else { return };
+        let since = pulse.last.map_or(INTERVAL, |last| last.elapsed());
+        if since >= INTERVAL {
+            pulse.count += 1;
+            pulse.last = Some(Instant::now());
+            drop(counts);
+            self.tick.send_modify(|tick| *tick += 1);
+        } else if !pulse.is_due {
+            pulse.is_due = true;
+            drop(counts);
+            let announcements = self.clone();
+            let later = async move {
+                tokio::time::sleep(INTERVAL - since).await;
+                if let Some(pulse) = find(&mut announcements.lock()) {
+                    pulse.count += 1;
+                    pulse.last = Some(Instant::now());
+                    pulse.is_due = false;
+                }
+                announcements.tick.send_modify(|tick| *tick += 1);
+            };
+            // Who says it is a plugin or a server, and both are run by the runtime.
+            if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                runtime.spawn(later);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WatchedResources {
+    pub fn new(announcements: &Arc<Announcements>, most: usize) -> Self {
+        Self { announcements: announcements.clone(), seen: Mutex::default(), most }
+    }
+
+    /// From now on.
+    pub fn add(&self, uri: &str) -> Result<(), TooMany> {
+        let mut seen = self.lock();
+        if seen.contains_key(uri) {
+            return Ok(());
+        }
+        if seen.len() >= self.most {
+            return Err(TooMany(self.most));
+        }
+        let uri: Arc<str> = uri.into();
+        let mut counts = self.announcements.lock();
+        let watched = counts.resources.entry(uri.clone()).or_default();
+        watched.listeners += 1;
+        let (is_new, count) = (watched.listeners == 1, watched.pulse.count);
+        drop(counts);
+        seen.insert(uri, count);
+        drop(seen);
+        if is_new {
+            self.announcements.wanted.send_modify(|wanted| *wanted += 1);
+        }
+        Ok(())
+    }
+
+    pub fn remove(&self, uri: &str) {
+        if let Some((uri, _)) = self.lock().remove_entry(uri) {
+            self.forget([uri]);
+        }
+    }
+
+    /// Those that changed since they were asked for last.
+    pub fn changed(&self) -> Vec<Arc<str>> {
+        let mut seen = self.lock();
+        if seen.is_empty() {
+            return Vec::new();
+        }
+        let counts = self.announcements.lock();
+        let mut changed = Vec::new();
+        for (uri, seen) in seen.iter_mut() {
+            let count = counts.resources.get(uri).map_or(*seen, |watched| watched.pulse.count);
+            if std::mem::replace(seen, count) != count {
+                changed.push(uri.clone());
+            }
+        }
+        changed
+    }
+
+    fn forget(&self, uris: impl IntoIterator<Item = Arc<str>>) {
+        let mut counts = self.announcements.lock();
+        let mut any = false;
+        for uri in uris {
+            if let Some(watched) = counts.resources.get_mut(&uri) {
+                watched.listeners -= 1;
+                if watched.listeners == 0 {
+                    counts.resources.remove(&uri);
+                    any = true;
+                }
+            }
+        }
+        drop(counts);
+        if any {
+            self.announcements.wanted.send_modify(|wanted| *wanted += 1);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, u64>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for WatchedResources {
+    fn drop(&mut self) {
+        let seen = std::mem::take(&mut *self.lock());
+        self.forget(seen.into_keys());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_flood_is_heard_at_once_and_once_more_at_its_end() {
+        let announcements = Arc::new(Announcements::default());
+        let mut heard = announcements.heard();
+        for _ in 0..1_000 {
+            announcements.list_changed("notes", 2);
+        }
+        assert_eq!(announcements.lists("notes"), [0, 0, 1]);
+        heard.changed().await.expect("heard at once");
+        heard.changed().await.expect("heard at the end");
+        assert_eq!(announcements.lists("notes"), [0, 0, 2]);
+        assert_eq!(announcements.lists("others"), [0; 3]);
+    }
+
+    #[tokio::test]
+    async fn who_listens_for_a_resource_hears_of_it_and_nobody_else_is_kept() {
+        let announcements = Arc::new(Announcements::default());
+        announcements.resource_changed("note://1");
+        assert!(announcements.watched().is_empty());
+        let (one, other) = (WatchedResources::new(&announcements, 2), WatchedResources::new(&announcements, 2));
+        assert!(one.add("note://1").is_ok() && one.add("note://1").is_ok() && other.add("note://2").is_ok());
+        announcements.resource_changed("note://1");
+        assert_eq!(one.changed(), [Arc::from("note://1")]);
+        assert!(one.changed().is_empty() && other.changed().is_empty());
+        assert!(one.add("note://2").is_ok());
+        assert!(matches!(one.add("note://3"), Err(TooMany(2))));
+        one.remove("note://1");
+        drop(other);
+        assert_eq!(announcements.watched(), BTreeSet::from(["note://2".into()]));
+        drop(one);
+        assert!(announcements.watched().is_empty());
+    }
+}

@@ -1,0 +1,51 @@
+//! Arguments that a request repeats in its headers (`x-mcp-header`): both must say the same, since somebody in between may
+//! have routed or allowed the request by the header.
+
+use std::borrow::Cow;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use weir_contracts::json;
+
+use super::{CallError, CallRequest};
+use crate::catalogue::CatalogueTool;
+
+/// The headers `Mcp-Param-…` of a request: names without that beginning in lower case, and values.
+pub type ParamHeaders = [(Box<str>, Box<[u8]>)];
+
+pub(super) fn check(tool: &CatalogueTool, request: &CallRequest<'_>) -> Result<(), CallError> {
+    let Some(headers) = request.param_headers.filter(|_| !tool.mirrored.is_empty()) else { return Ok(()) };
+    // What cannot be read is told with all else that is wrong with the arguments.
+    let Ok(arguments) = json::read(request.arguments.unwrap_or("{}")) else { return Ok(()) };
+    for mirrored in &tool.mirrored {
+        let header = format!("Mcp-Param-{}", mirrored.header);
+        let mut given = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(&mirrored.header));
+        let (first, second) = (given.next(), given.next());
+        if second.is_some() {
+            return Err(CallError::header_mismatch(format!("the {header} header is given more than once")));
+        }
+        let told = first.map(|(_, value)| decoded(value)).transpose();
+        let told = told.map_err(|()| CallError::header_mismatch(format!("the {header} header is not valid base64")))?;
+        let argument = format!("the argument `{}`", mirrored.path.join("."));
+        match (told, mirrored.value(&arguments)) {
+            (None, None) => {}
+            (None, Some(_)) => {
+                return Err(CallError::header_mismatch(format!(
+                    "the {header} header is missing, and {argument} is given"
+                )));
+            }
+            (Some(told), Some(value)) if *told == *value.as_bytes() => {}
+            (Some(_), _) => {
+                return Err(CallError::header_mismatch(format!("the {header} header does not match {argument}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `=?base64?…?=` carries what a header cannot; a value without both halves of the mark is literal.
+pub fn decoded(value: &[u8]) -> Result<Cow<'_, [u8]>, ()> {
+    let Some(encoded) = value.strip_prefix(b"=?base64?").and_then(|rest| rest.strip_suffix(b"?=")) else {
+        return Ok(Cow::Borrowed(value));
+    };
+    STANDARD.decode(encoded).map(Cow::Owned).map_err(|_| ())
+}

@@ -1,0 +1,268 @@
+//! The channel of one call to its caller: progress, log messages and questions, in the order in which they came up.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde_json::{Map, Value};
+use tokio::sync::Notify;
+use weir_plugin_host::CallEvents;
+
+use super::client::Client;
+use crate::wire::{LogLevel, notification, write_string};
+
+/// Progress updates that wait for a slow reader; beyond it the newest takes the place of the one before.
+const PROGRESS_MAX: usize = 16;
+/// Log messages that wait for a slow reader; further ones are dropped.
+const LOGS_MAX: usize = 64;
+const MESSAGE_MAX_CHARS: usize = 512;
+const LOG_MAX_CHARS: usize = 4096;
+
+/// The sending end, which the call path and the plugin host hold.
+pub struct CallChannel {
+    waiting: Mutex<Waiting>,
+    arrived: Notify,
+    progress: Progress,
+    /// The least grave log messages that the caller wants to hear. `None`: it wants none.
+    level: Option<LogLevel>,
+    /// Of legacy callers: who can be asked.
+    pub(super) client: Option<Arc<Client>>,
+}
+
+/// The receiving end: the messages for the caller.
+pub struct CallMessages(Arc<CallChannel>);
+
+/// How progress is told.
+enum Progress {
+    Unwanted,
+    /// As notifications with this token, which is JSON.
+    With(Box<str>),
+    /// As the object `{progress, total?, message?}` alone, to a caller that speaks no MCP.
+    Bare,
+}
+
+#[derive(Default)]
+struct Waiting {
+    events: VecDeque<Event>,
+    progress: usize,
+    logs: usize,
+    last: Option<f64>,
+}
+
+enum Event {
+    Progress { done: f64, total: Option<f64>, message: String },
+    Log(Vec<u8>),
+    Question(Vec<u8>),
+}
+
+impl CallChannel {
+    /// `token`: of the caller's progress, JSON. `None`: the caller wants to hear nothing and cannot be asked.
+    pub(super) fn open(
+        token: Option<&str>,
+        level: Option<LogLevel>,
+        client: Option<&Arc<Client>>,
+    ) -> Option<(Arc<Self>, CallMessages)> {
+        let client = client.filter(|client| client.capabilities().is_some());
+        if token.is_none() && level.is_none() && client.is_none() {
+            return None;
+        }
+        let progress = token.map_or(Progress::Unwanted, |token| Progress::With(token.into()));
+        Some(Self::new(progress, level, client.cloned()))
+    }
+
+    /// For a caller that speaks no MCP.
+    pub fn bare() -> (Arc<Self>, CallMessages) {
+        Self::new(Progress::Bare, None, None)
+    }
+
+    fn new(progress: Progress, level: Option<LogLevel>, client: Option<Arc<Client>>) -> (Arc<Self>, CallMessages) {
+        let (waiting, arrived) = (Mutex::default(), Notify::new());
+        let channel = Arc::new(Self { waiting, arrived, progress, level, client });
+        (channel.clone(), CallMessages(channel))
+    }
+
+    /// What a legacy caller says it can answer; JSON.
+    pub(super) fn capabilities(&self) -> Option<&str> {
+        self.client.as_ref()?.capabilities()
+    }
+
+    /// Sends a request of ours, which is never dropped: the call waits for its answer.
+    pub(super) fn send(&self, request: Vec<u8>) {
+        self.lock().events.push_back(Event::Question(request));
+        self.arrived.notify_one();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CallEvents for CallChannel {
+    /// Never blocks. What does not increase is dropped: the protocol wants strictly increasing numbers.
+    fn progress(&self, done: f64, total: Option<f64>, message: &str) {
+        let mut waiting = self.lock();
+        let is_wanted = !matches!(self.progress, Progress::Unwanted) && done.is_finite();
+        if !is_wanted || waiting.last.is_some_and(|last| done <= last) {
+            return;
+        }
+        waiting.last = Some(done);
+        if waiting.progress == PROGRESS_MAX {
+            let newest = waiting.events.iter().rposition(|event| matches!(event, Event::Progress { .. }));
+            newest.and_then(|newest| waiting.events.remove(newest));
+        } else {
+            waiting.progress += 1;
+        }
+        let message = message.chars().take(MESSAGE_MAX_CHARS).collect();
+        let total = total.filter(|total| total.is_finite());
+        waiting.events.push_back(Event::Progress { done, total, message });
+        drop(waiting);
+        self.arrived.notify_one();
+    }
+
+    /// A message without fields is a string, one with fields an object.
+    fn log(&self, level: &str, logger: &str, message: &str, fields: Option<&str>) {
+        let level = LogLevel::of_plugin(level);
+        if self.level.is_none_or(|least| level < least) {
+            return;
+        }
+        let message: String = message.chars().take(LOG_MAX_CHARS).collect();
+        let fields = fields.and_then(|fields| serde_json::from_str::<Map<String, Value>>(fields).ok());
+        let data = match fields.filter(|fields| !fields.is_empty()) {
+            None => Value::String(message),
+            Some(mut fields) => {
+                fields.insert("message".to_owned(), message.into());
+                fields.into()
+            }
+        };
+        let mut waiting = self.lock();
+        if waiting.logs == LOGS_MAX {
+            return;
+        }
+        waiting.logs += 1;
+        waiting.events.push_back(Event::Log(log_message(level, logger, &data)));
+        drop(waiting);
+        self.arrived.notify_one();
+    }
+}
+
+fn log_message(level: LogLevel, logger: &str, data: &Value) -> Vec<u8> {
+    let params = serde_json::json!({ "level": level.name(), "logger": logger, "data": data });
+    notification("notifications/message", Some(&params.to_string()))
+}
+
+impl CallMessages {
+    /// Returns when there is something to take. It may be dropped and called again.
+    pub async fn arrived(&self) {
+        while self.0.lock().events.is_empty() {
+            self.0.arrived.notified().await;
+        }
+    }
+
+    /// The messages since the last time, in order.
+    pub fn take(&self) -> Vec<Vec<u8>> {
+        let events = {
+            let mut waiting = self.0.lock();
+            (waiting.progress, waiting.logs) = (0, 0);
+            std::mem::take(&mut waiting.events)
+        };
+        let message = |event| match event {
+            Event::Log(message) | Event::Question(message) => Some(message),
+            Event::Progress { done, total, message } => self.progress(done, total, &message),
+        };
+        events.into_iter().filter_map(message).collect()
+    }
+
+    fn progress(&self, done: f64, total: Option<f64>, message: &str) -> Option<Vec<u8>> {
+        let mut params = vec![b'{'];
+        if let Progress::With(token) = &self.0.progress {
+            params.extend_from_slice(format!(r#""progressToken":{token},"#).as_bytes());
+        }
+        params.extend_from_slice(format!(r#""progress":{done}"#).as_bytes());
+        if let Some(total) = total {
+            params.extend_from_slice(format!(r#","total":{total}"#).as_bytes());
+        }
+        if !message.is_empty() {
+            params.extend_from_slice(br#","message":"#);
+            write_string(&mut params, message);
+        }
+        params.push(b'}');
+        match self.0.progress {
+            Progress::Unwanted => None,
+            Progress::Bare => Some(params),
+            Progress::With(_) => {
+                let params = String::from_utf8(params).expect("made of JSON text");
+                Some(notification("notifications/progress", Some(&params)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn open(token: Option<&str>, level: Option<LogLevel>) -> (Arc<CallChannel>, CallMessages) {
+        CallChannel::open(token, level, None).expect("something is wanted")
+    }
+
+    fn taken(messages: &CallMessages) -> Vec<Value> {
+        let params = |bytes: Vec<u8>| serde_json::from_slice::<Value>(&bytes).expect("JSON")["params"].take();
+        messages.take().into_iter().map(params).collect()
+    }
+
+    #[test]
+    fn who_wants_nothing_has_no_channel() {
+        assert!(CallChannel::open(None, None, None).is_none());
+        let (never_agreed, channel) = (Arc::new(Client::new(1, &Arc::default())), None);
+        assert!(CallChannel::open(channel, None, Some(&never_agreed)).is_none());
+    }
+
+    #[tokio::test]
+    async fn only_what_increases_is_sent() {
+        let (call, messages) = open(Some("\"p\""), None);
+        for done in [0.0, 0.0, f64::NAN, 2.5, 1.0, f64::INFINITY, 1e21] {
+            call.progress(done, Some(100.0), "");
+        }
+        messages.arrived().await;
+        let sent = taken(&messages);
+        assert_eq!(
+            sent.iter().map(|update| update["progress"].as_f64().expect("a number")).collect::<Vec<_>>(),
+            [0.0, 2.5, 1e21]
+        );
+        assert_eq!(sent[0], json!({ "progressToken": "p", "progress": 0, "total": 100 }));
+    }
+
+    #[test]
+    fn a_guest_that_reports_without_end_fills_no_memory() {
+        let (call, messages) = open(Some("7"), Some(LogLevel::Debug));
+        for done in 0..10_000 {
+            call.progress(done.into(), None, &"é".repeat(10_000));
+            call.log("info", "plugin", &"é".repeat(10_000), None);
+        }
+        let sent = taken(&messages);
+        assert_eq!(sent.len(), PROGRESS_MAX + LOGS_MAX);
+        let progress: Vec<_> = sent.iter().filter(|params| params["progress"].is_number()).collect();
+        assert_eq!(progress[PROGRESS_MAX - 1]["progress"], 9_999);
+        assert_eq!(progress[0]["message"].as_str().expect("a text").chars().count(), MESSAGE_MAX_CHARS);
+        assert!(taken(&messages).is_empty());
+    }
+
+    #[test]
+    fn log_messages_are_heard_from_the_level_that_was_asked_for() {
+        let (call, messages) = open(None, Some(LogLevel::Warning));
+        call.progress(1.0, None, "nobody asked");
+        call.log("info", "plugin", "too mild", None);
+        call.log("warn", "plugin", "heard", Some(r#"{"row":7}"#));
+        call.log("error", "plugin", "heard", Some("no JSON"));
+        assert_eq!(
+            taken(&messages),
+            [
+                json!({ "level": "warning", "logger": "plugin", "data": { "row": 7, "message": "heard" } }),
+                json!({ "level": "error", "logger": "plugin", "data": "heard" }),
+            ]
+        );
+    }
+}

@@ -1,0 +1,178 @@
+//! A legacy client, for as long as its session lasts: what it can be asked, what it wants to hear, and its answers.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU8, AtomicU64, Ordering},
+    },
+};
+
+use serde_json::{Map, Value, json, value::RawValue};
+use tokio::sync::oneshot;
+
+use crate::{
+    announcements::{Announcements, WatchedResources},
+    wire::{Id, LogLevel, Response},
+};
+
+/// The capabilities by which clients say what they can be asked.
+const ASKABLE: [&str; 3] = ["elicitation", "roots", "sampling"];
+/// The modes of elicitation.
+const MODES: [&str; 2] = ["form", "url"];
+/// Resources that one client may listen for.
+pub(super) const WATCHED_MAX: usize = 256;
+
+pub struct Client {
+    /// The number of its session.
+    pub session: u128,
+    /// JSON. What is not an ability to answer is left out, so that a session stays small.
+    capabilities: OnceLock<Box<str>>,
+    /// 0: it wants no log messages; else 1 more than the level's place in [`LogLevel::ALL`].
+    level: AtomicU8,
+    watched: Arc<WatchedResources>,
+    next_id: AtomicU64,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+}
+
+/// The result, or the message of the error; JSON and text.
+pub(super) type Answer = Result<Box<RawValue>, String>;
+
+/// A question that was put to a client. Dropping it forgets the question.
+pub(super) struct Question<'c> {
+    client: &'c Client,
+    id: u64,
+    pub(super) answer: oneshot::Receiver<Answer>,
+}
+
+impl Client {
+    pub fn new(session: u128, announcements: &Arc<Announcements>) -> Self {
+        Self {
+            session,
+            capabilities: OnceLock::new(),
+            level: AtomicU8::new(0),
+            watched: Arc::new(WatchedResources::new(announcements, WATCHED_MAX)),
+            next_id: AtomicU64::new(1),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// Keeps what the client says in `initialize` that it can answer.
+    pub(super) fn agreed(&self, capabilities: Option<&RawValue>) {
+        let stated = capabilities.and_then(|stated| serde_json::from_str::<Map<String, Value>>(stated.get()).ok());
+        let Some(stated) = stated else { return };
+        let askable = ASKABLE.into_iter().filter_map(|ability| {
+            let Some(Value::Object(details)) = stated.get(ability) else { return None };
+            let modes = MODES.into_iter().filter(|mode| ability == "elicitation" && details.contains_key(*mode));
+            let modes: Map<String, Value> = modes.map(|mode| (mode.to_owned(), json!({}))).collect();
+            Some((ability.to_owned(), Value::Object(modes)))
+        });
+        let askable: Map<String, Value> = askable.collect();
+        if !askable.is_empty() {
+            let _ = self.capabilities.set(Value::Object(askable).to_string().into()); // a second `initialize` changes nothing
+        }
+    }
+
+    /// `None`: it can be asked nothing.
+    pub(super) fn capabilities(&self) -> Option<&str> {
+        self.capabilities.get().map(|stated| &**stated)
+    }
+
+    pub(super) fn set_log_level(&self, level: LogLevel) {
+        self.level.store(level as u8 + 1, Ordering::Relaxed);
+    }
+
+    pub(super) fn log_level(&self) -> Option<LogLevel> {
+        let level = self.level.load(Ordering::Relaxed).checked_sub(1)?;
+        LogLevel::ALL.get(usize::from(level)).copied()
+    }
+
+    /// The resources that it subscribed to.
+    pub fn watched(&self) -> &Arc<WatchedResources> {
+        &self.watched
+    }
+
+    /// A request of ours for the client, and who waits for its answer. `params` is JSON.
+    pub(super) fn ask(&self, method: &str, params: Option<&str>) -> (Vec<u8>, Question<'_>) {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        self.lock().insert(id, sender);
+        let mut request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{}"#, json!(method));
+        if let Some(params) = params {
+            request.push_str(r#","params":"#);
+            request.push_str(params);
+        }
+        request.push('}');
+        (request.into_bytes(), Question { client: self, id, answer })
+    }
+
+    /// Takes the client's answer to whoever waits for it. One that nobody waits for is forgotten.
+    pub fn answered(&self, response: &Response<'_>) {
+        let id = response.id.as_ref().map(Id::as_json).and_then(|id| id.parse::<u64>().ok());
+        let Some(sender) = id.and_then(|id| self.lock().remove(&id)) else { return };
+        let answer = match response.outcome {
+            Ok(result) => Ok(result.to_owned()),
+            Err(error) => Err(said(error)),
+        };
+        let _ = sender.send(answer); // nobody may wait any more
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Question<'_> {
+    fn drop(&mut self) {
+        self.client.lock().remove(&self.id);
+    }
+}
+
+fn said(error: &RawValue) -> String {
+    let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
+    let message = error.get("message").and_then(Value::as_str).unwrap_or("no reason was given");
+    message.chars().filter(|character| !character.is_control()).take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).expect("JSON")
+    }
+
+    #[test]
+    fn of_what_a_client_states_only_its_answers_to_questions_are_kept() {
+        for (stated, kept) in [
+            (
+                r#"{"elicitation":{"form":{"x":1},"else":{}},"sampling":{"tools":{}},"experimental":{"a":{}}}"#,
+                Some(r#"{"elicitation":{"form":{}},"sampling":{}}"#),
+            ),
+            (r#"{"roots":{"listChanged":true}}"#, Some(r#"{"roots":{}}"#)),
+            (r#"{"elicitation":true}"#, None),
+            ("{}", None),
+            ("7", None),
+        ] {
+            let client = Client::new(1, &Arc::default());
+            client.agreed(Some(&raw(stated)));
+            assert_eq!(client.capabilities(), kept, "{stated}");
+        }
+    }
+
+    #[test]
+    fn an_answer_reaches_who_asked_and_a_stray_one_nobody() {
+        let client = Client::new(1, &Arc::default());
+        let (request, mut question) = client.ask("roots/list", None);
+        assert_eq!(request, br#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
+        let (id, result) = (raw("1"), raw(r#"{"roots":[]}"#));
+        let stray = raw("2");
+        client.answered(&Response { id: Id::read(&stray), outcome: Ok(&result) });
+        assert!(question.answer.try_recv().is_err());
+        client.answered(&Response { id: Id::read(&id), outcome: Ok(&result) });
+        let answer = question.answer.try_recv().expect("it is there").expect("a result");
+        assert_eq!(answer.get(), result.get());
+        drop(question);
+        assert!(client.lock().is_empty());
+    }
+}

@@ -1,0 +1,83 @@
+//! Legacy clients are asked over the stream of their call: what a tool wants to know goes to the client as requests, and
+//! the call is made again with the answers, as a modern client does by itself.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::{channel::CallChannel, client::Question};
+use crate::{
+    call::{CallError, InputRequired},
+    codes::Code,
+};
+
+/// How long a client may take to answer, while its call is open.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5 * 60);
+/// How often one call may ask before it has to end.
+const ROUNDS_MAX: u32 = 16;
+
+/// The questions of one call.
+#[derive(Default)]
+pub(super) struct Rounds {
+    asked: u32,
+}
+
+impl Rounds {
+    /// Asks the client, and waits for all of its answers. JSON: results by the keys of the requests.
+    pub(super) async fn ask(
+        &mut self,
+        channel: &CallChannel,
+        ask: &InputRequired,
+        cancel: &CancellationToken,
+    ) -> Result<String, CallError> {
+        self.asked += 1;
+        if self.asked > ROUNDS_MAX {
+            return Err(ended(
+                "too_many_questions",
+                format!("The tool asked its caller more than {ROUNDS_MAX} times."),
+            ));
+        }
+        let requests = ask.requests.as_deref().unwrap_or("{}");
+        let requests: Map<String, Value> = serde_json::from_str(requests).unwrap_or_default();
+        let Some(client) = channel.client.as_deref() else {
+            return Err(CallError::new(Code::Internal, "The gateway failed.").log("there is nobody to be asked"));
+        };
+        let mut questions: Vec<(String, &str, Question<'_>)> = Vec::new();
+        for (key, asked) in &requests {
+            let method = asked.get("method").and_then(Value::as_str).unwrap_or_default();
+            let params = asked.get("params").map(ToString::to_string);
+            let (request, question) = client.ask(method, params.as_deref());
+            questions.push((key.clone(), method, question));
+            channel.send(request);
+        }
+        let answers = async {
+            let mut answers = String::from("{");
+            for (key, method, question) in &mut questions {
+                let answer = (&mut question.answer).await.unwrap_or_else(|_| Err("the session ended".to_owned()));
+                let answer = answer.map_err(|why| {
+                    ended("client_refused", format!("The client refused to answer ({method}): {why}"))
+                })?;
+                if answers.len() > 1 {
+                    answers.push(',');
+                }
+                answers.push_str(&Value::from(key.as_str()).to_string());
+                answers.push(':');
+                answers.push_str(answer.get());
+            }
+            answers.push('}');
+            Ok(answers)
+        };
+        tokio::select! {
+            answers = tokio::time::timeout(ANSWER_WITHIN, answers) => answers.unwrap_or_else(|_| {
+                let message = format!("The client did not answer within {} s.", ANSWER_WITHIN.as_secs());
+                Err(ended("client_did_not_answer", message))
+            }),
+            () = cancel.cancelled() => Err(CallError::new(Code::Cancelled, "The call was cancelled.")),
+        }
+    }
+}
+
+fn ended(reason: &str, message: String) -> CallError {
+    CallError { reason: Some(reason.to_owned()), ..CallError::new(Code::ToolError, message) }
+}

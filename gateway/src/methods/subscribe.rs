@@ -1,0 +1,29 @@
+//! `resources/subscribe` and `resources/unsubscribe`: legacy clients listen for resources one by one, for as long as their
+//! session lasts.
+
+use super::{Request, RequestScope};
+use crate::{
+    announcements::TooMany,
+    call,
+    wire::{Method, ResultWriter, RpcError, raw},
+};
+
+pub(super) fn answer(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
+    let uri = request.params.uri.and_then(raw::string);
+    let uri = uri.ok_or_else(|| RpcError::invalid_params("`params.uri` must be a string"))?;
+    let Some(client) = &scope.client else {
+        return Err(RpcError::invalid_request("subscriptions are kept for a session, and this request has none"));
+    };
+    if request.method == Method::Unsubscribe {
+        client.watched().remove(&uri);
+    } else if call::has_resource(&*scope.listing()?, &uri) {
+        client.watched().add(&uri).map_err(too_many)?;
+    } else {
+        return Err(RpcError::unknown_resource(&uri, false));
+    }
+    Ok(ResultWriter::new(&request.id, 64).finish())
+}
+
+pub(super) fn too_many(TooMany(most): TooMany) -> RpcError {
+    RpcError::invalid_request(format!("a client listens for at most {most} resources"))
+}
