@@ -39,7 +39,7 @@ pub struct Source {
     pub prefix: Option<String>,
     pub collections: Vec<Collection>,
     pub tools: Vec<Tool>,
-    /// What is wrong with the structure; `compile` tells it together with everything else.
+    /// The faults of the structure; `compile` reports them together with everything else.
     pub(crate) problems: Vec<Problem>,
 }
 

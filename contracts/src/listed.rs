@@ -1,4 +1,4 @@
-//! What clients read of a contract: the entries of its lists.
+//! Writes the entries of lists, which are what clients read of a contract.
 
 use serde_json::{Map, Value};
 
@@ -8,9 +8,9 @@ use crate::{
     uri,
 };
 
-/// What `weir compile` prints: everything a client will see, and no binding:
-/// `{contract, version, tools: [{name, title?, description, inputSchema, outputSchema?, annotations}]}`. A bare form has
-/// neither contract (null) nor output schema. A contract of an upstream server may have `prompts`, `resources` and
+/// Returns the document that `weir compile` prints. It has everything a client will see, and no binding: `{contract,
+/// version, tools: [{name, title?, description, inputSchema, outputSchema?, annotations}]}`. A bare form has neither
+/// contract (null) nor output schema. A contract of an upstream server may have `prompts`, `resources` and
 /// `resourceTemplates` beside.
 pub fn document(contract: &Contract) -> Value {
     let tools = contract.tools.iter().map(|tool| self::tool(tool));
@@ -38,7 +38,7 @@ pub fn document(contract: &Contract) -> Value {
     Value::Object(document)
 }
 
-/// An entry of `tools/list`.
+/// Returns an entry of `tools/list`.
 pub fn tool(tool: &Tool) -> Value {
     let mut entry = Map::new();
     entry.insert("name".into(), tool.name.clone().into());
@@ -55,7 +55,7 @@ pub fn tool(tool: &Tool) -> Value {
     Value::Object(entry)
 }
 
-/// An entry of `prompts/list`.
+/// Returns an entry of `prompts/list`.
 pub fn prompt(prompt: &Prompt) -> Value {
     let mut entry = texts(&prompt.name, prompt.title.as_ref(), prompt.description.as_ref());
     if !prompt.arguments.is_empty() {
@@ -72,7 +72,7 @@ pub fn prompt(prompt: &Prompt) -> Value {
     Value::Object(entry)
 }
 
-/// An entry of `resources/list`.
+/// Returns an entry of `resources/list`.
 pub fn resource(contract: &str, resource: &Resource) -> Value {
     let mut entry = Map::from_iter([("uri".to_owned(), Value::from(uri::published_uri(contract, &resource.uri)))]);
     entry.extend(texts(&resource.name, resource.title.as_ref(), resource.description.as_ref()));
@@ -80,7 +80,7 @@ pub fn resource(contract: &str, resource: &Resource) -> Value {
     Value::Object(entry)
 }
 
-/// An entry of `resources/templates/list`.
+/// Returns an entry of `resources/templates/list`.
 pub fn template(contract: &str, template: &ResourceTemplate) -> Value {
     let published = uri::published_template(contract, &template.uri_template);
     let mut entry = Map::from_iter([("uriTemplate".to_owned(), Value::from(published))]);
@@ -89,7 +89,8 @@ pub fn template(contract: &str, template: &ResourceTemplate) -> Value {
     Value::Object(entry)
 }
 
-/// The template of the resources that a lookup's records are, with the name of the argument that stands for its key.
+/// Returns the template for the resources that are a lookup's records, and the name of the argument that stands for its
+/// key.
 pub fn record_template<'t>(contract: &str, tool: &'t Tool) -> Option<(&'t str, Value)> {
     let target = tool.collection().filter(|target| target.resource)?;
     let [key] = &target.binding.inputs[..] else { return None };
