@@ -16,7 +16,7 @@ mod wire;
 #[doc(hidden)]
 pub use host::table;
 
-/// What a plugin's [`crate::export!`] adds in a native library.
+/// Adds the part of a plugin's [`crate::export!`] that a native library has.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! export_native {
