@@ -23,7 +23,7 @@ pub(crate) struct ComponentInstance {
     tools: Option<tools::Guest>,
     /// Keys of the collections it has been told of.
     configured: HashSet<Arc<str>>,
-    /// Its tools have been told the operator's settings.
+    /// Whether the plugin's tools have got the operator's settings.
     set_up: bool,
     calls: u32,
     size: Size,
@@ -108,7 +108,7 @@ impl ComponentInstance {
         collections.call_write(&mut self.store, &collection.key, change).await
     }
 
-    /// What its tools are, JSON.
+    /// Returns the definitions of the plugin's tools, as JSON.
     pub(crate) async fn definitions(&mut self) -> Answer<String> {
         if let Err(error) = self.set_up().await? {
             return Ok(Err(error));
@@ -117,7 +117,7 @@ impl ComponentInstance {
         tools.call_definitions(&mut self.store).await
     }
 
-    /// `context`: what the tool is told of the call, JSON.
+    /// Calls a tool. `context` is what the tool is told about the call, as JSON.
     pub(crate) async fn call(
         &mut self,
         tool: &ToolRef,
