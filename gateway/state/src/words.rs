@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rows::words;
 
-/// What someone may do over the admin API; each may what those before it may.
+/// The role of someone on the admin API; each may do what those before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -12,17 +12,17 @@ pub enum Role {
     Viewer,
     /// Submits contracts, publishes what needs a second look, tries calls.
     Editor,
-    /// Everything: breaking changes, keys, plugins.
+    /// An operator may do everything: breaking changes, keys, plugins.
     Operator,
 }
 
 words!(Role { Viewer = "viewer", Editor = "editor", Operator = "operator" });
 
-/// How a version differs from the one before it.
+/// The class of a version's difference from the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeClass {
-    /// There is none before it.
+    /// There is no version before this one.
     First,
     Identical,
     Cosmetic,
@@ -42,11 +42,11 @@ words!(ChangeClass {
     Breaking = "breaking"
 });
 
-/// What became of a draft.
+/// The state of a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DraftStatus {
-    /// It waits for someone.
+    /// The draft waits for someone.
     Pending,
     Published,
     Discarded,
@@ -57,7 +57,7 @@ pub enum DraftStatus {
 words!(DraftStatus { Pending = "pending", Published = "published", Discarded = "discarded", Superseded = "superseded" });
 
 impl Role {
-    /// Who may publish a change of that class.
+    /// Returns the least role that may publish a change of that class.
     pub fn for_class(class: ChangeClass) -> Self {
         match class {
             ChangeClass::Breaking | ChangeClass::Undecided => Self::Operator,
