@@ -12,11 +12,11 @@ use std::{
 
 use tempfile::{Builder, NamedTempFile};
 
-/// Who may read a new file.
+/// The users that may read a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
     Owner,
-    /// Those whom the umask of the process allows.
+    /// The users that the umask of the process allows.
     Everyone,
     /// The permission bits of the file that the new one replaces.
     Bits(u32),
