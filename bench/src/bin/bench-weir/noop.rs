@@ -39,7 +39,7 @@ impl NativeAdapter for Noop {
     }
 }
 
-/// To be installed before the gateway is made.
+/// Returns the adapter, which is to be installed before the gateway is made.
 pub(crate) fn adapter() -> Arc<dyn NativeAdapter> {
     Arc::new(Noop { records: format!("[{}]", ticket::record(ticket::ID)) })
 }
