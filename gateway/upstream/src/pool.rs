@@ -25,7 +25,7 @@ use crate::{
     settings::{Settings, Target},
 };
 
-/// The wait after a first failed start; each further one doubles it …
+/// The wait after a first failed start; each further one doubles it, up to [`WAIT_MAX`].
 const RESTART_MIN: Duration = Duration::from_millis(500);
 /// … up to this.
 const RESTART_MAX: Duration = Duration::from_secs(60);
