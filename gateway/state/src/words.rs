@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::rows::words;
 
-/// The role of someone on the admin API; each may do what those before it may.
+/// What someone may do over the admin API; each may what those before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -12,17 +12,17 @@ pub enum Role {
     Viewer,
     /// Submits contracts, publishes what needs a second look, tries calls.
     Editor,
-    /// An operator may do everything: breaking changes, keys, plugins.
+    /// Everything: breaking changes, keys, plugins.
     Operator,
 }
 
 words!(Role { Viewer = "viewer", Editor = "editor", Operator = "operator" });
 
-/// The class of a version's difference from the one before it.
+/// How a version differs from the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeClass {
-    /// There is no version before this one.
+    /// There is none before it.
     First,
     Identical,
     Cosmetic,
@@ -42,11 +42,11 @@ words!(ChangeClass {
     Breaking = "breaking"
 });
 
-/// The state of a draft.
+/// What became of a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DraftStatus {
-    /// The draft waits for someone.
+    /// It waits for someone.
     Pending,
     Published,
     Discarded,

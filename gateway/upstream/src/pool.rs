@@ -25,9 +25,8 @@ use crate::{
     settings::{Settings, Target},
 };
 
-/// The wait after a first failed start; each further one doubles it, up to [`WAIT_MAX`].
+/// The wait after a first failed start; each further one doubles it, up to [`RESTART_MAX`].
 const RESTART_MIN: Duration = Duration::from_millis(500);
-/// … up to this.
 const RESTART_MAX: Duration = Duration::from_secs(60);
 /// A session that ended sooner, and had answered nothing, counts as a failed start.
 const LIVED: Duration = Duration::from_secs(10);
