@@ -54,7 +54,7 @@ tools:
       - { name: count, type: number, required: true, min: 1, max: 5 }
 "#;
 
-/// A REST collection over a service that counts.
+/// Makes a REST collection over a service that counts.
 fn house(web: &Web) -> House {
     House::new()
         .config(&format!(
@@ -154,7 +154,7 @@ async fn an_error_is_enough_to_repair_the_call() {
     }
 }
 
-/// Mechanical: takes a suggested name, else the example, else drops what is unknown.
+/// Repairs mechanically: takes a suggested name, else the example, else drops what is unknown.
 fn repair(arguments: &mut Value, error: &Value) {
     let field = error["field"].as_str().expect("an error names its field");
     let map = arguments.as_object_mut().expect("arguments are an object");

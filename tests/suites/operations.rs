@@ -199,7 +199,7 @@ fn many_tools(count: usize) -> House {
     House::new().sheets().file("contracts/airports.yaml", contract).file("data/airports.csv", sample::DATA)
 }
 
-/// Two commands: serve a file nobody here has seen, and ask it.
+/// Two commands serve a file nobody here has seen, and ask it.
 #[test]
 fn a_csv_file_is_served_at_once() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -238,7 +238,8 @@ fn a_csv_file_is_served_at_once() {
     assert_eq!(report["calls"][1]["structured"]["records"].as_array().map(Vec::len), Some(40));
 }
 
-/// The draft chooses its own names: a lookup reads and needs its key, a list reads and needs nothing.
+/// Finds a tool by its verb, since the draft chooses its own names: a lookup reads and needs its key, a list reads and
+/// needs nothing.
 fn named<'a>(tools: &'a [Value], verb: &str) -> &'a Value {
     let found = tools.iter().find(|tool| {
         let reads = tool["annotations"]["readOnlyHint"] == true;

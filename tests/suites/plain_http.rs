@@ -146,7 +146,7 @@ async fn plain_http_is_turned_off_by_one_key() {
     assert_eq!(Modern::new(gateway.url()).call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false);
 }
 
-/// For people: every argument and its bounds, without a script, and no more than the key shows.
+/// The page is for people: it has every argument and its bounds, without a script, and no more than the key shows.
 #[tokio::test]
 async fn the_tools_are_a_page_too() {
     let house = sample::house();
