@@ -22,7 +22,7 @@ pub(super) struct Backup {
     settings: Settings,
 }
 
-/// What is copied as it stands, beside the database: keys, which plugins were let in, the builds
+/// The files and folders that are copied as they stand, beside the database: keys, the accepted plugins, the builds
 /// that published tools run on, recorded shapes, the audit trail.
 const COPIED: [&str; 7] =
     ["cursor.key", "audit.key", "admin.token", "plugins-accepted.json", "builds", "shapes", "audit"];
@@ -53,7 +53,7 @@ impl Backup {
     }
 }
 
-/// A folder for its owner alone.
+/// Makes a folder for its owner alone.
 fn private(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(folder)
 }
