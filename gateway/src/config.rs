@@ -34,13 +34,13 @@ pub struct Config {
     pub plugins: BTreeMap<String, PluginConfig>,
     /// Other MCP servers whose tools are served.
     pub upstreams: BTreeMap<String, UpstreamConfig>,
-    /// Who may sign plugins.
+    /// The signers that plugins may have.
     pub trust: BTreeMap<String, Trust>,
     /// Parts of the catalogue with an endpoint of their own.
     pub views: BTreeMap<String, View>,
     /// The folder of the file: what relative paths of connections and upstreams start from.
     pub base: PathBuf,
-    /// Where its keys stand, for what is found wrong later.
+    /// The places of its keys, for what is found wrong later.
     pub places: Places,
 }
 
@@ -52,9 +52,9 @@ pub struct Folders {
     pub contracts: PathBuf,
     /// Plugins: `*.wasm`.
     pub plugins: PathBuf,
-    /// Recorded shapes and the key that seals cursors.
+    /// The folder of the state, with recorded shapes and the key that seals cursors.
     pub state: PathBuf,
-    /// Compiled plugins; `plugins` in the state folder by default. Gateways of one user may share it.
+    /// The folder of compiled plugins; `plugins` in the state folder by default. Gateways of one user may share it.
     pub cache: Option<PathBuf>,
 }
 
@@ -68,7 +68,7 @@ impl Default for Folders {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trust {
-    /// As minisign writes it: `RW…`.
+    /// The public key, as minisign writes it: `RW…`.
     pub minisign: String,
 }
 
@@ -91,7 +91,7 @@ pub struct View {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Http {
-    /// Without it `weir serve` speaks stdio when its stdin is not a terminal.
+    /// The address; without it `weir serve` speaks stdio when its stdin is not a terminal.
     pub listen: Option<SocketAddr>,
     /// Further `Host` values to accept, beside loopback names and the listen address.
     pub hosts: Vec<String>,
@@ -104,7 +104,7 @@ pub struct Http {
     pub connections_max: usize,
     /// Tools in one page of `tools/list`. Half of the clients that were tried read the first page alone.
     pub page_size: usize,
-    /// How long clients may keep a listing.
+    /// The time for which clients may keep a listing.
     pub list_ttl_ms: u64,
     /// Legacy sessions in all.
     pub sessions_max: usize,
@@ -148,7 +148,7 @@ pub struct Identity {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Admin {
-    /// Where the admin API of `weir serve` listens; port 0 takes a free one. The address is written to `admin.url` in
+    /// The address of the admin API of `weir serve`; port 0 takes a free one. The address is written to `admin.url` in
     /// the state folder, where the command line finds it.
     pub listen: SocketAddr,
     /// False: there is no admin API.
@@ -164,10 +164,11 @@ impl Default for Admin {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Contracts {
-    /// How often the sources of live contracts are described again, to find what changed there; 0: never.
+    /// The time between two descriptions of the sources of live contracts, which find what changed there; 0 stands for
+    /// never.
     pub drift_interval_s: u64,
-    /// How long it is kept what calls looked like (no texts, no free numbers), so that a change is told which agents'
-    /// calls it would have refused; 0: not kept.
+    /// The days for which it is kept what calls looked like (no texts, no free numbers), so that a change is reported
+    /// with the agents whose calls it would have refused; 0 keeps nothing.
     pub impact_days: u32,
 }
 
@@ -183,7 +184,7 @@ impl Default for Contracts {
 pub struct Audit {
     /// When records are made to outlive the machine; they outlive the process as soon as a call is answered.
     pub fsync: Fsync,
-    /// With `fsync = "interval"`: at the latest this long after the answer.
+    /// The time after the answer within which a record is synced, with `fsync = "interval"`.
     pub fsync_interval_ms: u64,
     /// A new segment file is begun after this many bytes.
     pub segment_max_bytes: u64,
@@ -198,9 +199,9 @@ pub struct Audit {
 pub enum Fsync {
     #[default]
     Interval,
-    /// Before each call is answered.
+    /// A sync comes before each call is answered.
     Each,
-    /// When the system does it by itself.
+    /// The system syncs when it likes.
     Off,
 }
 
@@ -220,7 +221,7 @@ impl Default for Audit {
 #[derive(Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Metrics {
-    /// What a scraper shows as a bearer token: `env:NAME` or `file:path`. Without it only loopback is scraped.
+    /// The bearer token that a scraper must show: `env:NAME` or `file:path`. Without it only loopback is scraped.
     #[serde(skip_serializing)]
     pub token: Option<String>,
     /// Tools with series of their own; the others share one.
@@ -249,7 +250,7 @@ pub struct Limits {
     pub instances_max: usize,
     /// The bound on one call where its tool sets none.
     pub timeout_ms: u64,
-    /// What one agent may ask, all methods and tools together: `1000/s`, `600/min`, or `off`.
+    /// The rate of one agent, over all methods and tools: `1000/s`, `600/min`, or `off`.
     pub agent_rate: AgentRate,
 }
 
@@ -283,7 +284,7 @@ impl From<AgentRate> for String {
     }
 }
 
-/// Read again by `words`.
+/// The message about a wrong rate, which `words` reads again.
 const RATE: &str = "must be a rate";
 
 impl TryFrom<String> for AgentRate {
@@ -302,7 +303,7 @@ impl TryFrom<String> for AgentRate {
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
     pub format: LogFormat,
-    /// As in `RUST_LOG`.
+    /// The filter, as in `RUST_LOG`.
     pub filter: Option<String>,
 }
 
@@ -315,12 +316,12 @@ pub enum LogFormat {
 }
 
 impl Config {
-    /// The sections that hold no secret, as they are in effect.
+    /// Returns the sections that hold no secret, as they are in effect.
     pub fn sections(&self) -> serde_json::Map<String, serde_json::Value> {
         let value = |section: serde_json::Result<serde_json::Value>| section.expect("plain values");
         use serde_json::to_value;
-        // Without `..`: a new section does not compile before it is said here whether it is shown, and compared by a
-        // reload. Those left out have names of their own, which a reload compares one by one.
+        // There is no `..` here: a new section does not compile before it is said whether it is shown, and compared by
+        // a reload. Those left out have names of their own, which a reload compares one by one.
         let Self {
             folders,
             http,
@@ -355,7 +356,8 @@ impl Config {
         .collect()
     }
 
-    /// Without a file: no contracts and no connections, plugins and state in the working folder.
+    /// Returns the configuration without a file: no contracts and no connections, plugins and state in the working
+    /// folder.
     pub fn bare(base: &Path) -> Self {
         read("(defaults)", "", base).expect("the defaults are valid")
     }
