@@ -19,7 +19,7 @@ fn row(minted: &Minted, agent: &str) -> KeyRow {
     }
 }
 
-/// In the order of their changes.
+/// Returns identities with these rows, in the order of their changes.
 fn identities(rows: &[KeyRow], required: bool) -> Identities {
     let identities = Identities::new(required);
     change(&identities, rows);
