@@ -17,7 +17,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// In the order of the declaration.
+    /// All methods, in the order of the declaration.
     pub const ALL: [Self; 12] = [
         Self::Discover,
         Self::Initialize,
@@ -50,7 +50,7 @@ impl Method {
         }
     }
 
-    /// Which eras have it: legacy, modern.
+    /// Returns which eras have the method: legacy, modern.
     fn eras(self) -> (bool, bool) {
         match self {
             Self::ListTools
@@ -66,7 +66,7 @@ impl Method {
         }
     }
 
-    /// The method of that name in that era.
+    /// Returns the method of that name in that era.
     pub fn find(method: &str, modern: bool) -> Option<Self> {
         let found = Self::ALL.into_iter().find(|known| known.name() == method)?;
         let (in_legacy, in_modern) = found.eras();
