@@ -33,9 +33,9 @@ pub struct Settings {
     /// The work of the process, for whoever reads the trail: `serve`, `stdio`, `call`.
     pub process: String,
     pub fsync: Fsync,
-    /// A new segment is begun after this many bytes …
+    /// The bytes after which a new segment is begun.
     pub segment_max_bytes: u64,
-    /// … or after this time, when there is something to say in it.
+    /// The time after which a new segment is begun, if there is something to say in it.
     pub segment_max_age: Duration,
     /// Segments that ended longer ago are removed. `None` keeps them.
     pub keep_age: Option<Duration>,

@@ -39,9 +39,9 @@ pub(crate) struct Profile {
     pub(crate) limits: Limits,
     /// The settings that the plugin's tools get, as JSON.
     pub(crate) settings: Arc<str>,
-    /// A guest that has used up its first tick waits here, behind the other busy calls of its own plugin …
+    /// A guest that is busy waits here first, behind the other busy calls of its own plugin.
     pub(crate) plugin_turn: Arc<Semaphore>,
-    /// … and then here, so that busy guests never hold every core.
+    /// A busy guest then waits here, so that busy guests never hold every core.
     pub(crate) host_turn: Arc<Semaphore>,
     pub(crate) log: LogBudget,
     pub(crate) connections: Arc<Connections>,

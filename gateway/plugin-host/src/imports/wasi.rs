@@ -15,9 +15,9 @@ use wasmtime_wasi::{
 use crate::guest::Guest;
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    // This links io, clocks, random and the standard streams …
+    // This links io, clocks, random and the standard streams.
     wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async(linker)?;
-    // … and the rest of the command world but for sockets.
+    // These link the rest of the command world except for sockets.
     random::insecure::add_to_linker::<_, WasiRandom>(linker, |guest| guest.ctx().ctx.random())?;
     random::insecure_seed::add_to_linker::<_, WasiRandom>(linker, |guest| guest.ctx().ctx.random())?;
     filesystem::preopens::add_to_linker::<_, WasiFilesystem>(linker, Guest::filesystem)?;
