@@ -4,7 +4,7 @@
 
 pub use weir_connections::code::{Code, TABLE};
 
-/// `docs/errors.md`.
+/// Writes `docs/errors.md`.
 pub fn page() -> String {
     let mut page = String::from(
         "# Errors\n\nGenerated from `gateway/connections/src/code.rs`; `WEIR_BLESS=1 cargo test` writes it anew.\n\n\
