@@ -34,7 +34,7 @@ pub use self::search::{Searched, searched, unknown};
 pub use crate::catalogue::Endpoint;
 use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller, snapshot::Snapshot};
 
-/// One call as any transport and any era asks for it.
+/// One call, as any transport and any era asks for it.
 pub struct CallRequest<'a> {
     /// The generation that the request reads, from its first look to the last byte of its answer.
     pub snapshot: &'a Snapshot,
@@ -44,7 +44,7 @@ pub struct CallRequest<'a> {
     pub arguments: Option<&'a str>,
     /// Present when the caller sent a progress token.
     pub progress: Option<Arc<dyn Progress>>,
-    /// Set when the caller has gone or asked to stop.
+    /// The token that is cancelled when the caller has gone or asked to stop.
     pub cancel: &'a CancellationToken,
     /// W3C `traceparent` of the caller, for the log.
     pub trace: Option<&'a str>,
@@ -56,15 +56,15 @@ pub struct CallRequest<'a> {
     pub timeout: Option<Duration>,
     /// The session of the caller's client, where it has one.
     pub session: Option<u128>,
-    /// What the caller can be asked while the call is under way, and what it answers.
+    /// The questions that the caller can be asked while the call is under way, and its answers.
     pub asking: Asking<'a>,
 }
 
-/// What a call came to.
+/// The outcome of a call.
 pub enum CallOutcome {
     /// Unknown or hidden: the caller cannot tell. A protocol error (−32602), not a result.
     UnknownTool,
-    /// What the caller answers belongs to no question of this call, or comes too late (−32602).
+    /// The caller's answer belongs to no question of this call, or comes too late (−32602).
     BadState,
     Complete(ToolResult),
     /// The tool asks its caller something before it goes on (2026-07-28).
@@ -77,7 +77,7 @@ pub async fn call_tool(gateway: &Gateway, caller: &Caller, request: CallRequest<
     record.close(outcome).await
 }
 
-/// Whether these arguments would reach the adapter of this tool: nothing is asked and nothing recorded.
+/// Checks whether these arguments would reach the adapter of this tool: nothing is asked and nothing recorded.
 pub fn check(gateway: &Gateway, caller: &Caller, tool: &CatalogueTool, arguments: &str) -> ToolResult {
     match arguments::bind(gateway.cursors(), caller, tool, Some(arguments), None, false) {
         Ok(_) => ToolResult::new("The arguments are valid.".to_owned(), r#"{"valid":true}"#.to_owned(), false),
