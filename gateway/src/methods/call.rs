@@ -1,4 +1,4 @@
-//! What may take a while: from the request to the call path. Of `tools/call`, from its outcome to the answer too.
+//! Takes requests that may take a while to the call path, and for `tools/call` turns the outcome into the answer.
 
 use std::{borrow::Cow, io::Write as _, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{
 
 /// The call's receipt, in `_meta`.
 pub(super) const RECEIPT: &str = "dev.weir/receipt";
-/// Set when a completed write could not be recorded.
+/// The key of the mark that a completed write could not be recorded.
 const AUDIT: &str = "dev.weir/audit";
 pub(super) const BAD_STATE: &str =
     "`params.requestState` belongs to no question of this call, or the answer comes too late";
@@ -34,11 +34,11 @@ pub struct Call<'a> {
     capabilities: Option<Cow<'a, str>>,
     /// JSON: its answers.
     responses: Option<Cow<'a, str>>,
-    /// What it was given with the question.
+    /// The state that the caller was given with the question.
     state: Option<Cow<'a, str>>,
 }
 
-/// What is asked for. `arguments`, `reference`, `argument` and `context` are JSON objects.
+/// The subject of a request. `arguments`, `reference`, `argument` and `context` are JSON objects.
 #[derive(Clone, Debug)]
 pub(super) enum Asked<'a> {
     Tool {
@@ -141,16 +141,16 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// `None` when the call was cancelled: a cancelled call gets no answer.
+    /// Runs the request; `None` if it was cancelled, since a cancelled call gets no answer.
     pub async fn run(
         &self,
         scope: &RequestScope,
         cancel: &CancellationToken,
         progress: Option<Arc<dyn Progress>>,
     ) -> Option<Vec<u8>> {
-        // One generation for the whole request: the answer names the server that ran the call, whatever came since.
+        // The whole request has one generation: the answer names the server that ran the call, whatever came since.
         let snapshot = scope.gateway.snapshot();
-        // What asks other servers is in a place of its own: it would make the future of every call of a tool large.
+        // Requests to other servers are boxed, since they would make the future of every call of a tool large.
         let answer = match &self.asked {
             Asked::Tool { name, arguments } => {
                 self.called(scope, &snapshot, (name, arguments.as_deref()), cancel, progress).await
@@ -173,7 +173,8 @@ impl<'a> Call<'a> {
         if cancel.is_cancelled() { None } else { Some(answer) }
     }
 
-    /// In a view with search, the tool that is called stands in the arguments, or the answer is what was found.
+    /// Answers `tools/call`. In a view with search, the tool that is called stands in the arguments, or the answer is
+    /// what was found.
     async fn called(
         &self,
         scope: &RequestScope,
@@ -197,7 +198,7 @@ impl<'a> Call<'a> {
         self.tool(scope, request, searching.is_some()).await
     }
 
-    /// As the call path takes it. `asked`: the name, and the arguments.
+    /// Returns the request as the call path takes it, for a name and its arguments.
     fn request<'r>(
         &'r self,
         scope: &'r RequestScope,
@@ -224,7 +225,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// `found`: by a search, whose callers are told of a name that is not there as of every other mistake.
+    /// Calls a tool. `found` means that it came by a search, whose callers are told of an unknown name as of every
+    /// other mistake.
     async fn tool(&self, scope: &RequestScope, request: CallRequest<'_>, found: bool) -> Vec<u8> {
         let (snapshot, name) = (request.snapshot, request.tool);
         let is_modern = self.version.is_modern();
@@ -241,14 +243,14 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// `_meta`: the proof that the call is recorded, and what every modern result carries.
+    /// Writes `_meta`: the proof that the call is recorded, and what every modern result carries.
     fn meta(&self, answer: &mut ResultWriter, listing: Option<&Listing>, result: &ToolResult) {
         if result.receipt.is_none() && !result.unrecorded && result.meta.is_empty() && listing.is_none() {
             return;
         }
         let meta = answer.member("_meta");
         meta.push(b'{');
-        // Neither needs an escape: digits, letters, `:` and `-`.
+        // Neither needs an escape: they are digits, letters, `:` and `-`.
         if let Some(receipt) = &result.receipt {
             write!(meta, "\"{RECEIPT}\":\"{receipt}\",").expect("memory can be written");
         }
@@ -268,7 +270,7 @@ impl<'a> Call<'a> {
         meta.push(b'}');
     }
 
-    /// The tool asks first. Only modern clients are asked this way.
+    /// Answers that the tool asks first. Only modern clients are asked this way.
     pub(super) fn ask(&self, listing: Option<&Listing>, ask: &InputRequired) -> Vec<u8> {
         let room = [&ask.requests, &ask.state].into_iter().flatten().map(String::len).sum::<usize>();
         let mut answer = ResultWriter::new(&self.id, room + 384);
@@ -317,7 +319,7 @@ impl<'a> Call<'a> {
             Content::Blocks(blocks) => content.extend_from_slice(lowered(blocks, self.version).as_bytes()),
         }
         if let Some(structured) = result.structured.as_ref().filter(|_| self.version.is_structured()) {
-            // Written by us, value by value: on stdio a line break would end the message.
+            // We wrote this, value by value: on stdio a line break would end the message.
             debug_assert!(!structured.as_bytes().contains(&b'\n'), "a message is one line");
             answer.json("structuredContent", structured);
         }

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use super::RequestScope;
 use crate::wire::notification;
 
-/// What lists can change, in the order of [`Listing::digests`](crate::catalogue::Listing::digests).
+/// The notifications for changed lists, in the order of [`Listing::digests`](crate::catalogue::Listing::digests).
 const LISTS_CHANGED: [&str; 3] =
     ["notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed"];
 
@@ -19,7 +19,7 @@ pub struct ListChanges {
 }
 
 impl ListChanges {
-    /// From now on.
+    /// Watches the lists from now on.
     pub fn new(scope: Arc<RequestScope>) -> Self {
         let generations = scope.gateway.listing_changes();
         let seen = digests(&scope);
@@ -44,13 +44,13 @@ impl ListChanges {
     }
 }
 
-/// A notification for each kind of list that changed. `params` is JSON.
+/// Returns a notification for each kind of list that changed. `params` is JSON.
 pub fn list_changes(changed: [bool; 3], params: Option<&str>) -> Vec<Vec<u8>> {
     let named = LISTS_CHANGED.into_iter().zip(changed).filter(|(_, changed)| *changed);
     named.map(|(name, _)| notification(name, params)).collect()
 }
 
-/// `None` while the endpoint does not exist: a contract that went away is a change too.
+/// Returns the digests; `None` while the endpoint does not exist, since a contract that went away is a change too.
 fn digests(scope: &RequestScope) -> Option<[[u8; 32]; 3]> {
     scope.listing().ok().map(|listing| listing.digests())
 }

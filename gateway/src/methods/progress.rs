@@ -1,4 +1,4 @@
-//! What a guest reports on its way, from its thread to the stream of its call.
+//! Carries what a guest reports on its way, from its thread to the stream of its call.
 
 use std::{
     collections::VecDeque,
@@ -14,12 +14,12 @@ use crate::wire::{notification, write_string};
 const WAITING_MAX: usize = 16;
 const MESSAGE_MAX_CHARS: usize = 512;
 
-/// The guest's end and the stream's end for one call. `token` is JSON.
+/// Returns the guest's end and the stream's end for one call. `token` is JSON.
 pub fn progress(token: &str) -> (Arc<dyn Progress>, ProgressUpdates) {
     channel(Some(token.into()))
 }
 
-/// The same for a caller that speaks no MCP: each update is the object `{progress, total?, message?}` alone.
+/// Returns both ends for a caller that speaks no MCP: each update is the object `{progress, total?, message?}` alone.
 pub fn bare_progress() -> (Arc<dyn Progress>, ProgressUpdates) {
     channel(None)
 }
@@ -57,7 +57,8 @@ struct Update {
 struct Reporter(Arc<Shared>);
 
 impl Progress for Reporter {
-    /// Never blocks. What does not increase is dropped: the protocol wants strictly increasing numbers.
+    /// Reports progress, and never blocks. A number that does not increase is dropped, since the protocol wants
+    /// strictly increasing ones.
     fn report(&self, done: f64, total: Option<f64>, message: &str) {
         let mut waiting = self.0.lock();
         if !done.is_finite() || waiting.last.is_some_and(|last| done <= last) {
@@ -82,7 +83,7 @@ impl ProgressUpdates {
         }
     }
 
-    /// The notifications reported since the last time, in order.
+    /// Returns the notifications reported since the last time, in order.
     pub fn take(&self) -> Vec<Vec<u8>> {
         let updates = std::mem::take(&mut self.shared.lock().updates);
         updates.into_iter().map(|update| self.notification(&update)).collect()
