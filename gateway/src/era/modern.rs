@@ -15,7 +15,8 @@ use crate::{
 const METHOD_HEADER: &str = "mcp-method";
 const NAME_HEADER: &str = "mcp-name";
 
-/// The checks of a modern request, in the order the specification's error codes need. `headers`: only over HTTP.
+/// Makes the checks of a modern request, in the order the specification's error codes need. `headers` are there only
+/// over HTTP.
 pub fn admit<'a>(
     id: Id<'a>,
     method: &str,
@@ -35,7 +36,7 @@ pub fn admit<'a>(
     Ok(Request { id, method: found, params, version, progress_token, trace })
 }
 
-/// Whether `_meta` is what a modern request must carry.
+/// Returns `true` if `_meta` is what a modern request must carry.
 pub fn is_valid(meta: &Meta<'_>) -> bool {
     claimed_version(meta).is_ok_and(|version| Version::names_modern(&version))
 }
@@ -70,7 +71,8 @@ struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// What is there must agree; whether all is there comes after the version is known to be spoken.
+    /// Reads the headers. Those that are there must agree; whether all are there is asked after the version is known to
+    /// be spoken.
     fn read(headers: &'a HeaderMap, method: &str, version: &str) -> Result<Self, RpcError> {
         let named = Self {
             version: single(headers, PROTOCOL_VERSION_HEADER, "MCP-Protocol-Version")?,
@@ -105,7 +107,7 @@ impl<'a> Named<'a> {
     }
 }
 
-/// A header that may be given once; its value without optional white space.
+/// Returns the value, without optional white space, of a header that may be given once.
 fn single<'a>(headers: &'a HeaderMap, name: &'static str, shown: &str) -> Result<Option<&'a [u8]>, RpcError> {
     let mut values = headers.get_all(HeaderName::from_static(name)).iter();
     let first = values.next();
@@ -122,7 +124,7 @@ fn trim(value: &[u8]) -> &[u8] {
     &value[start..end]
 }
 
-/// `=?base64?…?=` carries what a header cannot; a value without both halves of the mark is literal.
+/// Decodes `=?base64?…?=`, which carries what a header cannot; a value without both halves of the mark is literal.
 fn decoded(value: &[u8]) -> Result<Cow<'_, [u8]>, RpcError> {
     let Some(encoded) = value.strip_prefix(b"=?base64?").and_then(|rest| rest.strip_suffix(b"?=")) else {
         return Ok(Cow::Borrowed(value));
