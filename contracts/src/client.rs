@@ -1,8 +1,8 @@
 //! Rewrites a tool's schema so that a given client or model vendor takes it, and reports what that client then is not
 //! told.
 //!
-//! An operator chooses the client of a view; what a client says of itself is never asked. Arguments meet the full schema
-//! all the same, so that a lowered one costs a model advice, and nobody a check.
+//! An operator chooses the client of a view; what a client says about itself is never asked. Arguments meet the full
+//! schema all the same, so that a lowered one costs a model advice, and nobody a check.
 
 mod lower;
 mod references;

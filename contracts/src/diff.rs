@@ -39,7 +39,7 @@ const WITNESSES_MAX: usize = 200;
 #[serde(deny_unknown_fields)]
 pub struct Diff {
     pub class: Class,
-    /// True for breaking and undecided.
+    /// Whether the class is breaking or undecided.
     pub breaking: bool,
     /// SHA-256 in hexadecimal over both sides and the items: what an approval binds to. The wording of reasons and the
     /// witnesses are not part of it.

@@ -19,7 +19,7 @@ use crate::{
 };
 use yaml::{flow, scalar};
 
-/// What is known about one source.
+/// The knowledge about one source.
 pub struct Input<'a> {
     /// A contract name, as `contract_name` makes it.
     pub name: &'a str,
@@ -35,7 +35,7 @@ pub struct Input<'a> {
 pub struct Draft {
     /// The contract file, YAML; compiles unchanged with the shape.
     pub contract: String,
-    /// What was left out and why, a sentence each.
+    /// A sentence for each thing that was left out, with the reason.
     pub notes: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! Finds out which past calls a new schema would have refused, from what may be kept of them.
 //!
-//! A [`Profile`] holds no text and no number that an agent chose freely: of those only the length, whether the number
-//! was whole, and which patterns and formats they met. What cannot be judged from that is said to be so.
+//! A [`Profile`] holds no text and no number that an agent chose freely. It holds only their length, whether the number
+//! was whole, and which patterns and formats they met. What cannot be judged from that is reported as such.
 
 mod judge;
 
@@ -18,7 +18,7 @@ const DEPTH_MAX: usize = 8;
 /// Items of one list that are kept; of a longer one only the first.
 const ITEMS_MAX: usize = 32;
 
-/// What is kept of one value.
+/// The part of one value that is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Profile {

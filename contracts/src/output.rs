@@ -1,8 +1,8 @@
 //! The gate behind a source: every record is read strictly, projected to the published columns and checked
 //! against its shape in one pass, before it may enter an answer.
 //!
-//! No tree is built: a value is checked while it is read and written out again in its one form. What passes conforms
-//! to the published output schema by construction, which a property test compares with `jsonschema`.
+//! No tree is built: a value is checked while it is read and written out again in its one form. A record that passes
+//! conforms to the published output schema by construction, which a property test compares with `jsonschema`.
 
 mod result;
 mod value;
@@ -42,7 +42,7 @@ pub struct OutputMismatch {
     pub path: String,
     /// The reason for the log: the expected type and the kind of the value, but never the value.
     pub reason: String,
-    /// True where a published column is missing: the source changed.
+    /// Whether a published column is missing, which means that the source changed.
     pub source_changed: bool,
 }
 

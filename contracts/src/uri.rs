@@ -1,8 +1,8 @@
 //! Gives each resource one name in the whole gateway, and finds the way back to the server's own.
 //!
-//! Two servers may both have `file:///readme`, and a client knows a resource by its URI alone. So it is published as
-//! `<contract>+<uri>`, which is a URI of a scheme of its own; a page of MCP Apps keeps its scheme, which hosts look at:
-//! `ui://weir/<contract>/<its own URI, percent-encoded>`.
+//! Two servers may both have `file:///readme`, and a client knows a resource by its URI alone. A resource is therefore
+//! published as `<contract>+<uri>`, which is a URI of a scheme of its own. A page of MCP Apps keeps its scheme, which
+//! hosts look at: `ui://weir/<contract>/<its own URI, percent-encoded>`.
 
 use serde_json::{Map, Value};
 

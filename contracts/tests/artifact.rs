@@ -19,7 +19,7 @@ fn every_case_comes_back_as_it_was() {
     assert!(seen >= 3, "cases that compile are there");
 }
 
-/// What a derived reader loses easily: a default of null, and numbers in their one form.
+/// A derived reader easily loses these: a default of null, and numbers in their one form.
 #[test]
 fn nothing_is_lost() {
     let contract = desk(json!({ "name": "note", "type": "text", "nullable": true, "default": null }));

@@ -146,7 +146,7 @@ fn compile_case(case: &Path) -> Result<Contract, Vec<Problem>> {
     first
 }
 
-/// The document a client sees, and the bindings it does not.
+/// Returns the document a client sees, and the bindings it does not.
 fn golden(contract: &Contract) -> Value {
     let bindings: Vec<Value> = contract
         .tools

@@ -1,4 +1,4 @@
-//! Two versions of a contract: what stands behind the schemas, and what clients see of it.
+//! Compares two versions of a contract: what stands behind the schemas, and what clients see of it.
 
 use std::collections::BTreeMap;
 

@@ -219,7 +219,7 @@ fn value() -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// A value made for the type, so that agreement is tested on both sides.
+/// Returns a value made for the type, so that agreement is tested on both sides.
 fn value_for(kind: &Value) -> BoxedStrategy<Value> {
     let good: BoxedStrategy<Value> = match kind["type"].as_str().unwrap_or_default() {
         "string" => "[a-z\u{0}-\u{20}é\"\\\\]{0,4}".prop_map(Value::from).boxed(),

@@ -1,8 +1,8 @@
-//! Output schemas as they are published: every result of a tool meets them, errors included.
+//! Publishes output schemas: every result of a tool meets its schema, errors included.
 //!
-//! The same form as those of collections, `{type, properties, anyOf: [result arm, error arm]}`: one generation of clients
-//! validates `structuredContent` even on errors, and all take an object alone. A schema of anything else becomes the member
-//! `result` of one, in both eras alike.
+//! The form is that of collections, `{type, properties, anyOf: [result arm, error arm]}`: one generation of clients
+//! validates `structuredContent` even on errors, and all take only an object. A schema of anything else becomes the
+//! member `result` of one, in both eras alike.
 
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
 //! Rewrites each schema in one spelling: local references are inlined, and booleans and trivial unions are written out.
 //!
-//! What cannot be inlined (a recursion, another document, a schema with its own base) stays a `$ref`, together with a
-//! digest of everything it leads to: two such places are the same only if all of that is.
+//! A schema that cannot be inlined (a recursion, another document, a schema with its own base) stays a `$ref`, together
+//! with a digest of everything it leads to: two such places are the same only if all of that is.
 
 use std::collections::BTreeMap;
 

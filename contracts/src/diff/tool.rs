@@ -34,7 +34,7 @@ pub(super) struct View<'d> {
     output: Option<Cow<'d, Value>>,
     /// The hints, in the order of [`HINTS`].
     hints: [bool; 4],
-    /// What only a contract's tool has.
+    /// The parts that only a contract's tool has.
     further: Option<Further<'d>>,
 }
 

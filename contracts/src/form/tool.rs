@@ -35,7 +35,7 @@ pub struct Tool {
     /// Fields whose arguments the audit may keep in clear.
     pub audit_clear: Vec<String>,
     pub(crate) place: String,
-    /// False where something could not be read: then what is missing says nothing.
+    /// Whether everything could be read: if not, a missing part says nothing.
     pub(crate) is_whole: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Forms of schemas that some clients refuse, written as others that mean the same.
+//! Rewrites schemas that some clients refuse in other forms that mean the same.
 //!
-//! What cannot be written otherwise at the root of an input is published wider than it is, and arguments are held
+//! If the root of an input cannot be written otherwise, it is published wider than it is, and arguments are checked
 //! against the whole of it.
 
 use serde_json::{Map, Value, json};
@@ -273,7 +273,7 @@ pub(super) fn has_few_alternatives(root: &Value) -> bool {
 struct Members {
     properties: Map<String, Value>,
     required: Vec<String>,
-    /// Whether nothing but the properties may be there.
+    /// Whether only the properties may be there.
     is_closed: bool,
     /// Whether this says as much as the schema, and no less.
     is_exact: bool,

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::{Problem, json, offer::Kind};
 
-/// What a document says about its server and its items. Wrong types count as absent, as they do where the document is
-/// composed.
+/// The parts of a document about its server and its items. Wrong types count as absent, as they do where the document
+/// is composed.
 pub(super) struct Offer {
     pub instructions: Option<String>,
     /// Whether the server says that it has resources.

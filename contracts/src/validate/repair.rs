@@ -1,7 +1,7 @@
-//! The errors of a call are complete when a client that knows nothing else can repair it in one go.
+//! Completes the errors of a call, so that a client that knows nothing else can repair it in one go.
 //!
-//! So they are tried out: applied to the arguments as such a client would, and what is then still wrong becomes a
-//! further error, until nothing is or the whole is replaced by an example.
+//! For that the errors are tried out: they are applied to the arguments as such a client would do it, and what is then
+//! still wrong becomes a further error, until nothing is or the whole is replaced by an example.
 
 use jsonschema::{ValidationError, Validator};
 use serde_json::{Map, Value};
