@@ -1,6 +1,6 @@
 //! The one table of error codes as the gateway reads it, and the page of the docs.
 //!
-//! It stands with the connections, the lowest place that names a code.
+//! The table stands with the connections, the lowest place that names a code.
 
 pub use weir_connections::code::{Code, TABLE};
 

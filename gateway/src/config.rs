@@ -80,9 +80,9 @@ pub struct View {
     pub contracts: Vec<String>,
     /// The names of its tools, where `*` stands for any characters and `?` for one; none: every name.
     pub tools: Vec<String>,
-    /// True: tools that say that they only read.
+    /// Whether the view has only tools that say that they only read.
     pub read_only: bool,
-    /// True: it lists two tools alone, one that finds its tools and one that calls them.
+    /// Whether it lists only two tools, one that finds its tools and one that calls them.
     pub search: bool,
     /// The clients that its schemas are written for; none: any that reads JSON Schema.
     pub profile: Option<ClientProfile>,
@@ -111,9 +111,9 @@ pub struct Http {
     pub session_idle_s: u64,
     /// Open notification streams in all.
     pub streams_max: usize,
-    /// True: tools are served by plain HTTP too, below `/rest/`.
+    /// Whether tools are served by plain HTTP too, below `/rest/`.
     pub rest: bool,
-    /// True: tools are served as pages with forms for people, below `/forms/`.
+    /// Whether tools are served as pages with forms for people, below `/forms/`.
     pub forms: bool,
 }
 
@@ -140,8 +140,8 @@ impl Default for Http {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Identity {
-    /// True: nobody is served without a key, also before the first one is made. Other addresses than loopback need it.
-    /// Without it keys are needed as soon as one was ever made.
+    /// Whether nobody is served without a key, even before the first one is made. Other addresses than loopback need
+    /// it. Without it keys are needed as soon as one was ever made.
     pub required: bool,
 }
 
@@ -151,7 +151,7 @@ pub struct Admin {
     /// The address of the admin API of `weir serve`; port 0 takes a free one. The address is written to `admin.url` in
     /// the state folder, where the command line finds it.
     pub listen: SocketAddr,
-    /// False: there is no admin API.
+    /// Whether there is an admin API.
     pub enabled: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Keeps what calls looked like, for the question which of them a change would have refused.
 //!
-//! Kept where `[contracts] impact_days` says so: of each valid call what its arguments looked like (see
-//! [`weir_contracts::impact`]: no text, no free number), counted by day. Counts wait in memory and are written down every
-//! few seconds; a process that is killed loses those of its last seconds, which no receipt speaks of.
+//! If `[contracts] impact_days` says so, it is kept for each valid call what its arguments looked like (see
+//! [`weir_contracts::impact`]: no text, no free number), counted by day. Counts wait in memory and are written down
+//! every few seconds; a process that is killed loses those of its last seconds, which no receipt speaks of.
 
 use std::sync::Arc;
 

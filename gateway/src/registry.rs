@@ -1,8 +1,8 @@
 //! Contracts become the snapshot that is served: read, described once, compiled, judged by the gate, published.
 //!
-//! What is served is what the state holds as live. A file that does not compile, or whose change the gate holds, leaves
-//! the live version as it is. A contract whose source cannot be described yet waits and is tried again; one that was
-//! published before starts from the state, without touching the source.
+//! The served contracts are those that the state holds as live. A file that does not compile, or whose change the gate
+//! holds, leaves the live version as it is. A contract whose source cannot be described yet waits and is tried again;
+//! one that was published before starts from the state, without touching the source.
 
 pub mod code;
 mod drift;

@@ -1,7 +1,7 @@
 //! Ordered indexes that the gateway keeps on disk, so that a large source is not read whole for every call.
 //!
-//! They are scratch: bounded, dropped when space is short, and bound to one version of the source. An adapter that finds
-//! none reads its source as if there were no indexes, and asks for one with [`later`].
+//! Indexes are scratch: bounded, dropped when space is short, and bound to one version of the source. An adapter that
+//! finds none reads its source as if there were no indexes, and asks for one with [`later`].
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::calls::index as imported;

@@ -73,11 +73,11 @@ pub trait ToolSchema: Sized {
     /// Appends the value as JSON.
     fn print(&self, out: &mut String);
 
-    /// True for `Option`: a parameter or a field of the type may be left out.
+    /// Whether the type is an `Option`: a parameter or a field of it may be left out.
     #[doc(hidden)]
     const OPTIONAL: bool = false;
 
-    /// True for `u8`, whose lists are refused: they are meant as bytes.
+    /// Whether the type is `u8`, whose lists are refused: they are meant as bytes.
     #[doc(hidden)]
     const BYTE: bool = false;
 

@@ -33,7 +33,7 @@ pub struct Field {
     /// The type of its values.
     #[serde(rename = "type")]
     pub kind: Type,
-    /// True where a record may have none.
+    /// Whether a record may have no value.
     #[serde(default)]
     pub nullable: bool,
     /// A description of what the column holds.
@@ -42,7 +42,7 @@ pub struct Field {
     /// The source's own name of the type, for the adapter's use only (`int8`, `numeric(10,2)`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native: Option<String>,
-    /// True where the source fills the value when a create leaves it out (a default, an identity column).
+    /// Whether the source fills in the value when a create leaves it out (a default, an identity column).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub generated: bool,
     /// The format of values in a source that holds text, if it is not that of the value table. The contract sets it.
@@ -143,7 +143,7 @@ pub struct Capabilities {
     /// Operations for the verb `call`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<Operation>,
-    /// True where the source is an open outside world (rest, upstream): becomes openWorldHint.
+    /// Whether the source is an open outside world (rest, upstream): this becomes openWorldHint.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open_world: bool,
 }
@@ -156,7 +156,7 @@ pub struct Param {
     /// The type of its value.
     #[serde(rename = "type")]
     pub kind: Type,
-    /// True where it may not be left out.
+    /// Whether the parameter must not be left out.
     #[serde(default)]
     pub required: bool,
     /// A description of what it is for.

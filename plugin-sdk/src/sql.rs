@@ -29,7 +29,7 @@ pub struct Statement {
 pub struct Rows {
     /// A JSON array of objects; numbers as the database wrote them, so read it with `RawValue`.
     pub records: String,
-    /// True where the limit cut rows off.
+    /// Whether the limit cut rows off.
     pub truncated: bool,
 }
 

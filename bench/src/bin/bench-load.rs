@@ -1,8 +1,8 @@
 //! The generator: HTTP/1.1 over kept connections, one call under way on each, every answer read to its end.
 //!
-//! It asks its sockets in a circle and never sleeps, unless it is told that the server needs its core. A generator that
-//! does is woken by the server at each answer, at the server's expense: 10 µs where processors are virtual, and only for
-//! servers slow enough that it had gone to sleep.
+//! The generator asks its sockets in a circle and never sleeps, unless it is told that the server needs its core. A
+//! generator that sleeps is woken by the server at each answer, at the server's expense: 10 µs where processors are
+//! virtual, and only for servers slow enough that it had gone to sleep.
 //!
 //! Takes a [`Plan`] on standard input and prints a [`Report`].
 #![allow(clippy::print_stdout, reason = "its report")]

@@ -1,6 +1,6 @@
 //! The trail's folder: a folder for each chain, in it the numbered segments and a lock that the chain's process holds.
 //!
-//! Whatever a chain says about other chains stands in the first record of its segments ([`Opening`]), so that a survey
+//! A chain's statements about other chains stand in the first record of its segments ([`Opening`]), so that a survey
 //! reads one line of each file.
 
 pub(crate) mod repair;

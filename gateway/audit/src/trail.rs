@@ -90,7 +90,7 @@ pub enum AuditError {
 /// The numbers behind the metrics and the alert.
 #[derive(Clone, Debug)]
 pub struct Health {
-    /// True from a failed append or sync until one succeeds.
+    /// Whether an append or sync has failed, and none has succeeded since.
     pub failing: bool,
     /// The last failure, kept also when it is over.
     pub last_error: Option<String>,
@@ -420,7 +420,7 @@ mod tests {
         assert!(told.len() == 1 && told[0].starts_with("the records 2 to 5 are uncertain"), "{told:?}");
     }
 
-    /// What a rotation left behind that failed and could not take its file away again.
+    /// A rotation that failed, and could not take its file away again, left this behind.
     #[test]
     fn a_segment_that_a_failed_rotation_left_does_not_block_the_next() {
         let folder = tempfile::tempdir().expect("a folder");

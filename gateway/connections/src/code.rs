@@ -1,6 +1,6 @@
-//! The one table of codes: what a call that did not succeed is called, by whom, and what follows from it.
+//! Holds the one table of codes: the names of failures, who uses which, and what follows from each.
 //!
-//! It stands here because connections are the lowest place that names a code: the plugin host, the call path and
+//! The table stands here because connections are the lowest place that names a code: the plugin host, the call path and
 //! `docs/errors.md` read it too. A text becomes a [`Code`] once, where it comes in.
 
 /// The closed list. What a source says beside it is an [`Code::UpstreamError`].

@@ -249,7 +249,7 @@ async fn a_server_that_never_was_is_unavailable_and_not_named() {
     assert!(!problems[0].1.contains("hunter2"));
 }
 
-/// What is said to the server: a read is one request and leaves nothing behind, whatever happens to it.
+/// The requests to the server are checked: a read is one request and leaves nothing behind, whatever happens to it.
 #[tokio::test]
 async fn a_read_is_one_request() {
     let server = Server::started();

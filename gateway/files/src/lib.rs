@@ -1,7 +1,7 @@
 //! Files of the gateway's own: written beside their place and moved there, so that nobody ever reads half of one.
 //!
-//! What these functions have written outlives the machine when they return: the bytes are synced before the move, and the
-//! folder after it. They wait for the disk, so that a large file is written on a thread that may wait.
+//! Files that these functions have written outlive the machine when they return: the bytes are synced before the move,
+//! and the folder after it. They wait for the disk, so that a large file is written on a thread that may wait.
 
 use std::{
     fs::{self, File, Permissions},

@@ -32,7 +32,7 @@ const LATER_BYTES_MAX: usize = 4_096;
 /// The bound on streams and clocks of WASI's that an instance may have open, since they take the host's memory.
 const RESOURCES_MAX: usize = 10_000;
 
-/// What all instances of one plugin share. Grants are data: every host function begins by asking here.
+/// The state that all instances of one plugin share. Grants are data: every host function begins by checking them.
 pub(crate) struct Profile {
     pub(crate) name: Arc<str>,
     pub(crate) grants: BTreeMap<String, Grant>,

@@ -80,7 +80,7 @@ pub(crate) struct Loader {
     signed: Vec<(String, BTreeMap<String, String>)>,
 }
 
-/// What is known about one file of the folder.
+/// The loader's knowledge about one file of the folder.
 #[derive(Default)]
 struct File {
     /// The file at the last look; `None` if it was not there.

@@ -78,7 +78,7 @@ pub struct Submission<'a> {
     pub owner: Option<&'a str>,
     /// `file:PATH`, or the name of an admin.
     pub by: &'a str,
-    /// True: it waits for someone even where it could go live.
+    /// Whether it waits for someone even if it could go live.
     pub hold: bool,
     /// The revision it was made on; another one refuses it. `None`: any.
     pub on: Option<i64>,

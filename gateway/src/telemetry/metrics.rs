@@ -256,7 +256,7 @@ impl Metrics {
     }
 }
 
-/// What a scrape reads beside the series themselves.
+/// These functions return what a scrape reads beside the series themselves.
 impl Metrics {
     pub fn gather(&self) -> Vec<MetricFamily> {
         self.registry.gather()

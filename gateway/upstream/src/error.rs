@@ -14,7 +14,7 @@ pub struct Failure {
     /// The last lines that a child wrote to stderr.
     pub stderr: Vec<String>,
     pub steps: Vec<String>,
-    /// False where the server cannot have read anything of the request, so that it may be sent again.
+    /// Whether the server may have read something of the request; if not, it may be sent again.
     pub is_handed_over: bool,
 }
 

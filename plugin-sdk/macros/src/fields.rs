@@ -14,7 +14,7 @@ use crate::{
 
 /// The item around the fields that are read.
 pub(crate) struct Around<'a> {
-    /// True under `#[data]`: an `Option` is left out of an answer instead of being null.
+    /// Whether the item has `#[data]`: then an `Option` is left out of an answer instead of being null.
     pub(crate) data: bool,
     /// The item's own type parameters.
     pub(crate) generics: Vec<Ident>,

@@ -13,11 +13,11 @@ pub struct Parameter<T> {
     pub kind: Kind,
     /// Reads a value.
     pub read: fn(Value) -> Result<T, Mismatch>,
-    /// The value where none is given.
+    /// Returns the value if none is given.
     pub absent: fn() -> Option<T>,
     /// Appends a value as JSON.
     pub print: fn(&T, &mut String),
-    /// True for a value that a field may leave out of an answer.
+    /// Returns `true` for a value that a field may leave out of an answer.
     pub is_absent: fn(&T) -> bool,
     optional: bool,
     write: fn(&mut Writer),
@@ -25,7 +25,7 @@ pub struct Parameter<T> {
 }
 
 impl<T: ToolSchema> Parameter<T> {
-    /// True: the type has a schema.
+    /// Whether the type has a schema: here it has.
     pub const KNOWN: bool = true;
 
     /// The functions of the type.
@@ -49,7 +49,7 @@ impl<T: ToolSchema> Parameter<T> {
 /// Stands in for [`Parameter`]'s own constants where the type has no schema: the code of the macros asserts `KNOWN`, and
 /// says in words what is missing. A bound would say it in the names of traits.
 pub trait Unknown: Sized {
-    /// False: the type has no schema.
+    /// Whether the type has a schema: here it has none.
     const KNOWN: bool = false;
     /// A stand-in, so that there is one error and not many.
     const OF: Self;
@@ -72,7 +72,7 @@ impl<T> Unknown for Parameter<T> {
 pub struct Key<T>(std::marker::PhantomData<T>);
 
 impl<T: super::MapKey> Key<T> {
-    /// True: it can.
+    /// Whether the type can be a key: here it can.
     pub const KNOWN: bool = true;
 }
 
@@ -115,11 +115,11 @@ pub struct Property {
     pub rules: &'static [Rule],
     /// The value that stands for an absent property.
     pub default: Default,
-    /// True where it may not be left out.
+    /// Whether the property must not be left out.
     pub required: bool,
     /// The places in which null stands for an absent value.
     pub nulls: Nulls,
-    /// True where an answer may leave the property out although a caller may not.
+    /// Whether an answer may leave the property out although a caller may not.
     pub left_out: bool,
     /// The way in which `weir call` takes the parameter.
     pub cli: Option<Cli>,

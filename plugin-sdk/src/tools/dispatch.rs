@@ -58,7 +58,7 @@ pub struct Entry {
 pub struct Function<T>(std::marker::PhantomData<T>);
 
 impl<T: Tool> Function<T> {
-    /// True: it is a tool.
+    /// Whether the function is a tool: here it is.
     pub const KNOWN: bool = true;
 
     /// The function's entry.
@@ -67,7 +67,7 @@ impl<T: Tool> Function<T> {
 
 /// Stands in for [`Function`]'s own constants where the function is no tool.
 pub trait NoTool {
-    /// False: it is no tool.
+    /// Whether the function is a tool: here it is not.
     const KNOWN: bool = false;
     /// A stand-in entry.
     const ENTRY: Entry = Entry { definition: &NONE, call: |_, _| Err(Error::internal("This function is no tool.")) };

@@ -97,7 +97,7 @@ pub struct Returned<T> {
 }
 
 impl<T: ToolOutput> Returned<T> {
-    /// True: a tool may return the type.
+    /// Whether a tool may return the type: here it may.
     pub const KNOWN: bool = true;
 
     /// The functions of the type.
@@ -112,7 +112,7 @@ impl<T> Unknown for Returned<T> {
 pub struct Failing<E>(std::marker::PhantomData<E>);
 
 impl<E: ToolFailure> Failing<E> {
-    /// True: it may.
+    /// Whether a tool may fail with the type: here it may.
     pub const KNOWN: bool = true;
 }
 

@@ -1,6 +1,6 @@
 //! Points in time kept as text in any spelling, brought to one that compares bytewise.
 //!
-//! The same reading as the value table's (`weir-plugin-sdk`, `value/datetime.rs`), which a guest cannot run for every
+//! The reading is that of the value table (`weir-plugin-sdk`, `value/datetime.rs`), which a guest cannot run for every
 //! row of a table.
 
 use jiff::{

@@ -6,7 +6,7 @@
 //! write and are answered in one. The server skips what follows a failure up to the request's end, so a statement
 //! whose BEGIN failed never runs. A write is told step by step: its BEGIN has answered before it is sent.
 //!
-//! What a read seldom needs is boxed, so that the future of each call stays small.
+//! Values that a read seldom needs are boxed, so that the future of each call stays small.
 
 mod address;
 mod error;

@@ -1,6 +1,7 @@
 //! Keeps which builds of the plugins that may write have been accepted: another one waits until someone accepts it too.
 //!
-//! One small file in the state folder, which all processes on that state share. Who may write there may do anything.
+//! They stand in one small file in the state folder, which all processes on that state share. Whoever may write there
+//! may do anything.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -22,7 +22,7 @@ const FILE_MAX_BYTES: u64 = 256 << 20;
 /// still start from theirs.
 const COPIES_MAX: usize = 16;
 
-/// What is known about one library of the configuration, by the plugin's name.
+/// The loader's knowledge about one library of the configuration, by the plugin's name.
 #[derive(Default)]
 pub(super) struct Library {
     /// The library that was last loaded or refused; `None` if it is still to be tried.

@@ -91,8 +91,8 @@ async fn others_are_served_while_one_plugin_hangs() {
         .collect();
     tokio::time::sleep(Duration::from_millis(100)).await;
     let beside = waits(&bench).await;
-    // Who had to wait for a spinning guest would wait for its two seconds. How short the wait is belongs in a
-    // benchmark: tests run beside each other.
+    // Waiting for a spinning guest would take its two seconds. A benchmark measures how short the wait is: tests run
+    // beside each other.
     assert!(beside[990] < Duration::from_millis(1_500), "p99 {:?} beside a hanging plugin", beside[990]);
     assert!(bench.host.instances().0 <= 64);
     for call in hanging {

@@ -26,7 +26,7 @@ pub(super) struct Door {
     segment: &'static str,
     is_open: fn(&Http) -> bool,
     closed: &'static str,
-    /// True: a browser asks the person for the key (as the password of HTTP's Basic scheme) and remembers it.
+    /// Whether a browser asks the person for the key (as the password of HTTP's Basic scheme) and remembers it.
     asks_people: bool,
 }
 
