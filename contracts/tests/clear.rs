@@ -134,7 +134,7 @@ fn a_field_of_that_name_is_refused_where_the_update_has_its_own() {
     desk(&[note(), renamed]).expect("compiles");
 }
 
-/// A version that was published with null for emptying: calls that did so would do nothing.
+/// An older version was published with null for emptying: calls that still send it would do nothing.
 #[test]
 fn null_that_emptied_is_a_breaking_change_and_clear_itself_is_none() {
     let new = desk(&[subject(), note()]).expect("compiles");

@@ -537,7 +537,7 @@ fn draft_7_is_compared_too() {
     assert_eq!(diff_schemas(&schema(2), &schema(1), Side::Input).class, Class::Compatible);
 }
 
-/// An optional argument as Python's tools write it: required text → text or nothing is no break.
+/// Python's tools write an optional argument like this: going from required text to text or nothing is no break.
 #[test]
 fn nullable_in_either_spelling() {
     let old = object(json!({ "type": "string", "minLength": 1, "title": "A" }));

@@ -210,7 +210,7 @@ fn the_page_in_docs_is_these_rules() {
     assert_eq!(fs::read_to_string(&path).unwrap_or_default(), page(), "run the tests with WEIR_BLESS=1");
 }
 
-/// A version that was published before such names were refused.
+/// The contract is a version that was published before such names were refused.
 #[test]
 fn a_published_contract_with_such_names_is_read_and_its_names_are_told() {
     let form = json!({ "tool": "t", "fields": [

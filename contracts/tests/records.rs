@@ -128,7 +128,7 @@ fn what_does_not_conform_is_refused_with_its_place() {
     assert!(!format!("{:?}", checker.records(r#"[{"i":"SECRET","s":"a"}]"#)).contains("SECRET"));
 }
 
-/// A lookup over a shape whose columns are named like an error's members, and both arms of its schema.
+/// Checks a lookup over a shape whose columns are named like an error's members, and both arms of its schema.
 #[test]
 fn results_and_errors_meet_their_arms() {
     let described = shape(json!([

@@ -335,7 +335,7 @@ proptest! {
     }
 }
 
-/// The call that took a model five tries when the text named its first error alone.
+/// This call took a model five tries when the text named its first error alone.
 #[test]
 fn the_ticket_is_repaired_by_its_text() {
     let form = include_str!("cases/create_ticket/form.json");

@@ -40,7 +40,7 @@ fn translated(schema: &Value) -> Option<Validator> {
     jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(false).offline().build(schema).ok()
 }
 
-/// `(dialect, schema of one argument, [(value, whether it is valid)])`
+/// Returns `(dialect, schema of one argument, [(value, whether it is valid)])`.
 #[test]
 fn each_dialect_means_the_same_in_the_newest() {
     let cases = [

@@ -282,7 +282,7 @@ mod tests {
         assert!(take(&buckets, "7", rate).is_err(), "an empty bucket is not forgotten");
     }
 
-    /// Within one window none of them is full again: no walk over the table would find anything to drop.
+    /// Within one window none of the buckets is full again: no walk over the table would find anything to drop.
     #[test]
     fn a_new_agent_costs_the_same_among_a_few_as_among_many() {
         let (buckets, rate) = (Buckets::new(None), (1, 86_400));

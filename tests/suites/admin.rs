@@ -14,7 +14,7 @@ use weir_tests::{Admin, House, Modern, foreign, http, place};
 
 use crate::{built_in, plugins, sample};
 
-/// A plugin put there over the API runs; one that is none is refused, and what ran before runs on.
+/// A plugin that was put there over the API runs; a file that is none is refused, and what ran before runs on.
 #[tokio::test]
 async fn a_plugin_is_put_in_refused_or_taken_away() {
     let house = House::new().own_plugins(&[]).file("contracts/tiny.yaml", plugins::tiny_contract("rust"));
@@ -121,7 +121,7 @@ async fn plugins_are_looked_after_from_the_command_line() {
     }
 }
 
-/// A renamed column is seen on demand, named, and agents are told so instead of getting something else.
+/// A renamed column is found on demand and named, and agents are told so instead of getting something else.
 #[tokio::test]
 async fn a_source_that_changed_is_found_out() {
     let house = sample::house();

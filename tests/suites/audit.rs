@@ -99,7 +99,7 @@ async fn every_call_leaves_its_record_and_the_caller_a_receipt() {
     }
 }
 
-/// Each way to change a trail, and `weir audit verify` finds it.
+/// `weir audit verify` finds each way to change a trail.
 #[tokio::test]
 async fn verify_finds_every_change() {
     let house = sample::house();

@@ -419,7 +419,8 @@ fn blocks(page: &str) -> Vec<(&str, String)> {
     blocks
 }
 
-/// Each kind of type hint, natively: what it says, what it reads, and what is refused; pydantic models where they are.
+/// Each kind of type hint is tried natively: what it says, what it reads, and what is refused; pydantic models where
+/// they are.
 #[test]
 fn type_hints_are_the_schemas_of_the_table() {
     let python = place::present(place::cache().join("clients/python-mcp1/bin/python"), "cargo xtask test");

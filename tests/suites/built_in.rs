@@ -103,7 +103,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A spreadsheet is served from anywhere: no plugins folder, no configuration.
+/// A spreadsheet is served from anywhere, with no plugins folder and no configuration.
 #[tokio::test]
 async fn a_program_alone_serves_a_spreadsheet() {
     let house = sample::house();

@@ -381,7 +381,7 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
     assert_eq!(house.json(&["contracts", "show", "airports"])["version"], "2.0.0");
 }
 
-/// A fresh container: the state is gone, the file was edited, and its lock lies beside it.
+/// In a fresh container the state is gone, the file was edited, and its lock lies beside it.
 #[tokio::test]
 async fn with_an_empty_state_the_lock_is_the_published_version() {
     let house = sample::house();
@@ -492,7 +492,7 @@ async fn a_contract_is_retired_by_its_fingerprint() {
     until(&url, "none").await;
 }
 
-/// `weir diff` says the same of files, with an exit code for a pipeline.
+/// `weir diff` says the same about files, with an exit code for a pipeline.
 #[tokio::test]
 async fn diff_tells_a_pipeline_by_its_exit_code() {
     let house =

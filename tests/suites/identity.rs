@@ -168,7 +168,8 @@ async fn a_key_for_what_is_not_there_is_made_with_a_warning() {
     assert!(ann.contains(" airport,lookup_airport ") && ann.contains(" 60/min,lookup_everything=1/s "), "{listed}");
 }
 
-/// Every version and both transports: the list, the call of what is hidden, and the endpoint of what is hidden.
+/// Hidden and unknown tools are the same in the list, in calls and as endpoints, over every version and both
+/// transports.
 #[tokio::test]
 async fn hidden_and_unknown_are_the_same_in_every_version_over_both_transports() {
     let house = house();
@@ -277,7 +278,7 @@ async fn limits_hold_under_a_thousand_calls_at_once() {
     assert_eq!(bob.call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false, "and so has another agent");
 }
 
-/// Every version and both transports: what is left of a limit, and the refusal once nothing is.
+/// Over every version and both transports, the caller is told what is left of a limit, and is refused once nothing is.
 #[tokio::test]
 async fn a_limit_holds_in_every_version_over_both_transports() {
     let house = house();

@@ -132,7 +132,8 @@ async fn every_imported_tool_is_answered() {
     }
 }
 
-/// Our own document, fetched from our own gateway, is a contract whose tools answer what its own answer.
+/// Our own document, fetched from our own gateway, is a contract whose tools answer what the gateway's own tools
+/// answer.
 #[tokio::test]
 async fn what_the_gateway_writes_it_reads() {
     let first = sample::house();

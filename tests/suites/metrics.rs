@@ -44,7 +44,7 @@ fn alerts(rules: &str) -> Vec<&str> {
     rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect()
 }
 
-/// A loaded gateway, a real Prometheus: no panel and no alert asks for what is not there.
+/// On a loaded gateway with a real Prometheus, no panel and no alert asks for what is not there.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_panel_and_alert_finds_its_metrics() {
     let house = sample::house().config("[metrics]\ntoken = \"env:SCRAPE_TOKEN\"");

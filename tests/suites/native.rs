@@ -329,7 +329,7 @@ async fn a_configuration_that_leaves_the_digest_out_is_not_taken() {
     }
 }
 
-/// The toolbox, as a component and as a library.
+/// The toolbox runs as a component and as a library.
 #[tokio::test]
 async fn a_functions_answers_are_the_same_bytes_as_a_component_and_native() {
     let plugin = "weir-guest-tools";

@@ -120,8 +120,7 @@ async fn a_column_of_another_type_is_mended_by_a_draft() {
     }
 }
 
-/// The listing as bytes, without the request's own id.
-/// Whoever has to mend it is told which column it is.
+/// Whoever has to mend the source is told which column is gone.
 #[tokio::test]
 async fn a_gone_sql_column_is_named() {
     let cluster = Postgres::start();

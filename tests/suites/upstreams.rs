@@ -316,7 +316,8 @@ async fn names_that_clients_refuse_are_made_to_fit_or_left_out_and_told() {
     .await;
 }
 
-/// 9: what the caller shows is not passed on; 10: the same headers for lists and calls; 11: an expired session.
+/// Complaint 9: what the caller shows is not passed on; 10: lists and calls have the same headers; 11: a call in an
+/// expired session runs once.
 #[tokio::test]
 async fn complaints_9_10_and_11_only_its_own_credentials_reach_a_server_and_a_call_runs_once() {
     let port = free_port();

@@ -108,7 +108,8 @@ async fn what_is_no_view_is_not_there_and_a_contract_may_be_called_view() {
     assert!(page.text().await.expect("text").contains("### look"));
 }
 
-/// Hidden is unknown, on a view as everywhere; a page of a narrow key holds what it sees; revoked at once.
+/// Hidden is unknown, on a view as everywhere; a page of a narrow key holds what the key sees; a revoked key works no
+/// longer.
 #[tokio::test]
 async fn a_key_sees_of_a_view_what_it_may_use() {
     let house = house().config("[http]\npage_size = 1");

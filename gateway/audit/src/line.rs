@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(lines.offset, text.len() as u64);
     }
 
-    /// A writer that is at it: half of its line is there now, and the rest a moment later.
+    /// Plays a writer at work: half of its line is there now, and the rest a moment later.
     #[test]
     fn a_line_that_grows_is_not_read_as_two() {
         struct Growing(Vec<&'static [u8]>);

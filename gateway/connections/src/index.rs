@@ -1,4 +1,4 @@
-//! Ordered indexes that the host keeps on disk for plugins, so that a large source is not read whole for every call.
+//! Keeps ordered indexes on disk for plugins, so that a large source is not read whole for every call.
 //!
 //! Each is a SQLite file of its own: written beside its place, sorted, synced, renamed into it, and never changed again.
 //! A crash leaves a part that the next start sweeps away, and two processes that build the same one make the same file

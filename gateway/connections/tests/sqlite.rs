@@ -58,7 +58,7 @@ async fn values_come_out_as_they_are() {
     );
 }
 
-/// SQLite's own searches compare at every place, in one step: minutes for a value of a megabyte.
+/// SQLite's own searches compare at every place, in one step, which takes minutes for a value of a megabyte.
 #[tokio::test]
 async fn searches_in_texts_are_exact_and_quick() {
     let (_folder, sql) = database("CREATE TABLE t (v TEXT); CREATE VIEW w AS SELECT instr(v, 'b') AS at FROM t;", true);

@@ -216,7 +216,7 @@ fn change(caller: &Caller, bound: &BoundCollection, arguments: &Map<String, Valu
 mod tests {
     use super::*;
 
-    /// Another text here makes every cursor that is in use a stranger's.
+    /// Another text here would make every cursor in use invalid.
     #[test]
     fn the_form_that_cursors_are_bound_to_stays_as_it_is() {
         let condition = |column: &str, comparison: &str, value: &str| Condition {

@@ -65,7 +65,8 @@ const BREAKS: u8 = 2;
 const REVIEW: u8 = 3;
 
 impl Compare {
-    /// Exit code 0: breaks nothing; 2: breaks; 3: someone should look; 1: could not be compared.
+    /// Compares, with exit code 0 if nothing breaks, 2 if something does, 3 if someone should look, and 1 if the files
+    /// could not be compared.
     pub(super) fn run(self) -> Done {
         let (change, impact) = self.diff()?;
         let mut value = serde_json::to_value(&change).expect("plain data");

@@ -415,7 +415,7 @@ mod tests {
         assert!(problems.iter().all(|problem| problem.line.is_some() && problem.hint.is_some()), "{all}");
     }
 
-    /// Each by its line, in words that need no Rust.
+    /// Checks each problem by its line, in words that need no Rust.
     #[test]
     fn problems_are_told_in_the_words_of_who_writes_the_file() {
         let text = r#"[http]

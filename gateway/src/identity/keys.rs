@@ -22,7 +22,7 @@ use super::{
 /// Calls, and the seconds they are counted over.
 type Rate = (u32, u32);
 
-/// Kept small: there may be a million of them.
+/// A key. It is kept small, since there may be a million of them.
 #[derive(Debug)]
 pub struct Key {
     pub id: Box<str>,

@@ -261,7 +261,7 @@ async fn the_transport_of_2024_is_found_by_itself() {
     session.close().await;
 }
 
-/// Our credentials would go with it.
+/// Our credentials would go to that host.
 #[tokio::test]
 async fn a_stream_cannot_send_us_to_another_host() {
     let url = serve(old("http://169.254.169.254/latest")).await;

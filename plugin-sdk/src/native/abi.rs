@@ -149,7 +149,7 @@ pub unsafe fn put(answer: Answer, out: *mut Reply) {
 unsafe extern "C" fn release(reply: *mut Reply) {
     // SAFETY: it comes back from the other side once, as the interface says.
     if let Some(reply) = unsafe { reply.as_mut() } {
-        // SAFETY: `put` made both.
+        // SAFETY: `put` made both parts.
         unsafe {
             reply.head.free();
             reply.body.free();

@@ -397,8 +397,8 @@ impl<'c> Content<'c> {
         Ok(files::Edit { at: start, length: end - start, content: Vec::new() })
     }
 
-    /// A row's bytes without the line ends around it. A cell in quotes may itself begin or end with one, but then a quote
-    /// stands outside it.
+    /// Returns a row's bytes without the line ends around it. A cell in quotes may itself begin or end with one, but
+    /// then a quote stands outside it.
     fn trimmed(&self, span: &Range<u64>) -> Result<Range<u64>> {
         let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
         let row = self.bytes(span.clone())?;

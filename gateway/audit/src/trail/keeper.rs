@@ -53,7 +53,8 @@ impl Drop for Keeper {
 fn run(shared: &Shared, stop: &AtomicBool) {
     let mut sync_at = None;
     let mut look_at = Instant::now();
-    // A full segment waits until the first time, and reaches its age at the second.
+    // The first is the earliest time for the rotation of a full segment, the second is when the segment reaches its
+    // age.
     let mut retry_at = Instant::now();
     let mut aged_at = Instant::now() + shared.settings.segment_max_age;
     while !stop.load(Ordering::Relaxed) {

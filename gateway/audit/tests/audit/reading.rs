@@ -233,7 +233,7 @@ fn verify_prints_what_it_found() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
-    /// Rubbish between and after records: they are all read, and nothing panics.
+    /// Rubbish stands between and after records: they are all read, and nothing panics.
     #[test]
     fn rubbish_hides_no_record(rubbish in prop::collection::vec(any::<u8>(), 0..2048)) {
         let folder = tempfile::tempdir().unwrap();

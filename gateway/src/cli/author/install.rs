@@ -164,7 +164,8 @@ async fn get(client: &reqwest::Client, url: reqwest::Url, max: usize) -> anyhow:
 }
 
 impl Verify {
-    /// Every file of the plugins folder: is it what was installed, and signed by whom it must be. Exit code 1 where not.
+    /// Checks every file of the plugins folder: whether it is what was installed, and signed by whom it must be. The
+    /// exit code is 1 if one is not.
     pub(in super::super) fn run(self, settings: &Settings) -> Done {
         let config = settings.config()?;
         let folder = &config.folders.plugins;
