@@ -473,7 +473,7 @@ fn metadata(words: &[&str]) -> Vec<Value> {
     metadata["packages"].as_array().expect("metadata lists packages").clone()
 }
 
-/// Names of what a package needs to run; what only its build or its tests need does not count.
+/// Returns the names of what a package needs to run; what only its build or its tests need does not count.
 fn normal_dependencies(package: &Value) -> BTreeSet<String> {
     let all = package["dependencies"].as_array().expect("a package lists dependencies").iter();
     all.filter(|dependency| dependency["kind"].is_null())

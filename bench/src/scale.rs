@@ -66,7 +66,7 @@ pub(crate) fn measure(place: &Place, machine: Machine) -> anyhow::Result<Scale> 
     Ok(Scale { machine, rows })
 }
 
-/// Agents that ask for the first time, all in one rate window.
+/// Measures agents that ask for the first time, all in one rate window.
 fn agents(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Grown> {
     let folder = tempfile::tempdir()?;
     let identities = runtime.block_on(async {
@@ -93,7 +93,7 @@ fn agents(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Grown> {
     Ok(times("a new agent in one rate window, ns", few, many, AGENTS))
 }
 
-/// Views of accesses that nobody had before: each is prepared, and the least used make room.
+/// Measures views of accesses that nobody had before: each is prepared, and the least used make room.
 fn views() -> anyhow::Result<Grown> {
     let contracts = contracts(100)?;
     let catalogue = Catalogue::new(&contracts, &BTreeMap::new(), None);

@@ -68,7 +68,7 @@ pub struct Lowered {
 pub struct Remark {
     /// The rule's name in [`RULES`].
     pub rule: &'static str,
-    /// A JSON pointer into the input schema; empty: the whole tool.
+    /// A JSON pointer into the input schema; empty for the whole tool.
     pub at: String,
     pub message: String,
     /// The client, or the model behind it, refuses the tool; many then refuse the whole request.

@@ -47,7 +47,7 @@ pub struct Plugin<'p> {
     pub contract: &'p str,
     /// The text put in front of every tool's name.
     pub prefix: &'p str,
-    /// The tools that are published, as the plugin names them; `None`: all.
+    /// The tools that are published, as the plugin names them; `None` stands for all.
     pub only: Option<&'p [String]>,
     pub rate: Option<(u32, u32)>,
     pub timeout_ms: Option<u64>,

@@ -347,7 +347,7 @@ impl<'a> Drafter<'a> {
             && self.lacking().is_empty()
     }
 
-    /// Columns that a create needs and that the draft has no field for.
+    /// Returns the columns that a create needs and that the draft has no field for.
     fn lacking(&self) -> Vec<String> {
         let shape = self.shape;
         let has_field = |field: &Field| is_written(field) && self.columns.iter().any(|column| column.key == field.key);
@@ -405,8 +405,8 @@ impl<'a> Drafter<'a> {
     }
 }
 
-/// Names of the columns' fields, no two alike: the column's own where it is plain snake_case, else one made from it
-/// (`Amount (EUR)` → `amount_eur`).
+/// Returns the names of the columns' fields, no two alike: the column's own if it is plain snake_case, else one made
+/// from it (`Amount (EUR)` → `amount_eur`).
 fn field_names(shape: &Shape) -> BTreeMap<&str, String> {
     let own = shape.fields.iter().map(|field| field.key.as_str()).filter(|key| words::field(key) == **key);
     let mut names: BTreeMap<&str, String> = own.map(|key| (key, key.to_owned())).collect();

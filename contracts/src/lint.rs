@@ -157,8 +157,9 @@ rules! {
         "make it an enum (type: dropdown), which is checked"
 }
 
-/// Tools as `tools/list` shows them: `{name, title?, description?, inputSchema, outputSchema?, annotations?}`. What is
-/// missing or of another type is taken as missing. In the order of the tools; at most 5,000.
+/// Checks tools as `tools/list` shows them: `{name, title?, description?, inputSchema, outputSchema?, annotations?}`. A
+/// member that is missing or of another type is taken as missing. At most 5,000 findings come in the order of the
+/// tools.
 pub fn lint(tools: &[Value]) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
     for tool in tools {
@@ -203,8 +204,8 @@ pub(crate) fn lint_words(text: &str) -> Vec<Finding> {
     findings.0
 }
 
-/// Arguments of a published contract whose names cost some models the whole request, as `tool.argument`. New contracts
-/// cannot have them.
+/// Returns the arguments of a published contract whose names cost some models the whole request, as `tool.argument`.
+/// New contracts cannot have them.
 pub fn unusable_names(contract: &Contract) -> Vec<String> {
     let mut names = Vec::new();
     for tool in &contract.tools {

@@ -236,7 +236,7 @@ fn kept(raw: Option<&RawValue>, name: &str, note: &mut dyn FnMut(String)) -> Opt
     Some(raw.to_owned())
 }
 
-/// Levels of a JSON text; a plain value has none.
+/// Returns the levels of a JSON text; a plain value has none.
 fn depth(json: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     for token in Tokens(json) {

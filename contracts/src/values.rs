@@ -107,7 +107,7 @@ pub fn decimal_of(number: &serde_json::Number) -> String {
     }
 }
 
-/// Days since 1970-01-01 of a day that exists.
+/// Returns the days since 1970-01-01 of a day that exists.
 fn date(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     if !text.is_ascii() || bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {

@@ -59,7 +59,7 @@ fn row(old: Value, new: Value, input: (Class, &'static str), output: (Class, &'s
     Row { old, new, input, output }
 }
 
-/// Rows that say the same of both directions: narrowed there is widened back.
+/// Returns rows that say the same in both directions: what is narrowed there is widened back.
 fn rows_of_values() -> Vec<Row> {
     use Class::{Breaking, Compatible, Cosmetic, Identical, Review, Undecided};
     let mut rows = vec![

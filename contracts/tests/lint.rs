@@ -183,7 +183,7 @@ fn the_samples_are_free_of_warnings() {
     assert!(seen >= 3);
 }
 
-/// Columns of the types that the fields ask for: what a lint reads does not depend on the source.
+/// Returns columns of the types that the fields ask for: what a lint reads does not depend on the source.
 fn fitting_shape(collection: &form::Collection, tools: &[form::Tool]) -> Shape {
     let kind = |column: &String| {
         let mut fields = tools.iter().flat_map(|tool| &tool.fields);

@@ -244,7 +244,7 @@ fn value_for(kind: &Value) -> BoxedStrategy<Value> {
     prop_oneof![12 => good, 1 => value()].boxed()
 }
 
-/// Integers beyond ±(2^53−1) are values of no type but `number`, which the schema cannot say.
+/// Returns `true` for integers beyond ±(2^53−1), which are values of no type but `number`; the schema cannot say that.
 fn is_beyond(value: &Value) -> bool {
     match value {
         Value::Number(number) => {

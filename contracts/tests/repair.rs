@@ -374,7 +374,7 @@ fn other_schemas() {
     }
 }
 
-/// Schemas people write by hand, with what the field table has not, and calls of them.
+/// Returns schemas that people write by hand, with what the field table does not have, and calls of them.
 fn by_hand() -> (Vec<Value>, Vec<Value>) {
     let schemas = vec![
         json!({"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}, "required": ["a"]}),

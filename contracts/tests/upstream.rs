@@ -13,7 +13,7 @@ use weir_contracts::{
     validate::ArgumentValidator,
 };
 
-/// Documents of servers that nobody here wrote.
+/// Returns documents of servers that nobody here wrote.
 fn extracted() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/extracted");
     let files = fs::read_dir(folder).expect("the documents").map(|entry| entry.expect("an entry").path());

@@ -243,7 +243,7 @@ fn keyword(inner: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// Names of properties as they are published, in every object of a value that has them.
+/// Returns the names of properties as they are published, in every object of a value that has them.
 fn published_names(value: &Value, keys: &std::collections::BTreeMap<String, String>) -> Value {
     match value {
         Value::Object(members) => members

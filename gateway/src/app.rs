@@ -224,7 +224,7 @@ impl AdminServer {
 /// works nowhere 50 ms later.
 const KEYS_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Keys that any process made or revoked.
+/// Takes over keys that any process made or revoked.
 async fn follow(gateway: Arc<Gateway>, state: Arc<State>) {
     loop {
         if let Err(error) = gateway.identities().take_over(&state).await {

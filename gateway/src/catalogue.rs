@@ -53,7 +53,7 @@ pub struct Catalogue {
 
 /// The place of the endpoint's listing, and the digest of the access.
 type NarrowedKey = (usize, [u8; 32]);
-/// `None`: nothing of the endpoint is seen.
+/// A narrowed listing; `None` if nothing of the endpoint is seen.
 type Narrowed = Option<Arc<Listing>>;
 
 /// The bound on narrowed listings that are kept.
@@ -180,7 +180,7 @@ impl Catalogue {
         own.eq(views)
     }
 
-    /// Views that nothing of what is published belongs to.
+    /// Returns the views that nothing of what is published belongs to.
     pub fn empty_views(&self) -> impl Iterator<Item = &str> {
         let is_empty = |view: &ServedView| self.listings[view.place].tools.is_empty();
         self.views.iter().filter(move |(_, view)| is_empty(view)).map(|(name, _)| name.as_str())

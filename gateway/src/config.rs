@@ -76,15 +76,16 @@ pub struct Trust {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct View {
-    /// The contracts of its tools; none: every contract.
+    /// The contracts of its tools; an empty list stands for every contract.
     pub contracts: Vec<String>,
-    /// The names of its tools, where `*` stands for any characters and `?` for one; none: every name.
+    /// The names of its tools, where `*` stands for any characters and `?` for one; an empty list stands for every
+    /// name.
     pub tools: Vec<String>,
     /// Whether the view has only tools that say that they only read.
     pub read_only: bool,
     /// Whether it lists only two tools, one that finds its tools and one that calls them.
     pub search: bool,
-    /// The clients that its schemas are written for; none: any that reads JSON Schema.
+    /// The clients that its schemas are written for; by default any that reads JSON Schema.
     pub profile: Option<ClientProfile>,
 }
 

@@ -26,7 +26,7 @@ use self::keys::Keys;
 pub struct Caller {
     pub agent: Arc<str>,
     pub tenant: Arc<str>,
-    /// `None`: no key is defined, and everyone on loopback is the agent `local`.
+    /// The key; `None` if no key is defined, and everyone on loopback is the agent `local`.
     pub key: Option<Arc<Key>>,
 }
 
@@ -121,7 +121,7 @@ impl Identities {
         }
     }
 
-    /// Rows in the order of their changes. Those that were taken over before are passed over.
+    /// Takes over rows in the order of their changes. Those that were taken over before are skipped.
     fn apply(&self, rows: &[KeyRow]) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         for row in rows.iter().filter(|row| row.change > *seen) {
@@ -164,7 +164,7 @@ impl Identities {
     }
 }
 
-/// Milliseconds since the Unix epoch.
+/// Returns the milliseconds since the Unix epoch.
 pub fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(i64::MAX))
 }

@@ -78,12 +78,12 @@ impl InFlight {
         Self { room: Arc::new(Semaphore::new(most as usize)), most, decisions: Decisions::default() }
     }
 
-    /// Calls that may run at once.
+    /// Returns how many calls may run at once.
     pub fn most(&self) -> u32 {
         self.most
     }
 
-    /// Calls that were let in, and those that were not.
+    /// Returns how many calls were let in, and how many were not.
     pub fn decisions(&self) -> (u64, u64) {
         self.decisions.counts()
     }
@@ -139,7 +139,7 @@ impl Buckets {
         self.agent_rate.store(rate.map(Arc::new));
     }
 
-    /// Requests that the buckets over everything let through, and those they did not.
+    /// Returns how many requests the buckets over everything let through, and how many they did not.
     pub fn agent_decisions(&self) -> (u64, u64) {
         self.of_agents.counts()
     }

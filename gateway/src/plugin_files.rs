@@ -49,7 +49,7 @@ impl PluginFiles {
         self.reports.subscribe()
     }
 
-    /// Files that are refused now, and why.
+    /// Returns the files that are refused now, and why.
     pub fn refused(&self) -> Vec<Refused> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let refused = files.iter().filter_map(|(file, noted)| {

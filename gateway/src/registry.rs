@@ -370,7 +370,7 @@ impl Registry {
         Ok(verdict)
     }
 
-    /// Publishes a draft, which is served when this returns; a version of `None`: the contract is retired.
+    /// Publishes a draft, which is served when this returns. A version of `None` means that the contract is retired.
     pub async fn publish_draft(
         &self,
         id: &str,

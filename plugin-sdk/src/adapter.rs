@@ -50,7 +50,7 @@ pub struct Query {
     pub conditions: Vec<Condition>,
     /// Columns to order by, the first one first.
     pub order: Vec<Order>,
-    /// The columns wanted; empty: all.
+    /// The columns wanted; if empty, all.
     pub columns: Vec<String>,
     /// The largest number of records to return.
     pub limit: u32,

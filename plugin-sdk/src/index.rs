@@ -45,7 +45,7 @@ pub struct Entry {
 pub struct Range {
     /// The first key.
     pub from: Vec<u8>,
-    /// The first key behind the range; none: there is no end.
+    /// The first key behind the range; `None` if there is no end.
     pub to: Option<Vec<u8>>,
     /// The greatest key first. Entries of one key come in the order of `at` either way.
     pub descending: bool,

@@ -29,7 +29,7 @@ impl Records {
         self.count
     }
 
-    /// Bytes so far: an adapter may end a page early instead of running into the host's limit on results.
+    /// Returns the bytes so far: an adapter may end a page early instead of running into the host's limit on results.
     pub fn len(&self) -> usize {
         self.json.len()
     }

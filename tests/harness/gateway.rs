@@ -56,7 +56,7 @@ impl House {
         Self { config: String::new(), ..self }
     }
 
-    /// Files under `data/`, granted to the adapter `sheet`.
+    /// Grants the files under `data/` to the adapter `sheet`.
     pub fn sheets(self) -> Self {
         self.config("[connections.data]\nkind = \"files\"\npath = \"data\"\nwrite = true\n[plugins.sheet.grants]\ndata = \"write\"")
     }

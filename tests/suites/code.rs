@@ -221,7 +221,7 @@ async fn version(gateway: &Gateway) -> String {
     info["version"].as_str().unwrap_or("none").to_owned()
 }
 
-/// Messages that say the list changed, until the stream is silent.
+/// Counts the messages that say the list changed, until the stream is silent.
 async fn changes(stream: &mut Events) -> usize {
     let mut count = 0;
     while let Some(message) = stream.next(Duration::from_millis(1_500)).await {

@@ -72,7 +72,7 @@ fn imported(name: &str, file: &str, base: &str) -> House {
     house
 }
 
-/// Arguments as an agent finds them: nothing at first, and then what each refusal says.
+/// Calls a tool with arguments as an agent finds them: nothing at first, and then what each refusal says.
 async fn called(client: &Modern, tool: &str) -> Value {
     let mut arguments = json!({});
     let mut result = Value::Null;

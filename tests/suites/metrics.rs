@@ -79,7 +79,7 @@ async fn every_panel_and_alert_finds_its_metrics() {
     assert!(empty.is_empty(), "nothing is found by\n{}", empty.join("\n"));
 }
 
-/// Calls of every kind, in both eras, with a key and without.
+/// Makes calls of every kind, in both eras, with a key and without.
 async fn load(gateway: &Gateway, key: &str) {
     let modern = Modern::with_key(gateway.url(), key);
     let legacy = Legacy::open_as(gateway.url(), "2025-11-25", Some(key)).await;

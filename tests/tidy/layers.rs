@@ -15,7 +15,7 @@ pub(crate) type Uses = BTreeMap<String, BTreeMap<String, String>>;
 pub(crate) struct Layers(Vec<(String, BTreeSet<String>)>);
 
 impl Layers {
-    /// Rows such as `call: catalogue gateway`, from the lowest module to the highest.
+    /// Reads rows such as `call: catalogue gateway`, from the lowest module to the highest.
     pub(crate) fn read(rows: &str) -> Self {
         let row = |line: &str| {
             let (module, allowed) = line.split_once(':').unwrap_or((line, ""));

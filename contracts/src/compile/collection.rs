@@ -87,7 +87,7 @@ fn recorded(entry: &form::Collection, described: &Shape, problems: &mut Problems
     shape
 }
 
-/// Formats fit their column's type, and only a source that holds text has them.
+/// Checks that formats fit their column's type, and that only a source that holds text has them.
 fn check_formats(entry: &form::Collection, shape: &Shape, problems: &mut Problems) {
     for change in &entry.overrides {
         let (Some(format), Some(field)) = (&change.format, shape.field(&change.column)) else { continue };

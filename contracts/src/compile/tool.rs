@@ -213,7 +213,7 @@ fn call_target<'c>(form: &form::Tool, collection: &'c Collection, problems: &mut
     Some(Target { collection, verb: Verb::Call, operation: Some(operation) })
 }
 
-/// Keys that only some verbs have, and names that a verb takes for itself.
+/// Checks the keys that only some verbs have, and the names that a verb takes for itself.
 fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
     let Some(verb) = form.verb else { return };
     if verb == Verb::List {

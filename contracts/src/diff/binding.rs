@@ -272,7 +272,7 @@ fn destination(old: &Input, new: &Input) -> Option<(ToolRule, &'static str)> {
     })
 }
 
-/// Names of bound fields are the author's own; what counts is where the value comes from and goes.
+/// Compares bound fields. Their names are the author's own; what counts is where the value comes from and goes.
 fn bound_fields(old: &Binding, new: &Binding, tool: &str, report: &mut Report) {
     let told = |field: &BoundField| json!({ "to": field.to, "source": field.source });
     let is_kept = |field: &BoundField, others: &[BoundField]| {

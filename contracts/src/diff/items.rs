@@ -50,7 +50,7 @@ pub(super) fn compare(old: &Contract, new: &Contract, report: &mut Report) {
     kind("resources", live(old), live(new), report);
 }
 
-/// Resources that come and go, as one item.
+/// Returns the resources that come and go, as one item.
 fn live_resources() -> Item {
     let key = "resources that come and go".to_owned();
     Item { key, texts: Value::Null, rest: Value::Null, arguments: Vec::new() }

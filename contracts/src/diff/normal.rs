@@ -231,7 +231,7 @@ fn join(schema: &mut Map<String, Value>, other: Map<String, Value>) {
     }
 }
 
-/// Keywords that look at each other; the others stand alone.
+/// Returns the group of keywords that look at each other; the others stand alone.
 fn group(keyword: &str) -> &str {
     match keyword {
         "properties" | "patternProperties" | "additionalProperties" => "properties",

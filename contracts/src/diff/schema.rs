@@ -149,7 +149,7 @@ impl<'s> Comparison<'s> {
         self.others(old, new);
     }
 
-    /// Keywords that hold no rule for a value.
+    /// Compares the keywords that hold no rule for a value.
     fn annotations(&mut self, old: &'s Value, new: &'s Value) {
         for key in names(old, new) {
             let (was, is) = (old.get(key), new.get(key));
@@ -169,7 +169,7 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    /// Keywords that no rule can decide: they are the same, or they are not.
+    /// Compares the keywords that no rule can decide: they are the same, or they are not.
     fn others(&mut self, old: &'s Value, new: &'s Value) {
         for key in names(old, new) {
             if !DECIDED.contains(&key) && !normal::TEXTS.contains(&key) && !key.starts_with("x-") {

@@ -173,7 +173,8 @@ fn one(old: &View<'_>, new: &View<'_>, report: &mut Report) {
     }
 }
 
-/// Words in a place that no rule looks at, such as a definition that nothing refers to, are read by models as well.
+/// Compares words in a place that no rule looks at, such as a definition that nothing refers to: models read them as
+/// well.
 fn unseen_words(tool: &str, old: &Further<'_>, new: &Further<'_>, report: &mut Report) {
     let of = |further: &Further<'_>| {
         let mut words = BTreeSet::new();

@@ -141,7 +141,7 @@ fn fresh(map: &Map<String, Value>) -> String {
     (1..).map(|index| format!("another{index}")).find(|name| !map.contains_key(name)).expect("some name is free")
 }
 
-/// Values near every limit that either schema sets.
+/// Returns values near every limit that either schema sets.
 fn candidates(source: &Value, target: &Value) -> Vec<Value> {
     let mut values = Vec::new();
     for schema in [source, target] {

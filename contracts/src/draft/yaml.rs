@@ -34,7 +34,7 @@ pub(crate) fn scalar(text: &str) -> String {
     }
 }
 
-/// Objects and lists in flow style.
+/// Writes objects and lists in flow style.
 pub(crate) fn flow(value: &Value) -> String {
     match value {
         Value::String(text) => scalar(text),

@@ -15,7 +15,7 @@ pub struct Collection {
     pub name: String,
     pub adapter: String,
     pub settings: Value,
-    /// The columns that may leave; `None`: all but the hidden ones.
+    /// The columns that may leave; `None` stands for all but the hidden ones.
     pub columns: Option<Vec<String>>,
     pub hide: Vec<String>,
     pub key: Option<Vec<String>>,

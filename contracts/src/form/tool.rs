@@ -210,7 +210,7 @@ pub(crate) fn audit_clear(table: &Table<'_>, problems: &mut Problems) -> Vec<Str
     audit.names("clear", problems).unwrap_or_default()
 }
 
-/// Calls and the seconds they are counted over: `60/min` is (60, 60).
+/// Returns the calls and the seconds they are counted over: `60/min` is (60, 60).
 pub fn rate(text: &str) -> Option<(u32, u32)> {
     let (count, unit) = text.split_once('/')?;
     let count: u32 = count.trim().parse().ok().filter(|count| (1..=1_000_000).contains(count))?;

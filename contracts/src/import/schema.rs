@@ -257,7 +257,7 @@ fn exclusive(members: &Map<String, Value>, lifted: &mut Map<String, Value>) {
     }
 }
 
-/// Texts stay outside, where clients look for them.
+/// Adds null as an alternative. Texts stay outside, where clients look for them.
 fn or_null(mut schema: Map<String, Value>) -> Value {
     let mut outer = Map::new();
     for text in ["title", "description", "default", "examples"] {

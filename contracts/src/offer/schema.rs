@@ -45,7 +45,8 @@ pub fn check(text: &str, bounds: &Bounds) -> Result<(), String> {
     compile(&value)
 }
 
-/// Numbers beyond what every reader holds are common in bounds (`maximum: 18446744073709551615`) and do no harm there.
+/// Reads a schema. Numbers beyond what every reader holds are common in bounds (`maximum: 18446744073709551615`) and do
+/// no harm there.
 fn read(text: &str) -> Result<Value, String> {
     let (value, faults) = json::read_all(text);
     match (value, faults.iter().find(|fault| fault.fault != Fault::NumberOutOfRange)) {

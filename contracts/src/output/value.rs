@@ -11,7 +11,7 @@ use crate::{json, shape, values};
 pub(super) struct Type {
     kind: shape::Type,
     nullable: bool,
-    /// Members of a record with their names as they are written; empty: any members.
+    /// The members of a record with their names as they are written; if empty, any members are taken.
     members: Vec<(String, Vec<u8>, Type)>,
     items: Option<Box<Type>>,
 }

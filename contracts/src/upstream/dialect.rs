@@ -360,7 +360,7 @@ impl Translator<'_> {
         anchor.cloned().ok_or_else(|| format!("`$ref` leads to no schema: {}", shown()))
     }
 
-    /// Schemas in places that hold none by themselves, such as `#/components/schemas/Pet`, become definitions.
+    /// Makes definitions of schemas in places that hold none by themselves, such as `#/components/schemas/Pet`.
     fn lift(&mut self, translated: &mut Value) -> Result<(), String> {
         let mut lifted = 0;
         while let Some(pointer) = self.wanted.iter().find(|pointer| !self.moved.contains_key(*pointer)).cloned() {
@@ -387,7 +387,7 @@ impl Translator<'_> {
     }
 }
 
-/// References that hold a pointer of the original become pointers of the translation.
+/// Turns references that hold a pointer of the original into pointers of the translation.
 fn point(schema: &mut Value, moved: &BTreeMap<String, String>) {
     let Value::Object(members) = schema else { return };
     if let Some(Value::String(target)) = members.get_mut("$ref")

@@ -38,7 +38,7 @@ pub(super) fn publish(schema: &mut Value) -> Result<BTreeMap<String, String>, St
     Ok(published.into_iter().map(|(own, safe)| (safe, own)).collect())
 }
 
-/// Arguments that the published schema takes, as their maker names them.
+/// Returns the arguments that the published schema takes, as their maker names them.
 pub(super) fn restore(
     root: &Value,
     keys: &BTreeMap<String, String>,

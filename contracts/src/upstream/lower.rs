@@ -346,7 +346,8 @@ impl Members {
     }
 }
 
-/// Objects of either. A property that one side alone names keeps its schema: on the other it would mean nothing.
+/// Returns the objects of either. A property that one side alone names keeps its schema: on the other it would mean
+/// nothing.
 fn either(one: Members, other: Members) -> Members {
     let mut properties = one.properties;
     for (name, property) in other.properties {

@@ -36,7 +36,7 @@ pub(super) struct Schema {
     pub error: Option<String>,
 }
 
-/// Bounds in schemas may be numbers that no reader holds; they are judged where the schema is.
+/// Reads a document. Bounds in schemas may be numbers that no reader holds; they are judged where the schema is.
 pub(super) fn read(file: &str, text: &str) -> Result<Offer, Problem> {
     let hint = "give a document as `weir extract` or `weir compose` prints it";
     let (value, faults) = json::read_all(text);

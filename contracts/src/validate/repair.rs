@@ -112,7 +112,7 @@ pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
     }
 }
 
-/// Values within a value and itself, counted until there are more than `most`.
+/// Returns the number of values within a value and itself, counted until there are more than `most`.
 fn values(value: &Value, most: usize) -> usize {
     let mut count = 1;
     let mut add = |inner: &Value| {

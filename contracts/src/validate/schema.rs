@@ -186,7 +186,7 @@ fn bounded(schema: &Value, depth: usize, bytes: &mut usize) -> Result<(), String
     }
 }
 
-/// References that come back to themselves without going one level into the value would never end.
+/// Refuses references that come back to themselves without going one level into the value, since they would never end.
 fn circles(root: &Value, schema: &Value) -> Result<(), String> {
     match schema {
         Value::Object(map) => {

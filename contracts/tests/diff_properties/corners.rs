@@ -186,7 +186,8 @@ fn texts() -> Vec<Value> {
     values
 }
 
-/// Alternatives of other types and of the same, kinds told by a constant, with and without keywords beside them.
+/// Returns alternatives of other types and of the same, kinds told by a constant, with and without keywords beside
+/// them.
 fn union(tape: &mut Tape<'_>) -> Map<String, Value> {
     let arms = [
         json!({ "type": "integer" }),

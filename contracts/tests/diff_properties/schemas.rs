@@ -36,7 +36,7 @@ pub(crate) fn schema(tape: &mut Tape<'_>, depth: usize) -> Value {
     Value::Object(map)
 }
 
-/// Definitions that some of the properties refer to.
+/// Adds definitions that some of the properties refer to.
 pub(crate) fn add_definitions(tape: &mut Tape<'_>, schema: &mut Value) {
     let Value::Object(map) = schema else { return };
     let mut definition = self::schema(tape, 1);
@@ -350,7 +350,7 @@ fn nullable(map: &mut Map<String, Value>) {
     }
 }
 
-/// Fields of a form; some make a form that is refused.
+/// Returns the fields of a form; some make a form that is refused.
 pub(crate) fn form(tape: &mut Tape<'_>, depth: usize) -> Vec<Value> {
     let mut fields = Vec::new();
     for name in NAMES.iter().take(1 + tape.below(4)) {

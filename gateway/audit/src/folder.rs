@@ -293,7 +293,7 @@ impl SegmentView {
     }
 }
 
-/// Folders of chains, by name. Anything else in the folder is nobody's.
+/// Returns the folders of chains, by name. Anything else in the folder is nobody's.
 pub(crate) fn chains(folder: &Path) -> io::Result<Vec<(ChainName, PathBuf)>> {
     let mut chains = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -309,7 +309,7 @@ pub(crate) fn chains(folder: &Path) -> io::Result<Vec<(ChainName, PathBuf)>> {
     Ok(chains)
 }
 
-/// Segments of a chain by number; plain files only, links are not followed.
+/// Returns the segments of a chain by number; they are plain files only, and links are not followed.
 pub(crate) fn segments_of(chain: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
     let mut segments = Vec::new();
     for entry in fs::read_dir(chain)? {

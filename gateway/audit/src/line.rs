@@ -205,7 +205,7 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// Bytes up to and including the newline, and whether there was one.
+/// Returns the number of bytes up to and including the newline, and whether there was one.
 fn skip_line(reader: &mut impl BufRead) -> io::Result<(u64, bool)> {
     let mut skipped = 0;
     loop {

@@ -133,7 +133,7 @@ impl FileRoot {
         .await
     }
 
-    /// Paths of files that begin with `prefix`, in order, a thousand at a time; hidden files are left out.
+    /// Returns the paths of files that begin with `prefix`, in order, a thousand at a time; hidden files are left out.
     pub async fn list(&self, prefix: &str, cursor: Option<&str>) -> Result<Listing, ConnectionError> {
         let prefix = path::Prefix::parse(prefix)?;
         let cursor = cursor.map(str::to_owned);

@@ -251,7 +251,7 @@ impl Ask {
         matches!(self, Self::Describe { .. })
     }
 
-    /// Bytes handed to the guest.
+    /// Returns the bytes handed to the guest.
     pub(crate) fn size(&self) -> usize {
         let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         match self {

@@ -233,7 +233,7 @@ impl Host {
         self.served.by_name.load().values().map(|plugin| plugin.status(&self.pool)).collect()
     }
 
-    /// Instances that exist, and how many of them are parked.
+    /// Returns how many instances exist, and how many of them are parked.
     pub fn instances(&self) -> (usize, usize) {
         self.pool.counts()
     }

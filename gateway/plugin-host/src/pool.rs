@@ -121,7 +121,7 @@ impl Pool {
         self.discard(dropped);
     }
 
-    /// Instances running and parked, and the parked ones.
+    /// Returns how many instances run or are parked, and how many are parked.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let state = self.lock();
         (state.live, state.parked.len())

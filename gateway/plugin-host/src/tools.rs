@@ -96,7 +96,7 @@ impl Definitions {
 }
 
 impl ToolAnswer {
-    /// Bytes that the guest handed over.
+    /// Returns the bytes that the guest handed over.
     pub(crate) fn size(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         match self {

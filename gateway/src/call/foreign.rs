@@ -334,7 +334,7 @@ fn complete(
     Ok(result)
 }
 
-/// Members of `_meta` that are passed on.
+/// Returns the members of `_meta` that are passed on.
 pub(crate) fn theirs(meta: Map<String, Value>) -> impl Iterator<Item = (String, Value)> {
     meta.into_iter().filter(|(name, _)| !OURS.iter().any(|ours| name.starts_with(ours))).take(META_MAX)
 }

@@ -35,7 +35,7 @@ impl ItemKind {
 pub struct ItemSource {
     pub contract: Arc<str>,
     pub version: Version,
-    /// The name of the server in the configuration; `None`: they are records of our own collections.
+    /// The name of the server in the configuration; `None` if they are records of our own collections.
     pub upstream: Option<Arc<str>>,
     /// Whether its resources come and go: then the server is asked for them each time.
     pub has_live_resources: bool,

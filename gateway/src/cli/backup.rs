@@ -58,7 +58,7 @@ fn private(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(folder)
 }
 
-/// Files keep their permissions; what vanished meanwhile is left out.
+/// Copies a file or folder. Files keep their permissions; what vanished meanwhile is left out.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let gone = |error: io::Error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) };
     if !from.is_dir() {

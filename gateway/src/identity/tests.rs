@@ -26,7 +26,7 @@ fn identities(rows: &[KeyRow], required: bool) -> Identities {
     identities
 }
 
-/// Changes that another process made after what was seen.
+/// Applies changes that another process made after what was seen.
 fn change(identities: &Identities, rows: &[KeyRow]) {
     let numbered = rows.iter().zip(identities.seen() + 1..);
     let rows: Vec<KeyRow> = numbered.map(|(row, change)| KeyRow { change, ..row.clone() }).collect();

@@ -32,7 +32,7 @@ fn channel(token: Option<Box<str>>) -> (Arc<dyn Progress>, ProgressUpdates) {
 /// The notifications that are due.
 pub struct ProgressUpdates {
     shared: Arc<Shared>,
-    /// JSON; `None`: the updates are no notifications of MCP.
+    /// The token as JSON; `None` if the updates are no notifications of MCP.
     token: Option<Box<str>>,
 }
 

@@ -80,7 +80,7 @@ pub struct Submission<'a> {
     pub by: &'a str,
     /// Whether it waits for someone even if it could go live.
     pub hold: bool,
-    /// The revision it was made on; another one refuses it. `None`: any.
+    /// The revision it was made on; another one refuses it. `None` stands for any.
     pub on: Option<i64>,
 }
 

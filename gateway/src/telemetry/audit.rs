@@ -44,7 +44,7 @@ const REFUSALS: [(RefusedWhat, &str, &str); 13] = [
 const OTHER: &str = "other";
 
 pub struct Audit {
-    /// `None`: nothing is recorded (tests within this process, commands that only look).
+    /// The trail and the key; `None` if nothing is recorded (tests within this process, commands that only look).
     trail: Option<(Trail, ArgumentsKey)>,
     /// `fsync = "each"`: an append waits for the disk.
     waits: bool,

@@ -179,7 +179,7 @@ pub fn end() {
     }
 }
 
-/// Lines that were lost because nobody took them from stderr.
+/// Returns how many lines were lost because nobody took them from stderr.
 pub fn lines_lost() -> usize {
     LINES.get().map_or(0, |lines| lines.lost())
 }

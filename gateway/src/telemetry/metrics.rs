@@ -282,7 +282,7 @@ impl Metrics {
         self.refused.get().map(|read| read()).unwrap_or_default()
     }
 
-    /// Contracts with series of their own.
+    /// Returns how many contracts may have series of their own.
     pub fn contracts_max(&self) -> usize {
         self.tools_max
     }

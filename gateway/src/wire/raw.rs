@@ -21,7 +21,7 @@ pub(crate) fn is_object(raw: &RawValue) -> bool {
     raw.get().starts_with('{')
 }
 
-/// Digits with an optional sign: `1.0` and `1e3` are numbers, but not written as integers.
+/// Returns `true` for digits with an optional sign: `1.0` and `1e3` are numbers, but not written as integers.
 pub(crate) fn is_integer(raw: &RawValue) -> bool {
     let digits = raw.get().strip_prefix('-').unwrap_or(raw.get());
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())

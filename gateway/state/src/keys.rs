@@ -11,11 +11,11 @@ pub struct KeyRow {
     pub secret_hash: Vec<u8>,
     pub agent: String,
     pub tenant: String,
-    /// JSON; null: every tool.
+    /// The access as JSON; null for every tool.
     pub access: Option<String>,
-    /// The view that stands for everything; null: everything does.
+    /// The view that stands for everything; null if everything does.
     pub view: Option<String>,
-    /// JSON; null: as configured.
+    /// The limits as JSON; null for those that are configured.
     pub limits: Option<String>,
     pub created_ms: i64,
     pub created_by: String,

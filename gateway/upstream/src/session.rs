@@ -200,7 +200,7 @@ impl Session {
         self.core.link.stderr()
     }
 
-    /// Messages that were none, and answers that nobody had asked for.
+    /// Returns how many messages were none, and how many answers nobody had asked for.
     pub fn skipped(&self) -> (u64, u64) {
         (self.core.inbox.rubbish.load(Ordering::Relaxed), self.core.inbox.strays.load(Ordering::Relaxed))
     }

@@ -60,7 +60,7 @@ pub struct Upstream {
 /// The findings of the last look.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// `None`: not looked yet.
+    /// The time of the last look; `None` before the first.
     pub at: Option<SystemTime>,
     /// Why it could not be looked at, or what it lists could not be published.
     pub failure: Option<String>,
@@ -363,7 +363,7 @@ impl Upstream {
         self.pool.open_sessions()
     }
 
-    /// Sessions that were opened in the place of one that had ended by itself.
+    /// Returns how many sessions were opened in the place of one that had ended by itself.
     pub fn restarts(&self) -> u64 {
         self.pool.restarts()
     }

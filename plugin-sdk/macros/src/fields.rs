@@ -168,7 +168,7 @@ impl Slot {
 }
 
 impl Payload {
-    /// Statements that write the keywords on `schema`.
+    /// Returns statements that write the keywords on `schema`.
     pub(crate) fn write(&self) -> TokenStream {
         match self {
             Self::Unit => quote!(schema.set("type", "\"null\"");),
@@ -254,7 +254,7 @@ impl Payload {
         }
     }
 
-    /// Statements that append to `out` what [`Self::pattern`] holds.
+    /// Returns statements that append to `out` what [`Self::pattern`] holds.
     pub(crate) fn print(&self) -> TokenStream {
         match self {
             Self::Unit => quote!(out.push_str("null");),

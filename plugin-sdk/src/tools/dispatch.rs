@@ -31,7 +31,7 @@ pub struct Reply {
     pub kind: String,
     /// JSON, as the output schema says.
     pub value: Option<String>,
-    /// A JSON array of MCP content blocks; none: the gateway makes one of `value`.
+    /// A JSON array of MCP content blocks; without one the gateway makes a block of `value`.
     pub content: Option<String>,
     /// The requests of `input-required`: a JSON object, key → `{method, params}`.
     pub requests: Option<String>,

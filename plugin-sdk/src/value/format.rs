@@ -125,7 +125,7 @@ fn is_same_mark(mark: char, wanted: char) -> bool {
     mark == wanted || both(&SPACES) || both(&APOSTROPHES)
 }
 
-/// Digits with a point as the column writes them.
+/// Writes digits with a point as the column does.
 fn number(digits: &str, field: &Field) -> String {
     let Some(format) = format(field) else { return digits.to_owned() };
     let unsigned = digits.strip_prefix('-').unwrap_or(digits);

@@ -19,7 +19,7 @@ pub(crate) fn request(settings: &Settings, method: &str, path: String) -> http::
     }
 }
 
-/// Fills `{name}` from the values. None: a value that no path can hold, so nothing is there.
+/// Fills `{name}` from the values. `None` means that a value is one that no path can hold, so nothing is there.
 pub(crate) fn path(template: &str, values: &Map<String, Value>) -> Result<Option<String>, Error> {
     let mut path = String::new();
     let mut rest = template;

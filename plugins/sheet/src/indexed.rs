@@ -185,8 +185,8 @@ impl<'s> Source<'s> {
         Ok(Some(entries))
     }
 
-    /// Rows in the order of their first order column, until there are enough that none behind them can be on the page.
-    /// False where that takes more than `most`.
+    /// Visits rows in the order of their first order column, until there are enough that none behind them can be on the
+    /// page. Returns `false` if that takes more than `most`.
     fn walk(
         &self,
         select: &Select<'_>,

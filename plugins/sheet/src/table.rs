@@ -114,7 +114,7 @@ impl Table {
         self.blocks.iter().flat_map(|block| (0..block.rows.len()).map(|at| block.row(at)))
     }
 
-    /// Rows whose `column` may hold `value`, in the file's order: at least those that do.
+    /// Returns the rows whose `column` may hold `value`, in the file's order: at least those that do.
     pub(crate) fn candidates(&self, column: usize, field: &Field, value: &Value<'_>) -> Vec<Row<'_>> {
         let index = self.index(column, field);
         let hash = hash(value);

@@ -87,7 +87,7 @@ pub(crate) struct Selected {
     descending: Vec<bool>,
     /// `SELECT … FROM …`.
     text: String,
-    /// `None`: it binds values, whose places depend on the conditions.
+    /// The order as text; `None` if it binds values, whose places depend on the conditions.
     order_by: Option<String>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) const COLUMNS: &[(&str, &str, bool)] = &[
     ("flag", "boolean", true),
 ];
 
-/// Rows with everything that goes wrong in one source or another, and enough plain ones for long walks.
+/// Returns rows with everything that goes wrong in one source or another, and enough plain ones for long walks.
 pub(crate) fn rows() -> Vec<Map<String, Value>> {
     let mut rows: Vec<Map<String, Value>> = hand_made().into_iter().map(row).collect();
     for number in 0..130 {
@@ -109,7 +109,7 @@ pub(crate) fn xlsx(path: &Path) {
     std::fs::remove_file(source).expect("a file in the temporary folder");
 }
 
-/// Decimals are text: SQLite has no exact type, and its NUMERIC would make doubles of them.
+/// Makes a SQLite file. Decimals are text there: SQLite has no exact type, and its NUMERIC would make doubles of them.
 pub(crate) fn sqlite(path: &Path) {
     let database = rusqlite::Connection::open(path).expect("a file in the temporary folder");
     let columns: Vec<String> = COLUMNS

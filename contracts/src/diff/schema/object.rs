@@ -35,7 +35,7 @@ impl<'s> Comparison<'s> {
         self.further(&was, &is);
     }
 
-    /// Members whose names meet a pattern; the same patterns on both sides, or nothing can be said.
+    /// Compares the members whose names meet a pattern. Both sides need the same patterns, or nothing can be said.
     fn patterns(&mut self, old: &'s Value, new: &'s Value) {
         let key = "patternProperties";
         let (Some(Value::Object(was)), Some(Value::Object(is))) = (old.get(key), new.get(key)) else {

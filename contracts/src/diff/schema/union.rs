@@ -173,7 +173,7 @@ fn are_apart(one: &Value, two: &Value) -> bool {
     })
 }
 
-/// Texts only: numbers may be equal in other digits.
+/// Returns `true` for two texts that differ. Numbers do not count, since equal ones may have other digits.
 fn is_other_text(one: &Value, two: &Value) -> bool {
     one.is_string() && two.is_string() && one != two
 }

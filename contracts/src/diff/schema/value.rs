@@ -179,7 +179,7 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    /// Bounds and steps of numbers; `whole` where neither side allows a fraction.
+    /// Compares bounds and steps of numbers. `whole` means that neither side allows a fraction.
     pub(super) fn numbers(&mut self, old: &'s Value, new: &'s Value, whole: bool) {
         for (key, exclusive, upwards) in [("minimum", "exclusiveMinimum", true), ("maximum", "exclusiveMaximum", false)]
         {

@@ -80,8 +80,8 @@ fn announced(incoming: &[u8]) -> Option<usize> {
     Some(u32::from_be_bytes(*length) as usize)
 }
 
-/// Statements that look at or change rows. Everything else (COMMIT, SET, COPY, DO, PREPARE, LISTEN, …) concerns the
-/// session, which calls share. The transaction's mode is what protects the data; this protects the session.
+/// Allows statements that look at or change rows. Everything else (COMMIT, SET, COPY, DO, PREPARE, LISTEN, …) concerns
+/// the session, which calls share. The transaction's mode is what protects the data; this protects the session.
 fn check_verb(text: &str, access: Access) -> Result<(), ConnectionError> {
     let word: String = text.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
     let allowed: &[&str] = match access {

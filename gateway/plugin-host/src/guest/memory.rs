@@ -15,7 +15,7 @@ impl MemoryLimit {
         Self { max, used: 0, refused: false }
     }
 
-    /// Bytes of linear memory the instance holds.
+    /// Returns the bytes of linear memory that the instance holds.
     pub(crate) fn used(&self) -> usize {
         self.used
     }

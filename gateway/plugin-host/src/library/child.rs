@@ -110,7 +110,7 @@ impl Child {
         matches!(self.process.try_wait(), Ok(None))
     }
 
-    /// Bytes of memory that are its own.
+    /// Returns the bytes of memory that are its own.
     pub(super) fn bytes(&self) -> usize {
         // Resident and shared pages, the second and third number.
         let pages = || {

@@ -114,8 +114,8 @@ impl Tools {
         tool.series.get_or_init(|| self.find(&mut self.known(), tool))
     }
 
-    /// Tools of a new snapshot count from 0. Those that are gone keep their series until the room is needed. When more
-    /// are published than there is room for, those that are called first get it.
+    /// Publishes the tools of a new snapshot, which count from 0. Those that are gone keep their series until the room
+    /// is needed. If more are published than there is room for, those that are called first get it.
     pub(super) fn publish<'a>(&self, tools: impl Iterator<Item = &'a ToolMeter>) {
         let tools: Vec<_> = tools.collect();
         let live: HashSet<Key> = tools.iter().map(|tool| key(tool)).collect();

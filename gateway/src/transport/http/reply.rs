@@ -127,7 +127,7 @@ pub(super) fn events(stream: impl Stream<Item = Result<Bytes, Infallible>> + Sen
     response
 }
 
-/// Messages as events, in one piece: one write where they are ready together.
+/// Writes messages as events, in one piece: one write for those that are ready together.
 pub(super) fn frame(messages: impl IntoIterator<Item = Vec<u8>>) -> Bytes {
     let mut bytes = Vec::new();
     for message in messages {

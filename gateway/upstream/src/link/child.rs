@@ -181,7 +181,7 @@ async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<String>, stop: C
     tokio::select! { () = write => {}, () = stop.cancelled() => {} }
 }
 
-/// Lines until the end, none longer than allowed.
+/// Reads lines until the end, none longer than allowed.
 async fn read(
     stdout: impl AsyncRead + Unpin,
     message_max: usize,

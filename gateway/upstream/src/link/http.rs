@@ -168,7 +168,7 @@ impl HttpLink {
         self.stream(response, Some(version), None, &mut last_id, &mut retry).await.map_err(drop)
     }
 
-    /// Events to the inbox, until the stream ends or `id` is no longer awaited.
+    /// Passes events to the inbox, until the stream ends or `id` is no longer awaited.
     async fn stream(
         &self,
         mut response: Response,

@@ -393,7 +393,7 @@ impl Session {
         self.ended().await
     }
 
-    /// Types by their oids, as they are called in a description.
+    /// Returns types by their oids, as they are called in a description.
     pub(super) async fn types(
         &mut self,
         oids: impl Iterator<Item = u32>,
@@ -527,7 +527,7 @@ impl Session {
         Message::parse(&mut self.incoming).map_err(|error| self.lost(error))
     }
 
-    /// Messages of these kinds that are next and whole, without a look at what they hold.
+    /// Drops messages of these kinds that are next and whole, without a look at what they hold.
     fn pass_over(&mut self, kinds: &[u8]) {
         while let Some((kind, rest)) = self.incoming.split_first()
             && kinds.contains(kind)

@@ -20,7 +20,7 @@ pub(super) fn teach(connection: &Connection, guard: &Arc<Guard>) -> Result<()> {
     searches(connection, guard)
 }
 
-/// Decimals by value, points in time by moment.
+/// Adds exact comparisons: decimals by value, points in time by moment.
 fn exact(connection: &Connection) -> Result<()> {
     connection.create_collation(c"weir_decimal", decimal::compare)?;
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
