@@ -210,7 +210,7 @@ pub struct Capabilities {
     /// Column → comparisons it supports; `*` stands for every column not named.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub matches: BTreeMap<String, Vec<String>>,
-    /// Columns a list may be ordered by; `["*"]`: all.
+    /// Columns that a list may be ordered by; `["*"]` stands for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,
     /// Extra inputs a field may be sent to with `param:`.

@@ -127,7 +127,7 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
     (router, document)
 }
 
-/// Refusals are problem documents, whichever route they come from.
+/// Names the refusals, which are problem documents, whichever route they come from.
 fn name_problems(document: &mut utoipa::openapi::OpenApi) {
     for item in document.paths.paths.values_mut() {
         let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];

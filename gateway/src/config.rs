@@ -64,7 +64,7 @@ impl Default for Folders {
     }
 }
 
-/// `[trust.NAME]`: a public key that `[plugins.NAME] signed_by` may name.
+/// The section `[trust.NAME]`, with a public key that `[plugins.NAME] signed_by` may name.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trust {
@@ -72,7 +72,8 @@ pub struct Trust {
     pub minisign: String,
 }
 
-/// `[views.NAME]`: tools that are served at `/mcp/view/NAME`. A tool has to meet everything that is said.
+/// The section `[views.NAME]`, for tools that are served at `/mcp/view/NAME`. A tool has to meet everything that is
+/// said.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct View {
@@ -179,7 +180,7 @@ impl Default for Contracts {
     }
 }
 
-/// `[audit]`: the trail in `audit/` of the state folder.
+/// The section `[audit]`, for the trail in `audit/` of the state folder.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Audit {
@@ -218,7 +219,7 @@ impl Default for Audit {
     }
 }
 
-/// `[metrics]`: `/metrics` on the admin listener and on the one of `[http]`.
+/// The section `[metrics]`, for `/metrics` on the admin listener and on the one of `[http]`.
 #[derive(Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Metrics {

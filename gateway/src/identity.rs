@@ -53,7 +53,7 @@ pub struct Identities {
     keys: Keys,
     /// The number of the last change taken over. Held while changes are: none is undone by a slower reader.
     seen: Mutex<i64>,
-    /// `[identity] required`: closed even before the first key.
+    /// Whether `[identity] required` is set, which closes the gateway even before the first key.
     required: AtomicBool,
 }
 

@@ -56,7 +56,7 @@ pub struct Query {
     pub limit: u32,
     /// A former [`Page::next`].
     pub cursor: Option<String>,
-    /// `{"params": {…}}`: the inputs a form sends with `param:`, as the adapter declared them.
+    /// The inputs that a form sends with `param:`, as the adapter declared them: `{"params": {…}}`.
     pub options: Map<String, serde_json::Value>,
 }
 

@@ -46,7 +46,8 @@ fn yaml(file: &str, text: &str) -> Result<Value, Problem> {
     }
 }
 
-/// The options for YAML 1.2 without its traps: no second meaning of `no` or `010`, no merge keys, no tags, few aliases.
+/// Returns the options for YAML 1.2 without its traps: no second meaning of `no` or `010`, no merge keys, no tags, few
+/// aliases.
 fn options() -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {

@@ -183,7 +183,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
         Ok(())
     }
 
-    /// The text is borrowed only if the JSON has no escape in it: then it is in its one form already.
+    /// Takes a borrowed text. It is lent only if the JSON has no escape in it: then it is in its one form already.
     fn visit_borrowed_str<E: serde::de::Error>(self, value: &'de str) -> Result<(), E> {
         self.is_text(value)?;
         self.out.push(b'"');

@@ -302,7 +302,8 @@ async fn failed_begin(proxy: &Proxy, sql: &SqlConnection) {
     assert_eq!(rows.records, r#"[{"n":1}]"#);
 }
 
-/// A function may take the session's statements away, and not its BEGIN: what it puts in their place only reads.
+/// Checks that a function may take the session's statements away, and not its BEGIN: what it puts in their place only
+/// reads.
 async fn exchanged_statements(sql: &SqlConnection) {
     assert_eq!(query(sql, "SELECT exchange() AS e", "[]", 1).await.expect("called").records, r#"[{"e":1}]"#);
     assert_eq!(query(sql, "SELECT put() AS p", "[]", 1).await.expect_err("READ ONLY").code.word(), "denied");

@@ -38,7 +38,7 @@ pub(crate) enum Ask {
         collection: CollectionRef,
         change: Arc<Change>,
     },
-    /// `context`: what the tool is told of the call, JSON.
+    /// A call of a tool. `context` is what the tool is told about the call, as JSON.
     Call {
         tool: ToolRef,
         invocation: Arc<Invocation>,

@@ -442,7 +442,8 @@ impl Loader {
         Ok(Some((plugin, notes)))
     }
 
-    /// Compiles and links, on a thread of its own. `name`: what its file calls it; `read`: its digest, and its bytes.
+    /// Compiles and links, on a thread of its own. `name` is what the plugin's file calls it; `read` returns the digest
+    /// and the bytes.
     async fn prepare<B: AsRef<[u8]>>(
         &self,
         name: String,

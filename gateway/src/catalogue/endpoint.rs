@@ -7,7 +7,7 @@ use crate::identity::Caller;
 /// Shown as its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// `/mcp`: every contract.
+    /// The endpoint `/mcp`, with every contract.
     All,
     /// `/mcp/<contract>`, whether there is such a contract or not.
     Contract(Arc<str>),

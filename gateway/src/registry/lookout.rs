@@ -288,8 +288,8 @@ pub struct Offer {
     pub overlay: Option<Overlay>,
 }
 
-/// Makes a contract of what a server lists. `base`: the folder that the overlay's path starts from. `taken`: the names of
-/// tools that other contracts have, and which.
+/// Makes a contract of what a server lists. `base` is the folder that the overlay's path starts from. `taken` has the
+/// names of tools that other contracts have, and which contract has each.
 pub fn compile(
     name: &str,
     config: &UpstreamConfig,

@@ -46,7 +46,7 @@ const OTHER: &str = "other";
 pub struct Audit {
     /// The trail and the key; `None` if nothing is recorded (tests within this process, commands that only look).
     trail: Option<(Trail, ArgumentsKey)>,
-    /// `fsync = "each"`: an append waits for the disk.
+    /// Whether an append waits for the disk, which is `fsync = "each"`.
     waits: bool,
     started: Instant,
     /// Microseconds since the start.

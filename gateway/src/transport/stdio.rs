@@ -37,8 +37,8 @@ const GRACE: Duration = Duration::from_millis(1500);
 const FLUSH_MAX: Duration = Duration::from_millis(500);
 
 /// Serves until the end of `stdin` or `shutdown`. Calls in flight then have a moment to finish and are cancelled after
-/// it; writes that a source has been handed run to their end. `key`: whose messages these are, asked anew for each.
-/// `endpoint`: what is asked.
+/// it; writes that a source has been handed run to their end. `key` says whose messages these are, and is looked up
+/// anew for each. `endpoint` is what is asked.
 pub async fn serve(
     gateway: Arc<Gateway>,
     key: Option<String>,

@@ -50,7 +50,7 @@ pub struct Call<'c> {
 /// The question to a server. Every text in it is JSON, except names and URIs.
 #[derive(Clone, Debug)]
 pub enum Asked {
-    /// `arguments`: an object, as it is to be sent.
+    /// A call of a tool. `arguments` is an object, as it is to be sent.
     Tool {
         name: Arc<str>,
         arguments: Option<Box<RawValue>>,

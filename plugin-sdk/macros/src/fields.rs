@@ -41,7 +41,7 @@ pub(crate) struct Named {
 struct Field {
     name: Ident,
     slot: Slot,
-    /// `#[serde(skip)]`: neither read nor printed.
+    /// Whether the field has `#[serde(skip)]`, so that it is neither read nor printed.
     skip: bool,
     /// Tells by a reference whether the value is left out of an answer.
     skip_if: Option<TokenStream>,

@@ -100,7 +100,7 @@ fn each(
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
         let result = attribute.parse_nested_meta(|meta| match meta.path.get_ident().cloned() {
             Some(key) => read(&key, &meta),
-            // `crate = "…"`: a keyword is an identifier to syn's paths, so this is something else.
+            // In `crate = "…"` the keyword is an identifier to syn's paths, so this is something else.
             None => Err(meta.error("write a key of `#[serde(…)]`")),
         });
         if let Err(error) = result {

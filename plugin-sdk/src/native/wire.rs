@@ -261,7 +261,7 @@ pub(crate) struct Listing {
     pub(crate) next: Option<String>,
 }
 
-/// `parts.read`: where each part begins, and its length. The body of the answer is the parts.
+/// The request of `parts.read`: where each part begins, and its length. The body of the answer is the parts.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PartsRead<'a> {
     pub(crate) root: Text<'a>,
@@ -275,7 +275,8 @@ pub(crate) struct Lengths {
     pub(crate) lengths: Vec<usize>,
 }
 
-/// `parts.replace`: where each edit begins, how many bytes go, and how many of the body take their place.
+/// The request of `parts.replace`: where each edit begins, how many bytes go, and how many of the body take their
+/// place.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PartsReplace<'a> {
     pub(crate) root: Text<'a>,

@@ -302,7 +302,7 @@ impl Rule {
     }
 }
 
-/// Writes an object of these properties. `closed`: no other member is taken.
+/// Writes an object of these properties. `closed` means that no other member is taken.
 pub fn write_object(properties: &[Property], closed: bool, schema: &mut Writer) {
     let mut members = String::from("{");
     let mut required: Vec<String> = Vec::new();

@@ -51,7 +51,7 @@ impl Datetime {
     }
 }
 
-/// `2024-05-06T05:08:09.5Z`: zeros at the end of the fraction are not written.
+/// Writes `2024-05-06T05:08:09.5Z`, without zeros at the end of the fraction.
 impl fmt::Display for Datetime {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let civil = self.0;

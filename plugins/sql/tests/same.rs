@@ -305,7 +305,7 @@ fn writes(both: &Both) {
     assert_eq!(walk(both, "nasty", &[], 100).len(), 7);
 }
 
-/// The recorded shape is from before. A record that does not meet the conditions is not there.
+/// Checks guarded changes. The recorded shape is from before. A record that does not meet the conditions is not there.
 fn guarded(both: &Both) {
     let write = |verb, comparison, value: Value, record: Value| {
         let key = object(json!({"a": "c", "b": 1}));

@@ -107,7 +107,7 @@ fn command(folder: &Folder, program: impl AsRef<Path>) -> Command {
     command
 }
 
-/// Shows the command and runs it. `lacking`: what to do where its program is not there.
+/// Shows the command and runs it. `lacking` says what to do if its program is not there.
 fn run(command: &mut Command, lacking: &str) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     eprintln!("$ {}", shown(command));

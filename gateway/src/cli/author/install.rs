@@ -39,7 +39,7 @@ const COMPONENT_MAX_BYTES: usize = 64 << 20;
 const SIGNATURE_MAX_BYTES: usize = 4 << 10;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// `NAME.origin.json`: where a component came from.
+/// The content of `NAME.origin.json`, which says where a component came from.
 #[derive(Serialize, Deserialize)]
 struct Origin {
     source: String,
