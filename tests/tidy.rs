@@ -102,8 +102,8 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
 /// The stages of a call: only `call.rs` calls them.
 const STAGES: &[&str] = &["arguments", "dispatch", "limits", "lookup", "output"];
 
-/// Where a file may be moved into its place: `weir-files` does it for everyone. The others move what is no file of ours
-/// (a user's data, with its owner), a whole folder, or a scratch index that nobody needs after a crash.
+/// The places that may move a file: `weir-files` does it for everyone. The others move what is no file of ours (a
+/// user's data, with its owner), a whole folder, or a scratch index that nobody needs after a crash.
 const MOVING_PLACES: &[&str] = &[
     "gateway/files/src",
     "gateway/connections/src/files",
@@ -111,7 +111,7 @@ const MOVING_PLACES: &[&str] = &[
     "gateway/audit/src/trail.rs",
 ];
 
-/// Where `unsafe` may be allowed: generated bindings, the loader of compiled plugins.
+/// The places in which `unsafe` may be allowed: generated bindings, the loader of compiled plugins.
 const UNSAFE_PLACES: &[&str] = &["plugin-sdk/", "gateway/plugin-host/src/", "tests/guests/"];
 
 /// A name that says nothing about what is inside.
@@ -208,7 +208,7 @@ fn a_planted_violation_is_found_in_every_crate() {
     }
 }
 
-/// The source folder of each crate that has modules, and which of them uses which.
+/// Returns the source folder of each crate that has modules, and which of them uses which.
 fn uses_by_crate() -> Vec<(String, layers::Uses)> {
     let mut crates = Vec::new();
     for package in packages() {
@@ -227,7 +227,7 @@ fn uses_by_crate() -> Vec<(String, layers::Uses)> {
     crates
 }
 
-/// The rows below each `[place]`, and whether it is marked `in circles`.
+/// Returns the rows below each `[place]`, and whether it is marked `in circles`.
 fn sections(text: &str) -> BTreeMap<String, (String, bool)> {
     let mut sections = BTreeMap::new();
     for section in text.split("\n[").skip(1) {
@@ -305,7 +305,7 @@ fn the_demo_builds_what_the_tests_use() {
 #[test]
 fn every_dependency_is_what_deny_toml_allows() {
     let policy = deny::Policy::read(&read(Path::new("deny.toml")));
-    // Of this platform: crates of others need not have been fetched.
+    // The packages are those of this platform: crates of others need not have been fetched.
     let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let packages = metadata(&["--filter-platform", &platform]);
     assert!(packages.len() > 100, "every crate of the lock file is looked at");
@@ -402,10 +402,10 @@ fn names_say_what_is_inside() {
     check(problems);
 }
 
-/// Which registry a machine uses is the machine's affair: lock files and documents name none.
+/// Lock files and documents name no registry, since each machine uses its own.
 #[test]
 fn no_registry_host_is_written_down() {
-    // Put together here, so that this file does not name them either.
+    // The names are put together here, so that this file does not hold them either.
     let hosts = [
         ["registry.npm", "js.org"],
         ["registry.yarn", "pkg.com"],
@@ -454,12 +454,12 @@ fn check(problems: Vec<String>) {
     assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
 }
 
-/// The workspace's own packages, as cargo sees them.
+/// Returns the workspace's own packages, as cargo sees them.
 fn packages() -> Vec<Value> {
     metadata(&["--no-deps"])
 }
 
-/// The packages that `cargo metadata` lists.
+/// Returns the packages that `cargo metadata` lists.
 fn metadata(words: &[&str]) -> Vec<Value> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(cargo)
@@ -473,7 +473,7 @@ fn metadata(words: &[&str]) -> Vec<Value> {
     metadata["packages"].as_array().expect("metadata lists packages").clone()
 }
 
-/// Names of what a package needs to run; what only its build or its tests need does not count.
+/// Returns the names of what a package needs to run; what only its build or its tests need does not count.
 fn normal_dependencies(package: &Value) -> BTreeSet<String> {
     let all = package["dependencies"].as_array().expect("a package lists dependencies").iter();
     all.filter(|dependency| dependency["kind"].is_null())
@@ -481,12 +481,13 @@ fn normal_dependencies(package: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-/// `gateway/src/call` holds `gateway/src/call.rs` and everything in `gateway/src/call/`.
+/// Returns `true` if the file lies in the place: `gateway/src/call` holds `gateway/src/call.rs` and everything in
+/// `gateway/src/call/`.
 fn lies_in(file: &Path, place: &str) -> bool {
     file.starts_with(place) || file == Path::new(&format!("{place}.rs"))
 }
 
-/// True when the line of code names `path` as a whole: `http::` but not `weir_http::`.
+/// Returns `true` if the line of code names `path` as a whole: `http::` but not `weir_http::`.
 fn names_path(line: &str, path: &str) -> bool {
     line.match_indices(path).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -496,7 +497,7 @@ fn names_path(line: &str, path: &str) -> bool {
     })
 }
 
-/// Code with its line numbers; comments and test modules left out.
+/// Returns the code with its line numbers, without comments and test modules.
 fn code_lines(file: &Path) -> Vec<(usize, String)> {
     let text = read(file);
     let mut lines = Vec::new();
@@ -516,7 +517,7 @@ fn rust_files() -> Vec<PathBuf> {
     tracked_files().into_iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs")).collect()
 }
 
-/// What is tracked, and what is new and will be.
+/// Returns the files that are tracked, and those that are new and will be.
 fn tracked_files() -> Vec<PathBuf> {
     let output = Command::new("git")
         .args(["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"])

@@ -83,7 +83,7 @@ fn host(plugins: PathBuf, plugin: BTreeMap<String, PluginConfig>) -> Host {
     Host::new(config, Arc::new(connections)).expect("a host")
 }
 
-/// A gateway in this process, its audit trail in `folder`.
+/// Makes a gateway in this process, with its audit trail in `folder`.
 fn gateway(folder: &Path) -> Gateway {
     native::install(noop::adapter());
     let config = Config::bare(folder);
@@ -216,7 +216,7 @@ fn audit(criterion: &mut Criterion) {
     });
 }
 
-/// Where `cargo xtask plugins --guests` has built the guest; without it these two are left out.
+/// Measures calls of the guest that `cargo xtask plugins --guests` has built; without it these two are left out.
 fn dispatch(criterion: &mut Criterion) {
     let Some(cache) = env::var_os("WEIR_CACHE") else {
         return eprintln!("dispatch is left out: WEIR_CACHE does not say where the guests are");

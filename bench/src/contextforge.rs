@@ -15,10 +15,10 @@ use crate::{
     rows::Start,
 };
 
-/// As ContextForge names the tool `lookup_ticket` of the gateway `desk`.
+/// ContextForge's name for the tool `lookup_ticket` of the gateway `desk`.
 pub(crate) const TOOL: &str = "desk-lookup-ticket";
 const AGENT: &str = "bench@example.com";
-/// It refuses to start with short ones.
+/// A secret that is long enough: ContextForge refuses to start with short ones.
 const SECRET: &str = "a-secret-of-a-measurement-on-loopback-0123456789";
 
 /// The gateway with its tool registered, a token for it, and the server behind it.
@@ -45,7 +45,7 @@ pub(crate) fn set_up(place: &Place) -> anyhow::Result<ContextForge> {
         for name in ["BASIC_AUTH_PASSWORD", "PLATFORM_ADMIN_PASSWORD", "DEFAULT_USER_PASSWORD"] {
             command.env(name, format!("Bench-{SECRET}"));
         }
-        // Its rates are a minute's; as for Weir they are counted and not reached.
+        // Its rates are those of a minute; as for Weir they are counted and not reached.
         for name in ["RATE_LIMIT_MEDIUM_RPM", "RATE_LIMIT_LOW_RPM", "RATE_LIMIT_HIGH_RPM", "TOOL_RATE_LIMIT"] {
             command.env(name, "1000000000");
         }
@@ -67,7 +67,7 @@ pub(crate) fn set_up(place: &Place) -> anyhow::Result<ContextForge> {
     Ok(ContextForge { start, token, upstream })
 }
 
-/// On a first start, which also makes the database.
+/// Registers the server on a first start, which also makes the database.
 fn register(place: &Place, start: &Start, token: &str, behind: u16) -> anyhow::Result<()> {
     let port = free_port()?;
     let log = place.peer_folder("contextforge")?.join("first.log");

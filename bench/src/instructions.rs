@@ -25,17 +25,18 @@ use crate::{
 
 /// A request may take this much more than its baseline says.
 const MORE: f64 = 0.03;
-/// Where a connection is served: counted while it, or what it calls, runs. hyper's share is part of a request.
+/// The function that serves a connection. Instructions are counted while it, or what it calls, runs; hyper's share is
+/// part of a request.
 const COUNTED: &str = "*hyper::proto::h1::dispatch::Dispatcher*::poll_catch*";
 const WIDE: &str = "tools/call";
 const NARROW: &str = "tools/call, narrow key";
 /// Requests before those that are counted: what is made at first use is made by them.
 const FIRST: u32 = 20;
 const MANY: u32 = 400;
-/// callgrind runs a program some fifty times slower.
+/// The time for a start: callgrind runs a program some fifty times slower.
 const START_MAX: Duration = Duration::from_secs(300);
 
-/// What requests took when someone last accepted it, with which compiler, and on what kind of machine.
+/// The counts of requests when someone last accepted them, with which compiler, and on what kind of machine.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Baseline {
     rust: String,
@@ -78,7 +79,7 @@ pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A key with narrow access may cost as much more than a wide one as any request may grow.
+/// Refuses a key with narrow access that costs more, compared with a wide one, than any request may grow.
 fn narrow(found: &BTreeMap<String, u64>) -> Option<String> {
     let (wide, narrow) = (found[WIDE], found[NARROW]);
     let more = narrow as f64 / wide as f64 - 1.0;
@@ -113,7 +114,7 @@ fn questions() -> [(&'static str, Question, Holder); 4] {
     ]
 }
 
-/// Two runs that differ by [`MANY`] requests: what a start takes is in both.
+/// Counts one request by two runs that differ by [`MANY`] requests: what a start takes is in both.
 fn count(place: &Place, question: &Question, holder: Holder) -> anyhow::Result<u64> {
     let house = House::build(place, Adapter::Noop, 10)?;
     let (port, log) = (free_port()?, place.scratch.join("weir-bench-first.log"));
@@ -169,7 +170,8 @@ fn rust() -> anyhow::Result<String> {
     said(Command::new("rustc").arg("--version"))
 }
 
-/// What chooses among several forms of one function: processor, C library, and what valgrind knows of the processor.
+/// Returns what chooses among several forms of one function: processor, C library, and what valgrind knows about the
+/// processor.
 fn machine() -> anyhow::Result<String> {
     let libc = said(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
     let valgrind = said(Command::new("valgrind").arg("--version"))?;

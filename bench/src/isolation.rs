@@ -1,4 +1,4 @@
-//! What others notice of a hostile guest: how long their calls take alone and beside it, in turns, in one run.
+//! Measures what others notice of a hostile guest: how long their calls take alone and beside it, in turns, in one run.
 
 use std::{
     fmt::Write as _,
@@ -28,9 +28,9 @@ use crate::{
     wire::{self, Door, Era, Question},
 };
 
-/// What it is called, and the word the guest knows it by.
+/// The name of each hostile behaviour, and the word the guest knows it by.
 const HOSTILE: [(&str, &str); 8] = [
-    // For comparison: as many calls from an honest one are noticed too.
+    // This one is for comparison: as many calls from an honest guest are noticed too.
     ("answers at once", "behave"),
     ("spins", "spin"),
     ("allocates without end", "allocate"),
@@ -46,11 +46,11 @@ const HOSTILE_CALLS: usize = 4;
 const RATE: u64 = 400;
 const CONNECTIONS: usize = 4;
 const TENANTS: usize = 1_000;
-/// As many as one tenant may have under way in one plugin.
+/// The most calls that one tenant may have under way in one plugin.
 const HANGING_CALLS: usize = 16;
-/// What the hostile tool may take; a hanging call lasts so long.
+/// The time that the hostile tool may take; a hanging call lasts so long.
 const HOSTILE_TIMEOUT_MS: u64 = 3_000;
-/// What is asked of the figures: a p99 at most so many times the one alone, and no wait of a tenant above this.
+/// The bounds on the figures: a p99 of at most so many times the one alone, and no wait of a tenant above this.
 const P99_MAX: f64 = 1.5;
 const WAIT_MAX_US: f64 = 10_000.0;
 
@@ -66,7 +66,7 @@ struct Beside {
     guest: &'static str,
     alone_us: Spread,
     beside_us: Spread,
-    /// What the guest was asked meanwhile.
+    /// The calls of the hostile guest meanwhile.
     hostile_calls: u64,
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn measure(place: &Place, machine: Machine, effort: &Effort) -> anyho
         beside.push(measured);
     }
     let doors = bench.tenants()?;
-    // Their first calls make keys and instances known: both runs find them as they are after that.
+    // The first calls make keys and instances known: both runs find them as they are after that.
     waits(&doors)?;
     let alone = waits(&doors)?;
     let hanging = bench.hostile("spin", HANGING_CALLS);
@@ -138,7 +138,7 @@ impl Bench {
         Ok(Beside { guest, alone_us: Spread::of(alone), beside_us: Spread::of(beside), hostile_calls })
     }
 
-    /// The 99th percentile of the neighbour's calls, in microseconds.
+    /// Returns the 99th percentile of the neighbour's calls, in microseconds.
     fn load(&self, effort: &Effort) -> anyhow::Result<f64> {
         let server = Server { process: &self.process, door: &self.neighbour };
         let target = Target { servers: &[server], generator: &self.generator, cores: LOAD_CORE, shares_its_core: true };
@@ -169,7 +169,7 @@ impl Bench {
         Hostile { threads: threads.collect(), stop, calls }
     }
 
-    /// A door for each of a thousand tenants, by keys of their own.
+    /// Returns a door for each of a thousand tenants, by keys of their own.
     fn tenants(&self) -> anyhow::Result<Vec<Door>> {
         let (url, token) = self.house.admin()?;
         let keys = format!("{url}/v1/keys");
@@ -194,7 +194,7 @@ struct Hostile {
 }
 
 impl Hostile {
-    /// How many hostile calls have ended.
+    /// Stops the hostile calls, and returns how many have ended.
     fn stop(self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads {
@@ -204,7 +204,7 @@ impl Hostile {
     }
 }
 
-/// One call of each tenant, in turn, over one connection.
+/// Makes one call of each tenant, in turn, over one connection.
 fn waits(doors: &[Door]) -> anyhow::Result<Waits> {
     let agent = wire::agent();
     let question = lookup();

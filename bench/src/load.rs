@@ -1,4 +1,4 @@
-//! What the generator is told, and what it tells: JSON in and out of `bench-load`.
+//! Defines what the generator is told, and what it tells: JSON in and out of `bench-load`.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ pub struct Plan {
     pub path: String,
     pub connections: Vec<Connection>,
     pub body: String,
-    /// Over all connections.
+    /// The calls over all connections.
     pub calls: u64,
     /// Calls a second, over all connections; without it as fast as answers come.
     pub rate: Option<u64>,
@@ -15,7 +15,7 @@ pub struct Plan {
     pub shares_its_core: bool,
 }
 
-/// To which server, and the headers that go with each of its calls.
+/// A connection: the server, and the headers that go with each call.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Connection {
     /// `127.0.0.1:8080`
@@ -32,7 +32,7 @@ pub struct Report {
     pub p99_us: f64,
 }
 
-/// The median and the 99th percentile.
+/// Returns the median and the 99th percentile.
 pub fn quantiles(times: &mut [u32]) -> (f64, f64) {
     times.sort_unstable();
     let last = times.len().saturating_sub(1) as f64;

@@ -1,4 +1,4 @@
-//! On what it was measured: the machine, the kernel, and the versions of everything in the run.
+//! Describes what was measured on: the machine, the kernel, and the versions of everything in the run.
 
 use std::{fs, process::Command};
 
@@ -85,13 +85,13 @@ fn versions(place: &Place) -> Vec<(String, String)> {
     versions
 }
 
-/// What follows `start` up to the next quote.
+/// Returns what follows `start` up to the next quote.
 fn after(text: &str, start: &str) -> Option<String> {
     let rest = &text[text.find(start)? + start.len()..];
     rest.split('"').next().map(str::to_owned)
 }
 
-/// The value of the first line of `name: value`.
+/// Returns the value of the first line of `name: value`.
 fn said_in(file: &str, name: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_default();

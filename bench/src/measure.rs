@@ -1,4 +1,4 @@
-//! One row from its first start to its figures.
+//! Measures one row, from its first start to its figures.
 
 mod threads;
 
@@ -24,11 +24,11 @@ use crate::{
     wire::{Door, Era, Question},
 };
 
-/// How much of everything.
+/// The amount of everything that is measured.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Effort {
     pub(crate) rounds: usize,
-    /// Of one round.
+    /// The time of one round.
     pub(crate) seconds: f64,
     pub(crate) starts: usize,
     /// The calls of the memory measurement.
@@ -69,7 +69,7 @@ pub(crate) struct Figures {
     pub(crate) many: Option<Many>,
     /// Each at another load.
     pub(crate) threads: Vec<Threads>,
-    /// What a refusal takes beyond an accepted call of the same server, measured in turns.
+    /// The cost of a refusal beyond an accepted call of the same server, measured in turns.
     pub(crate) beyond_accepted_us: Option<Spread>,
     pub(crate) lists: Vec<List>,
     /// Calls answered and calls on record; for Weir alone.
@@ -106,7 +106,7 @@ pub(crate) struct List {
     pub(crate) list_bytes: f64,
     pub(crate) lists_per_core_second: f64,
     pub(crate) list_p50_us: f64,
-    /// One figure a turn.
+    /// One figure for each turn.
     pub(crate) call_cpu_us: Vec<f64>,
     pub(crate) start_ms: f64,
 }
@@ -138,11 +138,12 @@ pub(crate) fn row(place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<F
     Ok(figures)
 }
 
-/// What a request takes, beside others in the same moments: a machine's mood, which changes within minutes, meets all of them.
+/// The cost of a request, measured beside others in the same moments: a machine's speed, which changes within minutes,
+/// then affects all of them.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Turns {
     pub(crate) of: Compared,
-    /// One figure a turn, in the order of the turns.
+    /// One figure for each turn, in the order of the turns.
     pub(crate) cpu_us: Vec<f64>,
 }
 
@@ -155,7 +156,7 @@ struct Asked<'a> {
     question: Question,
 }
 
-/// All servers are up and have the same core; one at a time is asked.
+/// Measures servers in turns. All are up and have the same core; one at a time is asked.
 pub(crate) fn in_turns(place: &Place, compared: &[Compared], effort: &Effort) -> anyhow::Result<Vec<Turns>> {
     let mut up = Vec::new();
     for of in compared {
@@ -177,7 +178,7 @@ pub(crate) fn in_turns(place: &Place, compared: &[Compared], effort: &Effort) ->
     ended.collect()
 }
 
-/// Of each server what its question takes, turn by turn.
+/// Returns what each server's question takes, turn by turn.
 fn turns(up: &mut [Asked<'_>], effort: &Effort) -> anyhow::Result<Vec<Vec<f64>>> {
     let once = Effort { rounds: 1, seconds: effort.seconds / 4.0, ..*effort };
     let mut calls = Vec::new();
@@ -197,7 +198,8 @@ fn turns(up: &mut [Asked<'_>], effort: &Effort) -> anyhow::Result<Vec<Vec<f64>>>
     Ok(cpu_us)
 }
 
-/// One server for each size. Their calls are measured in turns: what the machine does meanwhile meets all of them.
+/// Measures one server for each size. Their calls are measured in turns, so that what the machine does meanwhile
+/// affects all of them.
 fn lists(place: &Place, row: &Row, sizes: &[usize], effort: &Effort) -> Vec<List> {
     let listed = |tools: &usize| {
         let listed = list(place, row, *tools, effort);
@@ -213,7 +215,7 @@ fn lists(place: &Place, row: &Row, sizes: &[usize], effort: &Effort) -> Vec<List
     measured.filter_map(|list| list.inspect_err(said).ok()).collect()
 }
 
-/// A listing with so many tools, and the server that goes on, to be called.
+/// Measures a listing with so many tools, and returns the server too, to be called further.
 fn list<'a>(place: &'a Place, row: &'a Row, tools: usize, effort: &Effort) -> anyhow::Result<(Asked<'a>, List)> {
     let mut bench = Bench::new(place, row, tools)?;
     let mut starts = Vec::new();
@@ -242,7 +244,7 @@ fn list<'a>(place: &'a Place, row: &'a Row, tools: usize, effort: &Effort) -> an
     Ok((Asked { bench, running, question }, list))
 }
 
-/// One row's server, started as often as is needed.
+/// The server of one row, started as often as is needed.
 struct Bench<'a> {
     place: &'a Place,
     row: &'a Row,
@@ -251,7 +253,7 @@ struct Bench<'a> {
     key: Option<String>,
     /// `tools/call` answers so far, from all its processes.
     answered: u64,
-    /// Of the calls of a row that is refused, those that were not.
+    /// The calls that were accepted although the row is one of refusals.
     accepted: u64,
 }
 
@@ -273,7 +275,8 @@ impl<'a> Bench<'a> {
         let key = subject.key.clone();
         let mut bench = Self { place, row, subject, folder, key, answered: 0, accepted: 0 };
         if bench.subject.house.is_some() {
-            // Also fills the cache of compiled plugins and records the shapes, as the first start of any Weir does.
+            // This also fills the cache of compiled plugins and records the shapes, as the first start of any Weir
+            // does.
             let (running, _) = bench.start(SERVER_CORE, None)?;
             bench.key = bench.subject.house.as_ref().map(|house| house.key("bench", bench.row.holder())).transpose()?;
             running.process.stop()?;
@@ -314,7 +317,7 @@ impl<'a> Bench<'a> {
         Ok(figures)
     }
 
-    /// `calls`: of a whole round.
+    /// Measures refusals against accepted calls. `calls` are those of a whole round.
     fn beyond_accepted(&mut self, running: &Running, calls: u64) -> anyhow::Result<Spread> {
         let (refused, accepted) = (self.subject.question.clone(), self.row.accepted());
         let pressure = Pressure { connections: CONNECTIONS, calls: calls / 4, rate: None };
@@ -368,8 +371,8 @@ impl<'a> Bench<'a> {
         Ok(figures(self.row.name, &rounds, &alone, &starts, idle_bytes))
     }
 
-    /// The server, once it has given its first good answer, and how long that took.
-    /// `threads`: of tokio's runtime, instead of one for each of `cores`.
+    /// Starts the server, and returns it once it has given its first good answer, with the time that took. `threads`
+    /// are those of tokio's runtime, instead of one for each of `cores`.
     fn start(&mut self, cores: &str, threads: Option<usize>) -> anyhow::Result<(Running, f64)> {
         let port = free_port()?;
         let mut command = match &self.subject.house {
@@ -417,7 +420,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Warm-up, then the rounds that count.
+    /// Warms up, and then runs the rounds that count.
     fn rounds(
         &mut self,
         running: &Running,
@@ -436,7 +439,8 @@ impl<'a> Bench<'a> {
         (0..effort.rounds).map(|_| self.load(running, question, pressure)).collect()
     }
 
-    /// Latency where the load does not depend on the answers; none for a server that cannot keep up with it.
+    /// Measures latency under a load that does not depend on the answers; `None` for a server that cannot keep up with
+    /// it.
     fn fixed_rate(
         &mut self,
         running: &Running,
@@ -457,7 +461,7 @@ impl<'a> Bench<'a> {
         Ok(Some(latency(&loads)))
     }
 
-    /// Memory before and after a great many calls.
+    /// Measures memory before and after a great many calls.
     fn many(&mut self, running: &Running, question: &Question, effort: &Effort) -> anyhow::Result<Many> {
         let before_bytes = running.process.memory();
         let pressure = Pressure { connections: CONNECTIONS, calls: effort.many_calls, rate: None };
@@ -485,7 +489,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Answered means recorded: as many records as answers, and a trail that is whole. Else why the row is void.
+    /// Checks that there are as many records as answers, and that the trail is whole. Otherwise it returns why the row
+    /// is void.
     fn hold_against_audit(&self) -> (Option<Audit>, Option<String>) {
         let Some(house) = &self.subject.house else { return (None, None) };
         let (recorded, ok) = match house.verify_audit() {

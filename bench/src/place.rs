@@ -1,4 +1,4 @@
-//! Where things lie: the repository, the cache with the installed peers, the programs beside this one.
+//! Knows where things lie: the repository, the cache with the installed peers, the programs beside this one.
 
 use std::{
     env, fs,
@@ -30,18 +30,18 @@ impl Place {
         Ok(Self { repository: repository.to_owned(), cache: cache.into(), scratch, peers, postgres: None })
     }
 
-    /// A program of this workspace, built with this one.
+    /// Returns a program of this workspace, built with this one.
     pub(crate) fn binary(&self, name: &str) -> PathBuf {
         let own = env::current_exe().unwrap_or_default();
         own.parent().unwrap_or(Path::new(".")).join(name)
     }
 
-    /// The folder of one installed peer.
+    /// Returns the folder of one installed peer.
     pub(crate) fn peer(&self, name: &str) -> PathBuf {
         self.cache.join("clients").join(name)
     }
 
-    /// Where one peer's configuration and data are laid out; gone with this place.
+    /// Makes the folder for one peer's configuration and data; it is gone with this place.
     pub(crate) fn peer_folder(&self, name: &str) -> anyhow::Result<PathBuf> {
         let folder = self.peers.path().join(name);
         fs::create_dir_all(&folder)?;

@@ -82,14 +82,14 @@ impl Drop for Postgres {
     }
 }
 
-/// The newest installed version's program; Debian keeps them out of `PATH`.
+/// Returns the newest installed version's program; Debian keeps them out of `PATH`.
 pub(crate) fn program(name: &str) -> anyhow::Result<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let paths = versions.map(|version| version.path().join("bin").join(name));
     paths.filter(|path| path.exists()).max().with_context(|| format!("PostgreSQL's {name} is missing"))
 }
 
-/// PostgreSQL refuses to run as root: root runs it as the package's own user.
+/// Runs a program as the package's own user, since PostgreSQL refuses to run as root.
 fn as_database_user(program: &Path) -> Command {
     let mut command = Command::new(program);
     if let Some((user, group)) = unprivileged() {

@@ -1,4 +1,4 @@
-//! One load on a server, or on several at once: `bench-load` on the other core, with a given number of calls.
+//! Puts one load on a server, or on several at once: `bench-load` on the other core, with a given number of calls.
 //!
 //! A number and not a time: whoever stops at a time cuts calls off, and no audit could be held against the count.
 
@@ -16,7 +16,7 @@ use crate::{
     wire::{Door, Era, Question},
 };
 
-/// How hard one load presses.
+/// The strength of one load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pressure {
     pub(crate) connections: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Pressure {
     pub(crate) rate: Option<u64>,
 }
 
-/// What one load came to.
+/// The outcome of one load.
 #[derive(Clone, Debug)]
 pub(crate) struct Loaded {
     pub(crate) calls: u64,
@@ -46,7 +46,7 @@ impl Loaded {
     }
 }
 
-/// One server, and the way in.
+/// A server, and the way in.
 #[derive(Clone, Copy)]
 pub(crate) struct Server<'a> {
     pub(crate) process: &'a Process,
@@ -57,7 +57,7 @@ pub(crate) struct Target<'a> {
     /// Each is asked over an equal part of the connections.
     pub(crate) servers: &'a [Server<'a>],
     pub(crate) generator: &'a Path,
-    /// Where the generator runs.
+    /// The cores that the generator runs on.
     pub(crate) cores: &'a str,
     /// The server runs there as well.
     pub(crate) shares_its_core: bool,

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, bail};
 use nix::{time::ClockId, unistd::Pid};
 
-/// Where servers run; the generator has the other core.
+/// The core of servers; the generator has the other one.
 pub(crate) const SERVER_CORE: &str = "0";
 pub(crate) const LOAD_CORE: &str = "1";
 pub(crate) const BOTH_CORES: &str = "0,1";
@@ -22,7 +22,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// On one core, so that a runtime makes one worker of it, or with `cores` on those. What it says goes into `log`.
+    /// Starts a program on one core, so that a runtime makes one worker of it, or on the given `cores`. Its output goes
+    /// into `log`.
     pub(crate) fn start(command: &Command, cores: &str, log: &Path) -> anyhow::Result<Self> {
         let mut pinned = pinned(command, cores);
         let file = fs::File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
@@ -32,7 +33,7 @@ impl Process {
         Ok(Self { child, started })
     }
 
-    /// The same with pipes instead of a log, for servers that speak over them.
+    /// Starts a program with pipes instead of a log, for servers that speak over them.
     pub(crate) fn start_piped(command: &Command) -> anyhow::Result<Self> {
         let mut pinned = pinned(command, SERVER_CORE);
         pinned.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -49,12 +50,12 @@ impl Process {
         self.child.try_wait().ok().flatten().map(|status| status.to_string())
     }
 
-    /// Processor seconds of the process and all below it.
+    /// Returns the processor seconds of the process and all below it.
     pub(crate) fn cpu(&self) -> f64 {
         self.tree().iter().filter_map(|id| cpu_of(*id)).sum()
     }
 
-    /// Resident memory of the process and all below it, in bytes.
+    /// Returns the resident memory of the process and all below it, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         self.tree().iter().filter_map(|id| memory_of(*id)).sum()
     }
@@ -72,7 +73,7 @@ impl Process {
         found
     }
 
-    /// As an operator stops a server; killed when it does not go.
+    /// Stops the process as an operator stops a server, and kills it if it does not go.
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
         signal(self.child.id(), "TERM");
         let asked = Instant::now();
@@ -87,14 +88,15 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// Everything in its process group: what it started itself too.
+    /// Kills everything in the process group, including what the process started itself.
     fn drop(&mut self) {
         signal(self.child.id(), "KILL");
         let _ = self.child.wait();
     }
 }
 
-/// A process group of its own, so that it can be stopped as a whole; it does not outlive who measures.
+/// Pins a program, in a process group of its own, so that it can be stopped as a whole; it does not outlive this
+/// process.
 fn pinned(command: &Command, cores: &str) -> Command {
     let mut pinned = Command::new("setpriv");
     pinned
@@ -114,12 +116,12 @@ fn pinned(command: &Command, cores: &str) -> Command {
     pinned
 }
 
-/// To the process group that `id` leads.
+/// Signals the process group that `id` leads.
 fn signal(id: u32, name: &str) {
     let _ = Command::new("kill").arg(format!("-{name}")).arg("--").arg(format!("-{id}")).stderr(Stdio::null()).status();
 }
 
-/// User and system time of all its threads, to the nanosecond: `/proc` counts in hundredths of a second.
+/// Returns user and system time of all its threads, to the nanosecond: `/proc` counts in hundredths of a second.
 fn cpu_of(id: u32) -> Option<f64> {
     let clock = ClockId::pid_cpu_clock_id(Pid::from_raw(i32::try_from(id).ok()?)).ok()?;
     Some(Duration::from(clock.now().ok()?).as_secs_f64())

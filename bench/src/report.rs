@@ -1,4 +1,4 @@
-//! What is printed and kept: the tables, the JSON file, the plot and the page.
+//! Prints and keeps the results: the tables, the JSON file, the plot and the page.
 
 mod page;
 mod plot;
@@ -58,7 +58,7 @@ impl Report {
         self.skipped.push(Skipped { row: row.to_owned(), why });
     }
 
-    /// Whether a row was measured and counts.
+    /// Returns `true` if a row was measured and counts.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.rows.iter().any(|row| row.row == name && row.void.is_none())
     }
@@ -77,7 +77,7 @@ impl Report {
         }
     }
 
-    /// The page, the plot and the figures, each in a file of its own.
+    /// Writes the page, the plot and the figures, each into a file of its own.
     pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
         let put = |name: &str, text: String| {
             let path = folder.join(name);
@@ -89,7 +89,7 @@ impl Report {
         put("README.md", page::page(self))
     }
 
-    /// Everything there is to read, table by table.
+    /// Returns everything there is to read, table by table.
     fn tables(&self) -> Vec<(&'static str, Table)> {
         let mut tables = vec![("Calls", self.calls()), ("Latency", self.latency()), ("Start and memory", self.start())];
         tables.push(("A second server thread", self.threads()));
@@ -226,7 +226,7 @@ fn table<T>(head: &[&str], rows: &[T], cells: impl Fn(&T) -> Vec<String>) -> Tab
     std::iter::once(head).chain(rows.iter().map(cells)).collect()
 }
 
-/// `12345.6` is `12,346`.
+/// Writes `12345.6` as `12,346`.
 fn whole(number: f64) -> String {
     let digits = format!("{number:.0}");
     let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().map(|g| str::from_utf8(g).unwrap_or("")).collect();

@@ -23,24 +23,24 @@ pub(crate) struct Row {
     pub(crate) also: &'static [Also],
 }
 
-/// How it is asked.
+/// The way in which the server is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Http(Era),
     /// The legacy protocol over pipes.
     Stdio,
-    /// The same tool with arguments that are wrong in three ways.
+    /// The same tool is called with arguments that are wrong in three ways.
     Refused,
-    /// By the holder of a key that names a hundred tools.
+    /// The holder of a key that names a hundred tools calls it.
     Narrow,
 }
 
-/// What is measured beside the calls themselves.
+/// The further measurements beside the calls themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Also {
     /// Memory after a million calls.
     Million,
-    /// One server thread and two, with both cores for the server and the generator together.
+    /// One server thread and two are measured, with both cores for the server and the generator together.
     TwoThreads,
     /// `tools/list` and `tools/call` with few and with many tools.
     Lists(&'static [usize]),
@@ -119,7 +119,7 @@ pub(crate) struct Subject {
     pub(crate) question: Question,
     pub(crate) house: Option<House>,
     pub(crate) path: &'static str,
-    /// What the server asks its callers for; a Weir makes its own.
+    /// The key that the server asks its callers for; a Weir makes its own.
     pub(crate) key: Option<String>,
     /// A server that stands behind it.
     #[expect(dead_code, reason = "it runs for as long as this is kept")]
@@ -129,12 +129,12 @@ pub(crate) struct Subject {
 /// The command, given a port.
 pub(crate) type Start = Box<dyn Fn(&Place, u16) -> Command>;
 
-/// What a target holds against others: it is measured in turns with them as well.
+/// A part of a target that is compared with others: it is measured in turns with them as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compared {
     /// The calls of a row.
     Calls(&'static str),
-    /// Its lists, with so many tools.
+    /// The server's lists, with so many tools.
     Lists(&'static str, usize),
 }
 
@@ -168,7 +168,6 @@ impl fmt::Display for Compared {
     }
 }
 
-/// As it is shown.
 impl Serialize for Compared {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -180,12 +179,12 @@ impl Row {
         matches!(self.server, Weir(Postgres) | Toolbox(Database::Postgres))
     }
 
-    /// Who asks.
+    /// Returns the holder of the key.
     pub(crate) fn holder(&self) -> Holder {
         if self.way == Way::Narrow { Holder::Narrow } else { Holder::Wide }
     }
 
-    /// The era of its messages.
+    /// Returns the era of its messages.
     pub(crate) fn era(&self) -> Era {
         match self.way {
             Way::Http(era) => era,
@@ -231,7 +230,7 @@ impl Row {
         Ok(Subject { start, question, house, path, key, upstream })
     }
 
-    /// Of a row that is refused: the same tool with arguments that are right.
+    /// Returns the accepted question of a row that is refused: the same tool with correct arguments.
     pub(crate) fn accepted(&self) -> Question {
         self.question("tools/call", right(), ticket::ID)
     }
@@ -253,7 +252,7 @@ fn python(place: &Place) -> std::path::PathBuf {
     place.peer("bench-python").join("bin/python")
 }
 
-/// `PROGRAM PORT WORDS…`
+/// Starts `PROGRAM PORT WORDS…`.
 fn program(path: std::path::PathBuf, words: &[&str]) -> anyhow::Result<Start> {
     present(&path)?;
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
@@ -264,7 +263,7 @@ fn program(path: std::path::PathBuf, words: &[&str]) -> anyhow::Result<Start> {
     }))
 }
 
-/// `INTERPRETER SCRIPT PORT MODE TOOLS`
+/// Starts `INTERPRETER SCRIPT PORT MODE TOOLS`.
 fn interpreted(
     interpreter: std::path::PathBuf,
     script: std::path::PathBuf,
@@ -280,7 +279,7 @@ fn interpreted(
     }))
 }
 
-/// MCP Toolbox, its table and its statement.
+/// Starts MCP Toolbox, with its table and its statement.
 fn toolbox(place: &Place, database: Database) -> anyhow::Result<Start> {
     let program = place.peer("bench-node").join("node_modules/@toolbox-sdk/server-linux-x64/bin/toolbox");
     present(&program)?;
@@ -320,7 +319,7 @@ fn toolbox(place: &Place, database: Database) -> anyhow::Result<Start> {
     }))
 }
 
-/// hyper-mcp with one plugin, which is text: its runtime takes that as well as bytes.
+/// Starts hyper-mcp with one plugin, which is text: its runtime takes that as well as bytes.
 fn hyper_mcp(place: &Place) -> anyhow::Result<Start> {
     let program = place.peer("hyper-mcp").join("bin/hyper-mcp");
     present(&program)?;

@@ -1,4 +1,4 @@
-//! How it grows: what one more agent, view, tool and key cost among a few and among very many.
+//! Measures growth: what one more agent, view, tool and key cost among a few and among very many.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,14 +34,14 @@ const TOOLS: usize = 100_000;
 const KEYS: usize = 1_000_000;
 const AGENTS: usize = 1_000_000;
 const VIEWS: usize = 100_000;
-/// What is asked of the figures.
+/// The bounds on the figures.
 const TOOL_BYTES_MAX: f64 = 6.0 * 1024.0;
 const KEY_BYTES_MAX: f64 = 300.0;
-/// What one more may cost among very many, as against among a few.
+/// The bound on what one more may cost among very many, as a multiple of its cost among a few.
 const TIMES_MAX: f64 = 3.0;
 /// Below it a ratio says nothing: a few cache lines more.
 const SMALL_NS: f64 = 5_000.0;
-/// What is timed at once.
+/// The number of operations that are timed at once.
 const AT_ONCE: usize = 10_000;
 
 pub(crate) struct Scale {
@@ -49,7 +49,7 @@ pub(crate) struct Scale {
     rows: Vec<Grown>,
 }
 
-/// One figure among a few and among very many.
+/// A figure among a few and among very many.
 struct Grown {
     what: &'static str,
     few: String,
@@ -66,7 +66,7 @@ pub(crate) fn measure(place: &Place, machine: Machine) -> anyhow::Result<Scale> 
     Ok(Scale { machine, rows })
 }
 
-/// Agents that ask for the first time, all in one rate window.
+/// Measures agents that ask for the first time, all in one rate window.
 fn agents(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Grown> {
     let folder = tempfile::tempdir()?;
     let identities = runtime.block_on(async {
@@ -93,7 +93,7 @@ fn agents(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Grown> {
     Ok(times("a new agent in one rate window, ns", few, many, AGENTS))
 }
 
-/// Views of accesses that nobody had before: each is prepared, and the least used make room.
+/// Measures views of accesses that nobody had before: each is prepared, and the least used make room.
 fn views() -> anyhow::Result<Grown> {
     let contracts = contracts(100)?;
     let catalogue = Catalogue::new(&contracts, &BTreeMap::new(), None);
@@ -150,7 +150,7 @@ async fn change(state: &State, identities: &Identities, id: &str) -> anyhow::Res
     Ok(began.elapsed().as_nanos() as f64)
 }
 
-/// Written past the program: one at a time would take an hour.
+/// Writes keys directly into the database: adding them one at a time would take an hour.
 fn add_keys(folder: &Path, count: usize) -> anyhow::Result<()> {
     let mut database = rusqlite::Connection::open(folder.join("weir.db"))?;
     let transaction = database.transaction()?;
@@ -166,7 +166,8 @@ fn add_keys(folder: &Path, count: usize) -> anyhow::Result<()> {
     Ok(transaction.commit()?)
 }
 
-/// A gateway with ten tools and one with very many: what it holds after its first call and its first page of tools/list.
+/// Measures a gateway with ten tools and one with very many: what each holds after its first call and its first page of
+/// tools/list.
 fn tools(place: &Place) -> anyhow::Result<Vec<Grown>> {
     let (few, _) = serve(place, 10)?;
     let (many, took) = serve(place, TOOLS)?;
@@ -189,7 +190,7 @@ fn tools(place: &Place) -> anyhow::Result<Vec<Grown>> {
     ])
 }
 
-/// Its second start, from what the first one published.
+/// Measures a gateway's second start, from what the first one published.
 fn serve(place: &Place, tools: usize) -> anyhow::Result<(u64, Duration)> {
     let house = House::build(place, Adapter::Noop, tools)?;
     let log = place.scratch.join("weir-bench-scale.log");

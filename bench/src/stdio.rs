@@ -20,7 +20,7 @@ use crate::{
 pub(crate) struct Pipes {
     to: ChildStdin,
     from: BufReader<ChildStdout>,
-    /// As the server names the tool.
+    /// The question, with the server's name for the tool.
     question: Question,
     last_id: u64,
 }
@@ -46,7 +46,7 @@ impl Pipes {
         Ok(pipes)
     }
 
-    /// `calls` calls, `window` of them at once.
+    /// Makes `calls` calls, `window` of them at once.
     pub(crate) fn run(&mut self, process: &Process, window: u64, calls: u64) -> anyhow::Result<Loaded> {
         let cpu = process.cpu();
         let message = self.question.message(0).to_string();
@@ -104,7 +104,8 @@ impl Pipes {
     }
 }
 
-/// The number after `"id":`, at the end of the line or at its beginning: an answer may hold other ids in between.
+/// Returns the number after `"id":`, at the end of the line or at its beginning: an answer may hold other ids in
+/// between.
 fn id_of(line: &[u8]) -> Option<u64> {
     let number = |from: usize| {
         let digits: Vec<u8> = line[from..].iter().copied().take_while(u8::is_ascii_digit).collect();

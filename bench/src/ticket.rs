@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 use weir_contracts::{Contract, compile, compiled_document, form};
 
-/// What an adapter says of the collection of tickets.
+/// The shape that an adapter gives to the collection of tickets.
 pub const SHAPE: &str = r#"{"name":"tickets","fields":[{"key":"ticket_id","type":"string"},{"key":"title","type":"string"},{"key":"status","type":"string"},{"key":"priority","type":"string"},{"key":"assignee","type":"string"},{"key":"tags","type":"list","items":{"key":"tag","type":"string"}},{"key":"description","type":"string"}],"key":["ticket_id"],"capabilities":{"read":true,"matches":{"*":["equals"]}}}"#;
 
 pub const ID: &str = "T-1001";
@@ -19,7 +19,7 @@ pub fn description() -> String {
     "x".repeat(304)
 }
 
-/// The record as JSON.
+/// Returns the record as JSON.
 pub fn record(id: &str) -> String {
     format!(
         r#"{{"ticket_id":"{id}","title":"{TITLE}","status":"open","priority":"high","assignee":"{ASSIGNEE}","tags":{TAGS},"description":"{}"}}"#,
@@ -27,10 +27,10 @@ pub fn record(id: &str) -> String {
     )
 }
 
-/// As many as any agent could ask; limits are set and counted, and none is reached.
+/// The rate: as many calls as any agent could make. Limits are set and counted, and none is reached.
 pub const RATE: &str = "1000000/s";
 
-/// A tool that looks one up.
+/// Returns a tool that looks up a ticket.
 pub fn tool(name: &str) -> Value {
     json!({
         "tool": name,
@@ -48,7 +48,7 @@ pub fn tool(name: &str) -> Value {
     })
 }
 
-/// A contract of such tools over the adapter.
+/// Returns a contract of such tools over the adapter.
 pub fn contract(name: &str, adapter: &str, settings: &Value, tools: &[String]) -> Value {
     json!({
         "contract": name,
@@ -62,12 +62,12 @@ pub fn contract(name: &str, adapter: &str, settings: &Value, tools: &[String]) -
     })
 }
 
-/// The tool as Weir lists it, for servers whose list is measured beside Weir's.
+/// Returns the tool as Weir lists it, for servers whose list is measured beside Weir's.
 pub fn listed() -> anyhow::Result<Value> {
     Ok(compiled_document(&compiled(&[TOOL.to_owned()])?)["tools"][0].take())
 }
 
-/// The contract over the adapter of the process itself.
+/// Returns the contract over the adapter of the process itself.
 pub fn compiled(tools: &[String]) -> anyhow::Result<Contract> {
     let text = contract("support-0", "noop", &json!({}), tools).to_string();
     let shapes = BTreeMap::from([("tickets".to_owned(), serde_json::from_str(SHAPE)?)]);

@@ -15,24 +15,24 @@ use weir_bench::ticket;
 
 use crate::place::Place;
 
-/// What answers behind the gateway.
+/// The adapter that answers behind the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Adapter {
     /// Part of the process: the call path alone.
     Noop,
-    /// A small guest, its instance kept for the tenant's next call (the default) …
+    /// A small guest whose instance is kept for the tenant's next call (the default).
     WasmTenant,
-    /// … or made anew for every call.
+    /// A small guest whose instance is made anew for every call.
     WasmCall,
     Sheet,
     Sqlite,
     Postgres,
 }
 
-/// What a key may see.
+/// The access of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holder {
-    /// Everything.
+    /// The key may see everything.
     Wide,
     /// Single tools that are named.
     Narrow,
@@ -84,7 +84,7 @@ impl House {
         command
     }
 
-    /// One more plugin, and a contract over it.
+    /// Adds one more plugin, and a contract over it.
     pub(crate) fn add(&self, plugin: &Path, contract: &Value) -> anyhow::Result<()> {
         let name = plugin.file_name().context("a plugin is a file")?;
         fs::copy(plugin, self.folder.path().join("plugins").join(name))
@@ -93,7 +93,7 @@ impl House {
         Ok(fs::write(self.folder.path().join(file), contract.to_string())?)
     }
 
-    /// A key of this gateway, which must be running.
+    /// Makes a key of this gateway, which must be running.
     pub(crate) fn key(&self, agent: &str, holder: Holder) -> anyhow::Result<String> {
         let narrow: Vec<String> = match holder {
             Holder::Wide => Vec::new(),
@@ -112,7 +112,7 @@ impl House {
         Ok((read("admin.url")?, read("admin.token")?))
     }
 
-    /// How many calls are on record, and how many of them ended as `ok`, after proof that the trail is whole.
+    /// Returns how many calls are on record, and how many of them ended as `ok`, after proof that the trail is whole.
     pub(crate) fn verify_audit(&self) -> anyhow::Result<(u64, u64)> {
         self.run(&["audit", "verify"]).context("`weir audit verify` found something")?;
         let mut export = self.command(&["audit", "export", "--kind", "call"]).stdout(Stdio::piped()).spawn()?;
@@ -140,7 +140,7 @@ impl House {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(words).arg("--config").arg(self.folder.path().join("weir.toml")).current_dir(self.folder.path());
-        // What the one who measures has set for a Weir of theirs.
+        // Whoever measures may have set these for a Weir of their own.
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
             command.env_remove(name);
         }
@@ -195,7 +195,7 @@ impl Adapter {
     }
 }
 
-/// The tool that is called, and as many more like it as are wanted.
+/// Returns contracts with the tool that is called, and as many more like it as are wanted.
 fn contracts(adapter: Adapter, tools: usize) -> Vec<Value> {
     let names: Vec<String> = (0..tools).map(tool_name).collect();
     let contract = |(number, names): (usize, &[String])| {

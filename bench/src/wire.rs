@@ -1,4 +1,4 @@
-//! One question in each era, as bytes for the generator and as one answer read to its end.
+//! Asks one question in each era, as bytes for the generator and as one answer read to its end.
 
 use std::{
     io::{BufRead, BufReader},
@@ -20,18 +20,18 @@ pub(crate) enum Era {
     Session,
 }
 
-/// What is asked again and again.
+/// The question that is asked again and again.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
     pub(crate) era: Era,
     pub(crate) method: &'static str,
     pub(crate) tool: String,
     pub(crate) arguments: Value,
-    /// What stands in every good answer.
+    /// A text that stands in every good answer.
     pub(crate) mark: &'static str,
 }
 
-/// Where it is asked, and by whom.
+/// The address of a question, and who asks it.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
     pub(crate) url: String,
@@ -99,7 +99,7 @@ impl Question {
 }
 
 impl Door {
-    /// Host and port, and the path.
+    /// Returns host and port, and the path.
     pub(crate) fn parts(&self) -> anyhow::Result<(String, String)> {
         let rest = self.url.strip_prefix("http://").context("an http address")?;
         let (address, path) = rest.split_once('/').context("an address with a path")?;
@@ -115,7 +115,7 @@ impl Door {
         headers
     }
 
-    /// A session of the legacy era.
+    /// Opens a session of the legacy era.
     pub(crate) fn open_session(&self) -> anyhow::Result<String> {
         let (session, _) = post(&agent(), &self.url, &self.headers(), &initialize().to_string())?;
         let session = session.context("the server opened no session")?;
@@ -141,7 +141,7 @@ pub(crate) fn agent() -> ureq::Agent {
     config.http_status_as_error(false).build().into()
 }
 
-/// The session a server names, and the one message of its answer, plain or from a stream.
+/// Posts a message. Returns the session a server names, and the one message of its answer, plain or from a stream.
 fn post(
     agent: &ureq::Agent,
     url: &str,

@@ -1,6 +1,6 @@
-//! How long a question takes among 10,000 tools, and how long the index that it reads: `cargo run --release -p weir-contracts
-//! --example search`. The tools are those of ten real servers, each a hundred times with another word in its name and its
-//! description; the questions are those of `tests/search/questions.txt`.
+//! Measures how long a question takes among 10,000 tools, and how long the index that it reads: `cargo run --release -p
+//! weir-contracts --example search`. The tools are those of ten real servers, each a hundred times with another word in
+//! its name and its description; the questions are those of `tests/search/questions.txt`.
 #![expect(clippy::print_stdout, reason = "it is a measurement that somebody reads")]
 
 use std::{fs, path::Path, time::Instant};

@@ -19,7 +19,8 @@ use crate::{
 
 const NO_VERB: &str = "a bound tool has a verb and an output schema";
 
-/// A tool as it is kept. A target is spread over the members that its kind has, as it was before there were others.
+/// A tool as it is stored. The members of its target stand beside its own, as in artifacts from before there was more
+/// than one kind of target.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredTool {
@@ -108,7 +109,7 @@ impl From<Tool> for StoredTool {
 }
 
 impl Contract {
-    /// The whole contract, bindings and recorded shapes included; the order of keys is kept.
+    /// Returns the whole contract, bindings and recorded shapes included, with its keys in their order.
     pub fn to_artifact(&self) -> Value {
         serde_json::to_value(self).expect("a contract is plain data")
     }
@@ -124,15 +125,15 @@ impl Contract {
         Ok(contract)
     }
 
-    /// Likewise, of a text that was kept where nobody else writes. Its schemas compiled when it was written, and do so
-    /// again at their first use: ten thousand of them would be most of a start.
+    /// Reads a text that only the state writes. Its schemas are not compiled here: they compiled when the text was
+    /// written, and do so again at their first use. Compiling ten thousand of them would take up most of a start.
     pub fn from_own_artifact(text: &str) -> Result<Self, String> {
         let contract: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
         contract.check_parts()?;
         Ok(contract)
     }
 
-    /// What the compiler promises its readers, asked again of what was kept.
+    /// Checks that a stored contract keeps what the compiler promises its readers.
     pub(crate) fn check(&self) -> Result<(), String> {
         self.check_parts()?;
         for tool in &self.tools {
@@ -141,7 +142,7 @@ impl Contract {
         Ok(())
     }
 
-    /// That names are names, and that every part refers to one that is there.
+    /// Checks that names are valid and that every part refers to one that exists.
     fn check_parts(&self) -> Result<(), String> {
         if !self.name.is_empty() {
             name::check_contract(&self.name)?;
@@ -223,7 +224,7 @@ fn check_schemas(tool: &Tool) -> Result<(), String> {
     Ok(())
 }
 
-/// A value as its type; the error is the JSON Pointer to what does not fit, and why.
+/// Reads a value as its type. The error is the JSON Pointer to what does not fit, and why.
 pub(crate) fn typed<T: DeserializeOwned>(value: &Value) -> Result<T, (String, String)> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let mut place = String::new();

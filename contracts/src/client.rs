@@ -1,8 +1,8 @@
-//! What single clients and model vendors take of a tool: its schema is written so that they take it, and what they are
-//! not told of it is said.
+//! Rewrites a tool's schema so that a given client or model vendor takes it, and reports what that client then is not
+//! told.
 //!
-//! An operator chooses the client of a view; what a client says of itself is never asked. Arguments meet the full schema
-//! all the same, so that a lowered one costs a model advice, and nobody a check.
+//! An operator chooses the client of a view; what a client says about itself is never asked. Arguments meet the full
+//! schema all the same, so that a lowered one costs a model advice, and nobody a check.
 
 mod lower;
 mod references;
@@ -13,13 +13,13 @@ use serde_json::Value;
 
 pub use rules::{RULES, Rule};
 
-/// Those who read a view's schemas.
+/// The client or model vendor that reads a view's schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientProfile {
     Anthropic,
     Openai,
-    /// With `strict: true` of its functions.
+    /// OpenAI, whose functions have `strict: true`.
     OpenaiStrict,
     Gemini,
     Cursor,
@@ -45,7 +45,7 @@ impl ClientProfile {
         Self::ALL.into_iter().find(|profile| profile.word() == word)
     }
 
-    /// Tools in one request, where there is a known bound.
+    /// Returns how many tools one request may hold, if the client has a known bound.
     pub fn tools_max(self) -> Option<usize> {
         match self {
             Self::Openai | Self::OpenaiStrict | Self::Vscode => Some(128),
@@ -59,16 +59,16 @@ impl ClientProfile {
 #[derive(Clone, Debug)]
 pub struct Lowered {
     pub input: Value,
-    /// What the client is not told, or why it does not take the tool.
+    /// The reasons why the client is not told everything, or does not take the tool.
     pub remarks: Vec<Remark>,
 }
 
-/// One rule at one place of a schema.
+/// A rule that applies at one place of a schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remark {
-    /// By its name in [`RULES`].
+    /// The rule's name in [`RULES`].
     pub rule: &'static str,
-    /// A JSON pointer into the input schema; empty: the whole tool.
+    /// A JSON pointer into the input schema; empty for the whole tool.
     pub at: String,
     pub message: String,
     /// The client, or the model behind it, refuses the tool; many then refuse the whole request.
@@ -80,7 +80,7 @@ pub struct Remark {
 pub enum Verdict {
     /// The client is told everything.
     Accept,
-    /// It takes the tool, and is not told everything.
+    /// The client takes the tool but is not told everything.
     Loss,
     Refuse,
 }
@@ -99,7 +99,7 @@ impl Lowered {
     }
 }
 
-/// A tool as `profile` takes it. `input`: its input schema, of 2020-12.
+/// Returns a tool as `profile` takes it. `input` is its input schema in 2020-12.
 pub fn lower(name: &str, input: &Value, profile: ClientProfile) -> Lowered {
     lower::lower(name, input, rules::takes(profile))
 }

@@ -1,4 +1,4 @@
-//! The contract of a plugin, from what its code says its tools are.
+//! Compiles the contract of a plugin from what its code says its tools are.
 //!
 //! A plugin with prompts or resources defines `{"tools": [...], "items": {"prompts", "resources", "resourceTemplates"}}`.
 //!
@@ -27,7 +27,8 @@ use crate::{
 
 /// Tools of one plugin.
 const TOOLS_MAX: usize = 512;
-/// Those that are published, and those that a plugin may have for others than this gateway.
+/// The members of a tool definition that may be there: those that are published, and those that are meant for other
+/// gateways.
 const MEMBERS: [&str; 10] = [
     "name",
     "title",
@@ -42,15 +43,15 @@ const MEMBERS: [&str; 10] = [
 ];
 const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
-/// Whose tools they are, and what an operator says about them.
+/// The plugin that has the tools, and what an operator says about them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plugin<'p> {
     pub name: &'p str,
     /// The name of its contract.
     pub contract: &'p str,
-    /// Put in front of every tool's name.
+    /// The text put in front of every tool's name.
     pub prefix: &'p str,
-    /// The tools that are published, as the plugin names them; `None`: all.
+    /// The tools that are published, as the plugin names them; `None` stands for all.
     pub only: Option<&'p [String]>,
     pub rate: Option<(u32, u32)>,
     pub timeout_ms: Option<u64>,
@@ -58,7 +59,8 @@ pub struct Plugin<'p> {
     pub clear: &'p [String],
 }
 
-/// Compiles definitions; problems name the plugin as their file. Same input, same bytes; all problems at once.
+/// Compiles definitions. Problems name the plugin as their file and come all at once. The same input gives the same
+/// bytes.
 pub fn compile(plugin: &Plugin<'_>, definitions: &str) -> Result<Contract, Vec<Problem>> {
     let mut reader = Reader { plugin, problems: Vec::new() };
     if let Err(message) = name::check_contract(plugin.contract) {
@@ -186,7 +188,7 @@ impl Reader<'_> {
         Some(tools)
     }
 
-    /// With its name as the plugin knows it.
+    /// Reads one tool and returns it with the name that the plugin knows it by.
     fn tool(&mut self, place: &str, tool: &Value) -> Option<(String, Tool)> {
         let Value::Object(members) = tool else { return self.refuse(place, "a tool is an object") };
         self.only_members(place, members, &MEMBERS);
@@ -282,7 +284,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Bounded, and closed in itself.
+    /// Checks that a schema is within the bounds and refers to nothing outside itself.
     fn schema(&mut self, place: &str, schema: &Value) -> Option<Value> {
         match check_schema(&schema.to_string(), &Bounds::default()) {
             Ok(()) => Some(schema.clone()),
@@ -290,7 +292,8 @@ impl Reader<'_> {
         }
     }
 
-    /// With what the protocol takes where a hint is absent. Reading destroys nothing and may be repeated.
+    /// Reads the annotations. An absent hint has the protocol's default. A reading tool destroys nothing and may be
+    /// repeated.
     fn annotations(&mut self, place: &str, stated: Option<&Value>) -> (Annotations, Option<String>) {
         let empty = Map::new();
         let stated = match stated {
@@ -342,7 +345,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What is to be recorded in clear is an argument of some tool, and no secret by its name.
+    /// Checks that each argument to be recorded in clear exists in some tool and is not named like a secret.
     fn clear(&mut self, tools: &[Tool]) {
         let properties =
             |tool: &'_ Tool| tool.input_schema.value()["properties"].as_object().cloned().unwrap_or_default();
@@ -374,14 +377,14 @@ impl Reader<'_> {
         });
     }
 
-    /// Nothing more is made of what is refused.
+    /// Records the problem and returns `None`.
     fn refuse<T>(&mut self, place: &str, message: impl Into<String>) -> Option<T> {
         self.problems.push(Problem::new(self.plugin.name, place, message));
         None
     }
 }
 
-/// An advertised default must not be refused; null stands for "absent".
+/// Returns `true` if the tool takes its own default. A null default stands for "absent".
 fn fits(default: &Value, property: &str, root: &Map<String, Value>) -> bool {
     if default.is_null() {
         return true;
@@ -391,7 +394,7 @@ fn fits(default: &Value, property: &str, root: &Map<String, Value>) -> bool {
     let argument = json!({ property: default });
     match ArgumentValidator::new(&Value::Object(alone)) {
         Ok(validator) => validator.validate(&argument.to_string()).is_ok(),
-        // What is wrong with the schema is told where it is compiled as a whole.
+        // A faulty schema is reported where it is compiled as a whole.
         Err(_) => true,
     }
 }

@@ -30,8 +30,8 @@ pub use result::{error_arm, result_arm};
 /// The dialect of every input schema, said in each as in the seed.
 pub(crate) const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// Compiles one file. `shapes` holds the described shape of each collection by name.
-/// Same input, same bytes; all problems at once.
+/// Compiles one file. `shapes` holds the described shape of each collection by name. The same input gives the same
+/// bytes, and all problems come at once.
 pub fn compile(source: &Source, shapes: &BTreeMap<String, Shape>) -> Result<Contract, Vec<Problem>> {
     compile_what(source, shapes, &[])
 }
@@ -77,7 +77,7 @@ fn compile_what(
         }
         tools.push(Arc::new(tool));
     }
-    // In the author's order, which the map above has lost.
+    // The collections stand in the author's order, which the map above has lost.
     let collections = source.collections.iter().filter_map(|entry| collections.get(entry.name.as_str())?.clone());
     let contract = Contract {
         format: Format::FIRST,

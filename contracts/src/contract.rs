@@ -52,11 +52,11 @@ pub struct Contract {
 pub struct Format(u32);
 
 impl Format {
-    /// Of artifacts without a number.
+    /// The format of artifacts that have no number.
     pub const FIRST: Self = Self(1);
-    /// With tools that a plugin or another server makes.
+    /// The format with tools that a plugin or another server makes.
     pub const OFFERS: Self = Self(2);
-    /// Compiled from the offer of an upstream server.
+    /// The format with contracts compiled from an upstream server's offer.
     pub const UPSTREAMS: Self = Self(3);
     /// The last one that this program reads.
     pub const NEWEST: Self = Self::UPSTREAMS;
@@ -97,12 +97,12 @@ pub struct Collection {
     /// The columns that may ever leave the source, in order.
     pub published: Vec<String>,
     pub write: bool,
-    /// What the contract says about columns beside the source; applied to a live shape before it is compared.
+    /// The contract's own words about columns, which are applied to a live shape before it is compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<Override>,
 }
 
-/// One entry of `tools/list`. `input_schema` and `output_schema` keep the order a client sees.
+/// An entry of `tools/list`. `input_schema` and `output_schema` keep the order that a client sees.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "StoredTool", into = "StoredTool")]
 pub struct Tool {
@@ -112,14 +112,14 @@ pub struct Tool {
     pub input_schema: Schema,
     pub output_schema: Option<Schema>,
     pub annotations: Annotations,
-    /// What a call of it reaches.
+    /// The target that a call of the tool reaches.
     pub target: Target,
     pub limits: Limits,
     /// Fields whose arguments the audit may keep in clear; of all others it keeps a digest.
     pub audit_clear: Vec<String>,
 }
 
-/// What a call of a tool reaches.
+/// The target that a call of a tool reaches.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
     /// A bare form: it compiles and validates arguments, but nothing stands behind it and no contract publishes it.
@@ -158,10 +158,10 @@ pub struct OfferTarget {
     /// Names of arguments, nested ones too, that clients refuse as the maker wrote them: the published name, and the maker's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub keys: BTreeMap<String, String>,
-    /// What arguments are held against, where clients do not take all of it in a list.
+    /// The schema that arguments are checked against, if clients cannot take all of it in a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Schema>,
-    /// What `structuredContent` is held against, where it is not what is published.
+    /// The schema that `structuredContent` is checked against, if it is not the published one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Schema>,
     /// Members of the tool's entry in lists that are passed on as the maker wrote them: `icons`, `execution`, `_meta`.
@@ -169,7 +169,7 @@ pub struct OfferTarget {
     pub listed: Map<String, Value>,
 }
 
-/// One entry of `prompts/list`.
+/// An entry of `prompts/list`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prompt {
@@ -199,7 +199,7 @@ pub struct PromptArgument {
     pub required: bool,
 }
 
-/// One entry of `resources/list`.
+/// An entry of `resources/list`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Resource {
@@ -215,7 +215,7 @@ pub struct Resource {
     pub listed: Map<String, Value>,
 }
 
-/// One entry of `resources/templates/list`.
+/// An entry of `resources/templates/list`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ResourceTemplate {
@@ -230,7 +230,7 @@ pub struct ResourceTemplate {
     pub listed: Map<String, Value>,
 }
 
-/// Who makes the tools of an offer.
+/// The plugin or server that makes the tools of an offer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Maker {
@@ -277,8 +277,8 @@ impl Verb {
     }
 }
 
-/// What a client is told of a tool's effects. For a collection they are derived from the verb or the operation; a maker's
-/// own are kept as they are, hints that the protocol does not know included.
+/// The effects of a tool, as a client is told of them. For a collection they are derived from the verb or the
+/// operation; a maker's own are kept as they are, including hints that the protocol does not know.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
@@ -295,24 +295,24 @@ pub struct Annotations {
     pub others: Map<String, Value>,
 }
 
-/// Where every argument goes, and what is asked of the source.
+/// The destination of every argument, and what is asked of the source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Binding {
     /// Name of a collection of the same contract.
     pub collection: String,
     pub inputs: Vec<Input>,
-    /// What goes along with every call and no agent can set.
+    /// The fields that go along with every call and that no agent can set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bound: Vec<BoundField>,
     /// `name` ascending, `-name` descending; ends with the key, so that it is total.
     pub order: Vec<String>,
     /// The columns asked for and answered.
     pub columns: Vec<String>,
-    /// Only for `list`.
+    /// The number of records without a `limit`; only for `list`.
     pub limit_default: u32,
     pub limit_max: u32,
-    /// Only for `call`.
+    /// The operation; only for `call`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
 }
@@ -322,7 +322,7 @@ pub struct Binding {
 pub struct Input {
     pub field: String,
     pub to: Destination,
-    /// Injected after validation where the argument is absent. A null that is there is a default too.
+    /// The value that is put in after validation if the argument is absent. Null can be a default too.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub default: Option<Value>,
     #[serde(default)]
@@ -395,7 +395,7 @@ pub enum TextMode {
     Both,
 }
 
-/// As text `major.minor.patch`: breaking / compatible or reviewed / cosmetic.
+/// A version, as text `major.minor.patch`: breaking / compatible or reviewed / cosmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Version {
@@ -411,7 +411,7 @@ impl Version {
 impl std::str::FromStr for Version {
     type Err = String;
 
-    /// Three numbers as [`Display`](std::fmt::Display) writes them; nothing else reads as a version.
+    /// Parses three numbers as [`Display`](std::fmt::Display) writes them; nothing else reads as a version.
     fn from_str(text: &str) -> Result<Self, String> {
         let refused = || format!("{} is not a version such as 1.0.0", name::quoted(text));
         let mut parts = text.split('.').map(|part| part.parse::<u32>().ok());
@@ -449,7 +449,7 @@ impl std::fmt::Display for Version {
 }
 
 impl Contract {
-    /// The plugin that makes its tools, where one does.
+    /// Returns the plugin that makes the contract's tools, if one does.
     pub fn plugin(&self) -> Option<&str> {
         if let Some(Maker::Plugin(plugin)) = &self.maker {
             return Some(plugin);
@@ -463,7 +463,7 @@ impl Contract {
         })
     }
 
-    /// The upstream server that it was compiled from.
+    /// Returns the upstream server that the contract was compiled from.
     pub fn upstream(&self) -> Option<&str> {
         match &self.maker {
             Some(Maker::Upstream(upstream)) => Some(upstream),
@@ -488,12 +488,12 @@ impl Contract {
 }
 
 impl Tool {
-    /// True where a call may change the source.
+    /// Returns `true` if a call may change the source.
     pub fn writes(&self) -> bool {
         self.annotations.read_only_hint != Some(true)
     }
 
-    /// The collection behind it, and the verb.
+    /// Returns the collection behind the tool, with the verb.
     pub fn collection(&self) -> Option<&Arc<CollectionTarget>> {
         match &self.target {
             Target::Collection(target) => Some(target),
@@ -501,7 +501,7 @@ impl Tool {
         }
     }
 
-    /// The tool of a plugin or an upstream server behind it.
+    /// Returns the tool of a plugin or an upstream server that is behind this one.
     pub fn offer(&self) -> Option<&Arc<OfferTarget>> {
         match &self.target {
             Target::Offer(offer) => Some(offer),
@@ -509,24 +509,25 @@ impl Tool {
         }
     }
 
-    /// True where an upstream server answers its calls. Formats are that server's to judge.
+    /// Returns `true` if an upstream server answers the tool's calls. That server then judges formats.
     pub fn is_foreign(&self) -> bool {
         self.offer().is_some_and(|offer| matches!(offer.maker, Maker::Upstream(_)))
     }
 
-    /// What arguments are held against: what is published, or more.
+    /// Returns the schema that arguments are checked against: the published one, or one that says more.
     pub fn checked_input(&self) -> &Schema {
         self.offer().and_then(|offer| offer.input.as_ref()).unwrap_or(&self.input_schema)
     }
 
-    /// What `structuredContent` of an upstream server's answer is held against; `None`: anything may come.
+    /// Returns the schema that `structuredContent` of an upstream server's answer is checked against; `None` means that
+    /// anything may come.
     pub fn checked_output(&self) -> Option<&Schema> {
         self.offer().and_then(|offer| offer.output.as_ref()).or(self.output_schema.as_ref())
     }
 }
 
 impl OfferTarget {
-    /// A tool as it is offered, nothing set or published otherwise.
+    /// Returns a tool as it is offered, with nothing set or published differently.
     pub fn new(maker: Maker, name: &str) -> Self {
         Self {
             maker,
@@ -542,7 +543,7 @@ impl OfferTarget {
 }
 
 impl Annotations {
-    /// The four hints, each said.
+    /// Returns annotations with all four hints stated.
     pub fn of(read_only: bool, destructive: bool, idempotent: bool, open_world: bool) -> Self {
         Self {
             read_only_hint: Some(read_only),
@@ -555,7 +556,8 @@ impl Annotations {
 }
 
 impl Collection {
-    /// Whether a source that now describes itself as `live` still serves this version; the reasons if not.
+    /// Checks whether a source that now describes itself as `live` still serves this version. The error has the
+    /// reasons.
     pub fn accepts(&self, live: &Shape) -> Result<(), Vec<String>> {
         let mut live = live.clone();
         live.apply(&self.overrides);
@@ -564,7 +566,8 @@ impl Collection {
 }
 
 impl Binding {
-    /// What the source is asked with, and where it goes: every argument that is there, then every bound field.
+    /// Returns the values that the source is asked with and where each goes: every argument that is there, then every
+    /// bound field.
     pub fn asked<'a>(
         &'a self,
         arguments: &'a serde_json::Map<String, Value>,
@@ -575,7 +578,7 @@ impl Binding {
         sent.chain(self.bound.iter().map(move |field| (&field.to, field.source.value(agent, tenant))))
     }
 
-    /// The argument that names the fields to empty, where the tool has one.
+    /// Returns the argument that names the fields to empty, if the tool has one.
     pub fn clear(&self) -> Option<&str> {
         self.inputs.iter().find(|input| input.to == Destination::Clear).map(|input| input.field.as_str())
     }

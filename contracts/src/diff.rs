@@ -1,4 +1,5 @@
-//! What a change of a contract does to its callers: every difference by its rule, and the worst of them.
+//! Compares two versions of a contract by what the change does to callers: every difference by its rule, and the worst
+//! of them.
 //!
 //! An input breaks when arguments that were valid are so no longer, an output when a result may come that was not
 //! valid before. Where that can be shown, the item has a witness: whole arguments or a whole result, checked against
@@ -38,7 +39,7 @@ const WITNESSES_MAX: usize = 200;
 #[serde(deny_unknown_fields)]
 pub struct Diff {
     pub class: Class,
-    /// True for breaking and undecided.
+    /// Whether the class is breaking or undecided.
     pub breaking: bool,
     /// SHA-256 in hexadecimal over both sides and the items: what an approval binds to. The wording of reasons and the
     /// witnesses are not part of it.
@@ -61,10 +62,10 @@ pub struct Item {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     pub class: Class,
-    /// What was and what is there; null for nothing.
+    /// The value before and after; null stands for nothing.
     pub old: Value,
     pub new: Value,
-    /// One sentence without a final stop.
+    /// The reason, in one sentence without a final stop.
     pub reason: String,
     /// Arguments that were valid and are not, or a result that is valid and was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,8 +116,8 @@ pub fn diff_schemas(old: &Value, new: &Value, side: Side) -> Diff {
 }
 
 impl Diff {
-    /// The version that follows the live one: breaking or undecided a major, compatible or review a minor, cosmetic a
-    /// patch, identical the same.
+    /// Returns the version that follows the live one: a major for a breaking or undecided change, a minor for a
+    /// compatible or reviewed one, a patch for a cosmetic one, and the same version for an identical one.
     pub fn next_version(&self, live: Version) -> Version {
         let Version { major, minor, patch } = live;
         match self.class {
@@ -226,7 +227,7 @@ impl Report {
                 let prover = prover.get_or_insert_with(|| witness::Prover::new(roots.0, roots.1, side));
                 witness = prover.as_ref().and_then(|prover| prover.prove(&finding));
             }
-            // What is shown is no longer open.
+            // A change with a witness is no longer undecided.
             if witness.is_some() {
                 class = Class::Breaking;
             }
@@ -272,7 +273,7 @@ fn clipped(value: Value) -> Value {
     }
 }
 
-/// SHA-256 in hexadecimal of a value, whatever the order of its keys.
+/// Returns the SHA-256 of a value in hexadecimal, whatever the order of its keys.
 fn digest(value: &Value) -> String {
     let digest = Sha256::digest(sorted(value).to_string());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()

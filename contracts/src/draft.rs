@@ -19,7 +19,7 @@ use crate::{
 };
 use yaml::{flow, scalar};
 
-/// What is known of one source.
+/// The knowledge about one source.
 pub struct Input<'a> {
     /// A contract name, as `contract_name` makes it.
     pub name: &'a str,
@@ -35,7 +35,7 @@ pub struct Input<'a> {
 pub struct Draft {
     /// The contract file, YAML; compiles unchanged with the shape.
     pub contract: String,
-    /// What was left out and why, a sentence each.
+    /// A sentence for each thing that was left out, with the reason.
     pub notes: Vec<String>,
 }
 
@@ -50,8 +50,8 @@ pub fn draft(input: &Input<'_>) -> Draft {
     drafter.write()
 }
 
-/// The shape with each column of text as the type that all of it can be read as, where there is but one way; and a note
-/// for each where there are several.
+/// Returns the shape in which each text column has the type that all of its texts can be read as, if there is only one.
+/// Columns with several get a note each.
 fn as_read(described: &Shape) -> (Shape, Vec<String>) {
     let mut shape = described.clone();
     let mut notes = Vec::new();
@@ -76,14 +76,14 @@ fn as_read(described: &Shape) -> (Shape, Vec<String>) {
     (shape, notes)
 }
 
-/// A reading as a contract says it.
+/// Writes a reading in the words of a contract.
 fn said_of(reading: &Reading) -> Value {
     let mut said = serde_json::Map::from_iter([("type".to_owned(), reading.kind.word().into())]);
     said.extend(reading.format.keys().map(|(key, given)| (key.to_owned(), given.into())));
     Value::Object(said)
 }
 
-/// A contract name out of a file's, a table's or a path's name.
+/// Makes a contract name from the name of a file, table or path.
 pub fn contract_name(name: &str) -> String {
     let made = words::dashed(name);
     let made: String = match made.starts_with(|first: char| first.is_ascii_lowercase()) {
@@ -96,7 +96,7 @@ pub fn contract_name(name: &str) -> String {
 
 struct Drafter<'a> {
     input: &'a Input<'a>,
-    /// As the drafted contract reads it.
+    /// The shape as the drafted contract reads it.
     shape: &'a Shape,
     /// Columns that leave.
     columns: Vec<&'a Field>,
@@ -163,7 +163,7 @@ impl<'a> Drafter<'a> {
         Draft { contract: text, notes: self.notes }
     }
 
-    /// How the source writes numbers and dates.
+    /// Writes how the source formats numbers and dates.
     fn formats(&self, text: &mut String) {
         let formatted: Vec<&&Field> = self.columns.iter().filter(|field| field.format.is_some()).collect();
         if formatted.is_empty() {
@@ -231,7 +231,7 @@ impl<'a> Drafter<'a> {
         });
     }
 
-    /// The filters that make sense for one column and that the source does exactly.
+    /// Adds the filters for one column that make sense and that the source does exactly.
     fn filters(&self, field: &Field, taken: &mut HashSet<String>, lines: &mut Vec<String>) {
         let shape = self.shape;
         let own = self.name(field) == field.key;
@@ -317,7 +317,7 @@ impl<'a> Drafter<'a> {
             }
             let typed = self.type_of(field, true);
             let nullable = field.nullable && !is_key(field);
-            // Left out says the same as null, and a plain type is what most clients read.
+            // An absent field means the same as null, and a plain type is what most clients read.
             let flags = if nullable || field.generated { "" } else { ", required: true" };
             let (name, column) = (scalar(self.name(field)), self.column_of(field));
             lines.push(format!("{{ name: {name}, {typed}{column}{flags}{} }}", help(field)));
@@ -347,7 +347,7 @@ impl<'a> Drafter<'a> {
             && self.lacking().is_empty()
     }
 
-    /// Columns that a create needs and that the draft has no field for.
+    /// Returns the columns that a create needs and that the draft has no field for.
     fn lacking(&self) -> Vec<String> {
         let shape = self.shape;
         let has_field = |field: &Field| is_written(field) && self.columns.iter().any(|column| column.key == field.key);
@@ -355,12 +355,12 @@ impl<'a> Drafter<'a> {
         lacking.map(|field| name::quoted(&field.key)).collect()
     }
 
-    /// What a column's own fields are called.
+    /// Returns the name of a column's own field.
     fn name<'b>(&'b self, field: &'b Field) -> &'b str {
         self.names.get(field.key.as_str()).map_or(&field.key, String::as_str)
     }
 
-    /// `, column: …, title: …` where the name does not say it.
+    /// Writes `, column: …, title: …` if the name does not say it.
     fn column_of(&self, field: &Field) -> String {
         match self.name(field) == field.key {
             true => String::new(),
@@ -368,7 +368,7 @@ impl<'a> Drafter<'a> {
         }
     }
 
-    /// For people: with the digits and dates of the file's name.
+    /// Returns the title for people, with the digits and dates of the file's name.
     fn title(&self) -> String {
         let title = words::visible(&self.input.title.replace(['_', '-'], " "));
         match title.is_empty() {
@@ -386,7 +386,7 @@ impl<'a> Drafter<'a> {
         (!known.is_empty() && known.iter().all(|choice| choice.chars().count() <= 200)).then_some(known)
     }
 
-    /// `type: …` with what goes with it.
+    /// Writes `type: …` with the keys that belong to it.
     fn type_of(&self, field: &Field, written: bool) -> String {
         match field.kind {
             Type::Integer | Type::Number | Type::Decimal => "type: number".to_owned(),
@@ -405,8 +405,8 @@ impl<'a> Drafter<'a> {
     }
 }
 
-/// Names of the columns' fields, no two alike: the column's own where it is plain snake_case, else one made from it
-/// (`Amount (EUR)` → `amount_eur`).
+/// Returns the names of the columns' fields, no two alike: the column's own if it is plain snake_case, else one made
+/// from it (`Amount (EUR)` → `amount_eur`).
 fn field_names(shape: &Shape) -> BTreeMap<&str, String> {
     let own = shape.fields.iter().map(|field| field.key.as_str()).filter(|key| words::field(key) == **key);
     let mut names: BTreeMap<&str, String> = own.map(|key| (key, key.to_owned())).collect();
@@ -423,7 +423,7 @@ fn field_names(shape: &Shape) -> BTreeMap<&str, String> {
     names
 }
 
-/// The column's own name, for people, who know it by that one.
+/// Writes the column's own name as a title, since people know the column by it.
 fn titled(field: &Field, side: &str) -> String {
     let title = words::limited(&words::visible(&field.key), TITLE_LENGTH);
     match title.is_empty() {
@@ -432,12 +432,12 @@ fn titled(field: &Field, side: &str) -> String {
     }
 }
 
-/// One value in one field.
+/// Returns `true` if the column's value is one value in one field.
 fn is_plain(field: &Field) -> bool {
     !matches!(field.kind, Type::Json | Type::Record | Type::List)
 }
 
-/// What a create of the draft has a field for.
+/// Returns `true` if a create of the draft has a field for the column.
 fn is_written(field: &Field) -> bool {
     is_plain(field) || field.kind == Type::Json
 }

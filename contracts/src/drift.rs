@@ -10,8 +10,8 @@ use crate::{
     shape::{Field, Shape},
 };
 
-/// What the tools of one collection would answer if they gave what the source now has: a difference like that of two
-/// versions, on the side of results.
+/// Compares what the tools of one collection answer with what they would answer from the source as it is now, by the
+/// rules for results of two versions.
 pub fn difference(contract: &Contract, collection: &str, live: &Shape) -> Diff {
     diff(contract, &as_served(contract, collection, live))
 }
@@ -22,7 +22,7 @@ fn as_served(contract: &Contract, collection: &str, live: &Shape) -> Contract {
     let fields = fields(known, live);
     for tool in &mut served.tools {
         let Some(target) = tool.collection().filter(|target| target.binding.collection == collection) else { continue };
-        // What an operation answers is the operation's own.
+        // The answer of an operation does not depend on the columns.
         if target.binding.operation.is_none() {
             let schema = compile::output_schema(target.verb, &fields, &target.binding.columns);
             Arc::make_mut(tool).output_schema = Some(schema.into());
@@ -31,7 +31,8 @@ fn as_served(contract: &Contract, collection: &str, live: &Shape) -> Contract {
     served
 }
 
-/// As the contract's own words about columns make them, in the words the contract was published with.
+/// Returns the source's fields after the contract's overrides, with the descriptions that the contract was published
+/// with.
 fn fields(known: &Collection, live: &Shape) -> Vec<Field> {
     let mut live = live.clone();
     live.apply(&known.overrides);
@@ -42,7 +43,8 @@ fn fields(known: &Collection, live: &Shape) -> Vec<Field> {
     live.fields
 }
 
-/// A column that is gone, and the one new column that is like it: renamed, it seems. Where two could be, none is named.
+/// Returns a column that is gone and the one new column that is like it, which seems to be its new name. If there are
+/// two candidates, none is returned.
 pub fn renamed(known: &Collection, live: &Shape) -> Option<(String, String)> {
     let now = fields(known, live);
     let mut gone = known.shape.fields.iter().filter(|field| !now.iter().any(|other| other.key == field.key));
@@ -54,7 +56,7 @@ pub fn renamed(known: &Collection, live: &Shape) -> Option<(String, String)> {
     }
 }
 
-/// What to write in the form where a column has another name now, one sentence for each place.
+/// Returns what to change in the form when a column has a new name, one sentence for each place.
 pub fn edits(source: &form::Source, collection: &str, old: &str, new: &str) -> Vec<String> {
     let mut edits = Vec::new();
     let mut write = |place: String| edits.push(format!("{place}: write `{new}` for `{old}`"));

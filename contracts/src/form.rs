@@ -1,7 +1,7 @@
 //! Reads a contract file: JSON or YAML, a contract, a bare form or a list of forms.
 //!
-//! What comes out is typed and bounded, and every part knows its place in the file; whether names, types and
-//! bindings make sense is `compile`'s question.
+//! The result is typed and bounded, and every part knows its place in the file; `compile` decides whether names, types
+//! and bindings make sense.
 
 mod bound;
 mod collection;
@@ -39,7 +39,7 @@ pub struct Source {
     pub prefix: Option<String>,
     pub collections: Vec<Collection>,
     pub tools: Vec<Tool>,
-    /// What is wrong with the structure; `compile` tells it together with everything else.
+    /// The faults of the structure; `compile` reports them together with everything else.
     pub(crate) problems: Vec<Problem>,
 }
 

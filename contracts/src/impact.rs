@@ -1,7 +1,7 @@
-//! Which calls of the past a new schema would have refused, told from what may be kept of them.
+//! Finds out which past calls a new schema would have refused, from what may be kept of them.
 //!
-//! A [`Profile`] holds no text and no number that an agent chose freely: of those only the length, whether the number
-//! was whole, and which patterns and formats they met. What cannot be judged from that is said to be so.
+//! A [`Profile`] holds no text and no number that an agent chose freely. It holds only their length, whether the number
+//! was whole, and which patterns and formats they met. What cannot be judged from that is reported as such.
 
 mod judge;
 
@@ -18,7 +18,7 @@ const DEPTH_MAX: usize = 8;
 /// Items of one list that are kept; of a longer one only the first.
 const ITEMS_MAX: usize = 32;
 
-/// What is kept of one value.
+/// The part of one value that is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Profile {
@@ -28,7 +28,7 @@ pub enum Profile {
         whole: bool,
     },
     Text {
-        /// In characters.
+        /// The length in characters.
         length: u64,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         patterns: Vec<String>,
@@ -45,11 +45,11 @@ pub enum Profile {
         /// Members that the schema did not name.
         further: u64,
     },
-    /// Nested too deep.
+    /// The value was nested too deeply.
     Unknown,
 }
 
-/// What a new schema makes of a call of the past.
+/// The effect of a new schema on a past call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -69,13 +69,13 @@ impl Profiler {
         Self { schema: normal::normal(schema).unwrap_or_default() }
     }
 
-    /// The profile of arguments that the schema has taken; that they are valid is not asked again.
+    /// Returns the profile of arguments that the schema has accepted; it does not check them again.
     pub fn profile(&self, arguments: &Map<String, Value>) -> Profile {
         object(&self.schema, arguments, 0)
     }
 }
 
-/// As [`Profiler::profile`], for one call.
+/// Returns the profile of one call, as [`Profiler::profile`] does.
 pub fn profile(schema: &Value, arguments: &Map<String, Value>) -> Profile {
     Profiler::new(schema).profile(arguments)
 }

@@ -32,18 +32,18 @@ const OPERATIONS_MAX: usize = 5_000;
 /// Rounds of compiling until what is left passes.
 const ROUNDS_MAX: usize = 20;
 
-/// What is wanted of a document.
+/// The parts that are wanted of a document.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted<'a> {
     /// The contract's name; made of the document's title without it.
     pub name: Option<&'a str>,
     /// Patterns of which an operation meets one: its tool, its id, its path, `METHOD /path`, or a tag.
     pub only: &'a [String],
-    /// Where the document was fetched: servers may be relative to it.
+    /// The address that the document was fetched from; servers may be relative to it.
     pub url: Option<&'a str>,
 }
 
-/// What was made of it.
+/// The result of an import.
 #[derive(Clone, Debug)]
 pub struct Imported {
     /// YAML.
@@ -54,7 +54,7 @@ pub struct Imported {
     pub remarks: Vec<Remark>,
 }
 
-/// One thing that was not taken as the document has it.
+/// Something that was not taken as the document has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// The whole operation has no tool; else a part of it was changed or dropped.
@@ -118,7 +118,7 @@ impl Remark {
 
 type Refused = BTreeMap<usize, (&'static str, String)>;
 
-/// The tools that the compiler or lint refuses, by their index. The error is of the contract as a whole.
+/// Returns the tools that the compiler or lint refuses, by their index. The error concerns the contract as a whole.
 fn refused(text: &str, operations: &[Operation]) -> Result<Refused, Vec<Problem>> {
     let mut found = Refused::new();
     let source = form::read("the imported contract", text)?;
@@ -145,7 +145,7 @@ fn refused(text: &str, operations: &[Operation]) -> Result<Refused, Vec<Problem>
     Ok(found)
 }
 
-/// What the adapter will describe.
+/// Returns the shapes that the adapter will describe.
 fn shapes(operations: &[Operation]) -> BTreeMap<String, Shape> {
     let names: BTreeSet<&String> = operations.iter().map(|operation| &operation.collection).collect();
     let shape = |name: &String| {

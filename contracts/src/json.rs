@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value};
 
 /// Containers inside each other; the outermost counts as one.
 pub const DEPTH_MAX: usize = 64;
-/// Of what the gateway keeps: a schema with the contract around it. The text reader ends at 128.
+/// The depth bound for what the gateway stores: a schema with the contract around it. The text reader ends at 128.
 const KEPT_DEPTH_MAX: usize = DEPTH_MAX + 32;
 /// Faults of one document that are told; the others are read over.
 const FAULTS_MAX: usize = 32;
@@ -31,7 +31,7 @@ pub struct JsonError {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Not JSON at all, or something behind its end.
+    /// The text is not JSON at all, or something follows it.
     Syntax,
     DuplicateKey,
     TooDeep,
@@ -119,14 +119,14 @@ pub fn push_pointer(pointer: &mut String, token: &str) {
     }
 }
 
-/// The tokens of a JSON Pointer, unescaped.
+/// Returns the tokens of a JSON Pointer, unescaped.
 pub(crate) fn pointer_tokens(pointer: &str) -> Vec<Cow<'_, str>> {
     let plain = |token: &str| token.replace("~1", "/").replace("~0", "~");
     let tokens = pointer.split('/').skip(1);
     tokens.map(|token| if token.contains('~') { plain(token).into() } else { token.into() }).collect()
 }
 
-/// A URI fragment's percent signs, as JSON Pointers in `$ref` have them.
+/// Decodes the percent signs of a URI fragment, as JSON Pointers in `$ref` have them.
 pub(crate) fn percent_decoded(fragment: &str) -> String {
     if !fragment.contains('%') {
         return fragment.to_owned();
@@ -150,7 +150,7 @@ pub(crate) fn percent_decoded(fragment: &str) -> String {
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-/// A JSON Pointer as a URI fragment holds it.
+/// Encodes a JSON Pointer as a URI fragment.
 pub(crate) fn percent_encoded(pointer: &str) -> String {
     let mut encoded = String::with_capacity(pointer.len());
     for byte in pointer.bytes() {
@@ -162,7 +162,7 @@ pub(crate) fn percent_encoded(pointer: &str) -> String {
     encoded
 }
 
-/// The one form a double has: integers within ±(2^53−1) as integers, so never `1.0` or `-0`.
+/// Returns the one form of a double: integers within ±(2^53−1) are integers, so never `1.0` or `-0`.
 pub(crate) fn canonical(number: f64) -> Option<Number> {
     let limit = INTEGER_MAX as f64;
     if number.fract() == 0.0 && number.abs() <= limit {
@@ -171,7 +171,7 @@ pub(crate) fn canonical(number: f64) -> Option<Number> {
     Number::from_f64(number)
 }
 
-/// The path that is taken for every call: no places are kept, the first fault ends it.
+/// Reads a text as every call does: no places are kept, and the first fault ends it.
 fn read_quickly(text: &str) -> Option<Value> {
     let walk = Walk { place: None, faults: RefCell::default(), depth_max: DEPTH_MAX };
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -185,7 +185,7 @@ fn syntax(path: String, message: String) -> JsonError {
 }
 
 struct Walk {
-    /// Where the reader stands; kept only when faults are to be told.
+    /// The place of the reader; kept only if faults are to be reported.
     place: Option<RefCell<Vec<String>>>,
     faults: RefCell<Vec<JsonError>>,
     depth_max: usize,
@@ -326,7 +326,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        // Asked for before the first member: an empty object at the last level is a level too.
+        // The depth is checked before the first member: an empty object at the last level is a level too.
         let mut map = Map::new();
         self.deeper::<A::Error>()?;
         while let Some(key) = access.next_key::<String>()? {

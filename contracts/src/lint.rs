@@ -1,4 +1,4 @@
-//! How well a model can read a list of tools, and whether it is told things that no person sees.
+//! Checks how well a model can read a list of tools, and whether it is told things that no person sees.
 //!
 //! Looks at what a client sees and nothing else, so that a foreign server's list is judged as a compiled contract is.
 
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use crate::{compiled_document, contract::Contract, name};
 
-/// What one rule found at one place.
+/// A fault that one rule found at one place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// None: the contract or the list as a whole.
+    /// The tool; `None` stands for the contract or the list as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// A property of the input or output, `address.city` for one inside another.
@@ -51,12 +51,12 @@ impl Level {
 pub struct Rule {
     pub id: &'static str,
     pub level: Level,
-    /// What it finds.
+    /// The fault that the rule finds.
     pub finds: &'static str,
     pub hint: &'static str,
 }
 
-/// More than these are one mistake repeated.
+/// The bound on findings; more than these are one mistake repeated.
 const FINDINGS_MAX: usize = 5_000;
 /// Some clients refuse a request with more tools than this.
 const TOOLS_GOOD: usize = 128;
@@ -157,8 +157,9 @@ rules! {
         "make it an enum (type: dropdown), which is checked"
 }
 
-/// Tools as `tools/list` shows them: `{name, title?, description?, inputSchema, outputSchema?, annotations?}`. What is
-/// missing or of another type is taken as missing. In the order of the tools; at most 5,000.
+/// Checks tools as `tools/list` shows them: `{name, title?, description?, inputSchema, outputSchema?, annotations?}`. A
+/// member that is missing or of another type is taken as missing. At most 5,000 findings come in the order of the
+/// tools.
 pub fn lint(tools: &[Value]) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
     for tool in tools {
@@ -175,7 +176,7 @@ pub fn lint(tools: &[Value]) -> Vec<Finding> {
     findings.0
 }
 
-/// A compiled contract, with what it says about itself.
+/// Checks a compiled contract, including what it says about itself.
 pub fn lint_contract(contract: &Contract) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
     for text in [&contract.title, &contract.description, &contract.instructions].into_iter().flatten() {
@@ -196,15 +197,15 @@ pub fn lint_contract(contract: &Contract) -> Vec<Finding> {
     findings.0
 }
 
-/// A text that models read beside the tools, such as a server's instructions.
+/// Checks a text that models read beside the tools, such as a server's instructions.
 pub(crate) fn lint_words(text: &str) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
     text::check_words(None, text, &mut findings);
     findings.0
 }
 
-/// Arguments of a published contract whose names cost some models the whole request, as `tool.argument`. New contracts
-/// cannot have them.
+/// Returns the arguments of a published contract whose names cost some models the whole request, as `tool.argument`.
+/// New contracts cannot have them.
 pub fn unusable_names(contract: &Contract) -> Vec<String> {
     let mut names = Vec::new();
     for tool in &contract.tools {
@@ -215,7 +216,7 @@ pub fn unusable_names(contract: &Contract) -> Vec<String> {
     names
 }
 
-/// Anything with `{tools: […]}`: a compiled document, the result of `tools/list`.
+/// Checks any document with `{tools: […]}`: a compiled document, or the result of `tools/list`.
 pub fn lint_document(document: &Value) -> Result<Vec<Finding>, String> {
     match &document["tools"] {
         Value::Array(tools) => Ok(lint(tools)),
@@ -223,12 +224,12 @@ pub fn lint_document(document: &Value) -> Result<Vec<Finding>, String> {
     }
 }
 
-/// `{findings: […]}`.
+/// Returns `{findings: […]}`.
 pub fn to_json(findings: &[Finding]) -> Value {
     json!({ "findings": findings })
 }
 
-/// `docs/lint.md`.
+/// Writes `docs/lint.md`.
 pub fn page() -> String {
     let mut page = String::from(
         "# Lint\n\nGenerated from `contracts/src/lint.rs`; `WEIR_BLESS=1 cargo test` writes it anew.\n\n\
@@ -242,7 +243,7 @@ pub fn page() -> String {
     page
 }
 
-/// One tool, as far as it is one.
+/// The parts of a tool that have the right type.
 struct Shown<'t> {
     name: &'t str,
     title: Option<&'t str>,
@@ -283,7 +284,7 @@ impl Findings {
     }
 }
 
-/// As it is where it can be seen whole, else escaped and cut.
+/// Returns the name as it is if all of it can be seen, else escaped and cut.
 fn shown(name: &str) -> String {
     match name.len() <= 200 && !name.chars().any(name::is_invisible) {
         true => name.to_owned(),
@@ -291,7 +292,7 @@ fn shown(name: &str) -> String {
     }
 }
 
-/// What makes two tools hard to tell apart.
+/// Finds what makes two tools hard to tell apart.
 fn check_together(tools: &[Value], findings: &mut Findings) {
     if tools.len() > TOOLS_GOOD {
         findings.add(None, "", MANY_TOOLS, format!("there are {} tools", tools.len()));

@@ -1,4 +1,4 @@
-//! What clients read of a contract: the entries of its lists.
+//! Writes the entries of lists, which are what clients read of a contract.
 
 use serde_json::{Map, Value};
 
@@ -38,7 +38,7 @@ pub fn document(contract: &Contract) -> Value {
     Value::Object(document)
 }
 
-/// An entry of `tools/list`.
+/// Returns an entry of `tools/list`.
 pub fn tool(tool: &Tool) -> Value {
     let mut entry = Map::new();
     entry.insert("name".into(), tool.name.clone().into());
@@ -55,7 +55,7 @@ pub fn tool(tool: &Tool) -> Value {
     Value::Object(entry)
 }
 
-/// An entry of `prompts/list`.
+/// Returns an entry of `prompts/list`.
 pub fn prompt(prompt: &Prompt) -> Value {
     let mut entry = texts(&prompt.name, prompt.title.as_ref(), prompt.description.as_ref());
     if !prompt.arguments.is_empty() {
@@ -89,7 +89,8 @@ pub fn template(scope: Option<&str>, template: &ResourceTemplate) -> Value {
     Value::Object(entry)
 }
 
-/// The template of the resources that a lookup's records are, with the name of the argument that stands for its key.
+/// Returns the template for the resources that are a lookup's records, and the name of the argument that stands for its
+/// key.
 pub fn record_template<'t>(contract: &str, tool: &'t Tool) -> Option<(&'t str, Value)> {
     let target = tool.collection().filter(|target| target.resource)?;
     let [key] = &target.binding.inputs[..] else { return None };

@@ -15,7 +15,7 @@ use crate::{
     values,
 };
 
-/// What this crate writes, and the only format it reads.
+/// The format that this crate writes, and the only one that it reads.
 pub const FORMAT: u64 = 1;
 /// Largest file, in bytes.
 pub const FILE_BYTES_MAX: usize = 64 << 20;
@@ -30,17 +30,17 @@ pub struct Lock {
     pub approvals: Vec<Approval>,
 }
 
-/// One change that was let through.
+/// A change that somebody approved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
-    /// Of the diff, 64 hexadecimal digits.
+    /// The fingerprint of the diff, 64 hexadecimal digits.
     pub fingerprint: String,
     pub from: Version,
     pub to: Version,
-    /// Who, as the gateway knows them.
+    /// The approver, by the name that the gateway knows.
     pub by: String,
-    /// When, RFC 3339 in UTC.
+    /// The time in RFC 3339, in UTC.
     pub at: String,
 }
 
@@ -66,7 +66,7 @@ impl Lock {
         }
     }
 
-    /// The file's text: the same lock, the same bytes.
+    /// Returns the file's text. Equal locks have the same bytes.
     pub fn to_text(&self) -> String {
         let value = json!({ "lock": FORMAT, "contract": self.contract, "approvals": self.approvals });
         let mut text = serde_json::to_string_pretty(&value).expect("a lock is plain data");
@@ -84,7 +84,7 @@ struct Parts {
     approvals: Vec<Approval>,
 }
 
-/// Asked before all else: another format may have other keys.
+/// Checks the format before all else, since another format may have other keys.
 fn check_format(file: &str, value: &Value) -> Result<(), Problem> {
     match value.get("lock") {
         Some(format) if *format == json!(FORMAT) => Ok(()),

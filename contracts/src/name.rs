@@ -9,7 +9,7 @@ pub const TOOL_LENGTH_GOOD: usize = 45;
 const TOOL_LENGTH_MAX: usize = 64;
 pub(crate) const FIELD_LENGTH_MAX: usize = 64;
 
-/// `[a-z][a-z0-9-]{0,31}`: it is also a path segment.
+/// Checks that a contract's name is `[a-z][a-z0-9-]{0,31}`. It is also a segment of paths.
 pub fn check_contract(name: &str) -> Result<(), String> {
     let mut characters = name.chars();
     let starts = characters.next().is_some_and(|first| first.is_ascii_lowercase());
@@ -23,12 +23,13 @@ pub fn check_contract(name: &str) -> Result<(), String> {
     }
 }
 
-/// `[A-Za-z0-9_-]{1,64}`: what every known client accepts; one bad name costs some of them the whole list.
+/// Returns `true` for `[A-Za-z0-9_-]{1,64}`, which every known client accepts. One bad name costs some of them the
+/// whole list.
 pub fn is_tool(name: &str) -> bool {
     check_tool(name).is_ok()
 }
 
-/// As [`is_tool`], with the sentence that refuses; the prefix is part of the name.
+/// Checks like [`is_tool`], with a sentence as the error. The prefix is part of the name.
 pub fn check_tool(name: &str) -> Result<(), String> {
     if name.is_empty() || !name.chars().all(is_plain) {
         return Err(format!("the tool name {} is not made of A-Z, a-z, 0-9, '_' and '-'", quoted(name)));
@@ -39,7 +40,7 @@ pub fn check_tool(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// `[A-Za-z0-9_-]{1,64}`.
+/// Checks that a collection's name is `[A-Za-z0-9_-]{1,64}`.
 pub fn check_collection(name: &str) -> Result<(), String> {
     match !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain) {
         true => Ok(()),
@@ -47,12 +48,13 @@ pub fn check_collection(name: &str) -> Result<(), String> {
     }
 }
 
-/// `[A-Za-z0-9_.-]{1,64}`: some models' interfaces refuse every tool of a request for one key of an input that is not.
+/// Returns `true` for `[A-Za-z0-9_.-]{1,64}`. Some models' interfaces refuse every tool of a request if one input has
+/// another key.
 pub fn is_field(name: &str) -> bool {
     !name.is_empty() && name.len() <= FIELD_LENGTH_MAX && name.chars().all(|next| is_plain(next) || next == '.')
 }
 
-/// As [`is_field`], with the sentence that refuses.
+/// Checks like [`is_field`], with a sentence as the error.
 pub fn check_field(name: &str) -> Result<(), String> {
     match is_field(name) {
         true => Ok(()),
@@ -60,7 +62,7 @@ pub fn check_field(name: &str) -> Result<(), String> {
     }
 }
 
-/// What a field may be called instead: `Amount (EUR)` → `Amount_EUR`, `Größe` → `Grosse`.
+/// Returns the name that a field may have instead: `Amount_EUR` for `Amount (EUR)`, `Grosse` for `Größe`.
 pub fn plain_field(name: &str) -> String {
     let mut plain = String::new();
     for character in deunicode(name).chars() {
@@ -75,8 +77,8 @@ pub fn plain_field(name: &str) -> String {
     if plain.is_empty() { "field".to_owned() } else { plain }
 }
 
-/// `[^\s]{1,64}`, any script, for a field that is in no schema; nothing invisible, since two names that look alike are a
-/// trap.
+/// Checks that a field's name is `[^\s]{1,64}` in any script, which is for fields that are in no schema. It may have no
+/// invisible characters, since two names that look alike are a trap.
 pub fn check_bound_field(name: &str) -> Result<(), String> {
     if name.is_empty() {
         return Err("the field name is empty".to_owned());
@@ -90,7 +92,7 @@ pub fn check_bound_field(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A name as shown in a message: short, and harmless to a terminal.
+/// Returns a name for a message: short, and harmless to a terminal.
 pub fn quoted(name: &str) -> String {
     let mut shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
     if name.chars().count() > 80 {
@@ -99,7 +101,7 @@ pub fn quoted(name: &str) -> String {
     format!("'{shown}'")
 }
 
-/// The nearest of the known names, when one is near enough to be meant.
+/// Returns the nearest of the known names, if one is near enough to be meant.
 pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     const ALIKE: f64 = 0.55;
     let end = name.char_indices().nth(FIELD_LENGTH_MAX).map_or(name.len(), |(end, _)| end);
@@ -126,7 +128,7 @@ pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Opti
     best.map(|(_, name)| name)
 }
 
-/// Most names are lowercase already.
+/// Returns the name in lowercase, which most names are in already.
 fn lowercase(name: &str) -> Cow<'_, str> {
     match name.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
         true => name.into(),
@@ -134,12 +136,13 @@ fn lowercase(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// As `str::contains`, which prepares itself for long texts.
+/// Searches like `str::contains`, but without its preparation, which pays only in long texts.
 fn is_part(part: &str, name: &str) -> bool {
     name.len() >= part.len() && name.as_bytes().windows(part.len()).any(|window| window == part.as_bytes())
 }
 
-/// Optimal string alignment. What both start and end with takes no change, and is most of two names that are alike.
+/// Counts changes by optimal string alignment. A common start and end need no change, and are most of two similar
+/// names.
 fn changes(one: &str, other: &str) -> usize {
     let alike = one.chars().zip(other.chars()).take_while(|(one, other)| one == other);
     let start: usize = alike.map(|(character, _)| character.len_utf8()).sum();
@@ -152,7 +155,7 @@ fn changes(one: &str, other: &str) -> usize {
     }
 }
 
-/// `userApiKey`, `user_api-key`, `API key` → user, api, key.
+/// Splits a name into words: `userApiKey`, `user_api-key` and `API key` are user, api, key.
 pub(crate) fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut last = ' ';
@@ -185,7 +188,8 @@ pub(crate) fn is_invisible(character: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// `*` stands for any characters, `?` for one. Each star is tried once: what a later one can take, an earlier one need not.
+/// Returns `true` if the name matches: `*` stands for any characters, `?` for one. Each star is tried once, because
+/// what a later one can take an earlier one need not.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut at, mut in_name) = (0, 0);

@@ -1,4 +1,4 @@
-//! What somebody else's MCP server offers: raw list results are read strictly and composed into one document.
+//! Reads what somebody else's MCP server offers: raw list results are read strictly and composed into one document.
 //!
 //! The document is meant for programs that make something of a server: command lines, endpoints, forms. Its shape is
 //! the same for every kind of item. What the server wrote is kept as it was written, digit for digit and in its order;
@@ -111,7 +111,7 @@ impl Lists {
         Ok((lists, problems))
     }
 
-    /// `{info, capabilities, instructions}`, or the result of `initialize` or `server/discover` as it was.
+    /// Reads `{info, capabilities, instructions}`, or the unchanged result of `initialize` or `server/discover`.
     fn server(&mut self, server: &Members<'_>) {
         let told = server.object("_meta").and_then(|meta| Members::read(meta.get()).ok());
         let told = told.as_ref().and_then(|meta| meta.object("io.modelcontextprotocol/serverInfo"));
@@ -126,7 +126,7 @@ impl Lists {
         Members::read(result.get()).map(|members| self.server(&members)).is_ok()
     }
 
-    /// What the server says it can list.
+    /// Returns `true` if the server says that it can list these items.
     pub fn advertises(&self, capability: &str) -> bool {
         let Some(stated) = &self.capabilities else { return true };
         let Ok(members) = Members::read(stated.get()) else { return false };
@@ -182,18 +182,18 @@ pub fn compose(file: &str, lists: &Lists) -> Composed {
 }
 
 impl Document {
-    /// Indented by two spaces, with a newline at its end.
+    /// Returns the document indented by two spaces, with a newline at its end.
     pub fn pretty(&self) -> String {
         lay_out(&self.text(), true) + "\n"
     }
 
-    /// On one line, without white space.
+    /// Returns the document on one line, without white space.
     pub fn compact(&self) -> String {
         lay_out(&self.text(), false)
     }
 
-    /// What is kept of an upstream server: as [`Document::compact`], and `execution` of each tool beside its `meta`, which a
-    /// client is told but a generator has no use for.
+    /// Returns what is stored about an upstream server: the same as [`Document::compact`], with `execution` of each
+    /// tool beside its `meta`. A client is told that, but a generator has no use for it.
     pub fn pinned(&self) -> String {
         let items = self.items.iter().map(|item| Pinned { item, execution: item.execution.as_deref() });
         let pinned = PinnedDocument { server: &self.server, items: items.collect() };
@@ -205,12 +205,12 @@ impl Document {
     }
 }
 
-/// sha256, hex, of what a maker said its tools are.
+/// Returns the SHA-256, in hexadecimal, of a maker's definitions.
 pub(crate) fn digest(definitions: &str) -> String {
     Sha256::digest(definitions).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What the lists that are there say of the capabilities.
+/// Derives the capabilities from the lists that are there.
 fn given(lists: &Lists) -> Box<RawValue> {
     let capabilities = [
         ("tools", lists.tools.is_some()),
@@ -226,7 +226,7 @@ fn array(raw: &RawValue) -> Option<Vec<Box<RawValue>>> {
     serde_json::from_str(raw.get()).ok()
 }
 
-/// The value as it was written, unless it nests too deeply for its readers.
+/// Returns the value as it was written, unless it nests too deeply for its readers.
 fn kept(raw: Option<&RawValue>, name: &str, note: &mut dyn FnMut(String)) -> Option<Box<RawValue>> {
     let raw = raw?;
     if depth(raw.get()) > DEPTH_MAX {
@@ -236,7 +236,7 @@ fn kept(raw: Option<&RawValue>, name: &str, note: &mut dyn FnMut(String)) -> Opt
     Some(raw.to_owned())
 }
 
-/// Levels of a JSON text; a plain value has none.
+/// Returns the levels of a JSON text; a plain value has none.
 fn depth(json: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     for token in Tokens(json) {
@@ -252,7 +252,7 @@ fn depth(json: &str) -> usize {
     deepest
 }
 
-/// The same tokens with other white space.
+/// Writes the same tokens with other white space.
 fn lay_out(json: &str, indented: bool) -> String {
     let mut laid = String::with_capacity(json.len() * 2);
     let mut depth = 0;

@@ -11,7 +11,7 @@ use crate::{
     schema::without_null,
 };
 
-/// What a document says of itself.
+/// The document's texts about the service, and where and how it is called.
 #[derive(Clone, Copy, Debug)]
 pub struct Api<'a> {
     pub title: &'a str,
@@ -71,8 +71,8 @@ pub fn document<'t>(api: &Api<'_>, tools: impl IntoIterator<Item = &'t Tool>) ->
     Value::Object(document)
 }
 
-/// Whether a tool may be called with `GET`: it only reads, and each argument is one value or a list of such. `schema` is
-/// the tree of its input schema.
+/// Returns `true` if a tool may be called with `GET`: it only reads, and each argument is one value or a list of such
+/// values. `schema` is the tree of its input schema.
 pub fn takes_query(tool: &Tool, schema: &Value) -> bool {
     let is_flat = schema.as_object().is_some_and(|schema| schema.keys().all(|key| FLAT.contains(&key.as_str())));
     let properties = schema["properties"].as_object();
@@ -84,7 +84,7 @@ pub fn takes_query(tool: &Tool, schema: &Value) -> bool {
         })
 }
 
-/// The schema of a result that is no error.
+/// Returns the schema of a result that is no error.
 pub fn success_schema(tool: &Tool) -> Value {
     match tool.output_schema.as_ref().map(Schema::value) {
         Some(schema) if schema["anyOf"].get(1) == Some(&error_members()) => result_arm(&schema),
@@ -130,7 +130,8 @@ fn parameters(schema: &Value, input: &str) -> Value {
     schema["properties"].as_object().into_iter().flatten().map(parameter).collect()
 }
 
-/// The schema below `#/components/schemas/NAME`: what it refers to in itself is there now. Its dialect is the document's.
+/// Moves the schema below `#/components/schemas/NAME`, where its references to itself then lead. Its dialect is the
+/// document's.
 fn moved(schema: &Value, name: &str) -> Value {
     let mut moved = schema.clone();
     if let Value::Object(members) = &mut moved {
@@ -147,7 +148,7 @@ fn move_references(value: &mut Value, name: &str) {
             for (key, value) in members {
                 match (key.as_str(), &*value) {
                     ("const" | "enum" | "default" | "examples", _) => {}
-                    // Their members are names, whatever they are called.
+                    // The members here are names, whatever they are called.
                     ("properties" | "patternProperties" | "$defs" | "dependentSchemas", Value::Object(_)) => {
                         let named = value.as_object_mut().into_iter().flatten();
                         named.for_each(|(_, schema)| move_references(schema, name));

@@ -1,8 +1,8 @@
 //! The gate behind a source: every record is read strictly, projected to the published columns and checked
 //! against its shape in one pass, before it may enter an answer.
 //!
-//! No tree is built: a value is checked while it is read and written out again in its one form. What passes conforms
-//! to the published output schema by construction, which a property test compares with `jsonschema`.
+//! No tree is built: a value is checked while it is read and written out again in its one form. A record that passes
+//! conforms to the published output schema by construction, which a property test compares with `jsonschema`.
 
 mod result;
 mod value;
@@ -40,19 +40,20 @@ struct Column {
 pub struct OutputMismatch {
     /// JSON Pointer within the records.
     pub path: String,
-    /// For the log: expected type and what kind of value came; never the value.
+    /// The reason for the log: the expected type and the kind of the value, but never the value.
     pub reason: String,
-    /// True where a published column is missing: the source changed.
+    /// Whether a published column is missing, which means that the source changed.
     pub source_changed: bool,
 }
 
 impl RecordChecker {
-    /// For records of `shape`, of which only `columns` may leave, in that order.
+    /// Prepares the check for records of `shape`. Only `columns` may leave, in that order.
     pub fn new(shape: &Shape, columns: &[String]) -> Self {
         Self::for_fields(&shape.fields, columns)
     }
 
-    /// For records of these fields, as an operation returns them. A column that is no field may hold anything.
+    /// Prepares the check for records of these fields, as an operation returns them. A column that is no field may hold
+    /// anything.
     pub fn for_fields(fields: &[Field], columns: &[String]) -> Self {
         let column = |name: &String| Column {
             prefix: [&value::quoted(name)[..], b":"].concat(),
@@ -97,11 +98,11 @@ impl RecordChecker {
     }
 }
 
-/// What went wrong and where, beside the reader's own error, which has no room for it.
+/// The fault and its place, kept beside the reader's own error, which has no room for them.
 #[derive(Default)]
 struct Walk {
     fault: RefCell<Option<Fault>>,
-    /// Filled from the inside outwards while an error leaves.
+    /// The place, filled from the inside outwards while an error leaves.
     place: RefCell<Vec<String>>,
 }
 
@@ -139,7 +140,7 @@ struct Scratch {
 struct RecordsSeed<'c> {
     checker: &'c RecordChecker,
     walk: &'c Walk,
-    /// Of the whole text, in bytes.
+    /// The size of the whole text in bytes.
     size: usize,
 }
 
@@ -269,7 +270,7 @@ impl<'de> Visitor<'de> for KeySeed<'_> {
 }
 
 impl RecordChecker {
-    /// The record's text: published columns only, in their order.
+    /// Returns the record's text: the published columns only, in their order.
     fn write<E: serde::de::Error>(&self, walk: &Walk, scratch: &Scratch) -> Result<String, E> {
         let names: usize = self.columns.iter().map(|column| column.prefix.len() + 1).sum();
         let mut text = Vec::with_capacity(scratch.values.len() + names + 2);

@@ -22,7 +22,7 @@ pub use reference::reference;
 const SCRIPT: &str = include_str!("page/form.js");
 const STYLE: &str = include_str!("page/form.css");
 
-/// The page of one tool; it sends what is filled in to its own address.
+/// Returns the page of one tool, which sends what is filled in to its own address.
 pub fn tool(tool: &Tool) -> String {
     let title = tool.title.as_deref().unwrap_or(&tool.name);
     let schema = tool.input_schema.value();
@@ -45,7 +45,7 @@ pub fn tool(tool: &Tool) -> String {
     page(title, &form, true)
 }
 
-/// The page that leads to those of the tools; their addresses follow its own.
+/// Returns the page that leads to those of the tools; their addresses follow its own.
 pub fn index<'t>(title: &str, description: Option<&str>, tools: impl IntoIterator<Item = &'t Tool>) -> String {
     let list = html! {
         h1 { (title) }
@@ -62,7 +62,7 @@ pub fn index<'t>(title: &str, description: Option<&str>, tools: impl IntoIterato
     page(title, &list, true)
 }
 
-/// The `Content-Security-Policy` of these pages.
+/// Returns the `Content-Security-Policy` of these pages.
 pub fn policy() -> &'static str {
     static POLICY: LazyLock<String> = LazyLock::new(|| {
         let hash = |text: &str| STANDARD.encode(Sha256::digest(text));
@@ -95,7 +95,7 @@ fn page(title: &str, content: &Markup, is_scripted: bool) -> String {
     page.into_string()
 }
 
-/// The schema that a reference within `root` stands for, or the schema itself.
+/// Returns the schema that a reference within `root` stands for, or the schema itself.
 fn resolved<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
     let mut schema = schema;
     // A chain of references is no longer than this, or runs in a circle.

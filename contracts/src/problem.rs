@@ -1,4 +1,4 @@
-//! What is wrong with a file, where, and what to do about it.
+//! Describes what is wrong with a file, where, and what to do about it.
 
 use serde::Serialize;
 
@@ -7,14 +7,14 @@ use serde::Serialize;
 pub struct Problem {
     /// The file as the user named it; `-` for stdin.
     pub file: String,
-    /// Where in the file, as a JSON Pointer (`/tools/0/fields/2/min`); empty for the whole file.
+    /// The place in the file, as a JSON Pointer (`/tools/0/fields/2/min`); empty for the whole file.
     pub place: String,
     /// The line of that place, from 1, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// What is wrong, in one sentence without a final stop.
+    /// The fault, in one sentence without a final stop.
     pub message: String,
-    /// What to do about it.
+    /// The hint what to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -24,7 +24,7 @@ impl Problem {
         Self { file: file.to_owned(), place: place.into(), line: None, message: message.into(), hint: None }
     }
 
-    /// The same problem, of a file whose name was not known where it was found.
+    /// Names the file of a problem that was found without knowing it.
     pub fn in_file(self, file: &str) -> Self {
         Self { file: file.to_owned(), ..self }
     }

@@ -14,7 +14,7 @@ impl Schema {
         self.0.get()
     }
 
-    /// The tree, made anew by each call: whoever needs it often keeps what it makes of it.
+    /// Returns the tree. Each call makes it anew, so whoever needs it often keeps it.
     pub fn value(&self) -> Value {
         serde_json::from_str(self.0.get()).expect("it was made of a value, or read as JSON")
     }
@@ -43,7 +43,7 @@ impl PartialEq for Schema {
     }
 }
 
-/// The schema of a value beside `null`, where `schema` is `anyOf: [that, {"type": "null"}]`.
+/// Returns the schema of a value beside `null`, if `schema` is `anyOf: [that, {"type": "null"}]`.
 pub fn beside_null(schema: &Value) -> Option<&Value> {
     let is_null = |arm: &Value| {
         arm.as_object().is_some_and(|arm| arm.len() == 1 && arm.get("type").is_some_and(|word| word == "null"))
@@ -55,7 +55,8 @@ pub fn beside_null(schema: &Value) -> Option<&Value> {
     }
 }
 
-/// What a value meets that is not `null`: the schema itself where it does not put `null` beside another.
+/// Returns the schema of a value that is not `null`; that is the schema itself if it does not put `null` beside another
+/// one.
 pub fn without_null(schema: &Value) -> &Value {
     beside_null(schema).unwrap_or(schema)
 }

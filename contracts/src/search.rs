@@ -11,10 +11,11 @@ use serde_json::Value;
 
 use self::words::Words;
 
-/// How often each part of a tool counts.
+/// The weight of each part of a tool.
 const NAME_WEIGHT: usize = 3;
 const TITLE_WEIGHT: usize = 2;
-/// Of a description, and of what is said of one argument. Where all is said at length, nothing is told apart.
+/// The lengths that count of a description and of an argument's text. If everything were counted at length, nothing
+/// would stand out.
 const DESCRIPTION_CHARS_MAX: usize = 600;
 const ARGUMENT_CHARS_MAX: usize = 120;
 const ARGUMENTS_MAX: usize = 64;
@@ -32,22 +33,22 @@ pub struct Entry<'t> {
     pub name: &'t str,
     pub title: Option<&'t str>,
     pub description: &'t str,
-    /// Its input schema.
+    /// The tool's input schema.
     pub input: &'t Value,
 }
 
-/// Made once for a list of tools; a question only reads it.
+/// An index over a list of tools. It is made once, and a question only reads it.
 pub struct Index {
     embedder: Embedder<u32, Words>,
     scorer: Scorer<u32>,
-    /// In how many tools a word is.
+    /// The number of tools that have a word.
     counts: HashMap<u32, usize>,
     /// The words of each tool's name.
     names: Vec<HashSet<u32>>,
 }
 
 impl Index {
-    /// Of the texts of all entries, as [`Entry::text`] writes them.
+    /// Makes an index of the texts of all entries, as [`Entry::text`] writes them.
     pub fn new(texts: &[String]) -> Self {
         let corpus: Vec<&str> = texts.iter().map(String::as_str).collect();
         let embedder =
@@ -63,7 +64,7 @@ impl Index {
         Self { embedder, scorer, counts, names }
     }
 
-    /// The numbers of at most `most` entries that the question is about, the best first.
+    /// Returns the numbers of at most `most` entries that the question is about, the best first.
     pub fn find(&self, question: &str, most: usize) -> Vec<usize> {
         let mut asked = once_each(self.embedder.embed(question));
         asked.0.sort_by_key(|word| self.counts.get(&word.index).copied().unwrap_or_default());
@@ -78,8 +79,8 @@ impl Index {
         found.take(most).filter_map(|number| usize::try_from(number).ok()).collect()
     }
 
-    /// Those with the rarest words, as many words as there is room for: a word that most tools have tells none apart, and
-    /// counts only where another one was found.
+    /// Returns the entries with the rarest words, for as many words as there is room. A word that most tools have
+    /// distinguishes none, and counts only if another word was found.
     fn candidates(&self, asked: &Embedding) -> Vec<u32> {
         let (mut rarest, mut room) = (Vec::new(), CANDIDATES_MAX);
         for word in asked.iter() {
@@ -111,7 +112,7 @@ fn once_each(words: Embedding) -> Embedding {
 }
 
 impl Entry<'_> {
-    /// What is searched of it; its name stands in the first line.
+    /// Returns the text that is searched; the tool's name stands in its first line.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let mut add = |part: &str, chars_max: usize, times: usize| {

@@ -1,4 +1,4 @@
-//! What is named like a secret: such columns stay in the source until a person says otherwise, and such arguments are
+//! Recognizes names of secrets. Such columns stay in the source until a person says otherwise, and such arguments are
 //! never recorded in clear.
 
 use crate::name;
@@ -34,7 +34,7 @@ const WORDS: &[&str] = &[
     "passport",
 ];
 
-/// Two words in a row.
+/// Pairs of words that stand in a row.
 const PAIRS: &[(&str, &str)] = &[
     ("api", "key"),
     ("access", "key"),

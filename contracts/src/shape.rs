@@ -42,14 +42,15 @@ pub struct Field {
     /// The source's own name of the type, for the adapter's use only (`int8`, `numeric(10,2)`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native: Option<String>,
-    /// True where the source fills the value when a create leaves it out (a default, an identity column).
+    /// Whether the source fills in the value when a create leaves it out (a default, an identity column).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub generated: bool,
-    /// How the source writes the values in text, where it does not write them as the value table does. Set by the contract.
+    /// The format of values in a source that holds text, if it is not that of the value table. The contract sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Box<TextFormat>>,
-    /// As what the texts of a `string` column can all be read, where they are not written as the value table writes them.
-    /// One is what a draft takes; of several it asks a person. Only in a description: no contract records them.
+    /// The ways to read all texts of a `string` column that are not written as the value table writes them. A draft
+    /// takes a single one, and asks a person if there are several. Only a description has readings: no contract records
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub readings: Vec<Reading>,
     /// The fields of a `record`.
@@ -69,8 +70,8 @@ impl Shape {
         self.fields.iter().find(|field| field.key == key)
     }
 
-    /// Whether a create without this column is certain to fail. Only what an adapter has seen of a strict source counts:
-    /// an outside world describes its answers, a shape by hand may leave out what the source fills, and a sheet takes
+    /// Returns `true` if a create without this column is certain to fail. Only a strict source's own word counts: an
+    /// outside world describes its answers, a shape by hand may leave out what the source fills in, and a sheet takes
     /// an empty text.
     pub(crate) fn needs(&self, field: &Field, adapter: &str) -> bool {
         let is_certain = match adapter {
@@ -82,7 +83,8 @@ impl Shape {
         is_certain && !may_be_null && !field.generated && !self.capabilities.open_world
     }
 
-    /// Whether an adapter reads columns of text in formats of their own. What others hold has types already.
+    /// Returns `true` if an adapter reads columns of text in formats of their own. The values of other adapters have
+    /// types already.
     pub(crate) fn takes_formats(adapter: &str) -> bool {
         adapter == "sheet"
     }
@@ -108,7 +110,7 @@ impl Shape {
         }
     }
 
-    /// The rules that types alone do not give: bounded, no name twice, a key that exists.
+    /// Checks the rules that types alone do not give: bounds, no name twice, a key that exists.
     pub fn check(&self) -> Result<(), String> {
         let mut left = FIELDS_MAX;
         check_fields(&self.fields, 0, &mut left)?;
@@ -167,7 +169,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// From its word in a file.
+    /// Reads a type from its word in a file.
     pub(crate) fn deserialize_value(value: &serde_json::Value) -> Option<Self> {
         Self::deserialize(value).ok()
     }
@@ -188,14 +190,15 @@ impl Type {
     }
 }
 
-/// What the source can do exactly. Whatever is not listed is refused at compile time, never emulated.
+/// The abilities that the source has exactly. Anything else is refused at compile time, never emulated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Capabilities {
     /// Lookup and list.
     #[serde(default)]
     pub read: bool,
-    /// Which of create, update, delete (`true`: all of them). When empty, `read_only` may say why.
+    /// Which of create, update and delete the source takes (`true` stands for all). If this is empty, `read_only` may
+    /// say why.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "read::verbs")]
     pub write: Vec<String>,
     /// Why nothing can be written, for the refusal ("XLSX files are read-only").
@@ -207,7 +210,7 @@ pub struct Capabilities {
     /// Column → comparisons it supports; `*` stands for every column not named.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub matches: BTreeMap<String, Vec<String>>,
-    /// Columns a list may be ordered by; `["*"]`: all.
+    /// Columns that a list may be ordered by; `["*"]` stands for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,
     /// Extra inputs a field may be sent to with `param:`.
@@ -216,7 +219,7 @@ pub struct Capabilities {
     /// Operations for the verb `call`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<Operation>,
-    /// True where the source is an open outside world (rest, upstream): becomes openWorldHint.
+    /// Whether the source is an open outside world (rest, upstream): this becomes openWorldHint.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open_world: bool,
 }
@@ -233,13 +236,14 @@ pub struct Param {
     pub description: Option<String>,
 }
 
-/// One operation an adapter names and declares, for the verb `call`.
+/// An operation that an adapter names and declares, for the verb `call`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Operation {
     pub name: String,
     pub effect: Effect,
-    /// What the operation takes; a field of the form goes to one of them with `param:` (by default its own name).
+    /// The parameters of the operation. A form's field goes to one of them with `param:`, by default to that of its own
+    /// name.
     #[serde(default)]
     pub params: Vec<Param>,
     /// The record it answers.
@@ -247,7 +251,7 @@ pub struct Operation {
     pub returns: Vec<Field>,
 }
 
-/// What an operation does to the world; decides the derived annotations.
+/// The effect of an operation on the world; it decides the derived annotations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {

@@ -7,8 +7,8 @@ use crate::{
     schema::{beside_null, without_null},
 };
 
-/// The text as the value that a property takes; more than one text where the argument was given more than once. What cannot
-/// be read so stays text: the error of the tool then names the argument.
+/// Reads text as the value that a property takes. There are several texts if the argument was given more than once. A
+/// text that cannot be read stays text: the error of the tool then names the argument.
 pub fn value(property: &Value, texts: &[&str]) -> Value {
     let rule = without_null(property);
     if rule["type"] == "array" {
@@ -16,7 +16,7 @@ pub fn value(property: &Value, texts: &[&str]) -> Value {
     }
     match texts {
         [text] => one(property, rule, text),
-        // More than one value for an argument that takes one is for the tool to refuse.
+        // The tool refuses more than one value for an argument that takes one.
         texts => texts.iter().map(|text| one(property, rule, text)).collect(),
     }
 }
@@ -36,13 +36,13 @@ fn one(property: &Value, rule: &Value, text: &str) -> Value {
     value.unwrap_or_else(|| text.into())
 }
 
-/// Whether `null` is stated as a value of the property.
+/// Returns `true` if `null` is stated as a value of the property.
 fn may_be_null(property: &Value) -> bool {
     let is_listed = property["type"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "null"));
     is_listed || beside_null(property).is_some()
 }
 
-/// The type that is not `null`, where there is one.
+/// Returns the type that is not `null`, if there is one.
 pub fn kind(property: &Value) -> Option<&str> {
     match &without_null(property)["type"] {
         Value::String(kind) => Some(kind),

@@ -45,14 +45,14 @@ const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "
 /// Characters of a title that is made of a description.
 const SENTENCE_MAX: usize = 120;
 
-/// Whose offer it is, and what an operator says about all of it.
+/// The upstream whose offer it is, and what an operator says about all of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Upstream<'u> {
     pub name: &'u str,
     /// The name of its contract, unless the overlay says another.
     pub contract: &'u str,
-    /// In front of every published name, with an underscore between them: `None` is the upstream's name, and an empty one
-    /// nothing. The overlay's comes first.
+    /// The text in front of every published name, followed by an underscore: `None` stands for the upstream's name, and
+    /// an empty text for nothing. The overlay's prefix wins.
     pub prefix: Option<&'u str>,
     pub overlay: Option<&'u Overlay>,
     /// Limits of every tool that the overlay says nothing else about.
@@ -71,7 +71,7 @@ pub struct Compiled {
     pub contract: Contract,
     /// Items that cannot be published, and the server's instructions where they cannot. What the overlay leaves is not told.
     pub left_out: Vec<Problem>,
-    /// What is published otherwise than the server wrote it, and what the overlay says in vain.
+    /// The items that are published otherwise than the server wrote them, and what the overlay says in vain.
     pub notes: Vec<Problem>,
 }
 
@@ -132,11 +132,11 @@ pub fn compile(upstream: &Upstream<'_>, document: &str) -> Result<Compiled, Vec<
 struct Compiler<'c> {
     upstream: &'c Upstream<'c>,
     contract: &'c str,
-    /// With its underscore.
+    /// The prefix with its underscore.
     prefix: String,
     /// The server's own names of tools that were met.
     offered: BTreeSet<String>,
-    /// Published names, and the server's own.
+    /// The published names, each with the server's own.
     published: BTreeMap<String, String>,
     left_out: Vec<Problem>,
     notes: Vec<Problem>,
@@ -144,7 +144,7 @@ struct Compiler<'c> {
 
 /// Why an item is left out: where that is said, and what to do.
 struct Refused {
-    /// Of the overlay, else within the item.
+    /// Whether the place is in the overlay; else it is within the item.
     in_overlay: bool,
     place: String,
     why: String,
@@ -254,7 +254,7 @@ impl Compiler<'_> {
         Ok(tool)
     }
 
-    /// The name that it is published under.
+    /// Returns the name that the tool is published under.
     fn name(&self, item: &Offered, overlay: Option<&ToolOverlay>) -> Result<String, Refused> {
         if self.offered.contains(&item.name) {
             return Err(Refused::new("/name", "the server lists the name twice; the first one counts"));
@@ -277,7 +277,7 @@ impl Compiler<'_> {
         Ok(name)
     }
 
-    /// What is passed on beside it; a page of its own is named as clients see it.
+    /// Returns the further members of the tool's entry, with its page named as clients see it.
     fn listed(&self, item: &Offered, has_resources: bool, told: &mut Lowered) -> Map<String, Value> {
         let mut listed = item.listed.clone();
         if let Some(Value::Object(meta)) = listed.get_mut("_meta") {
@@ -295,7 +295,7 @@ impl Compiler<'_> {
         listed
     }
 
-    /// As the server states them; what is no flag is none.
+    /// Returns the annotations as the server states them; a hint that is no flag is left out.
     fn annotations(&mut self, item: &Offered) -> Annotations {
         let hint = |name: &str| item.annotations.get(name).and_then(Value::as_bool);
         let others = item.annotations.iter().filter(|(name, _)| !HINTS.contains(&name.as_str()));
@@ -314,7 +314,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// That it works, and that nothing in it is meant for the model alone.
+    /// Checks that the tool works, and that nothing in it is meant for the model alone.
     fn check(&self, item: &Offered, tool: &Tool) -> Result<(), Refused> {
         ArgumentValidator::for_tool(tool).map_err(|why| Refused::new("/detail/input", why))?;
         for schema in tool.checked_output().into_iter().chain(&tool.output_schema) {
@@ -363,7 +363,7 @@ impl Compiler<'_> {
         None
     }
 
-    /// What the overlay says about tools that are not there.
+    /// Notes what the overlay says about tools that do not exist.
     fn unused_overlay(&mut self, offer: &Offer) {
         let Some(overlay) = self.upstream.overlay else { return };
         let names: Vec<&str> =
@@ -401,7 +401,7 @@ impl Compiler<'_> {
         Problem::new(self.upstream.name, place, message)
     }
 
-    /// What to write in the overlay.
+    /// Returns the hint what to write in the overlay.
     fn say(&self, from: &str, what: &str) -> String {
         format!("say `{{ from: {}, {what} }}` under `tools:` in the overlay", json!(from))
     }
@@ -417,7 +417,7 @@ fn quoted(item: &Offered) -> String {
     format!("the {kind} {}", name::quoted(&item.name))
 }
 
-/// The published schema; what else arguments are held against goes into the target.
+/// Returns the published schema. If arguments are checked against another one, that goes into the target.
 fn input(
     item: &Offered,
     set: Option<&Map<String, Value>>,
@@ -460,7 +460,8 @@ fn input(
     Ok(plain)
 }
 
-/// The published schema, if any; what results are held against where it is another goes into the target.
+/// Returns the published schema, if there is one. If results are checked against another one, that goes into the
+/// target.
 fn output(item: &Offered, target: &mut OfferTarget, told: &mut Lowered) -> Result<Option<Value>, Refused> {
     let Some(output) = &item.output else { return Ok(None) };
     let hint = format!("say `{{ from: {}, output: drop }}` under `tools:` in the overlay", json!(item.name));
@@ -487,7 +488,7 @@ fn output(item: &Offered, target: &mut OfferTarget, told: &mut Lowered) -> Resul
     Ok(Some(published))
 }
 
-/// With other characters as underscores.
+/// Replaces other characters by underscores.
 fn plain_name(name: &str) -> String {
     let plain = |next: char| if next.is_ascii_alphanumeric() || "_-".contains(next) { next } else { '_' };
     name.chars().map(plain).collect()
@@ -510,9 +511,9 @@ fn title(contract: &str, description: &str, name: &str) -> String {
 }
 
 impl Tool {
-    /// What its upstream is sent: arguments that were checked, under the names that the server knows, with those that
-    /// are set. Of a tool that is no upstream's they stay as they are. `checked_input`, the tree of
-    /// [`checked_input`](Self::checked_input), is asked for only where names were changed.
+    /// Returns the arguments that an upstream is sent: checked, under the names that the server knows, with those that
+    /// are set. Arguments of a tool that is no upstream's stay as they are. `checked_input`, the tree of
+    /// [`checked_input`](Self::checked_input), is asked for only if names were changed.
     pub fn arguments_for_upstream<'a>(
         &self,
         checked_input: impl FnOnce() -> &'a Value,
@@ -523,7 +524,7 @@ impl Tool {
             true => arguments,
             false => keys::restore(checked_input(), &offer.keys, arguments),
         };
-        // What is set has the last word, also where an open schema takes the same name.
+        // A set value has the last word, even if an open schema takes the same name.
         arguments.extend(offer.set.iter().map(|(name, value)| (name.clone(), value.clone())));
         arguments
     }

@@ -1,8 +1,8 @@
-//! One name for each resource in the whole gateway, and the way back to the server's own.
+//! Gives each resource one name in the whole gateway, and finds the way back to the server's own.
 //!
-//! Two servers may both have `file:///readme`, and a client knows a resource by its URI alone. So it is published as
-//! `<contract>+<uri>`, which is a URI of a scheme of its own; a page of MCP Apps keeps its scheme, which hosts look at:
-//! `ui://weir/<contract>/<its own URI, percent-encoded>`.
+//! Two servers may both have `file:///readme`, and a client knows a resource by its URI alone. A resource is therefore
+//! published as `<contract>+<uri>`, which is a URI of a scheme of its own. A page of MCP Apps keeps its scheme, which
+//! hosts look at: `ui://weir/<contract>/<its own URI, percent-encoded>`.
 
 use serde_json::{Map, Value};
 
@@ -20,7 +20,7 @@ pub fn published_uri(scope: Option<&str>, own: &str) -> String {
     }
 }
 
-/// The contract that a published URI belongs to, and its server's own URI.
+/// Returns the contract that a published URI belongs to, and its server's own URI.
 pub fn own_uri(published: &str) -> Option<(&str, String)> {
     if let Some(rest) = published.strip_prefix(OUR_UI) {
         let (contract, own) = rest.split_once('/')?;
@@ -40,15 +40,15 @@ pub fn is_given(uri: &str) -> bool {
     uri.starts_with("weir:") || uri.starts_with(OUR_UI) || own_uri(uri).is_some()
 }
 
-/// What the key of a record's URI says, `weir://<contract>/<collection>/<key>`; `None` for any other URI. `template` is the
-/// one that is published.
+/// Returns the key in a record's URI, `weir://<contract>/<collection>/<key>`; `None` for any other URI. `template` is
+/// the published one.
 pub fn record_key(template: &str, uri: &str) -> Option<String> {
     let head = template.strip_suffix("{key}")?;
     is_made_of(template, uri).then(|| json::percent_decoded(&uri[head.len()..]))
 }
 
-/// Whether a URI can have been made of a template (RFC 6570): its literal parts are there in their order, and what stands
-/// for an expression can stand there. What the values mean is for the server to judge.
+/// Returns `true` if a URI can have been made of a template (RFC 6570): its literal parts are there in their order, and
+/// the rest can stand for its expressions. The server judges what the values mean.
 pub fn is_made_of(template: &str, uri: &str) -> bool {
     let Some((head, mut rest)) = template.split_once('{') else { return template == uri };
     let Some(mut left) = uri.strip_prefix(head) else { return false };
@@ -69,7 +69,8 @@ pub fn is_made_of(template: &str, uri: &str) -> bool {
     }
 }
 
-/// A plain variable is one segment of a path at most; those with an operator may be absent.
+/// Returns `true` if the value can stand for the expression. A plain variable is at most one segment of a path; one
+/// with an operator may be absent.
 fn can_stand(expression: &str, value: &str) -> bool {
     match expression.as_bytes().first() {
         Some(b'+' | b'#' | b'/' | b'.' | b';' | b'?' | b'&') => true,
@@ -97,7 +98,7 @@ pub fn publish_uris(contract: &str, members: &mut Map<String, Value>) {
     }
 }
 
-/// `_meta.ui.resourceUri`, and the flat one of older hosts.
+/// Rewrites `_meta.ui.resourceUri`, and the flat member of older hosts.
 pub(super) fn publish_page(contract: &str, meta: &mut Map<String, Value>) {
     let nested = meta.get_mut("ui").and_then(|ui| ui.get_mut("resourceUri"));
     if let Some(Value::String(uri)) = nested {
@@ -108,7 +109,7 @@ pub(super) fn publish_page(contract: &str, meta: &mut Map<String, Value>) {
     }
 }
 
-/// A link to nothing is none. True where there was one.
+/// Removes a link to a page that is not published. Returns `true` if there was one.
 pub(super) fn remove_page(meta: &mut Map<String, Value>) -> bool {
     let flat = meta.shift_remove("ui/resourceUri").is_some();
     let Some(Value::Object(ui)) = meta.get_mut("ui") else { return flat };
@@ -119,7 +120,7 @@ pub(super) fn remove_page(meta: &mut Map<String, Value>) -> bool {
     flat || nested
 }
 
-/// As a single segment of a path.
+/// Encodes a URI as a single segment of a path.
 fn encoded(uri: &str) -> String {
     uri.bytes().fold(String::with_capacity(uri.len()), |mut encoded, byte| {
         match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -27,7 +27,7 @@ use crate::{
     json::{self, Fault, JsonError},
 };
 
-/// Reported at most; a call with more is not a near miss.
+/// The bound on reported errors; a call with more is not a near miss.
 const ERRORS_MAX: usize = 32;
 /// Largest schema that is compiled, in bytes of its text.
 const SCHEMA_BYTES_MAX: usize = 2 << 20;
@@ -37,7 +37,7 @@ const BACKTRACKS_MAX: usize = 100_000;
 /// Checks arguments against one input schema. Built once per snapshot.
 pub struct ArgumentValidator {
     validator: jsonschema::Validator,
-    /// In a box: examples are known by where a part of it lies.
+    /// The schema, in a box since examples are found by the address of a part of it.
     schema: Box<Value>,
     examples: Examples,
     known: ViolationCache,
@@ -45,17 +45,17 @@ pub struct ArgumentValidator {
     clear: Option<String>,
 }
 
-/// Everything that is wrong with the arguments; `errors` is never empty.
+/// The faults of the arguments; `errors` is never empty.
 #[derive(Clone, Debug)]
 pub struct InvalidArguments {
     pub errors: Vec<ArgumentError>,
 }
 
-/// What an agent reads of a call that did not succeed, in this order.
+/// The members that an agent reads of a failed call, in this order.
 #[derive(Clone, Debug, Default)]
 pub struct ErrorContent<'a> {
     pub code: &'a str,
-    /// Of a call at a gateway.
+    /// The id of a call at a gateway.
     pub call_id: Option<&'a str>,
     pub message: Cow<'a, str>,
     pub field: Option<&'a str>,
@@ -65,7 +65,7 @@ pub struct ErrorContent<'a> {
     pub outcome: Option<&'a str>,
 }
 
-/// One problem, with enough to repair it mechanically. Never holds the value that was sent.
+/// One problem, with enough to repair it mechanically. It never holds the value that was sent.
 #[derive(Clone, Debug)]
 pub struct ArgumentError {
     violation: Arc<Violation>,
@@ -108,7 +108,8 @@ pub const REASONS: &[(&str, &str)] = &[
 ];
 
 impl ArgumentValidator {
-    /// `schema` may be any JSON Schema 2020-12; formats are asserted, regexes run in linear time, nothing is fetched.
+    /// Compiles a schema, which may be any JSON Schema 2020-12. Formats are asserted, regexes run in linear time, and
+    /// nothing is fetched.
     pub fn new(schema: &Value) -> Result<Self, String> {
         Ok(Self::with(validator(schema)?, schema))
     }
@@ -118,7 +119,7 @@ impl ArgumentValidator {
         Self { validator, schema, examples: Examples::default(), known: ViolationCache::default(), clear: None }
     }
 
-    /// The arguments of one tool: its input schema, and what no schema says of them.
+    /// Prepares the check for the arguments of one tool: its input schema, and the rules that no schema has.
     pub fn for_tool(tool: &Tool) -> Result<Self, String> {
         let clear = tool.collection().and_then(|target| target.binding.clear()).map(str::to_owned);
         let schema = &tool.checked_input().value();
@@ -126,8 +127,8 @@ impl ArgumentValidator {
         Ok(Self { clear, ..Self::with(validator?, schema) })
     }
 
-    /// `raw` is the text of the `arguments` member; absent arguments are `{}`. An optional member that is null and may
-    /// not be counts as absent: it is neither refused nor part of what comes back.
+    /// Checks arguments. `raw` is the text of the `arguments` member; absent arguments are `{}`. An optional member
+    /// that is null and may not be null counts as absent: it is neither refused nor part of what comes back.
     pub fn validate(&self, raw: &str) -> Result<Map<String, Value>, InvalidArguments> {
         match json::read(raw) {
             Ok(mut value @ Value::Object(_)) => {
@@ -148,8 +149,8 @@ impl ArgumentValidator {
         }
     }
 
-    /// Valid arguments, when they empty no field that they also set. A list that empties none is left out, and then does
-    /// not count as a change.
+    /// Returns valid arguments if they empty no field that they also set. An empty list of fields to empty is dropped,
+    /// so that it does not count as a change.
     fn settled(&self, mut arguments: Map<String, Value>) -> Result<Map<String, Value>, InvalidArguments> {
         let Some(clear) = &self.clear else { return Ok(arguments) };
         if arguments.get(clear).and_then(Value::as_array).is_some_and(Vec::is_empty) {
@@ -166,7 +167,8 @@ impl ArgumentValidator {
         }
     }
 
-    /// Every reason why the arguments were refused, in the order of the schema; `faults` is what their reader found.
+    /// Returns every reason why the arguments were refused, in the order of the schema. `faults` is what the reader
+    /// found.
     #[cold]
     fn explain(&self, value: Option<Value>, faults: Vec<JsonError>) -> InvalidArguments {
         let mut errors: Vec<ArgumentError> = faults.into_iter().map(|fault| self.unreadable(fault)).collect();
@@ -234,12 +236,12 @@ impl ArgumentValidator {
 }
 
 impl InvalidArguments {
-    /// A foreign, altered or stale cursor.
+    /// Returns the refusal of a foreign, altered or stale cursor.
     pub fn bad_cursor() -> Self {
         Self { errors: vec![Violation::at("/cursor".to_owned(), "bad_cursor").into()] }
     }
 
-    /// As the caller gets it; the gateway adds its call id.
+    /// Returns what the caller gets; the gateway adds its call id.
     pub fn structured_content(&self) -> ErrorContent<'_> {
         let first = self.errors.first();
         ErrorContent {
@@ -254,7 +256,8 @@ impl InvalidArguments {
 }
 
 impl ErrorContent<'_> {
-    /// By hand: most of it lies there as text, which serde would write anew, member by member.
+    /// Returns the JSON. It is written by hand: most of it is there as text, which serde would write anew, member by
+    /// member.
     pub fn to_json(&self) -> String {
         let errors: usize = self.errors.iter().map(|error| error.violation.json().len() + 100).sum();
         let mut json = Vec::with_capacity(512 + self.message.len() + errors);
@@ -297,7 +300,7 @@ impl Violation {
     }
 }
 
-/// Behind what is there of an object.
+/// Appends a member to an object.
 fn push_member(json: &mut Vec<u8>, key: &'static str, value: Option<&str>) {
     let Some(value) = value else { return };
     if json.last() != Some(&b'{') {
@@ -309,13 +312,14 @@ fn push_member(json: &mut Vec<u8>, key: &'static str, value: Option<&str>) {
     serde_json::to_writer(json, value).expect("a text has a JSON form");
 }
 
-/// The one way a schema is compiled here: 2020-12, formats asserted, linear-time patterns, nothing fetched.
+/// Compiles a schema. All schemas here are compiled like this: 2020-12, formats asserted, linear-time patterns, nothing
+/// fetched.
 pub(crate) fn validator(schema: &Value) -> Result<jsonschema::Validator, String> {
     let patterns = jsonschema::PatternOptions::regex().size_limit(1 << 20).dfa_size_limit(1 << 20);
     built(schema, jsonschema::options().should_validate_formats(true).with_pattern_options(patterns))
 }
 
-/// Likewise for a schema of an upstream server, which alone knows what it takes for an address or a date. Its patterns may
+/// Compiles a schema of an upstream server, which alone knows what it takes for an address or a date. Its patterns may
 /// look around, as those of JavaScript do, in bounded time.
 pub(crate) fn foreign_validator(schema: &Value) -> Result<jsonschema::Validator, String> {
     let patterns = jsonschema::PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS_MAX);
@@ -335,7 +339,7 @@ fn built(schema: &Value, options: jsonschema::ValidationOptions<'_>) -> Result<j
     })
 }
 
-/// A valid value, built from the schema alone; `None` where none can be made.
+/// Returns a valid value, built from the schema alone; `None` if none can be made.
 pub fn example(schema: &Value) -> Option<Value> {
     example::build(schema, schema)
 }

@@ -5,7 +5,7 @@ use crate::shape::Type;
 /// Money, NUMERIC, identifiers of 15 digits and more: digits that no double may touch.
 pub const DECIMAL_PATTERN: &str = r"^-?\d+(\.\d+)?$";
 
-/// Whether a JSON string is a value of that type.
+/// Returns `true` if a JSON string is a value of that type.
 pub(crate) fn is_text_of(kind: Type, text: &str) -> bool {
     match kind {
         Type::String | Type::Json => true,
@@ -16,7 +16,7 @@ pub(crate) fn is_text_of(kind: Type, text: &str) -> bool {
     }
 }
 
-/// `^-?\d+(\.\d+)?$`, ASCII digits.
+/// Returns `true` for `^-?\d+(\.\d+)?$` with ASCII digits.
 pub fn is_decimal(text: &str) -> bool {
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let unsigned = text.strip_prefix('-').unwrap_or(text);
@@ -26,18 +26,18 @@ pub fn is_decimal(text: &str) -> bool {
     }
 }
 
-/// `YYYY-MM-DD`, a day that exists.
+/// Returns `true` for `YYYY-MM-DD` if the day exists.
 pub fn is_date(text: &str) -> bool {
     date(text).is_some()
 }
 
-/// RFC 3339 in UTC: `YYYY-MM-DDTHH:MM:SS[.fraction]Z`, in capitals.
+/// Returns `true` for RFC 3339 in UTC: `YYYY-MM-DDTHH:MM:SS[.fraction]Z`, in capitals.
 pub fn is_datetime(text: &str) -> bool {
     text.ends_with('Z') && text.as_bytes().get(10) == Some(&b'T') && utc(text).as_deref() == Some(text)
 }
 
-/// An RFC 3339 time with any offset, as the same instant in UTC with `Z`; a fraction stays as it is written.
-/// A leap second has no instant of its own in most sources: it becomes the second after.
+/// Converts an RFC 3339 time with any offset to the same instant in UTC with `Z`; a fraction stays as it is written. A
+/// leap second has no instant of its own in most sources: it becomes the second after.
 pub fn utc(text: &str) -> Option<String> {
     if !text.is_ascii() {
         return None;
@@ -81,7 +81,7 @@ pub fn utc(text: &str) -> Option<String> {
     Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z"))
 }
 
-/// A number's digits without an exponent, as a decimal.
+/// Returns a number's digits without an exponent, as a decimal.
 pub fn decimal_of(number: &serde_json::Number) -> String {
     let text = number.to_string();
     let Some((digits, exponent)) = text.split_once(['e', 'E']) else { return text };
@@ -107,7 +107,7 @@ pub fn decimal_of(number: &serde_json::Number) -> String {
     }
 }
 
-/// Days since 1970-01-01 of a day that exists.
+/// Returns the days since 1970-01-01 of a day that exists.
 fn date(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     if !text.is_ascii() || bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
@@ -130,7 +130,7 @@ fn two(text: &str, max: i64) -> Option<i64> {
     text.parse().ok().filter(|value| valid && *value <= max)
 }
 
-/// Howard Hinnant's `days_from_civil`.
+/// Returns the days since 1970-01-01, by Howard Hinnant's `days_from_civil`.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -139,7 +139,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// Its inverse, `civil_from_days`.
+/// Returns the day, by its inverse `civil_from_days`.
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);

@@ -19,7 +19,7 @@ fn every_case_comes_back_as_it_was() {
     assert!(seen >= 3, "cases that compile are there");
 }
 
-/// What a derived reader loses easily: a default of null, and numbers in their one form.
+/// A derived reader easily loses these: a default of null, and numbers in their one form.
 #[test]
 fn nothing_is_lost() {
     let contract = desk(json!({ "name": "note", "type": "text", "nullable": true, "default": null }));
@@ -122,7 +122,7 @@ fn compiled(case: &Path) -> Option<Contract> {
     form::read(&name, &text).and_then(|source| compile(&source, &shapes)).ok()
 }
 
-/// The number comes first, so that it is what a reader of before names, and not whatever key is new.
+/// The number comes first, so that an older reader names it, and not whatever key is new.
 #[test]
 fn an_artifact_of_a_later_format_is_refused_by_its_number() {
     let artifact = desk(json!({ "name": "note", "type": "text" })).to_artifact();

@@ -1,4 +1,4 @@
-//! What an update empties, and what it leaves alone.
+//! Tests what an update empties, and what it leaves alone.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use weir_contracts::{
     validate::ArgumentValidator,
 };
 
-/// A desk with one update of these fields, beside the key `id`.
+/// Returns a desk with one update of these fields, beside the key `id`.
 fn desk(fields: &[Value]) -> Result<Contract, Vec<Problem>> {
     let key = json!({ "name": "id", "type": "number", "required": true });
     let fields: Vec<&Value> = std::iter::once(&key).chain(fields).collect();
@@ -42,7 +42,7 @@ fn due() -> Value {
     json!({ "name": "by", "type": "date", "column": "due", "nullable": true, "help": "The last day." })
 }
 
-/// What the source is asked to write, or the refusal.
+/// Returns what the source is asked to write, or the refusal.
 fn written(contract: &Contract, arguments: Value) -> Result<Value, Value> {
     let tool = &contract.tools[0];
     let validator = ArgumentValidator::for_tool(tool).expect("a schema");
@@ -63,7 +63,7 @@ fn the_fields_that_may_be_null_are_named_to_be_emptied() {
     assert_eq!(clear["items"], json!({ "type": "string", "enum": ["note", "by"] }));
     assert!(clear["description"].as_str().is_some_and(|text| text.contains("empty")), "{clear}");
     assert_eq!(properties.as_object().and_then(|all| all.keys().next_back()).map(String::as_str), Some("clear"));
-    // Read back from what a state keeps.
+    // The contract is read back from what a state keeps.
     assert_eq!(Contract::from_artifact(&contract.to_artifact()).as_ref(), Ok(&contract));
 }
 
@@ -71,7 +71,7 @@ fn the_fields_that_may_be_null_are_named_to_be_emptied() {
 fn an_update_that_can_empty_nothing_has_no_such_argument() {
     let contract = desk(&[subject()]).expect("compiles");
     assert_eq!(contract.tools[0].input_schema.value()["properties"].get("clear"), None);
-    // Of what must be there null can only be meant.
+    // In a required field null can only be meant.
     let required = json!({ "name": "note", "type": "text", "nullable": true, "required": true });
     let contract = desk(&[required]).expect("compiles");
     let properties = &contract.tools[0].input_schema.value()["properties"];
@@ -111,7 +111,7 @@ fn what_is_set_and_named_is_refused_and_told_how_to_repair() {
         "constraint": { "items": { "not": { "enum": ["note"] } } }, "example": ["by"],
     }]);
     assert_eq!(refused["errors"], expected);
-    // Told together with what else is wrong; the value stays.
+    // The error comes together with what else is wrong; the value stays.
     let both = written(&contract, json!({ "id": 1, "subject": "", "note": "b", "clear": ["note"] })).expect_err("both");
     let paths: Vec<&str> =
         both["errors"].as_array().expect("errors").iter().filter_map(|e| e["path"].as_str()).collect();
@@ -134,7 +134,7 @@ fn a_field_of_that_name_is_refused_where_the_update_has_its_own() {
     desk(&[note(), renamed]).expect("compiles");
 }
 
-/// A version that was published with null for emptying: calls that did so would do nothing.
+/// An older version was published with null for emptying: calls that still send it would do nothing.
 #[test]
 fn null_that_emptied_is_a_breaking_change_and_clear_itself_is_none() {
     let new = desk(&[subject(), note()]).expect("compiles");

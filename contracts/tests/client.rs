@@ -156,7 +156,7 @@ fn what_would_cost_the_others_is_refused() {
     assert_eq!(lower("tool", &array, ClientProfile::Vscode).input["properties"]["a"]["items"], json!({}));
 }
 
-/// Every schema of ten real servers comes out as the vendor lists it, whole, and the same when it is lowered again.
+/// Every schema of ten real servers comes out as the vendor lists it, whole, and unchanged when it is lowered again.
 #[test]
 fn schemas_of_real_servers_keep_to_each_list() {
     const GEMINI: [&str; 17] = [

@@ -59,7 +59,7 @@ fn every_case() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A value, whether the tool answers it, and so on for a few: what is published takes exactly those, and every error.
+/// Each case has values, and whether the tool answers them: the published schema takes exactly those, and every error.
 #[test]
 fn what_is_published_takes_what_the_tool_answers_and_every_error() {
     let tree = json!({"type": "object", "properties": {"of": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}, "additionalProperties": false});

@@ -64,7 +64,7 @@ fn the_records_of_one_lookup_by_one_argument_can_be_resources() {
     }
 }
 
-/// The seed's own bytes, key order included.
+/// The output has the seed's own bytes, key order included.
 #[test]
 fn the_seed() {
     let case = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/create_ticket");
@@ -107,7 +107,7 @@ fn the_seed() {
     assert_eq!(pretty(&contract.tools[0].input_schema.value()), expected);
 }
 
-/// The contracts of the demo: nothing is wrong with them but that their shapes are not here.
+/// The contracts of the demo have no faults, except that their shapes are not here.
 #[test]
 fn the_samples() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
@@ -146,7 +146,7 @@ fn compile_case(case: &Path) -> Result<Contract, Vec<Problem>> {
     first
 }
 
-/// The document a client sees, and the bindings it does not.
+/// Returns the document a client sees, and the bindings it does not.
 fn golden(contract: &Contract) -> Value {
     let bindings: Vec<Value> = contract
         .tools

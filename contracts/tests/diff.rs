@@ -59,7 +59,7 @@ fn row(old: Value, new: Value, input: (Class, &'static str), output: (Class, &'s
     Row { old, new, input, output }
 }
 
-/// Rows that say the same of both directions: narrowed there is widened back.
+/// Returns rows that say the same in both directions: what is narrowed there is widened back.
 fn rows_of_values() -> Vec<Row> {
     use Class::{Breaking, Compatible, Cosmetic, Identical, Review, Undecided};
     let mut rows = vec![
@@ -147,7 +147,7 @@ fn rows_of_values() -> Vec<Row> {
             (Breaking, "step-changed"),
             (Breaking, "step-changed"),
         ),
-        // No rule decides them, but a text shows it.
+        // No rule decides these, but a text shows it.
         row(
             json!({ "type": "string", "pattern": "^[a-z]+$" }),
             json!({ "type": "string", "pattern": "^[0-9]+$" }),
@@ -173,7 +173,7 @@ fn rows_of_values() -> Vec<Row> {
             (Undecided, "keyword-undecided"),
         ),
     ];
-    // Undecided keywords, one by one.
+    // These keywords are undecided, one by one.
     for (key, was, is) in [
         ("not", json!({ "minLength": 3 }), json!({ "minLength": 3, "maxLength": 900 })),
         ("if", json!({ "minLength": 3 }), json!({ "maxLength": 3 })),
@@ -193,7 +193,7 @@ fn rows_of_values() -> Vec<Row> {
             (Undecided, "keyword-undecided"),
         ));
     }
-    // Less is allowed; the other way round more is.
+    // In this direction less is allowed; the other way round more is.
     let narrowing = [
         (json!({ "type": "number" }), json!({ "type": "integer" }), "type-narrowed", "type-widened"),
         (json!({ "type": ["string", "null"] }), json!({ "type": "string" }), "type-narrowed", "type-widened"),
@@ -439,7 +439,7 @@ fn a_default_does_not_make_up_for_required() {
     assert_eq!(diff.items[0].witness, Some(json!({})));
 }
 
-/// Found by random values: a property that is described now was demanded all along.
+/// Random values found this: a property that is described now was demanded all along.
 #[test]
 fn a_name_that_was_required_without_being_described() {
     let demanded = json!({ "type": "object", "required": ["a"] });
@@ -537,7 +537,7 @@ fn draft_7_is_compared_too() {
     assert_eq!(diff_schemas(&schema(2), &schema(1), Side::Input).class, Class::Compatible);
 }
 
-/// An optional argument as Python's tools write it: required text → text or nothing is no break.
+/// Python's tools write an optional argument like this: going from required text to text or nothing is no break.
 #[test]
 fn nullable_in_either_spelling() {
     let old = object(json!({ "type": "string", "minLength": 1, "title": "A" }));
@@ -558,7 +558,7 @@ fn a_nullable_dropdown_in_the_older_spelling_is_the_same() {
     assert_eq!((same.class, rules(&same)), (Class::Identical, vec!["input-order-changed"]));
     let fewer = diff_schemas(&older(json!(["a", "b", null])), &newer(json!(["a"])), Side::Input);
     assert_eq!((fewer.class, rules(&fewer)), (Class::Breaking, vec!["input-enum-value-removed"]));
-    // Without null among its values the older one never took it.
+    // Without null among its values the older schema never took it.
     let wider = diff_schemas(&older(json!(["a", "b"])), &newer(json!(["a", "b"])), Side::Input);
     assert_eq!((wider.class, rules(&wider)), (Class::Compatible, vec!["input-enum-value-added"]));
 }
@@ -602,7 +602,7 @@ fn a_fingerprint_is_of_one_change() {
     assert_eq!(first, print(&schema(1), &reordered, Side::Input));
 }
 
-/// Every witness that is told is true; every breaking row above has one.
+/// Checks that every witness is true, and that every breaking row above has one.
 fn check(wrong: &mut Vec<String>, side: Side, old: &Value, new: &Value, class: Class, rule: &str) {
     let diff = diff_schemas(old, new, side);
     let told = format!("{side:?} {old} → {new}: {diff:#?}");
@@ -619,7 +619,7 @@ fn check(wrong: &mut Vec<String>, side: Side, old: &Value, new: &Value, class: C
     }
 }
 
-/// What is breaking by the rules and not by any value: a name that went from an open object.
+/// Returns `true` for what breaks by the rules and not by any value: a name that went from an open object.
 fn is_unshown(item: &Item) -> bool {
     item.rule == "input-property-renamed" || item.rule == "output-property-renamed"
 }
@@ -629,7 +629,7 @@ fn is_true(side: Side, old: &Value, new: &Value, witness: &Value) -> bool {
         Side::Input => (old, new),
         Side::Output => (new, old),
     };
-    // What is refused, or is taken as absent, is not taken as it is.
+    // A value that is refused, or taken as absent, is not taken as it is.
     let taken = |schema: &Value| {
         let validator = ArgumentValidator::new(schema).expect("a schema");
         validator.validate(&witness.to_string()).is_ok_and(|taken| Value::Object(taken) == *witness)

@@ -1,4 +1,4 @@
-//! Two versions of a contract: what stands behind the schemas, and what clients see of it.
+//! Compares two versions of a contract: what stands behind the schemas, and what clients see of it.
 
 use std::collections::BTreeMap;
 
@@ -304,7 +304,7 @@ fn every_case() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The documents alone say what clients see, and nothing of what stands behind.
+/// The documents alone say what clients see, and nothing about what stands behind.
 #[test]
 fn documents_compare_without_bindings() {
     let live = contract(|_, _| {});
@@ -338,7 +338,7 @@ fn what_is_no_document_is_refused() {
     }
 }
 
-/// A server that says nothing about a tool says the worst of it.
+/// A server that says nothing about a tool states the worst about it.
 #[test]
 fn absent_annotations_are_the_protocols() {
     let tool =

@@ -112,7 +112,7 @@ fn headers_with_spaces() {
     assert_eq!(title("shang_pin_ming"), "商品 名");
 }
 
-/// Some models' interfaces refuse a whole request for one property of another name.
+/// Checks names, since some models' interfaces refuse a whole request for one property of another name.
 fn check_names(contract: &weir_contracts::Contract) {
     for tool in &contract.tools {
         for name in tool.input_schema.value()["properties"].as_object().expect("an object").keys() {

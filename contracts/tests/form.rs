@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Instant};
 use serde_json::json;
 use weir_contracts::{Problem, compile, form};
 
-/// All problems of a file, as `weir compile` shows them.
+/// Returns all problems of a file, as `weir compile` shows them.
 fn problems(text: &str) -> Vec<Problem> {
     match form::read("f", text).and_then(|source| compile(&source, &BTreeMap::new())) {
         Ok(_) => panic!("taken: {text}"),
@@ -160,7 +160,7 @@ fn ten_thousand_tools_compile_in_a_moment() {
     assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
 }
 
-/// One key that is not so costs some models every tool of the request.
+/// One such key costs some models every tool of the request.
 #[test]
 fn a_field_that_models_interfaces_refuse_is_told_what_to_call_it() {
     let form = json!({ "tool": "t", "fields": [

@@ -100,7 +100,7 @@ fn a_document_that_explodes_is_bounded() {
     assert!(import(&document, &Wanted::default()).is_err());
 }
 
-/// Of every document the contract compiles, whoever made it: the shapes are what the adapter describes.
+/// Every document's contract must compile, whoever made the document: the shapes are what the adapter describes.
 #[test]
 fn relative_servers_lie_beside_the_document() {
     let document = |url: &str| {

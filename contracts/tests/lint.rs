@@ -114,7 +114,7 @@ fn tools(change: &Value) -> Vec<Value> {
     }
 }
 
-/// A tool without findings, with some members changed.
+/// Returns a tool without findings, with some members changed.
 fn tool(change: &Value) -> Value {
     let mut tool = json!({
         "name": "get_ticket",
@@ -131,7 +131,7 @@ fn tool(change: &Value) -> Value {
     tool
 }
 
-/// Whatever a foreign server sends is a list of findings at most, and what is hidden in it stays escaped.
+/// Whatever a foreign server sends gives at most a list of findings, and hidden characters in it stay escaped.
 #[test]
 fn a_hostile_list_is_only_looked_at() {
     let name = "a\u{1b}[31m\u{202e}".repeat(50);
@@ -162,7 +162,7 @@ fn a_contract_is_judged_with_its_own_words() {
     assert_eq!(found, [(None, "hidden-text"), (None, "model-orders"), (own, "description-short")]);
 }
 
-/// What we show is what we preach: our own contracts are free of warnings.
+/// Our own contracts are free of warnings.
 #[test]
 fn the_samples_are_free_of_warnings() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
@@ -183,7 +183,7 @@ fn the_samples_are_free_of_warnings() {
     assert!(seen >= 3);
 }
 
-/// Columns of the types that the fields ask for: what a lint reads does not depend on the source.
+/// Returns columns of the types that the fields ask for: what a lint reads does not depend on the source.
 fn fitting_shape(collection: &form::Collection, tools: &[form::Tool]) -> Shape {
     let kind = |column: &String| {
         let mut fields = tools.iter().flat_map(|tool| &tool.fields);
@@ -210,7 +210,7 @@ fn the_page_in_docs_is_these_rules() {
     assert_eq!(fs::read_to_string(&path).unwrap_or_default(), page(), "run the tests with WEIR_BLESS=1");
 }
 
-/// A version that was published before such names were refused.
+/// The contract is a version that was published before such names were refused.
 #[test]
 fn a_published_contract_with_such_names_is_read_and_its_names_are_told() {
     let form = json!({ "tool": "t", "fields": [

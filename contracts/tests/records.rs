@@ -128,7 +128,7 @@ fn what_does_not_conform_is_refused_with_its_place() {
     assert!(!format!("{:?}", checker.records(r#"[{"i":"SECRET","s":"a"}]"#)).contains("SECRET"));
 }
 
-/// A lookup over a shape whose columns are named like an error's members, and both arms of its schema.
+/// Checks a lookup over a shape whose columns are named like an error's members, and both arms of its schema.
 #[test]
 fn results_and_errors_meet_their_arms() {
     let described = shape(json!([
@@ -219,7 +219,7 @@ fn value() -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// A value made for the type, so that agreement is tested on both sides.
+/// Returns a value made for the type, so that agreement is tested on both sides.
 fn value_for(kind: &Value) -> BoxedStrategy<Value> {
     let good: BoxedStrategy<Value> = match kind["type"].as_str().unwrap_or_default() {
         "string" => "[a-z\u{0}-\u{20}é\"\\\\]{0,4}".prop_map(Value::from).boxed(),
@@ -244,7 +244,7 @@ fn value_for(kind: &Value) -> BoxedStrategy<Value> {
     prop_oneof![12 => good, 1 => value()].boxed()
 }
 
-/// Integers beyond ±(2^53−1) are values of no type but `number`, which the schema cannot say.
+/// Returns `true` for integers beyond ±(2^53−1), which are values of no type but `number`; the schema cannot say that.
 fn is_beyond(value: &Value) -> bool {
     match value {
         Value::Number(number) => {

@@ -138,7 +138,7 @@ fn check_repairable(schema: &Value, arguments: &Value) {
     }
 }
 
-/// `worn` has refused other arguments before.
+/// Checks the refusal of a validator that has refused other arguments before.
 #[track_caller]
 fn check_told_as_new(worn: &ArgumentValidator, schema: &Value, arguments: &Value) {
     let told = |validator: &ArgumentValidator| {
@@ -153,7 +153,7 @@ fn name() -> impl Strategy<Value = String> {
     prop_oneof!["[a-d]{1,3}", "[a-d]{1,2}/[a-d]~", "[é-ñ名前]{1,3}"]
 }
 
-/// A field's own, which stands for the one of [`name`] that [`odd`] makes of it.
+/// Returns the name of a field itself, which stands for the one of [`name`] that [`odd`] makes of it.
 fn field_name() -> impl Strategy<Value = String> {
     prop_oneof!["[a-d]{1,3}", "[a-d]{1,2}\\.[a-d]-", "[a-d]_[a-d]"]
 }
@@ -296,7 +296,7 @@ fn schema_of(fields: &[Value], update: bool) -> Value {
     with_odd_names(&mut schema);
     let count = schema["properties"].as_object().map_or(0, Map::len);
     let required = schema["required"].as_array().map_or(0, Vec::len);
-    // As an update has it: something beside what is required.
+    // An update needs something beside what is required.
     if update && count > required {
         schema["minProperties"] = (required + 1).into();
     }
@@ -335,7 +335,7 @@ proptest! {
     }
 }
 
-/// The call that took a model five tries when the text named its first error alone.
+/// This call took a model five tries when the text named its first error alone.
 #[test]
 fn the_ticket_is_repaired_by_its_text() {
     let form = include_str!("cases/create_ticket/form.json");
@@ -374,7 +374,7 @@ fn other_schemas() {
     }
 }
 
-/// Schemas people write by hand, with what the field table has not, and calls of them.
+/// Returns schemas that people write by hand, with what the field table does not have, and calls of them.
 fn by_hand() -> (Vec<Value>, Vec<Value>) {
     let schemas = vec![
         json!({"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}, "required": ["a"]}),

@@ -1,4 +1,4 @@
-//! Whether the tools that people ask for are found, beside what a plain search for their words finds.
+//! Tests whether the tools that people ask for are found, beside what a plain search for their words finds.
 #![expect(clippy::print_stdout, reason = "both rates are for whoever reads the run")]
 
 use std::{fs, path::Path};
@@ -13,7 +13,7 @@ struct Listed {
     input: Value,
 }
 
-/// The tools of ten real servers, and of the samples.
+/// Returns the tools of ten real servers, and of the samples.
 fn tools() -> Vec<Listed> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut tools = Vec::new();
@@ -57,7 +57,7 @@ fn questions() -> Vec<(Vec<&'static str>, &'static str)> {
     split.map(|(names, question)| (names.split('|').collect(), question)).collect()
 }
 
-/// What a search by plain text does: tools in which the most words of the question stand, in the order of their list.
+/// Searches by plain text: returns the tools with the most words of the question, in the order of their list.
 fn substrings(tools: &[Listed], question: &str) -> Vec<usize> {
     let words: Vec<String> = question.split_whitespace().map(str::to_lowercase).collect();
     let score = |tool: &Listed| {

@@ -9,7 +9,7 @@ fn shape(fields: Value) -> Shape {
     Shape::read(&json!({ "name": "s", "fields": fields, "key": ["id"] }).to_string()).expect("a shape")
 }
 
-/// What a plugin's SDK writes is read here, and written again as it was.
+/// The shape that a plugin's SDK writes is read here, and written again as it was.
 #[test]
 fn the_shape_of_the_sdk_is_ours() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/shape.json");
@@ -115,7 +115,7 @@ fn capabilities_unstated_are_all_and_stated_are_final() {
     let stated = Shape::read(r#"{"name":"s","fields":[],"capabilities":{"read":true,"write":true}}"#).expect("a shape");
     assert_eq!(stated.capabilities.write, ["create", "update", "delete"]);
     assert!(stated.capabilities.compares("x").is_empty() && !stated.capabilities.orders("x"));
-    // What is stored with a version reads back the same.
+    // A shape that is stored with a version reads back the same.
     for shape in [unstated, stated] {
         let text = serde_json::to_string(&shape).expect("plain data");
         assert_eq!(Shape::read(&text), Ok(shape));

@@ -13,7 +13,7 @@ use weir_contracts::{
     validate::ArgumentValidator,
 };
 
-/// Documents of servers that nobody here wrote.
+/// Returns documents of servers that nobody here wrote.
 fn extracted() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/extracted");
     let files = fs::read_dir(folder).expect("the documents").map(|entry| entry.expect("an entry").path());
@@ -27,7 +27,7 @@ fn extracted() -> Vec<(String, String)> {
     documents
 }
 
-/// What is made of each real server is kept beside the documents: `UPDATE_GOLDENS=1` writes it; read the diff.
+/// The contract of each real server is kept beside the documents: `UPDATE_GOLDENS=1` writes it; read the diff.
 #[test]
 fn every_real_server_becomes_a_contract() {
     let documents = extracted();
@@ -74,7 +74,7 @@ fn told(problems: &[Problem]) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
 }
 
-/// Of the only tool.
+/// Returns the contract of a single tool with this input, and the notes about it.
 fn input(schema: &Value) -> (Contract, Vec<String>) {
     let compiled = compiled(&json!([{ "name": "t", "description": "Does it.", "inputSchema": schema }]));
     assert_eq!(told(&compiled.left_out), [""; 0]);
@@ -579,7 +579,7 @@ fn what_is_no_document_is_said_so() {
     }
 }
 
-/// What a change of the offer asks for consent with, and what a policy that lets compatible changes pass does.
+/// Checks which changes of the offer ask for consent, and which pass under a policy that lets compatible changes pass.
 #[test]
 fn texts_new_items_and_annotations_wait_for_consent() {
     let tool = json!({
@@ -635,7 +635,7 @@ fn texts_new_items_and_annotations_wait_for_consent() {
     assert!(relaxed.awaiting_consent(ForeignChanges::Compatible).is_empty(), "{:?}", relaxed.items);
     let tightened = changed(|tool| tool["inputSchema"]["properties"]["n"]["maximum"] = json!(1));
     assert_eq!(tightened.awaiting_consent(ForeignChanges::Compatible).len(), 1, "it breaks callers");
-    // What no client sees waits for nobody.
+    // A part that no client sees waits for nobody.
     let mut unseen = contract(json!([tool]), "Ask.");
     unseen.definitions = Some("0".repeat(64));
     assert!(diff(&before, &unseen).awaiting_consent(ForeignChanges::Hold).is_empty());
@@ -732,7 +732,7 @@ fn prompts_resources_and_templates_are_pinned_too() {
     }
     let artifact = contract.to_artifact();
     assert_eq!(Contract::from_artifact(&artifact).as_ref(), Ok(contract));
-    // What comes and goes is not in the contract, and is listed likewise.
+    // A resource that comes and goes is not in the contract, and is listed likewise.
     let live = Upstream { resources: Resources::Live, ..upstream };
     let without = compile(&live, &document(&items())).expect("a contract").contract;
     assert!(without.resources.is_empty());

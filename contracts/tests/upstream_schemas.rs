@@ -18,7 +18,7 @@ const DRAFTS: [(&str, Draft); 5] = [
     ("https://json-schema.org/draft/2020-12/schema", Draft::Draft202012),
 ];
 
-/// The tool with that input, or why it is left out.
+/// Returns the tool with that input, or why it is left out.
 fn tool(input: &Value) -> Result<Tool, String> {
     let lists = json!({ "tools": [{ "name": "t", "description": "Does it.", "inputSchema": input }] });
     let (lists, _) = Lists::read("-", &lists.to_string()).expect("lists");
@@ -31,7 +31,7 @@ fn tool(input: &Value) -> Result<Tool, String> {
     }
 }
 
-/// As its own dialect reads it, formats aside.
+/// Reads a schema as its own dialect does, formats aside.
 fn original(schema: &Value, draft: Draft) -> Option<Validator> {
     jsonschema::options().with_draft(draft).should_validate_formats(false).offline().build(schema).ok()
 }
@@ -40,7 +40,7 @@ fn translated(schema: &Value) -> Option<Validator> {
     jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(false).offline().build(schema).ok()
 }
 
-/// `(dialect, schema of one argument, [(value, whether it is valid)])`
+/// Returns `(dialect, schema of one argument, [(value, whether it is valid)])`.
 #[test]
 fn each_dialect_means_the_same_in_the_newest() {
     let cases = [
@@ -151,7 +151,7 @@ fn each_dialect_means_the_same_in_the_newest() {
     }
 }
 
-/// Small values that schemas are about.
+/// Returns small values that schemas are about.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -169,12 +169,12 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Among them some that clients refuse.
+/// Returns names, some of which clients refuse.
 fn name() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["a", "b", "c", "a b", "ü", "a_b"]).prop_map(str::to_owned)
 }
 
-/// Any of the keywords, those of other dialects too, which then mean nothing.
+/// Returns schemas of any keywords, those of other dialects included, which then mean nothing.
 fn schema() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![Just(json!({})), keyword(Just(json!({})).boxed()), any_ref()];
     leaf.prop_recursive(3, 24, 4, |inner| {
@@ -243,7 +243,7 @@ fn keyword(inner: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// Names of properties as they are published, in every object of a value that has them.
+/// Returns the names of properties as they are published, in every object of a value that has them.
 fn published_names(value: &Value, keys: &std::collections::BTreeMap<String, String>) -> Value {
     match value {
         Value::Object(members) => members
@@ -288,7 +288,7 @@ proptest! {
             "definitions": { "one": one, "two": two, "a b": { "type": "string" } },
         });
         let Some(before) = original(&whole, draft) else { return Ok(()) };
-        // What cannot be said is left out with a reason, never published otherwise.
+        // An input that cannot be translated is left out with a reason, never published otherwise.
         let Ok(tool) = tool(&whole) else { return Ok(()) };
         let keys = tool.offer().expect("an offer").keys.clone();
         let after = ArgumentValidator::for_tool(&tool).expect("a schema");
@@ -326,7 +326,7 @@ proptest! {
     }
 }
 
-/// Some of three numbers, and nothing else.
+/// Returns closed objects of at most three numbers.
 fn closed_object() -> impl Strategy<Value = Value> {
     let number = prop_oneof![
         Just(json!({ "type": "integer" })),

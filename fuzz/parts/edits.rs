@@ -1,6 +1,6 @@
 //! Changes of a text, read from the bytes of one input.
 
-/// Each five bytes are one change: where (two), how, and with which byte, how often.
+/// Applies changes. Each five bytes are one change: where (two), how, with which byte, and how often.
 pub(crate) fn edited(text: &[u8], changes: &[u8]) -> Vec<u8> {
     let mut text = text.to_vec();
     for change in changes.chunks_exact(5).take(64) {

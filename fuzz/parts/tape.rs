@@ -11,7 +11,7 @@ impl<'t> Tape<'t> {
         Self { numbers: bytes.chunks_exact(2) }
     }
 
-    /// One of `0..count`.
+    /// Returns one of `0..count`.
     pub(crate) fn below(&mut self, count: usize) -> usize {
         self.numbers.next().map_or(0, |pair| usize::from(u16::from_le_bytes([pair[0], pair[1]])) % count)
     }

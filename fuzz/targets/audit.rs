@@ -16,7 +16,7 @@ const CHAIN: &str = "20261125T041744Z-17247-c55e6a99";
 struct Trail {
     folder: tempfile::TempDir,
     segment: PathBuf,
-    /// Of every record of the right segment.
+    /// The receipts of every record of the right segment.
     receipts: Vec<Receipt>,
 }
 

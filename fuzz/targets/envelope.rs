@@ -48,7 +48,7 @@ fn refuse(malformed: &Malformed<'_>) {
     answer(&error_answer(malformed.id.as_ref(), &malformed.error));
 }
 
-/// On stdio a line is a message.
+/// Checks an answer. On stdio a line is a message.
 fn answer(answer: &[u8]) {
     assert!(!answer.contains(&b'\n'));
     let answer: Value = serde_json::from_slice(answer).expect("an answer is JSON");

@@ -35,7 +35,7 @@ fuzz_target!(|bytes: &[u8]| {
                 let told = refused.structured_content().to_json();
                 let told: Value = serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error}: {told}"));
                 assert_eq!(told["code"], "invalid_arguments");
-                // What cannot be read alike by every reader is refused whatever a schema says.
+                // A text that not every reader reads alike is refused whatever a schema says.
                 let readable = weir_contracts::json::read(&text).ok().filter(Value::is_object);
                 let is_valid = readable.as_ref().is_some_and(|value| judge.is_valid(value));
                 assert!(!is_valid, "{text} is refused\n{schema}\n{told}");

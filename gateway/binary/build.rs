@@ -51,7 +51,7 @@ fn main() {
     fs::write(Path::new(&out).join("sources.rs"), sources(&Path::new(&manifest).join("../.."))).expect("as above");
 }
 
-/// `(path, content)` of each file, in the order of their paths.
+/// Returns `(path, content)` of each file, in the order of their paths.
 fn sources(repository: &Path) -> String {
     let repository = repository.canonicalize().expect("this crate lies in it");
     let mut files = Vec::new();

@@ -50,12 +50,12 @@ use crate::{
 
 /// The first admin key, in the state folder; readable by its owner alone.
 pub const TOKEN_FILE: &str = "admin.token";
-/// Where the admin API of a running gateway listens, in the state folder.
+/// The file in the state folder with the address of a running gateway's admin API.
 pub const ADDRESS_FILE: &str = "admin.url";
 /// Requests of admins are few; this bounds those of anybody else.
 const CONNECTIONS_MAX: usize = 64;
 
-/// What all handlers share.
+/// The state that all handlers share.
 pub struct Admin {
     pub gateway: Arc<Gateway>,
     pub registry: Arc<Registry>,
@@ -64,7 +64,7 @@ pub struct Admin {
 }
 
 type Ask = Shared<Arc<Admin>>;
-/// What a handler answers.
+/// The answer of a handler.
 type Answer<T> = Result<T, Refusal>;
 
 #[derive(OpenApi)]
@@ -90,7 +90,7 @@ impl Modify for Bearer {
     }
 }
 
-/// The routes, and the document that describes them.
+/// Returns the routes, and the document that describes them.
 fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
     let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(keys::list, keys::create))
@@ -127,7 +127,7 @@ fn routes() -> (Router<Arc<Admin>>, utoipa::openapi::OpenApi) {
     (router, document)
 }
 
-/// Refusals are problem documents, whichever route they come from.
+/// Names the refusals, which are problem documents, whichever route they come from.
 fn name_problems(document: &mut utoipa::openapi::OpenApi) {
     for item in document.paths.paths.values_mut() {
         let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
@@ -141,7 +141,7 @@ fn name_problems(document: &mut utoipa::openapi::OpenApi) {
     }
 }
 
-/// The OpenAPI 3.1 document.
+/// Returns the OpenAPI 3.1 document.
 pub fn document() -> utoipa::openapi::OpenApi {
     routes().1
 }
@@ -194,7 +194,7 @@ pub async fn first_key(state: &State, folder: &Path) -> anyhow::Result<()> {
     let failed = || format!("the first admin key in {}", path.display());
     if !path.exists() {
         let minted = Minted::new(Kind::Admin).map_err(|error| anyhow::anyhow!("no random number: {error}"))?;
-        // Of several processes starting at once, one wins.
+        // If several processes start at once, one of them wins.
         weir_files::create_once(&path, minted.text.as_bytes(), weir_files::Readers::Owner).with_context(failed)?;
     }
     let text = std::fs::read_to_string(&path).with_context(failed)?;
@@ -215,7 +215,7 @@ pub async fn first_key(state: &State, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// So that the command line on the same machine finds this gateway.
+/// Writes the address down, so that the command line on the same machine finds this gateway.
 pub fn announce(folder: &Path, address: SocketAddr) -> std::io::Result<()> {
     let address = format!("http://{address}");
     weir_files::replace(&folder.join(ADDRESS_FILE), address.as_bytes(), weir_files::Readers::Everyone)

@@ -30,10 +30,10 @@ pub struct App {
     pub connections: Arc<Connections>,
 }
 
-/// What the program knows beside its configuration.
+/// The parts that the program knows beside its configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Setup<'a> {
-    /// What this process does, for the audit trail. Without it nothing is called and nothing recorded.
+    /// The work of this process, for the audit trail. Without it nothing is called and nothing recorded.
     pub process: Option<&'a str>,
     /// The adapters that the program carries.
     pub built_in: BuiltIn,
@@ -72,7 +72,7 @@ impl From<Vec<Problem>> for Failure {
 }
 
 impl App {
-    /// Everything but the contracts. Plugins that do not load are reported and left out.
+    /// Opens everything but the contracts. Plugins that do not load are reported and left out.
     pub async fn open(config: Config, setup: Setup<'_>) -> Result<Self, Failure> {
         telemetry::start(&config.log)?;
         let upstreams = Arc::new(Upstreams::new(setup.guard));
@@ -213,18 +213,18 @@ pub struct AdminServer {
 }
 
 impl AdminServer {
-    /// Open requests are answered first.
+    /// Ends serving, after open requests are answered.
     pub async fn end(self) {
         self.ending.cancel();
         let _ = self.task.await;
     }
 }
 
-/// What other processes changed of keys is taken over within this time, and that of a reading: a revoked key works nowhere
-/// 50 ms later.
+/// The time within which other processes' changes of keys are taken over, with that of reading them: a revoked key
+/// works nowhere 50 ms later.
 const KEYS_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Keys that any process made or revoked.
+/// Takes over keys that any process made or revoked.
 async fn follow(gateway: Arc<Gateway>, state: Arc<State>) {
     loop {
         if let Err(error) = gateway.identities().take_over(&state).await {
@@ -235,7 +235,7 @@ async fn follow(gateway: Arc<Gateway>, state: Arc<State>) {
     }
 }
 
-/// At the limit on the size of files a write fails, and what it was for is refused; the process does not end.
+/// Keeps the process alive at the limit on the size of files: there a write fails, and what it was for is refused.
 fn outlive_file_limit() {
     #[cfg(target_os = "linux")]
     const SIGXFSZ: i32 = 25;

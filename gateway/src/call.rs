@@ -62,15 +62,15 @@ pub struct CallRequest<'a> {
     pub timeout: Option<Duration>,
     /// The session of the caller's client, where it has one.
     pub session: Option<u128>,
-    /// What the caller can be asked while the call is under way, and what it answers.
+    /// The questions that the caller can be asked while the call is under way, and its answers.
     pub asking: Asking<'a>,
 }
 
-/// What a call came to.
+/// The outcome of a call.
 pub enum CallOutcome {
     /// Unknown or hidden: the caller cannot tell. A protocol error (−32602), not a result.
     UnknownTool,
-    /// What the caller answers belongs to no question of this call, or comes too late (−32602).
+    /// The caller's answer belongs to no question of this call, or comes too late (−32602).
     BadState,
     /// A header does not say what an argument says (−32020); the text says which.
     HeaderMismatch(String),
@@ -87,7 +87,7 @@ pub async fn call_tool(gateway: &Gateway, caller: &Caller, request: &CallRequest
     record.close(outcome).await
 }
 
-/// Whether these arguments would reach the adapter of this tool: nothing is asked and nothing recorded.
+/// Checks whether these arguments would reach the adapter of this tool: nothing is asked and nothing recorded.
 pub fn check(gateway: &Gateway, caller: &Caller, tool: &CatalogueTool, arguments: &str) -> ToolResult {
     match arguments::bind(gateway.cursors(), caller, tool, Some(arguments), Asking::default(), false) {
         Ok(_) => ToolResult::new("The arguments are valid.".to_owned(), r#"{"valid":true}"#.to_owned(), false),

@@ -1,4 +1,4 @@
-//! All that is published: name → tool, and the prepared bytes of every listing.
+//! Holds all that is published: each tool by its name, and the prepared bytes of every listing.
 
 mod code;
 mod endpoint;
@@ -39,29 +39,29 @@ use crate::{config::View, identity::Access, telemetry::metrics::ToolMeter};
 pub struct Catalogue {
     tools: HashMap<Box<str>, Arc<CatalogueTool>, RandomState>,
     contracts: Vec<Arc<Contract>>,
-    /// Of each contract, in their order.
+    /// The items of each contract, in their order.
     items: Vec<Items>,
-    /// What each endpoint lists to those who may see everything. The first is `/mcp`.
+    /// The lists of each endpoint for those who may see everything. The first is that of `/mcp`.
     listings: Vec<Arc<Listing>>,
-    /// Where in `listings` the one of `/mcp/<contract>` stands.
+    /// The place in `listings` of that of `/mcp/<contract>`.
     by_contract: HashMap<Box<str>, usize>,
     views: BTreeMap<String, ServedView>,
-    /// What agents with narrower access see: prepared once for each distinct access, however many agents have it. Nobody
-    /// waits while the listing of another access is prepared, and those that are asked for least make room.
+    /// The lists for agents with narrower access. Each distinct access is prepared once, however many agents have it.
+    /// Nobody waits while the listing of another access is prepared, and those that are asked for least make room.
     narrowed: Cache<NarrowedKey, Narrowed, quick_cache::UnitWeighter, RandomState>,
 }
 
 /// The place of the endpoint's listing, and the digest of the access.
 type NarrowedKey = (usize, [u8; 32]);
-/// `None`: nothing of the endpoint is seen.
+/// A narrowed listing; `None` if nothing of the endpoint is seen.
 type Narrowed = Option<Arc<Listing>>;
 
-/// Narrowed listings that are kept.
+/// The bound on narrowed listings that are kept.
 const NARROWED_MAX: usize = 4096;
 
 impl Catalogue {
-    /// From compiled contracts, whose tool names the registry has found unique, and the views over them. Tools of `previous`
-    /// that did not change are carried over, with what they had prepared.
+    /// Makes a catalogue of compiled contracts, whose tool names the registry has found unique, and of the views over
+    /// them. Tools of `previous` that did not change are carried over, with what they had prepared.
     pub fn new(contracts: &[Arc<Contract>], views: &BTreeMap<String, View>, previous: Option<&Catalogue>) -> Self {
         let mut tools = HashMap::default();
         let mut by_contract = HashMap::new();
@@ -91,7 +91,7 @@ impl Catalogue {
         Self { tools, contracts: contracts.to_vec(), items, listings, by_contract, views: served, narrowed: narrowed() }
     }
 
-    /// The tool of that name, if the endpoint serves it to those with that access.
+    /// Returns the tool of that name, if the endpoint serves it to those with that access.
     pub fn tool(&self, endpoint: &Endpoint, name: &str, access: &Access) -> Option<&Arc<CatalogueTool>> {
         let tool = self.tools.get(name)?;
         let served = match endpoint {
@@ -102,7 +102,7 @@ impl Catalogue {
         (served && access.allows(&tool.contract, &tool.name)).then_some(tool)
     }
 
-    /// What an endpoint lists to those with that access; `None` when there is no such endpoint for them.
+    /// Returns what an endpoint lists to those with that access; `None` if there is no such endpoint for them.
     pub fn listing(&self, endpoint: &Endpoint, access: &Access) -> Option<Arc<Listing>> {
         let place = match endpoint {
             Endpoint::All => 0,
@@ -116,13 +116,15 @@ impl Catalogue {
         narrowed
     }
 
-    /// The listing of an endpoint whose tools are found by search; `None` for every other one, at the cost of a look.
+    /// Returns the listing of an endpoint whose tools are found by search; `None` for every other one, at the cost of a
+    /// look.
     pub fn searching(&self, endpoint: &Endpoint, access: &Access) -> Option<Arc<Listing>> {
         let Endpoint::View(view) = endpoint else { return None };
         self.views.get(&**view).filter(|view| view.settings.search).and_then(|_| self.listing(endpoint, access))
     }
 
-    /// Nothing of it says that there is more: versions and endpoints are those of what is seen.
+    /// Narrows a listing. Nothing in the result says that there is more: versions and endpoints are those of what is
+    /// seen.
     fn narrow(&self, place: usize, access: &Access) -> Option<Listing> {
         let whole = &self.listings[place];
         let seen = whole.tools.entries().iter().filter(|tool| access.allows(&tool.contract, &tool.name));
@@ -145,12 +147,12 @@ impl Catalogue {
         Some(Listing::new(server, seen, &items))
     }
 
-    /// The items of a contract, where it has any.
+    /// Returns the items of a contract, if it has any.
     fn source(&self, contract: &str) -> Option<&Arc<ItemSource>> {
         self.listings[0].source(contract)
     }
 
-    /// What calls of tools, and what is asked of items, is counted by.
+    /// Returns the meters that count calls of tools, and what is asked of items.
     pub fn meters(&self) -> impl Iterator<Item = &ToolMeter> {
         let sources = self.items.iter().filter_map(|items| items.source.as_ref());
         self.tools.values().map(|tool| &tool.meter).chain(sources.flat_map(|source| &source.meters))
@@ -160,7 +162,8 @@ impl Catalogue {
         self.tools.values()
     }
 
-    /// Equal exactly when every client of every endpoint sees the same lists: of tools, of prompts, of resources and templates.
+    /// Returns digests that are equal exactly if every client of every endpoint sees the same lists: of tools, of
+    /// prompts, of resources and templates.
     pub fn digests(&self) -> [[u8; 32]; 3] {
         let [tools, prompts, resources] = self.listings[0].digests();
         let mut of_views = Sha256::new_with_prefix(tools);
@@ -171,13 +174,13 @@ impl Catalogue {
         [of_views.finalize().into(), prompts, resources]
     }
 
-    /// Whether its views are these.
+    /// Returns `true` if its views are these.
     pub fn has_views(&self, views: &BTreeMap<String, View>) -> bool {
         let own = self.views.iter().map(|(name, view)| (name, &view.settings));
         own.eq(views)
     }
 
-    /// Views that nothing of what is published belongs to.
+    /// Returns the views that nothing of what is published belongs to.
     pub fn empty_views(&self) -> impl Iterator<Item = &str> {
         let is_empty = |view: &ServedView| self.listings[view.place].tools.is_empty();
         self.views.iter().filter(move |(_, view)| is_empty(view)).map(|(name, _)| name.as_str())
@@ -198,7 +201,7 @@ impl Default for Catalogue {
     }
 }
 
-/// A server of the contracts that have one of these tools or items.
+/// Returns a server of the contracts that have one of these tools or items.
 fn touched(contracts: &[Arc<Contract>], tools: &[Arc<CatalogueTool>], items: &[&Items]) -> ServerInfo {
     let have_items = items.iter().filter_map(|items| items.source.as_ref()).map(|source| &*source.contract);
     let touched: HashSet<&str> = tools.iter().map(|tool| &*tool.contract).chain(have_items).collect();

@@ -142,14 +142,14 @@ struct Settings {
     log_format: Option<LogFormat>,
 }
 
-/// What the program carries, handed over by `main`.
+/// The plugins inside the program, handed over by `main`.
 static BUILT_IN: OnceLock<BuiltIn> = OnceLock::new();
 
 fn built_in() -> BuiltIn {
     BUILT_IN.get().copied().unwrap_or_default()
 }
 
-/// What `weir plugin new` makes folders of.
+/// The files from which `weir plugin new` makes folders.
 static SOURCES: OnceLock<Sources> = OnceLock::new();
 
 fn sources() -> Sources {
@@ -199,7 +199,8 @@ pub fn main(built_in: BuiltIn, sources: Sources) -> ExitCode {
     })
 }
 
-/// Whoever reads the output may stop reading, as `head` does, or have no room for more: `println!` panics then.
+/// Ends the program when `println!` panics: whoever reads the output may stop reading, as `head` does, or have no room
+/// for more.
 fn end_with_the_reader() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -221,13 +222,13 @@ fn long_version(built_in: BuiltIn) -> String {
 
 type Done = Result<ExitCode, Failure>;
 
-/// A client profile by its word.
+/// Reads a client profile from its word.
 fn client_profile(word: &str) -> Result<ClientProfile, String> {
     let words = ClientProfile::ALL.map(ClientProfile::word).join(", ");
     ClientProfile::from_word(word).ok_or_else(|| format!("known are {words}"))
 }
 
-/// The endpoint of a view that the configuration has; without a name, everything.
+/// Returns the endpoint of a view that the configuration has; without a name, that of everything.
 fn view(config: &Config, name: Option<&str>) -> anyhow::Result<Endpoint> {
     let Some(name) = name else { return Ok(Endpoint::All) };
     let views: Vec<&str> = config.views.keys().map(String::as_str).collect();
@@ -256,7 +257,7 @@ impl Failure {
     }
 }
 
-/// One runtime for the process.
+/// Runs a future on the one runtime of the process.
 fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
     Ok(runtime()?.block_on(future))
 }

@@ -1,10 +1,10 @@
 //! The one table of error codes as the gateway reads it, and the page of the docs.
 //!
-//! It stands with the connections, the lowest place that names a code.
+//! The table stands with the connections, the lowest place that names a code.
 
 pub use weir_connections::code::{Code, TABLE};
 
-/// `docs/errors.md`.
+/// Writes `docs/errors.md`.
 pub fn page() -> String {
     let mut page = String::from(
         "# Errors\n\nGenerated from `gateway/connections/src/code.rs`; `WEIR_BLESS=1 cargo test` writes it anew.\n\n\

@@ -34,13 +34,13 @@ pub struct Config {
     pub plugins: BTreeMap<String, PluginConfig>,
     /// Other MCP servers whose tools are served.
     pub upstreams: BTreeMap<String, UpstreamConfig>,
-    /// Who may sign plugins.
+    /// The signers that plugins may have.
     pub trust: BTreeMap<String, Trust>,
     /// Parts of the catalogue with an endpoint of their own.
     pub views: BTreeMap<String, View>,
     /// The folder of the file: what relative paths of connections and upstreams start from.
     pub base: PathBuf,
-    /// Where its keys stand, for what is found wrong later.
+    /// The places of its keys, for what is found wrong later.
     pub places: Places,
 }
 
@@ -52,9 +52,9 @@ pub struct Folders {
     pub contracts: PathBuf,
     /// Plugins: `*.wasm`.
     pub plugins: PathBuf,
-    /// Recorded shapes and the key that seals cursors.
+    /// The folder of the state, with recorded shapes and the key that seals cursors.
     pub state: PathBuf,
-    /// Compiled plugins; `plugins` in the state folder by default. Gateways of one user may share it.
+    /// The folder of compiled plugins; `plugins` in the state folder by default. Gateways of one user may share it.
     pub cache: Option<PathBuf>,
 }
 
@@ -64,34 +64,36 @@ impl Default for Folders {
     }
 }
 
-/// `[trust.NAME]`: a public key that `[plugins.NAME] signed_by` may name.
+/// The section `[trust.NAME]`, with a public key that `[plugins.NAME] signed_by` may name.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Trust {
-    /// As minisign writes it: `RW…`.
+    /// The public key, as minisign writes it: `RW…`.
     pub minisign: String,
 }
 
-/// `[views.NAME]`: tools that are served at `/mcp/view/NAME`. A tool has to meet everything that is said.
+/// The section `[views.NAME]`, for tools that are served at `/mcp/view/NAME`. A tool has to meet everything that is
+/// said.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct View {
-    /// The contracts of its tools; none: every contract.
+    /// The contracts of its tools; an empty list stands for every contract.
     pub contracts: Vec<String>,
-    /// The names of its tools, where `*` stands for any characters and `?` for one; none: every name.
+    /// The names of its tools, where `*` stands for any characters and `?` for one; an empty list stands for every
+    /// name.
     pub tools: Vec<String>,
-    /// True: tools that say that they only read.
+    /// Whether the view has only tools that say that they only read.
     pub read_only: bool,
-    /// True: it lists two tools alone, one that finds its tools and one that calls them.
+    /// Whether it lists only two tools, one that finds its tools and one that calls them.
     pub search: bool,
-    /// The clients that its schemas are written for; none: any that reads JSON Schema.
+    /// The clients that its schemas are written for; by default any that reads JSON Schema.
     pub profile: Option<ClientProfile>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Http {
-    /// Without it `weir serve` speaks stdio when its stdin is not a terminal.
+    /// The address; without it `weir serve` speaks stdio when its stdin is not a terminal.
     pub listen: Option<SocketAddr>,
     /// Further `Host` values to accept, beside loopback names and the listen address.
     pub hosts: Vec<String>,
@@ -104,16 +106,16 @@ pub struct Http {
     pub connections_max: usize,
     /// Tools in one page of `tools/list`. Half of the clients that were tried read the first page alone.
     pub page_size: usize,
-    /// How long clients may keep a listing.
+    /// The time for which clients may keep a listing.
     pub list_ttl_ms: u64,
     /// Legacy sessions in all.
     pub sessions_max: usize,
     pub session_idle_s: u64,
     /// Open notification streams in all.
     pub streams_max: usize,
-    /// True: tools are served by plain HTTP too, below `/rest/`.
+    /// Whether tools are served by plain HTTP too, below `/rest/`.
     pub rest: bool,
-    /// True: tools are served as pages with forms for people, below `/forms/`.
+    /// Whether tools are served as pages with forms for people, below `/forms/`.
     pub forms: bool,
 }
 
@@ -140,18 +142,18 @@ impl Default for Http {
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Identity {
-    /// True: nobody is served without a key, also before the first one is made. Other addresses than loopback need it.
-    /// Without it keys are needed as soon as one was ever made.
+    /// Whether nobody is served without a key, even before the first one is made. Other addresses than loopback need
+    /// it. Without it keys are needed as soon as one was ever made.
     pub required: bool,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Admin {
-    /// Where the admin API of `weir serve` listens; port 0 takes a free one. The address is written to `admin.url` in
+    /// The address of the admin API of `weir serve`; port 0 takes a free one. The address is written to `admin.url` in
     /// the state folder, where the command line finds it.
     pub listen: SocketAddr,
-    /// False: there is no admin API.
+    /// Whether there is an admin API.
     pub enabled: bool,
 }
 
@@ -164,10 +166,11 @@ impl Default for Admin {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Contracts {
-    /// How often the sources of live contracts are described again, to find what changed there; 0: never.
+    /// The time between two descriptions of the sources of live contracts, which find what changed there; 0 stands for
+    /// never.
     pub drift_interval_s: u64,
-    /// How long it is kept what calls looked like (no texts, no free numbers), so that a change is told which agents'
-    /// calls it would have refused; 0: not kept.
+    /// The days for which it is kept what calls looked like (no texts, no free numbers), so that a change is reported
+    /// with the agents whose calls it would have refused; 0 keeps nothing.
     pub impact_days: u32,
 }
 
@@ -177,13 +180,13 @@ impl Default for Contracts {
     }
 }
 
-/// `[audit]`: the trail in `audit/` of the state folder.
+/// The section `[audit]`, for the trail in `audit/` of the state folder.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Audit {
     /// When records are made to outlive the machine; they outlive the process as soon as a call is answered.
     pub fsync: Fsync,
-    /// With `fsync = "interval"`: at the latest this long after the answer.
+    /// The time after the answer within which a record is synced, with `fsync = "interval"`.
     pub fsync_interval_ms: u64,
     /// A new segment file is begun after this many bytes.
     pub segment_max_bytes: u64,
@@ -198,9 +201,9 @@ pub struct Audit {
 pub enum Fsync {
     #[default]
     Interval,
-    /// Before each call is answered.
+    /// A sync comes before each call is answered.
     Each,
-    /// When the system does it by itself.
+    /// The system syncs when it likes.
     Off,
 }
 
@@ -216,11 +219,11 @@ impl Default for Audit {
     }
 }
 
-/// `[metrics]`: `/metrics` on the admin listener and on the one of `[http]`.
+/// The section `[metrics]`, for `/metrics` on the admin listener and on the one of `[http]`.
 #[derive(Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Metrics {
-    /// What a scraper shows as a bearer token: `env:NAME` or `file:path`. Without it only loopback is scraped.
+    /// The bearer token that a scraper must show: `env:NAME` or `file:path`. Without it only loopback is scraped.
     #[serde(skip_serializing)]
     pub token: Option<String>,
     /// Tools with series of their own; the others share one.
@@ -249,7 +252,7 @@ pub struct Limits {
     pub instances_max: usize,
     /// The bound on one call where its tool sets none.
     pub timeout_ms: u64,
-    /// What one agent may ask, all methods and tools together: `1000/s`, `600/min`, or `off`.
+    /// The rate of one agent, over all methods and tools: `1000/s`, `600/min`, or `off`.
     pub agent_rate: AgentRate,
 }
 
@@ -283,7 +286,7 @@ impl From<AgentRate> for String {
     }
 }
 
-/// Read again by `words`.
+/// The message about a wrong rate, which `words` reads again.
 const RATE: &str = "must be a rate";
 
 impl TryFrom<String> for AgentRate {
@@ -302,7 +305,7 @@ impl TryFrom<String> for AgentRate {
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
     pub format: LogFormat,
-    /// As in `RUST_LOG`.
+    /// The filter, as in `RUST_LOG`.
     pub filter: Option<String>,
 }
 
@@ -315,12 +318,12 @@ pub enum LogFormat {
 }
 
 impl Config {
-    /// The sections that hold no secret, as they are in effect.
+    /// Returns the sections that hold no secret, as they are in effect.
     pub fn sections(&self) -> serde_json::Map<String, serde_json::Value> {
         let value = |section: serde_json::Result<serde_json::Value>| section.expect("plain values");
         use serde_json::to_value;
-        // Without `..`: a new section does not compile before it is said here whether it is shown, and compared by a
-        // reload. Those left out have names of their own, which a reload compares one by one.
+        // There is no `..` here: a new section does not compile before it is said whether it is shown, and compared by
+        // a reload. Those left out have names of their own, which a reload compares one by one.
         let Self {
             folders,
             http,
@@ -355,7 +358,8 @@ impl Config {
         .collect()
     }
 
-    /// Without a file: no contracts and no connections, plugins and state in the working folder.
+    /// Returns the configuration without a file: no contracts and no connections, plugins and state in the working
+    /// folder.
     pub fn bare(base: &Path) -> Self {
         read("(defaults)", "", base).expect("the defaults are valid")
     }

@@ -17,7 +17,7 @@ pub struct Cursors {
     cipher: XChaCha20Poly1305,
 }
 
-/// What a cursor belongs to; another list cannot use it.
+/// The list that a cursor belongs to; another list cannot use it.
 pub struct Bound([u8; 32]);
 
 impl Bound {
@@ -32,16 +32,17 @@ impl Bound {
 }
 
 impl Cursors {
-    /// A key that lives as long as the process.
+    /// Makes a key that lives as long as the process.
     pub fn ephemeral() -> std::io::Result<Self> {
         Ok(Self::with_key(&random_key()?))
     }
 
-    /// The key in `folder`, made on first use, so that cursors outlive a restart and all processes share them.
+    /// Reads the key in `folder`, and makes it on first use, so that cursors outlive a restart and all processes share
+    /// them.
     pub fn open(folder: &Path) -> std::io::Result<Self> {
         let path = folder.join("cursor.key");
         if !path.exists() {
-            // Of several processes starting at once, one wins.
+            // If several processes start at once, one of them wins.
             weir_files::create_once(&path, &random_key()?, weir_files::Readers::Owner)?;
         }
         let key: [u8; 32] = fs::read(&path)?.try_into().map_err(|_| {
@@ -63,7 +64,7 @@ impl Cursors {
         Some(URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// `None` for a foreign, altered or stale one; the caller learns no more than that.
+    /// Opens a cursor; `None` for a foreign, altered or stale one, and the caller learns no more than that.
     pub fn open_sealed(&self, bound: &Bound, sealed: &str) -> Option<String> {
         if sealed.len() > CURSOR_MAX_BYTES {
             return None;

@@ -27,7 +27,7 @@ pub enum Era {
 }
 
 impl Era {
-    /// `headers`: only over HTTP.
+    /// Returns the era of a message. `headers` are there only over HTTP.
     pub fn of(method: &str, meta: &Meta<'_>, headers: Option<&HeaderMap>) -> Result<Self, RpcError> {
         let header_is_modern = headers.is_some_and(names_modern);
         if method == "initialize" {
@@ -46,12 +46,12 @@ impl Era {
     }
 }
 
-/// Whether any `MCP-Protocol-Version` header names a modern version.
+/// Returns `true` if any `MCP-Protocol-Version` header names a modern version.
 pub fn names_modern(headers: &HeaderMap) -> bool {
     headers.get_all(PROTOCOL_VERSION_HEADER).iter().any(|value| value.to_str().is_ok_and(Version::names_modern))
 }
 
-/// The caller's trace: `_meta.traceparent` first, then the HTTP header; what is malformed is ignored.
+/// Returns the caller's trace: `_meta.traceparent` first, then the HTTP header. A malformed one is ignored.
 fn trace<'a>(meta: &Meta<'a>, headers: Option<&'a HeaderMap>) -> Option<Cow<'a, str>> {
     let of_meta = meta.traceparent.and_then(raw::string).filter(|text| traceparent(text).is_some());
     of_meta.or_else(|| {

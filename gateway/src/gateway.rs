@@ -1,4 +1,4 @@
-//! What all requests share, built in dependency order.
+//! Holds what all requests share, built in dependency order.
 
 use std::{sync::Arc, time::Duration};
 
@@ -75,7 +75,7 @@ impl Gateway {
         }
     }
 
-    /// As it is in effect now.
+    /// Returns the configuration that is in effect now.
     pub fn config(&self) -> Guard<Arc<Config>> {
         self.config.load()
     }
@@ -91,12 +91,12 @@ impl Gateway {
         &self.host
     }
 
-    /// The other servers whose tools are served.
+    /// Returns the other servers whose tools are served.
     pub fn upstreams(&self) -> &Arc<Upstreams> {
         &self.upstreams
     }
 
-    /// What this request reads, start to end.
+    /// Returns the snapshot that this request reads from start to end.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
     }
@@ -109,12 +109,12 @@ impl Gateway {
         &self.audit
     }
 
-    /// What became of the files in the plugins folder.
+    /// Returns the outcomes of the files in the plugins folder.
     pub fn plugin_files(&self) -> &PluginFiles {
         &self.plugin_files
     }
 
-    /// Why connections and upstreams of the configuration could not be opened at the start; calls that need one are
+    /// Returns why connections and upstreams of the configuration could not be opened; calls that need one are
     /// `unavailable`.
     pub fn refused_connections(&self) -> Arc<Vec<Problem>> {
         self.refused_connections.load_full()
@@ -140,17 +140,17 @@ impl Gateway {
         &self.cursors
     }
 
-    /// What calls looked like.
+    /// Returns what calls looked like.
     pub fn call_history(&self) -> &CallHistory {
         &self.call_history
     }
 
-    /// A call asks here whether its source still is what was published.
+    /// Returns where a call asks whether its source still is what was published.
     pub fn source_checks(&self) -> &SourceChecks {
         &self.source_checks
     }
 
-    /// What servers list at the time, as it may be listed.
+    /// Returns the present resources of servers, as they may be listed.
     pub fn live_resources(&self) -> &LiveResources {
         &self.live_resources
     }
@@ -165,7 +165,7 @@ impl Gateway {
         self.listing.subscribe()
     }
 
-    /// The bound on one call where its tool sets none.
+    /// Returns the bound on one call whose tool sets none.
     pub fn timeout(&self) -> Duration {
         Duration::from_millis(self.config.load().limits.timeout_ms)
     }
@@ -178,7 +178,7 @@ impl Gateway {
         self.listing.send_if_modified(|seen| std::mem::replace(seen, listing) != listing);
     }
 
-    /// What became of one file: kept, counted, logged, and in the audit trail where it changed what runs.
+    /// Notes the outcome of one file: it is kept, counted, logged, and in the audit trail if it changed what runs.
     pub fn note_plugin(&self, report: &LoadReport) {
         self.plugin_files.note(report);
         let origin = report.result.as_ref().map_or("folder", PluginStatus::origin);

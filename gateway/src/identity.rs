@@ -1,4 +1,4 @@
-//! Who calls: an agent, the holder of one key, which belongs to a tenant. Asked before any tool code.
+//! Identifies who calls: an agent, the holder of one key, which belongs to a tenant. This comes before any tool code.
 
 mod access;
 mod keys;
@@ -26,7 +26,7 @@ use self::keys::Keys;
 pub struct Caller {
     pub agent: Arc<str>,
     pub tenant: Arc<str>,
-    /// `None`: no key is defined, and everyone on loopback is the agent `local`.
+    /// The key; `None` if no key is defined, and everyone on loopback is the agent `local`.
     pub key: Option<Arc<Key>>,
 }
 
@@ -53,7 +53,7 @@ pub struct Identities {
     keys: Keys,
     /// The number of the last change taken over. Held while changes are: none is undone by a slower reader.
     seen: Mutex<i64>,
-    /// `[identity] required`: closed even before the first key.
+    /// Whether `[identity] required` is set, which closes the gateway even before the first key.
     required: AtomicBool,
 }
 
@@ -62,17 +62,17 @@ impl Caller {
         Self { agent: "local".into(), tenant: "local".into(), key: None }
     }
 
-    /// What of the catalogue this caller may see and call.
+    /// Returns the part of the catalogue that this caller may see and call.
     pub fn access(&self) -> &Access {
         self.key.as_ref().map_or(&Access::EVERYTHING, |key| &key.access)
     }
 
-    /// What this caller is shown where it asks for everything.
+    /// Returns the view that this caller is shown when it asks for everything.
     pub fn view(&self) -> Option<&Arc<str>> {
         self.key.as_ref()?.view.as_ref()
     }
 
-    /// Cancelled when the caller's key is revoked: what it left open ends.
+    /// Returns a token that is cancelled when the caller's key is revoked: what it left open ends.
     pub fn revoked(&self) -> CancellationToken {
         self.key.as_ref().map_or_else(CancellationToken::new, |key| key.revoked())
     }
@@ -82,7 +82,7 @@ impl Caller {
     }
 }
 
-/// The same key, not merely the same name.
+/// Two callers are equal if they have the same key, not merely the same name.
 impl PartialEq for Caller {
     fn eq(&self, other: &Self) -> bool {
         self.agent == other.agent && self.tenant == other.tenant && self.key_id() == other.key_id()
@@ -90,7 +90,7 @@ impl PartialEq for Caller {
 }
 
 impl Refused {
-    /// Unknown, expired and revoked look the same from outside.
+    /// Returns the message. Unknown, expired and revoked keys look the same from outside.
     pub fn message(self) -> &'static str {
         match self {
             Self::Missing => "a key is needed: send `Authorization: Bearer weir_…` (on stdio: set WEIR_KEY)",
@@ -100,12 +100,12 @@ impl Refused {
 }
 
 impl Identities {
-    /// Open to everyone: until keys are defined, or for a process without state.
+    /// Returns identities that are open to everyone: until keys are defined, or for a process without state.
     pub fn open() -> Self {
         Self::new(false)
     }
 
-    /// Without keys so far.
+    /// Creates identities without keys.
     pub fn new(required: bool) -> Self {
         Self { keys: Keys::default(), seen: Mutex::default(), required: AtomicBool::new(required) }
     }
@@ -121,7 +121,7 @@ impl Identities {
         }
     }
 
-    /// Rows in the order of their changes. Those that were taken over before are passed over.
+    /// Takes over rows in the order of their changes. Those that were taken over before are skipped.
     fn apply(&self, rows: &[KeyRow]) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         for row in rows.iter().filter(|row| row.change > *seen) {
@@ -134,12 +134,12 @@ impl Identities {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `[identity] required`, from the next request on.
+    /// Sets `[identity] required`, from the next request on.
     pub fn require(&self, required: bool) {
         self.required.store(required, Ordering::Relaxed);
     }
 
-    /// True once a key is needed. It stays so when the last one is revoked.
+    /// Returns `true` once a key is needed. It stays so when the last one is revoked.
     pub fn are_required(&self) -> bool {
         self.required.load(Ordering::Relaxed) || !self.keys.is_empty()
     }
@@ -153,7 +153,7 @@ impl Identities {
         Ok(Caller { agent: key.agent.clone(), tenant: key.tenant.clone(), key: Some(key) })
     }
 
-    /// Any agent by name, for an operator's trial call.
+    /// Returns any agent by name, for an operator's trial call.
     pub fn agent(&self, name: &str) -> Option<Caller> {
         let keys = &self.keys;
         if !self.required.load(Ordering::Relaxed) && keys.is_empty() && name == "local" {
@@ -164,7 +164,7 @@ impl Identities {
     }
 }
 
-/// Milliseconds since the Unix epoch.
+/// Returns the milliseconds since the Unix epoch.
 pub fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(i64::MAX))
 }

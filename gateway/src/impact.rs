@@ -1,8 +1,8 @@
-//! What calls looked like, for the question which of them a change would have refused.
+//! Keeps what calls looked like, for the question which of them a change would have refused.
 //!
-//! Kept where `[contracts] impact_days` says so: of each valid call what its arguments looked like (see
-//! [`weir_contracts::impact`]: no text, no free number), counted by day. Counts wait in memory and are written down every
-//! few seconds; a process that is killed loses those of its last seconds, which no receipt speaks of.
+//! If `[contracts] impact_days` says so, it is kept for each valid call what its arguments looked like (see
+//! [`weir_contracts::impact`]: no text, no free number), counted by day. Counts wait in memory and are written down
+//! every few seconds; a process that is killed loses those of its last seconds, which no receipt speaks of.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{catalogue::CatalogueTool, identity::now_ms};
 const WAITING_MAX: usize = 10_000;
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
-/// What is not written down yet.
+/// The counts that are not written down yet.
 #[derive(Default)]
 pub struct CallHistory {
     waiting: DashMap<Seen, i64>,

@@ -1,4 +1,4 @@
-//! How much may run, and how often. Who has to wait is told at once instead of queueing.
+//! Bounds how much may run, and how often. Whoever would have to wait is told at once instead of queueing.
 
 use std::{
     collections::VecDeque,
@@ -22,7 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::identity::Caller;
 
-/// What a semaphore holds on every platform.
+/// The most that a semaphore holds on every platform.
 const MOST: u32 = 1 << 28;
 /// Buckets that are looked at with each new one, and dropped where they are full again. More than one, so that a table
 /// shrinks while agents come and go.
@@ -35,7 +35,7 @@ pub struct InFlight {
     decisions: Decisions,
 }
 
-/// What one limiter has decided.
+/// The decisions of one limiter.
 #[derive(Default)]
 struct Decisions {
     passed: AtomicU64,
@@ -78,17 +78,17 @@ impl InFlight {
         Self { room: Arc::new(Semaphore::new(most as usize)), most, decisions: Decisions::default() }
     }
 
-    /// Calls that may run at once.
+    /// Returns how many calls may run at once.
     pub fn most(&self) -> u32 {
         self.most
     }
 
-    /// Calls that were let in, and those that were not.
+    /// Returns how many calls were let in, and how many were not.
     pub fn decisions(&self) -> (u64, u64) {
         self.decisions.counts()
     }
 
-    /// Room for one call, until it is dropped.
+    /// Takes the room of one call, until it is dropped.
     pub fn enter(&self) -> Option<OwnedSemaphorePermit> {
         self.decisions.count(self.room.clone().try_acquire_owned()).ok()
     }
@@ -134,23 +134,23 @@ impl Buckets {
         }
     }
 
-    /// From the next request on.
+    /// Sets the rate from the next request on.
     pub fn set_agent_rate(&self, rate: Option<Rate>) {
         self.agent_rate.store(rate.map(Arc::new));
     }
 
-    /// Requests that the buckets over everything let through, and those they did not.
+    /// Returns how many requests the buckets over everything let through, and how many they did not.
     pub fn agent_decisions(&self) -> (u64, u64) {
         self.of_agents.counts()
     }
 
-    /// Likewise calls, by the buckets of single tools.
+    /// Returns how many calls the buckets of single tools let pass and refused.
     pub fn tool_decisions(&self) -> (u64, u64) {
         self.of_tools.counts()
     }
 
-    /// One request of any method. The milliseconds to wait where the agent asks too often. Without keys everyone is
-    /// `local`, who is no agent to be bounded.
+    /// Counts one request of any method. The error is the milliseconds to wait if the agent asks too often. Without
+    /// keys everyone is `local`, who is no agent to be bounded.
     pub fn request(&self, caller: &Caller, now: Instant) -> Result<(), u32> {
         let usual = || self.agent_rate.load().as_deref().copied();
         let rate = caller.key.as_ref().and_then(|key| key.rate.or_else(usual));
@@ -160,7 +160,7 @@ impl Buckets {
         })
     }
 
-    /// One call of a tool that exists; `rate` is what its contract allows.
+    /// Counts one call of a tool that exists; `rate` is what its contract allows.
     pub fn call(&self, caller: &Caller, tool: &Arc<str>, rate: Option<Rate>, now: Instant) -> Result<(), u32> {
         let own = caller.key.as_ref().and_then(|key| key.tool_rate(tool));
         self.of_tools.count(match own.or(rate) {
@@ -233,7 +233,7 @@ impl Bucket {
         Arc::new(Self { rate: (calls.get(), seconds), limiter, used: AtomicU64::new(now) })
     }
 
-    /// Unused for as long as it takes to fill: a new one would be the same.
+    /// Returns `true` if the bucket was unused for as long as it takes to fill: a new one would be the same.
     fn is_full(&self, now: u64) -> bool {
         now.saturating_sub(self.used.load(Ordering::Relaxed)) > self.rate.1.into()
     }
@@ -282,7 +282,7 @@ mod tests {
         assert!(take(&buckets, "7", rate).is_err(), "an empty bucket is not forgotten");
     }
 
-    /// Within one window none of them is full again: no walk over the table would find anything to drop.
+    /// Within one window none of the buckets is full again: no walk over the table would find anything to drop.
     #[test]
     fn a_new_agent_costs_the_same_among_a_few_as_among_many() {
         let (buckets, rate) = (Buckets::new(None), (1, 86_400));

@@ -24,14 +24,14 @@ const LISTS_MAX: usize = 256;
 pub type Resources = Arc<[Arc<Resource>]>;
 
 pub struct LiveResources {
-    /// What operators say about servers, by the server's name, as of the last look at it.
+    /// The overlays of operators, by the server's name, as of the last look at the server.
     overlays: RwLock<BTreeMap<String, Arc<Overlay>>>,
-    /// By the digest of what was listed, and of whom.
+    /// The compiled resources, by the digest of what was listed, and of whom.
     known: Cache<[u8; 32], Resources, quick_cache::UnitWeighter, RandomState>,
 }
 
 impl LiveResources {
-    /// `None`: there is no overlay.
+    /// Sets the overlay; `None` means that there is none.
     pub fn set_overlay(&self, upstream: &str, overlay: Option<Overlay>) {
         let mut overlays = self.overlays.write().unwrap_or_else(PoisonError::into_inner);
         match overlay {
@@ -44,7 +44,7 @@ impl LiveResources {
         self.overlays.read().unwrap_or_else(PoisonError::into_inner).get(upstream).cloned()
     }
 
-    /// Those that may be listed. Nothing where there is an overlay that has not been read yet.
+    /// Returns the resources that may be listed. There are none if an overlay exists that has not been read yet.
     pub async fn compile(&self, source: &ItemSource, has_overlay: bool, raws: Vec<Box<RawValue>>) -> Resources {
         let Some(name) = source.upstream.clone() else { return Resources::default() };
         let overlay = self.overlay(&name);

@@ -1,4 +1,4 @@
-//! One line per MCP method.
+//! Calls the method of a request: one line for each MCP method.
 
 mod blocks;
 mod call;
@@ -52,7 +52,7 @@ pub struct Request<'a> {
     pub param_headers: Option<Box<ParamHeaders>>,
 }
 
-/// Where a request arrived, and from whom.
+/// The endpoint where a request arrived, and its caller.
 #[derive(Clone)]
 pub struct RequestScope {
     pub gateway: Arc<Gateway>,
@@ -64,7 +64,8 @@ pub struct RequestScope {
     pub client: Option<Arc<Client>>,
 }
 
-/// What comes of a request. What may take a while, and subscriptions are run by the transport, which knows what a disconnect means.
+/// The reply to a request. Requests that may take a while, and subscriptions, are run by the transport, which knows
+/// what a disconnect means.
 pub enum Reply<'a> {
     Answer(Vec<u8>),
     Call(Call<'a>),
@@ -77,7 +78,7 @@ pub fn answer<'a>(
     request: Request<'a>,
 ) -> Result<Reply<'a>, RpcError> {
     let (method, version) = (request.method, request.version);
-    // What the transport runs is measured where it ends.
+    // A request that the transport runs is measured where it ends.
     let began = (method != Method::CallTool).then(Instant::now);
     let reply = reply(scope, subscriptions, request);
     let began = began.filter(|_| !matches!(reply, Ok(Reply::Call(_) | Reply::Subscribe(_))));
@@ -86,7 +87,7 @@ pub fn answer<'a>(
 }
 
 fn reply<'a>(scope: &RequestScope, subscriptions: &Subscriptions, request: Request<'a>) -> Result<Reply<'a>, RpcError> {
-    // What runs on the call path takes from the agent's bucket there.
+    // A request that runs on the call path takes from the agent's bucket there.
     let on_call_path =
         matches!(request.method, Method::CallTool | Method::GetPrompt | Method::ReadResource | Method::Complete);
     if !on_call_path {

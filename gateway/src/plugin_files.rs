@@ -1,4 +1,4 @@
-//! What became of the files in the plugins folder: for who put one there.
+//! Keeps the outcomes of the files in the plugins folder, for whoever put one there.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use weir_plugin_host::LoadReport;
 #[derive(Default)]
 pub struct PluginFiles {
     files: Mutex<BTreeMap<String, Noted>>,
-    /// How many reports there were: for who waits for one.
+    /// The number of reports so far, for whoever waits for one.
     reports: watch::Sender<u64>,
 }
 
@@ -27,7 +27,7 @@ struct Noted {
 pub struct Refused {
     pub file: String,
     pub reason: String,
-    /// Its digest, where it waits only until someone lets it in.
+    /// The digest, if the file waits only until someone accepts it.
     pub held: Option<String>,
 }
 
@@ -49,7 +49,7 @@ impl PluginFiles {
         self.reports.subscribe()
     }
 
-    /// Files that are refused now, and why.
+    /// Returns the files that are refused now, and why.
     pub fn refused(&self) -> Vec<Refused> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         let refused = files.iter().filter_map(|(file, noted)| {
@@ -58,7 +58,7 @@ impl PluginFiles {
         refused.collect()
     }
 
-    /// Why a file was refused, where that was after `since`.
+    /// Returns why a file was refused, if that was after `since`.
     pub fn refusal(&self, file: &str, since: Instant) -> Option<String> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         files.get(file).filter(|noted| noted.at >= since)?.refusal.clone()

@@ -1,8 +1,8 @@
 //! Contracts become the snapshot that is served: read, described once, compiled, judged by the gate, published.
 //!
-//! What is served is what the state holds as live. A file that does not compile, or whose change the gate holds, leaves
-//! the live version as it is. A contract whose source cannot be described yet waits and is tried again; one that was
-//! published before starts from the state, without touching the source.
+//! The served contracts are those that the state holds as live. A file that does not compile, or whose change the gate
+//! holds, leaves the live version as it is. A contract whose source cannot be described yet waits and is tried again;
+//! one that was published before starts from the state, without touching the source.
 
 pub mod code;
 mod drift;
@@ -34,7 +34,7 @@ use self::{
 };
 use crate::{catalogue::Catalogue, config::Config, gateway::Gateway, identity::now_ms, snapshot::Snapshot};
 
-/// What other processes changed, and what changed in the folder, is taken over within this time.
+/// The time within which changes by other processes, and changes in the folder, are taken over.
 const WATCH_INTERVAL: Duration = Duration::from_millis(250);
 
 pub struct Registry {
@@ -42,9 +42,9 @@ pub struct Registry {
     recorded: Recorded,
     gate: Gate,
     files: Mutex<Files>,
-    /// One at a time: the watch, the admin API and a swap of a plugin's build all publish.
+    /// The lock for publishing: the watch, the admin API and a swap of a plugin's build all publish.
     publishing: std::sync::Mutex<()>,
-    /// What the folder holds and is not served, as of the last look.
+    /// The files of the folder that are not served, as of the last look.
     unserved: std::sync::Mutex<Vec<UnservedFile>>,
     drifted: std::sync::Mutex<BTreeMap<(String, String), Arc<Drift>>>,
 }
@@ -54,11 +54,11 @@ struct Files {
     loaded: BTreeMap<PathBuf, Loaded>,
     /// Contracts whose file is gone, at the version for which that was held.
     gone: BTreeSet<(String, Version)>,
-    /// That they were read under.
+    /// The configuration that they were read under.
     config: Option<Arc<Config>>,
 }
 
-/// One contract file as it was last seen.
+/// A contract file as it was last seen.
 struct Loaded {
     stamp: Stamp,
     /// The contract it defines, once it could be read.
@@ -67,12 +67,12 @@ struct Loaded {
     waiting: Option<String>,
     /// Why it was not taken over as it stands: tried again under another configuration.
     problems: Vec<Problem>,
-    /// Of the lock beside it.
+    /// The stamp of the lock beside it.
     lock: Option<Stamp>,
 }
 
 impl Loaded {
-    /// True while reading it again could say nothing else.
+    /// Returns `true` while reading it again could say nothing else.
     fn is_settled(&self, path: &Path, stamp: &Stamp) -> bool {
         let lock = || self.name.as_deref().and_then(|name| files::lock_stamp(path, name));
         self.stamp == *stamp && self.waiting.is_none() && (self.problems.is_empty() || self.lock == lock())
@@ -83,13 +83,13 @@ impl Loaded {
 #[derive(Clone, Debug)]
 pub struct UnservedFile {
     pub file: PathBuf,
-    /// What is wrong with it; empty where it only waits.
+    /// The faults of the file; empty if it only waits.
     pub problems: Vec<Problem>,
     /// Why its source cannot be described yet.
     pub waiting: Option<String>,
 }
 
-/// What became of the files.
+/// The outcome for the files.
 #[derive(Debug, Default)]
 pub struct Report {
     pub problems: Vec<Problem>,
@@ -125,7 +125,7 @@ impl Registry {
         &self.gate
     }
 
-    /// Contract files that were refused or wait for their source, at the last look.
+    /// Returns the contract files that were refused or wait for their source, at the last look.
     pub fn unserved(&self) -> Vec<UnservedFile> {
         self.unserved.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -185,7 +185,7 @@ impl Registry {
         report
     }
 
-    /// One new or changed file: the contract it defines.
+    /// Reads one new or changed file, and returns the contract that it defines.
     async fn file(&self, path: &Path, taken: impl Fn(&str) -> bool, report: &mut Report) -> Option<String> {
         let file = path.display().to_string();
         let owner = files::owner(path.parent().unwrap_or(Path::new(".")));
@@ -196,7 +196,7 @@ impl Registry {
                 return None;
             }
         };
-        // What is live from this very text is not compiled again: the live version is what was published.
+        // A file whose text is live is not compiled again: the live version is what was published.
         let live = self.gate.live();
         let unchanged = live.values().find(|live| live.origin == Origin::File && live.source == text);
         if let Some(unchanged) = unchanged.filter(|live| !taken(&live.contract.name)) {
@@ -252,7 +252,7 @@ impl Registry {
         }
         match self.is_rolled_back(&name, &text).await {
             Ok(false) => {}
-            // Until the file says something else.
+            // This holds until the file says something else.
             Ok(true) => return Some(name),
             Err(error) => {
                 report.problems.push(Problem::new(&file, "", error.to_string()));
@@ -287,8 +287,8 @@ impl Registry {
         Some(name)
     }
 
-    /// Whether someone went back from the version that this very text became: what they decided holds, until the file
-    /// says something else.
+    /// Returns `true` if someone went back from the version that this very text became: their decision holds until the
+    /// file says something else.
     async fn is_rolled_back(&self, name: &str, text: &str) -> Result<bool, GateError> {
         let state = self.gate.state();
         let Some(from) = state.head(name).await?.and_then(|head| head.rolled_back) else { return Ok(false) };
@@ -299,7 +299,8 @@ impl Registry {
         Ok(false)
     }
 
-    /// Where the state knows nothing of a contract, the lock beside its file is the published version.
+    /// Restores the published version from the lock beside a contract's file, if the state knows nothing of the
+    /// contract.
     async fn read_lock(&self, path: &Path, name: &str, owner: &str) -> Result<(), Vec<Problem>> {
         let Some((lock_path, lock)) = files::lock_text(path, name) else { return Ok(()) };
         let file = lock_path.display().to_string();
@@ -317,8 +318,8 @@ impl Registry {
         })
     }
 
-    /// A contract that this folder owns and whose file is gone is served on until someone agrees that it goes. Where a file cannot be read,
-    /// nobody knows what it defines, and nothing counts as gone.
+    /// Finds the contracts that this folder owns and whose files are gone: they are served until someone agrees that
+    /// they go. If a file cannot be read, nobody knows what it defines, and nothing counts as gone.
     async fn missing(
         &self,
         folder: &Path,
@@ -360,15 +361,16 @@ impl Registry {
         }
     }
 
-    /// The one way a contract comes in: the gate judges it, and what became live is served when this returns. The files of
-    /// the folder are submitted one by one and served together, by [`load`](Self::load).
+    /// Submits a contract, which is the only way that one comes in: the gate judges it, and what became live is served
+    /// when this returns. The files of the folder are submitted one by one and served together, by
+    /// [`load`](Self::load).
     pub async fn submit(&self, submission: Submission<'_>) -> Result<Verdict, GateError> {
         let verdict = self.gate.submit(submission).await?;
         self.publish();
         Ok(verdict)
     }
 
-    /// Publishes a draft, which is served when this returns; a version of `None`: the contract is retired.
+    /// Publishes a draft, which is served when this returns. A version of `None` means that the contract is retired.
     pub async fn publish_draft(
         &self,
         id: &str,
@@ -419,12 +421,13 @@ impl Registry {
             "published"
         );
         self.gateway.publish(snapshot);
-        // What was refused because of a contract that was live until now may do for those that are.
+        // A build that was refused because of a contract that was live until now may do for the present ones.
         let host = self.gateway.host().clone();
         tokio::spawn(async move { host.retry_refused().await });
     }
 
-    /// With the recorded shapes where they do; anew where they are missing or no longer carry the file.
+    /// Compiles a form with the recorded shapes if they suffice; with new ones if they are missing or no longer carry
+    /// the file.
     pub async fn compile(&self, source: &form::Source) -> Result<Contract, Uncompiled> {
         let contract = source.contract.as_deref().unwrap_or_default();
         let mut shapes = BTreeMap::new();
@@ -467,7 +470,7 @@ impl Registry {
     }
 }
 
-/// Such names are refused of new contracts; a version that was published before goes on.
+/// Warns of names that new contracts may not have; a version that was published before goes on.
 fn warn_of_names(contract: &Contract) {
     let names = lint::unusable_names(contract);
     if let Some(first) = names.first() {
@@ -491,13 +494,13 @@ fn unserved(files: &BTreeMap<PathBuf, Loaded>) -> Vec<UnservedFile> {
     unserved.map(entry).collect()
 }
 
-/// The contract files of a folder.
+/// Returns the contract files of a folder.
 pub fn contract_files(folder: &Path) -> Result<Vec<PathBuf>, Problem> {
     Ok(files::list(folder)?.into_keys().collect())
 }
 
-/// The shape that a gateway with this state recorded for a collection of a form; none where the collection is new or
-/// its settings are others now.
+/// Returns the shape that a gateway with this state recorded for a collection of a form; `None` if the collection is
+/// new or its settings have changed.
 pub fn recorded_shape(state: &Path, contract: &str, collection: &form::Collection) -> Option<Shape> {
     Recorded::new(state.join("shapes")).get(contract, collection.into())
 }
@@ -518,7 +521,7 @@ pub async fn describe(
     ask(gateway, &source.file, asked).await
 }
 
-/// The same of a published one; `file` is the contract's name.
+/// Describes a published collection; `file` is the contract's name.
 async fn describe_as(
     gateway: &Gateway,
     file: &str,
@@ -528,7 +531,7 @@ async fn describe_as(
     ask(gateway, file, asked).await
 }
 
-/// What of a collection its adapter needs to describe it.
+/// The parts of a collection that its adapter needs to describe it.
 struct Asked<'a> {
     name: &'a str,
     adapter: &'a str,
@@ -557,7 +560,7 @@ async fn ask(gateway: &Gateway, file: &str, collection: Asked<'_>) -> Result<Sha
         .map_err(|error| refused(format!("the adapter `{}` answered no shape: {error}", collection.adapter)))
 }
 
-/// What an operator does about a connection that the adapter may not use.
+/// Returns the hint what to do about a connection that the adapter may not use.
 fn connection_hint(gateway: &Gateway, collection: &Asked<'_>) -> String {
     let config = gateway.config();
     let wanted = collection.settings["connection"].as_str().unwrap_or_default();
@@ -571,7 +574,7 @@ fn connection_hint(gateway: &Gateway, collection: &Asked<'_>) -> String {
 }
 
 impl Report {
-    /// Each thing once, until it changes: a waiting contract is tried twice a second.
+    /// Logs each thing once, until it changes: a waiting contract is tried twice a second.
     fn log(&self, said: &mut BTreeSet<String>) {
         let waiting: BTreeSet<String> =
             self.waiting.iter().map(|(path, why)| format!("{}: {why}", path.display())).collect();
@@ -589,7 +592,7 @@ impl Report {
     }
 }
 
-/// The collections that live contracts use of one adapter; a new build of its plugin must still serve them.
+/// Returns the collections that live contracts use of one adapter; a new build of its plugin must still serve them.
 pub fn in_use(gateway: &Gateway, adapter: &str) -> Vec<CollectionRef> {
     let snapshot = gateway.snapshot();
     let mut seen = BTreeSet::new();

@@ -21,7 +21,7 @@ use crate::{
 };
 
 const FILE: &str = "weir.toml";
-/// How a secret is named.
+/// The hint how a secret is named.
 const SECRET: &str = "set the variable that `env:NAME` names, or write the file that `file:path` names";
 
 /// Reads the configuration as it was read at start: the file, with flags and environment over it.
@@ -30,21 +30,21 @@ pub type Read = Box<dyn Fn() -> Result<Config, Vec<Problem>> + Send + Sync>;
 pub struct Reload {
     gateway: Arc<Gateway>,
     read: Read,
-    /// Those in effect. One reload at a time.
+    /// The connections in effect. The lock allows one reload at a time.
     connections: Mutex<Arc<Connections>>,
 }
 
-/// What a reload did.
+/// The outcome of a reload.
 #[derive(Debug)]
 pub struct Taken {
     /// Places in the configuration, such as `/limits/timeout_ms`.
     pub changed: Vec<String>,
-    /// Changed in the file, and not in effect before a restart.
+    /// The keys that changed in the file and take no effect before a restart.
     pub needs_restart: Vec<String>,
     pub plugins: Vec<LoadReport>,
 }
 
-/// What a configuration names outside itself, opened and resolved.
+/// The parts of a configuration outside itself, opened and resolved.
 pub struct Opened {
     pub connections: Connections,
     pub metrics_token: Option<String>,
@@ -53,8 +53,8 @@ pub struct Opened {
     pub left_out: Vec<Problem>,
 }
 
-/// The checks that a typed configuration still has to pass. `before`: connections that may be kept. `open`: the one
-/// connection that may lie beside Weir's own state.
+/// Makes the checks that a typed configuration still has to pass. `before` has connections that may be kept. `open` is
+/// the one connection that may lie beside Weir's own state.
 pub fn open(
     config: &Config,
     before: &Connections,
@@ -99,7 +99,7 @@ impl Reload {
         Self { gateway, read, connections: Mutex::new(connections) }
     }
 
-    /// `by`: who asked, for the audit trail.
+    /// Reloads. `by` is who asked, for the audit trail.
     pub async fn run(&self, by: &str) -> Result<Taken, Vec<Problem>> {
         let taken = self.take(by).await;
         self.gateway.metrics().config_reload(taken.is_ok());
@@ -130,7 +130,7 @@ impl Reload {
         Ok(Taken { changed, needs_restart, plugins })
     }
 
-    /// What cannot be recorded is not done.
+    /// Records a reload; one that cannot be recorded is not done.
     fn record(&self, old: &Config, new: &Config, changed: &[String], by: &str) -> Result<(), Vec<Problem>> {
         let audit = self.gateway.audit();
         let places = |places: &[String]| Map::from_iter([("changed".to_owned(), json!(places))]);
@@ -151,7 +151,7 @@ impl Reload {
     }
 }
 
-/// What is read while serving comes from the new configuration, what was settled at start from the old one.
+/// Takes what is read while serving from the new configuration, and what was settled at start from the old one.
 ///
 /// Each section and each key is named, and none is taken over by `..`: a new one does not compile before it is said here
 /// which it is.
@@ -213,7 +213,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Config {
     }
 }
 
-/// The places where two configurations differ.
+/// Returns the places where two configurations differ.
 fn differences(old: &Config, new: &Config) -> Vec<String> {
     let (old_values, new_values) = (values(old), values(new));
     let mut places: Vec<String> = old_values
@@ -238,7 +238,7 @@ fn named<T: PartialEq>(section: &str, old: &BTreeMap<String, T>, new: &BTreeMap<
     gone.chain(other).map(|name| format!("/{section}/{name}")).collect()
 }
 
-/// Every key of the sections that have a fixed set of them, by place.
+/// Returns every key of the sections that have a fixed set of them, by place.
 fn values(config: &Config) -> BTreeMap<String, Value> {
     let sections = config.sections();
     let keys = sections.iter().flat_map(|(section, value)| {

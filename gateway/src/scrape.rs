@@ -1,5 +1,5 @@
-//! What Prometheus scrapes: the series that are counted as things happen, and what lives elsewhere and is read now, so
-//! that nothing is kept twice.
+//! Answers Prometheus' scrapes: with the series that are counted as things happen, and with what lives elsewhere and is
+//! read now, so that nothing is kept twice.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::{
     telemetry::metrics::table::{self, Kind, Row},
 };
 
-/// One value and its labels, in the order of the row.
+/// A value and its labels, in the order of the row.
 type Sample<'a> = (Vec<&'a str>, f64);
 
-/// Everything, in Prometheus' text format.
+/// Returns everything in Prometheus' text format.
 pub fn text(gateway: &Gateway) -> String {
     let mut families = gateway.metrics().gather();
     families.extend(read_now(gateway));

@@ -1,4 +1,4 @@
-//! One immutable generation of everything a call reads, and its atomic swap.
+//! Holds one immutable generation of everything a call reads, and swaps it atomically.
 
 use std::sync::Arc;
 

@@ -6,12 +6,12 @@ use tokio::sync::{mpsc, oneshot};
 
 /// Checks that may wait: sources are described one after the other.
 const WAITING_MAX: usize = 16;
-/// What a failed call waits for the look at its source.
+/// The time for which a failed call waits for the look at its source.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub struct SourceChecks {
-    /// Set once somebody looks.
+    /// The sender, set once somebody looks.
     to: OnceLock<mpsc::Sender<SourceCheck>>,
 }
 
@@ -22,13 +22,14 @@ pub struct SourceCheck {
 }
 
 impl SourceChecks {
-    /// For whoever looks at sources; there can be only one.
+    /// Returns the receiver for whoever looks at sources; there can be only one.
     pub fn listen(&self) -> Option<mpsc::Receiver<SourceCheck>> {
         let (to, checks) = mpsc::channel(WAITING_MAX);
         self.to.set(to).is_ok().then_some(checks)
     }
 
-    /// Whether the source of a live contract no longer is what was published. False where that cannot be told soon.
+    /// Returns `true` if the source of a live contract no longer is what was published, and `false` if that cannot be
+    /// told soon.
     pub async fn has_drifted(&self, contract: &str, collection: &str) -> bool {
         let Some(to) = self.to.get() else { return false };
         let (has_drifted, answer) = oneshot::channel();

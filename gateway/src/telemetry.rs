@@ -16,8 +16,8 @@ pub use audit::{Audit, Unrecorded};
 pub use logs::{Call, call, end, lines_lost, set_filter, start};
 pub use metrics::Metrics;
 
-/// Unguessable and short enough to read out: `c_` and 16 hex digits. A keyed hash of a counter, which no system call
-/// has to be asked for.
+/// Returns an id that is unguessable and short enough to read out: `c_` and 16 hex digits. It is a keyed hash of a
+/// counter, which needs no system call.
 pub fn call_id() -> Arc<str> {
     static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     static NEXT: AtomicU64 = AtomicU64::new(0);

@@ -16,7 +16,8 @@ use crate::{
     telemetry::{Audit, Metrics},
 };
 
-/// `desk` with three tools and `depot` with one; pages of two; everything else as configured by default.
+/// Returns a gateway with `desk`, which has three tools, and `depot`, which has one. Pages have two entries; everything
+/// else is as configured by default.
 pub(crate) fn gateway(change: impl FnOnce(&mut Config)) -> Arc<Gateway> {
     let mut config = Config::bare(Path::new("/nonexistent"));
     config.http.page_size = 2;

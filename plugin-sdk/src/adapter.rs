@@ -1,4 +1,4 @@
-//! What an adapter is: one trait, and the requests it answers.
+//! Defines what an adapter is: one trait, and the requests it answers.
 
 use std::fmt;
 
@@ -15,13 +15,13 @@ use crate::shape::Shape;
 pub trait Adapter: Sized + 'static {
     /// The name contracts say: `adapter: sheet`.
     const NAME: &'static str;
-    /// Which imports it asks the operator for: `sql`, `http`, `files`.
+    /// The imports that the adapter asks the operator for: `sql`, `http`, `files`.
     const REQUESTS: &'static [&'static str] = &[];
 
-    /// The JSON Schema of the settings, for people and checks.
+    /// Returns the JSON Schema of the settings, for people and checks.
     fn settings_schema() -> serde_json::Value;
 
-    /// The shape of the collection these settings (JSON) reach.
+    /// Returns the shape of the collection that these settings (JSON) reach.
     fn describe(settings: &str) -> Result<Shape>;
 
     /// Opens one collection.
@@ -30,12 +30,14 @@ pub trait Adapter: Sized + 'static {
     /// Answers a lookup or a list.
     fn read(&self, query: &Query) -> Result<Page>;
 
-    /// What the source now holds, as JSON: the created or updated record, the deleted one as it was.
+    /// Makes the change and returns, as JSON, what the source now holds: the created or updated record, or the deleted
+    /// one as it was.
     fn write(&self, change: &Change) -> Result<String> {
         Err(Error::unsupported(format!("{} cannot {}.", Self::NAME, change.verb)))
     }
 
-    /// A piece of the work that [`crate::index::later`] asked for, well within the time of a call; true while more is left.
+    /// Does a piece of the work that [`crate::index::later`] asked for, well within the time of a call. Returns `true`
+    /// while more is left.
     fn later(&self, work: &str) -> Result<bool> {
         Err(Error::unsupported(format!("{} knows no such work: {work}.", Self::NAME)))
     }
@@ -44,46 +46,46 @@ pub trait Adapter: Sized + 'static {
 /// A lookup or a list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
-    /// All must hold.
+    /// The conditions, all of which must hold.
     pub conditions: Vec<Condition>,
     /// Columns to order by, the first one first.
     pub order: Vec<Order>,
-    /// The columns wanted; empty: all.
+    /// The columns wanted; if empty, all.
     pub columns: Vec<String>,
-    /// At most this many records.
+    /// The largest number of records to return.
     pub limit: u32,
     /// A former [`Page::next`].
     pub cursor: Option<String>,
-    /// `{"params": {…}}`: the inputs a form sends with `param:`, as the adapter declared them.
+    /// The inputs that a form sends with `param:`, as the adapter declared them: `{"params": {…}}`.
     pub options: Map<String, serde_json::Value>,
 }
 
-/// One condition on a column.
+/// A condition on a column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     /// The column it looks at.
     pub column: String,
-    /// How its value compares.
+    /// The comparison of the column's value with the condition's.
     pub comparison: Comparison,
-    /// For `one-of` an array, for `is-empty` true or false.
+    /// The value; an array for `one-of`, true or false for `is-empty`.
     pub value: serde_json::Value,
 }
 
 impl Condition {
-    /// A condition.
+    /// Creates a condition.
     pub fn new(column: &str, comparison: Comparison, value: impl Into<serde_json::Value>) -> Self {
         Self { column: column.to_owned(), comparison, value: value.into() }
     }
 }
 
-/// What each one means exactly, nulls included: `docs/matches.md`.
+/// A way to compare. `docs/matches.md` says exactly what each one means, nulls included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Comparison {
     /// The value itself.
     Equals,
     /// Any other value.
     NotEquals,
-    /// One of the values of an array.
+    /// The value is one of an array.
     OneOf,
     /// The value or a larger one.
     AtLeast,
@@ -91,7 +93,7 @@ pub enum Comparison {
     AtMost,
     /// A text with this text in it.
     Contains,
-    /// The same in any case of letters.
+    /// The text contains the other, in any case of letters.
     ContainsCi,
     /// A text that begins with this text.
     StartsWith,
@@ -113,7 +115,7 @@ impl Comparison {
         Self::IsEmpty,
     ];
 
-    /// The name on the wire: `equals`.
+    /// Returns the name on the wire, such as `equals`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Equals => "equals",
@@ -128,7 +130,7 @@ impl Comparison {
         }
     }
 
-    /// The comparison of a name; one that is unknown is `unsupported`.
+    /// Returns the comparison of a name; an unknown one is `unsupported`.
     pub fn parse(name: &str) -> Result<Self> {
         Self::ALL
             .into_iter()
@@ -143,17 +145,17 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// One column to order by; nulls come last either way.
+/// A column to order by; nulls come last either way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     /// The column.
     pub column: String,
-    /// From the largest to the smallest.
+    /// Whether the order is from the largest to the smallest.
     pub descending: bool,
 }
 
 impl Order {
-    /// `name` ascending, `-name` descending.
+    /// Reads `name` as ascending and `-name` as descending.
     pub fn parse(text: &str) -> Self {
         match text.strip_prefix('-') {
             Some(column) => Self { column: column.to_owned(), descending: true },
@@ -167,48 +169,48 @@ impl Order {
 pub struct Page {
     /// A JSON array of objects; [`crate::records::Records`] writes it.
     pub records: String,
-    /// Where the next page starts; none: this was the last page.
+    /// The cursor of the next page; `None` after the last page.
     pub next: Option<String>,
 }
 
 /// A create, update, delete or call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// What is to be done.
+    /// The kind of change.
     pub verb: Verb,
     /// The key fields of the record meant (update, delete).
     pub key: Map<String, serde_json::Value>,
     /// The values to write (create: all given; update: only what changes).
     pub record: Map<String, serde_json::Value>,
-    /// What the record meant must meet beside the key (update, delete); to the caller one that does not is not there.
-    /// Only sent where the shape's capabilities say `guarded_write`.
+    /// The conditions that the record must meet beside the key (update, delete). To the caller, a record that does not
+    /// meet them does not exist. They are only sent if the shape's capabilities say `guarded_write`.
     pub conditions: Vec<Condition>,
     /// `{"operation": "…", "params": {…}}` for a call.
     pub options: Map<String, serde_json::Value>,
 }
 
 impl Change {
-    /// A change that names nothing yet.
+    /// Creates a change that names nothing yet.
     pub fn new(verb: Verb) -> Self {
         Self { verb, key: Map::new(), record: Map::new(), conditions: Vec::new(), options: Map::new() }
     }
 }
 
-/// What a change does.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
-    /// A new record.
+    /// Makes a record.
     Create,
-    /// Other values in a record.
+    /// Changes values of a record.
     Update,
-    /// No such record any more.
+    /// Removes the record.
     Delete,
     /// An operation that the adapter declares.
     Call,
 }
 
 impl Verb {
-    /// The name on the wire: `create`.
+    /// Returns the name on the wire, such as `create`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -218,7 +220,7 @@ impl Verb {
         }
     }
 
-    /// The verb of a name; one that is unknown is `unsupported`.
+    /// Returns the verb of a name; an unknown one is `unsupported`.
     pub fn parse(name: &str) -> Result<Self> {
         [Self::Create, Self::Update, Self::Delete, Self::Call]
             .into_iter()

@@ -72,7 +72,7 @@ impl From<Error> for crate::Error {
     }
 }
 
-/// A trap carries no text, so a panic says it to the log first.
+/// Logs panics, since a trap carries no text.
 fn log_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

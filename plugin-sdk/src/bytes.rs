@@ -7,7 +7,7 @@ pub struct Bytes(pub Vec<u8>);
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 impl Bytes {
-    /// The bytes as base64.
+    /// Returns the bytes as base64.
     pub fn to_base64(&self) -> String {
         let mut out = String::with_capacity(self.0.len().div_ceil(3) * 4);
         for chunk in self.0.chunks(3) {

@@ -7,7 +7,7 @@ use crate::native::calls::clock as imported;
 #[cfg(all(not(target_arch = "wasm32"), not(feature = "native")))]
 use crate::testing::clock as imported;
 
-/// Milliseconds since 1970 in UTC.
+/// Returns the milliseconds since 1970 in UTC.
 pub fn now_ms() -> u64 {
     imported::now_ms()
 }

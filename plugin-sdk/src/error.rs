@@ -2,57 +2,57 @@
 
 use std::fmt;
 
-/// One sentence for the caller, a code for programs; never a secret. Codes are open strings, but the gateway reports
-/// one it does not know as `upstream_error`; the functions below make the known ones.
+/// A failure: one sentence for the caller and a code for programs, but never a secret. Codes are open strings. The
+/// gateway reports one it does not know as `upstream_error`; the functions below make the known ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// What kind of failure it is, for programs.
+    /// The kind of the failure, for programs.
     pub code: String,
-    /// One sentence, which the caller reads.
+    /// A sentence, which the caller reads.
     pub message: String,
     /// The argument or column at fault.
     pub field: Option<String>,
-    /// When a further try makes sense.
+    /// The time after which a further try makes sense.
     pub retry_after_ms: Option<u32>,
     /// JSON, for the log only.
     pub details: Option<String>,
 }
 
-/// What fails with an [`Error`].
+/// The result of something that fails with an [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error of any code.
+    /// Creates an error of any code.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         Self { code: code.to_owned(), message: message.into(), field: None, retry_after_ms: None, details: None }
     }
 
-    /// The record, file or table is not there.
+    /// Creates the error for a record, file or table that does not exist.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new("not_found", message)
     }
 
-    /// The source holds something that excludes this change: a taken key, a version that moved on.
+    /// Creates the error for a change that the source's state excludes: a taken key, a version that moved on.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new("conflict", message)
     }
 
-    /// The settings, a condition or a value cannot be what they are.
+    /// Creates the error for settings, a condition or a value that cannot be what they are.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new("invalid", message)
     }
 
-    /// More than one record where one was meant.
+    /// Creates the error for several records where one was meant.
     pub fn ambiguous(message: impl Into<String>) -> Self {
         Self::new("ambiguous", message)
     }
 
-    /// The source does not answer now; a later try may succeed.
+    /// Creates the error for a source that does not answer now; a later try may succeed.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new("unavailable", message)
     }
 
-    /// The source no longer has the recorded shape: a column is gone.
+    /// Creates the error for a source that no longer has the recorded shape, such as one whose column is gone.
     pub fn source_changed(message: impl Into<String>) -> Self {
         Self::new("source_changed", message)
     }
@@ -62,22 +62,22 @@ impl Error {
         Self::new("unsupported", message)
     }
 
-    /// A grant is missing.
+    /// Creates the error for a missing grant.
     pub fn denied(message: impl Into<String>) -> Self {
         Self::new("denied", message)
     }
 
-    /// The other side answered with an error or with nonsense.
+    /// Creates the error for a service that answered with an error or with nonsense.
     pub fn upstream_error(message: impl Into<String>) -> Self {
         Self::new("upstream_error", message)
     }
 
-    /// The adapter itself is at fault.
+    /// Creates the error for a fault of the adapter itself.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new("internal", message)
     }
 
-    /// The caller has gone; nobody reads the answer.
+    /// Creates the error for a caller that has gone; nobody reads the answer.
     pub fn cancelled() -> Self {
         Self::new("cancelled", "The call was cancelled.")
     }
@@ -94,13 +94,13 @@ impl Error {
         self
     }
 
-    /// Anything that helps whoever reads the log.
+    /// Adds anything that helps whoever reads the log.
     pub fn details(mut self, details: serde_json::Value) -> Self {
         self.details = Some(details.to_string());
         self
     }
 
-    /// True for an error of that code.
+    /// Returns `true` for an error of that code.
     pub fn is(&self, code: &str) -> bool {
         self.code == code
     }

@@ -17,7 +17,7 @@ pub const READ_MAX: u32 = 1 << 20;
 pub struct Info {
     /// Another text after every change of the content.
     pub version: String,
-    /// In bytes.
+    /// The size in bytes.
     pub size: u64,
 }
 
@@ -26,16 +26,16 @@ pub struct Info {
 pub struct Listing {
     /// Paths below the root, in their order.
     pub paths: Vec<String>,
-    /// Where the next listing starts; none: this was the last.
+    /// The cursor of the next listing; `None` after the last one.
     pub next: Option<String>,
 }
 
-/// The version and the size of a file.
+/// Returns the version and the size of a file.
 pub fn stat(root: &str, path: &str) -> Result<Info> {
     imported::stat(root, path)
 }
 
-/// At most [`READ_MAX`] bytes from `offset` on; fewer at the end of the file, none behind it.
+/// Reads at most [`READ_MAX`] bytes from `offset` on; fewer at the end of the file, none behind it.
 pub fn read(root: &str, path: &str, offset: u64, length: u32) -> Result<Vec<u8>> {
     imported::read(root, path, offset, length)
 }
@@ -49,38 +49,39 @@ pub fn replace(root: &str, path: &str, if_version: Option<&str>, content: &[u8])
 /// Some bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Where they begin.
+    /// The offset where the bytes begin.
     pub at: u64,
-    /// How many they are.
+    /// The number of bytes.
     pub length: u32,
 }
 
 /// Bytes that take the place of others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// Where the change is.
+    /// The offset of the change.
     pub at: u64,
-    /// How many bytes go.
+    /// The number of bytes that are replaced.
     pub length: u64,
-    /// What takes their place.
+    /// The bytes that take their place.
     pub content: Vec<u8>,
 }
 
 /// The most that one [`read_parts`] answers.
 pub const PARTS_MAX: usize = 4 << 20;
 
-/// Each part, in the order asked; shorter where the file ends. [`PARTS_MAX`] bytes together at most.
+/// Reads each part, in the order asked. A part is shorter where the file ends. All together are at most [`PARTS_MAX`]
+/// bytes.
 pub fn read_parts(root: &str, path: &str, parts: &[Part]) -> Result<Vec<Vec<u8>>> {
     parts::read(root, path, parts)
 }
 
-/// As [`replace`], with the bytes of the file itself but for the edits, which are in order and apart from each other: for
-/// files that are too large to be in memory.
+/// Replaces a file like [`replace`], with its own bytes except for the edits, which are in order and do not overlap.
+/// This is for files that are too large to be in memory.
 pub fn replace_parts(root: &str, path: &str, if_version: &str, edits: &[Edit]) -> Result<String> {
     parts::replace(root, path, if_version, edits)
 }
 
-/// The files under a prefix.
+/// Lists the files under a prefix.
 pub fn list(root: &str, prefix: &str, cursor: Option<&str>) -> Result<Listing> {
     imported::list(root, prefix, cursor)
 }

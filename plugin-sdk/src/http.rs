@@ -22,13 +22,13 @@ pub struct Request {
     pub query: Vec<(String, String)>,
     /// Names and values; the connection adds its credentials.
     pub headers: Vec<(String, String)>,
-    /// None for a request without one.
+    /// The body; `None` for a request without one.
     pub body: Option<Vec<u8>>,
     /// JSON.
     pub options: Option<String>,
 }
 
-/// What the service answered.
+/// The answer of the service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Response {
     /// The status code.
@@ -40,7 +40,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// The first header of that name, in any case.
+    /// Returns the first header of that name, in any case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }

@@ -1,7 +1,7 @@
 //! Ordered indexes that the gateway keeps on disk, so that a large source is not read whole for every call.
 //!
-//! They are scratch: bounded, dropped when space is short, and bound to one version of the source. An adapter that finds
-//! none reads its source as if there were no indexes, and asks for one with [`later`].
+//! Indexes are scratch: bounded, dropped when space is short, and bound to one version of the source. An adapter that
+//! finds none reads its source as if there were no indexes, and asks for one with [`later`].
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::calls::index as imported;
@@ -17,25 +17,26 @@ pub const KEY_MAX: usize = 256;
 /// The most entries that one [`range`] answers.
 pub const RANGE_MAX: u32 = 4_096;
 
-/// Which index is meant. All three are the adapter's own words; indexes of one source go on together when it is extended.
+/// The name of an index. All three parts are the adapter's own words; indexes of one source go on together when the
+/// source is extended.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name {
-    /// Which source it is of.
+    /// The source.
     pub source: String,
-    /// Which version of the source.
+    /// The version of the source.
     pub version: String,
-    /// Which of the source's columns, and how its values are read.
+    /// The column of the source, and how its values are read.
     pub column: String,
 }
 
-/// Where one record lies in its source, and its place in the order.
+/// The place of one record in its source and in the order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    /// At most [`KEY_MAX`] bytes, ordered bytewise.
+    /// The key, of at most [`KEY_MAX`] bytes, ordered bytewise.
     pub key: Vec<u8>,
-    /// Where the record begins.
+    /// The offset where the record begins.
     pub at: u64,
-    /// How many bytes it takes.
+    /// The number of bytes that the record takes.
     pub length: u32,
 }
 
@@ -44,22 +45,22 @@ pub struct Entry {
 pub struct Range {
     /// The first key.
     pub from: Vec<u8>,
-    /// The first key behind the range; none: there is no end.
+    /// The first key behind the range; `None` if there is no end.
     pub to: Option<Vec<u8>>,
     /// The greatest key first. Entries of one key come in the order of `at` either way.
     pub descending: bool,
     /// The last entry of the page before.
     pub after: Option<Entry>,
-    /// At most [`RANGE_MAX`].
+    /// The largest number of entries, at most [`RANGE_MAX`].
     pub limit: u32,
 }
 
-/// How many bytes of the source the index covers; none while there is none.
+/// Returns how many bytes of the source the index covers; `None` while there is no index.
 pub fn find(name: &Name) -> Option<u64> {
     imported::find(name)
 }
 
-/// The entries of a range.
+/// Returns the entries of a range.
 pub fn range(name: &Name, range: &Range) -> Result<Vec<Entry>> {
     imported::range(name, range)
 }
@@ -86,7 +87,7 @@ pub fn finish(name: &Name) -> Result<()> {
     imported::finish(name)
 }
 
-/// The source has a new version that begins with all that the indexes of the old one cover: they become those of the new.
+/// Turns the indexes of an old version into those of a new one that begins with all they cover.
 pub fn extend(source: &str, old: &str, new: &str) -> Result<()> {
     imported::extend(source, old, new)
 }

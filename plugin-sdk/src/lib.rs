@@ -1,4 +1,4 @@
-//! What a plugin author imports.
+//! The library that a plugin's author imports.
 //!
 //! A tool is a function with [`tool`] above it, and `weir_plugin_sdk::export!(tools: my_tool);`: its types and its
 //! documentation are the schema ([`tools`], [`schema`]). Prompts and resources stand beside tools ([`items`]).
@@ -60,7 +60,7 @@ pub use weir_plugin_sdk_macros::{ToolSchema, data, tool};
 #[global_allocator]
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
-/// For parameters that are dates and times, so that an author needs no dependency of their own to name them.
+/// The crate for parameters that are dates and times, so that an author needs no dependency of their own to name them.
 pub use jiff;
-/// The same for JSON.
+/// The crate for parameters that are JSON.
 pub use serde_json;

@@ -7,27 +7,27 @@ use crate::native::calls::log as imported;
 #[cfg(all(not(target_arch = "wasm32"), not(feature = "native")))]
 use crate::testing::log as imported;
 
-/// A line for whoever looks for a fault.
+/// Logs a line for whoever looks for a fault.
 pub fn debug(message: &str) {
     imported::write("debug", message, None);
 }
 
-/// A line that is worth a look.
+/// Logs a line that is worth a look.
 pub fn info(message: &str) {
     imported::write("info", message, None);
 }
 
-/// A line about something that may go wrong.
+/// Logs a line about something that may go wrong.
 pub fn warn(message: &str) {
     imported::write("warn", message, None);
 }
 
-/// A line about something that went wrong.
+/// Logs a line about something that went wrong.
 pub fn error(message: &str) {
     imported::write("error", message, None);
 }
 
-/// `level` is trace, debug, info, warn or error; `fields` a JSON object.
+/// Logs a line with fields. `level` is trace, debug, info, warn or error; `fields` is a JSON object.
 pub fn write(level: &str, message: &str, fields: &serde_json::Value) {
     imported::write(level, message, Some(&fields.to_string()));
 }

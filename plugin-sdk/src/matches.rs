@@ -1,4 +1,4 @@
-//! What the comparisons of a condition mean, exactly: the text is `docs/matches.md`.
+//! Defines exactly what the comparisons of a condition mean, as `docs/matches.md` describes them.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::shape::{Field, Type};
 use crate::value::{Value, Zone};
 
-/// The comparisons that have a meaning for a column of this type. A source that cannot do one exactly leaves it out of
-/// its capabilities.
+/// Returns the comparisons that have a meaning for a column of this type. A source that cannot do one exactly leaves it
+/// out of its capabilities.
 pub fn comparisons(kind: Type) -> &'static [Comparison] {
     use Comparison::*;
     match kind {
@@ -21,7 +21,7 @@ pub fn comparisons(kind: Type) -> &'static [Comparison] {
     }
 }
 
-/// One condition, its value read once as the column's type.
+/// A condition whose value has been read as the column's type.
 #[derive(Clone, Debug)]
 pub struct Matcher {
     test: Test,
@@ -78,12 +78,12 @@ impl Matcher {
         Ok(Self { test })
     }
 
-    /// True where the value meets the condition.
+    /// Returns `true` if the value meets the condition.
     pub fn matches(&self, value: &Value<'_>) -> bool {
         use std::cmp::Ordering::*;
         match &self.test {
             Test::Equals(wanted) => value.compare(wanted) == Some(Equal),
-            // As in SQL: a null is neither equal nor unequal to anything.
+            // As in SQL, a null is neither equal nor unequal to anything.
             Test::NotEquals(unwanted) => value.compare(unwanted).is_some_and(|ordering| ordering != Equal),
             Test::OneOf(wanted) => wanted.iter().any(|wanted| value.compare(wanted) == Some(Equal)),
             Test::AtLeast(least) => value.compare(least).is_some_and(|ordering| ordering != Less),
@@ -97,7 +97,8 @@ impl Matcher {
         }
     }
 
-    /// The text that a cell must be to match, where the condition is `equals` on a string: lets an adapter skip reading.
+    /// Returns the text that a cell must be to match, if the condition is `equals` on a string. An adapter can skip
+    /// reading other cells.
     pub fn exact_text(&self) -> Option<&str> {
         match &self.test {
             Test::Equals(Value::Text(text)) => Some(text),
@@ -106,7 +107,7 @@ impl Matcher {
     }
 }
 
-/// The value of a condition as the column's type. Adapters that send conditions elsewhere bind this.
+/// Returns the value of a condition as the column's type. Adapters that send conditions elsewhere bind this.
 pub fn operand(value: &serde_json::Value, field: &Field, zone: &Zone) -> Result<Value<'static>> {
     match Value::from_argument(value, field, zone) {
         Value::Unfit(_) => Err(wrong_operand(field, type_name(field.kind))),

@@ -1,8 +1,8 @@
-//! A plugin as a native library: the same functions as a component's exports, behind one C symbol.
+//! Makes a plugin a native library: the same functions as a component's exports, behind one C symbol.
 //!
 //! With the feature `native`, [`crate::export!`] makes `weir_plugin_abi` beside the component's exports. `abi` is the C
-//! interface, `wire` what its messages say; the gateway compiles these two files as well. `native/weir-plugin.h` has both
-//! in the words of C.
+//! interface, and `wire` defines what its messages say; the gateway compiles these two files as well.
+//! `native/weir-plugin.h` has both in the words of C.
 
 #[doc(hidden)]
 #[allow(unsafe_code)]
@@ -16,7 +16,7 @@ mod wire;
 #[doc(hidden)]
 pub use host::table;
 
-/// What a plugin's [`crate::export!`] adds in a native library.
+/// Adds the part of a plugin's [`crate::export!`] that a native library has.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! export_native {

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::shape::{Field, Shape};
 use crate::value::{Value, Zone};
 
-/// The order asked for, with the key's columns at its end where they are missing, so that it is total.
+/// Returns the order asked for, with missing columns of the key added at its end, so that it is total.
 pub fn total_order(order: &[Order], shape: &Shape) -> Vec<Order> {
     let mut total = order.to_vec();
     for column in &shape.key {
@@ -33,7 +33,7 @@ pub fn compare(left: &[Value<'_>], right: &[Value<'_>], order: &[Order]) -> Orde
         .unwrap_or(Ordering::Equal)
 }
 
-/// A cursor over the order values of a page's last record.
+/// Makes a cursor from the order values of a page's last record.
 pub fn encode_cursor(values: &[Value<'_>]) -> String {
     let mut out = String::from("[");
     for (index, value) in values.iter().enumerate() {
@@ -46,7 +46,7 @@ pub fn encode_cursor(values: &[Value<'_>]) -> String {
     out
 }
 
-/// The values of a cursor, one per field; anything else is refused as a bad cursor.
+/// Reads the values of a cursor, one per field; anything else is refused as a bad cursor.
 pub fn decode_cursor(cursor: &str, fields: &[&Field], zone: &Zone) -> Result<Vec<Value<'static>>> {
     let raw: Vec<&RawValue> = serde_json::from_str(cursor).map_err(|_| bad_cursor())?;
     if raw.len() != fields.len() {
@@ -55,7 +55,7 @@ pub fn decode_cursor(cursor: &str, fields: &[&Field], zone: &Zone) -> Result<Vec
     Ok(raw.into_iter().zip(fields).map(|(raw, field)| Value::from_json(raw, field, zone).into_owned()).collect())
 }
 
-/// The error for a cursor that is not one of this list.
+/// Returns the error for a cursor that does not belong to this list.
 pub fn bad_cursor() -> Error {
     Error::invalid("The cursor is not one of this list.").field("cursor")
 }

@@ -1,4 +1,4 @@
-//! What stands between an adapter and the component interface: `about`, and the open collections of this instance.
+//! Connects an adapter with the component interface: `about`, and the open collections of this instance.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,15 +15,15 @@ pub trait Plugin {
     /// The name of a plugin without adapters: the crate's.
     const NAME: &'static str = "";
 
-    /// The version of the file.
+    /// Returns the version of the file.
     fn version() -> String;
 
-    /// The adapters of the file.
+    /// Returns the adapters of the file.
     fn adapters() -> Vec<Kind> {
         Vec::new()
     }
 
-    /// The tools of the file.
+    /// Returns the tools of the file.
     fn tools() -> Vec<crate::tools::Entry> {
         Vec::new()
     }
@@ -34,7 +34,7 @@ pub trait Plugin {
     }
 }
 
-/// One adapter of a plugin, its type forgotten.
+/// An adapter of a plugin, with its type erased.
 pub struct Kind {
     name: &'static str,
     requests: &'static [&'static str],
@@ -43,7 +43,7 @@ pub struct Kind {
     open: fn(&str, &Shape) -> Result<Rc<dyn Open>>,
 }
 
-/// The kind of an adapter.
+/// Returns the kind of an adapter.
 pub fn kind<A: Adapter>() -> Kind {
     Kind {
         name: A::NAME,
@@ -76,8 +76,8 @@ impl<A: Adapter> Open for A {
 
 thread_local! { static OPEN: RefCell<HashMap<String, Rc<dyn Open>>> = RefCell::default(); }
 
-/// `{"name", "version", "adapters": [{"name", "settings": schema}], "requests": […]}`; the plugin is named like its
-/// first adapter, and one without adapters like its crate.
+/// Returns `{"name", "version", "adapters": [{"name", "settings": schema}], "requests": […]}`. The plugin is named like
+/// its first adapter, and one without adapters like its crate.
 pub fn about<P: Plugin>() -> String {
     let adapters = P::adapters();
     let mut requests: Vec<&str> = adapters.iter().flat_map(|adapter| adapter.requests.iter().copied()).collect();
@@ -92,7 +92,7 @@ pub fn about<P: Plugin>() -> String {
     json!({ "name": name, "version": P::version(), "adapters": described, "requests": requests }).to_string()
 }
 
-/// The shape of the collection that the settings reach, as JSON.
+/// Returns the shape of the collection that the settings reach, as JSON.
 pub fn describe<P: Plugin>(adapter: &str, settings: &str) -> Result<String> {
     Ok((find::<P>(adapter)?.describe)(settings)?.to_json())
 }
@@ -121,7 +121,8 @@ pub fn write(collection: &str, change: &Change) -> Result<String> {
     opened(collection)?.write(change)
 }
 
-/// A clone of the reference: no borrow of the map is held while the adapter calls an import.
+/// Returns an open collection. It is a clone of the reference, so that no borrow of the map is held while the adapter
+/// calls an import.
 fn opened(collection: &str) -> Result<Rc<dyn Open>> {
     OPEN.with_borrow(|collections| collections.get(collection).cloned())
         .ok_or_else(|| Error::new("not_configured", format!("The collection {collection:?} was never configured.")))
@@ -134,7 +135,7 @@ fn find<P: Plugin>(adapter: &str) -> Result<Kind> {
         .ok_or_else(|| Error::unsupported(format!("This plugin has no adapter {adapter:?}.")))
 }
 
-/// A query as the component interface carries it: names and JSON text.
+/// Reads a query as the component interface carries it: names and JSON text.
 pub fn parse_query(
     conditions: Vec<(String, String, String)>,
     order: Vec<String>,
@@ -156,7 +157,7 @@ pub fn parse_query(
     Ok(Query { conditions, order, columns, limit, cursor, options: object(options, "options")? })
 }
 
-/// A change as the component interface carries it.
+/// Reads a change as the component interface carries it.
 pub fn parse_change(verb: &str, key: Option<&str>, record: Option<&str>, options: Option<&str>) -> Result<Change> {
     let mut options = object(options, "options")?;
     let conditions = options.remove("conditions").map_or_else(|| Ok(Vec::new()), conditions)?;
@@ -169,7 +170,8 @@ pub fn parse_change(verb: &str, key: Option<&str>, record: Option<&str>, options
     })
 }
 
-/// `[{"column", "comparison", "value"}]`; one that cannot be read would let every record pass, so all is refused.
+/// Reads `[{"column", "comparison", "value"}]`. A condition that cannot be read would let every record pass, so it
+/// makes the whole request fail.
 fn conditions(value: serde_json::Value) -> Result<Vec<Condition>> {
     #[derive(serde::Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -306,7 +308,7 @@ macro_rules! export {
     };
 }
 
-/// Without the feature `native` a plugin is no library.
+/// Adds nothing: without the feature `native` a plugin is no library.
 #[cfg(not(all(feature = "native", not(target_arch = "wasm32"))))]
 #[doc(hidden)]
 #[macro_export]

@@ -1,4 +1,4 @@
-//! How far a call has come, and whether anybody still waits for it.
+//! Reports how far a call has come, and tells whether anybody still waits for it.
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::weir::plugin::progress as imported;
@@ -7,12 +7,12 @@ use crate::native::calls::progress as imported;
 #[cfg(all(not(target_arch = "wasm32"), not(feature = "native")))]
 use crate::testing::progress as imported;
 
-/// `done` must grow with every report of a call; `total` where it is known.
+/// Reports progress. `done` must grow with every report of a call; `total` is given if it is known.
 pub fn report(done: f64, total: Option<f64>, message: &str) {
     imported::report(done, total, message);
 }
 
-/// True once the caller has gone: stop early.
+/// Returns `true` once the caller has gone: stop early.
 pub fn cancelled() -> bool {
     imported::cancelled()
 }

@@ -7,7 +7,7 @@ use crate::native::calls::random as imported;
 #[cfg(all(not(target_arch = "wasm32"), not(feature = "native")))]
 use crate::testing::random as imported;
 
-/// So many random bytes.
+/// Returns so many random bytes.
 pub fn bytes(length: u32) -> Vec<u8> {
     imported::bytes(length)
 }

@@ -10,7 +10,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// No records yet.
+    /// Creates an array without records.
     pub fn new() -> Self {
         Self { json: String::from("["), count: 0 }
     }
@@ -24,29 +24,29 @@ impl Records {
         self.count += 1;
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// Bytes so far: an adapter may end a page early instead of running into the host's limit on results.
+    /// Returns the bytes so far: an adapter may end a page early instead of running into the host's limit on results.
     pub fn len(&self) -> usize {
         self.json.len()
     }
 
-    /// True before the first record.
+    /// Returns `true` before the first record.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The array.
+    /// Returns the array.
     pub fn finish(mut self) -> String {
         self.json.push(']');
         self.json
     }
 }
 
-/// One record as a JSON object.
+/// Returns one record as a JSON object.
 pub fn record<'v>(members: impl IntoIterator<Item = (&'v str, Value<'v>)>) -> String {
     let mut out = String::new();
     write_record(members, &mut out);

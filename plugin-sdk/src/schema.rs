@@ -1,4 +1,4 @@
-//! What a Rust type is as JSON: its schema, how a value is read, and how one is printed.
+//! Defines a Rust type as JSON: its schema, how a value is read, and how one is printed.
 //!
 //! [`ToolSchema`] is implemented for the types of the table in `docs/tools-from-code.md`; `#[data]` and
 //! `#[derive(ToolSchema)]` implement it for an author's own structs and enums. The schemas are JSON Schema 2020-12.
@@ -61,7 +61,7 @@ use serde_json::Value;
     note = "write `#[data]` above a struct or an enum of your own, or take a type of the table in docs/tools-from-code.md"
 )]
 pub trait ToolSchema: Sized {
-    /// What the constraints of `#[arg(…)]` may bound.
+    /// The kind of value that the constraints of `#[arg(…)]` apply to.
     const KIND: Kind = Kind::Any;
 
     /// Sets the keywords of the schema.
@@ -73,21 +73,21 @@ pub trait ToolSchema: Sized {
     /// Appends the value as JSON.
     fn print(&self, out: &mut String);
 
-    /// True for `Option`: a parameter or a field of the type may be left out.
+    /// Whether the type is an `Option`: a parameter or a field of it may be left out.
     #[doc(hidden)]
     const OPTIONAL: bool = false;
 
-    /// True for `u8`, whose lists are refused: they are meant as bytes.
+    /// Whether the type is `u8`, whose lists are refused: they are meant as bytes.
     #[doc(hidden)]
     const BYTE: bool = false;
 
-    /// The schema of a value that is there: without the null of an `Option`.
+    /// Writes the schema of a value that is there: without the null of an `Option`.
     #[doc(hidden)]
     fn write_present(schema: &mut Writer) {
         Self::write(schema);
     }
 
-    /// The value where none is given.
+    /// Returns the value if none is given.
     #[doc(hidden)]
     fn absent() -> Option<Self> {
         None
@@ -104,17 +104,17 @@ pub trait ToolSchema: Sized {
 pub struct Mismatch {
     /// Member names and indices with dots between them; empty for the whole value.
     pub path: String,
-    /// What is wrong, as the end of a sentence: `must be a text`.
+    /// The fault, as the end of a sentence: `must be a text`.
     pub message: String,
 }
 
 impl Mismatch {
-    /// A mismatch of the whole value.
+    /// Creates a mismatch of the whole value.
     pub fn new(message: impl Into<String>) -> Self {
         Self { path: String::new(), message: message.into() }
     }
 
-    /// The same mismatch, seen from the value around it.
+    /// Returns the same mismatch, seen from the value around it.
     pub fn inside(mut self, name: &str) -> Self {
         self.path = if self.path.is_empty() { name.to_owned() } else { format!("{name}.{}", self.path) };
         self
@@ -131,7 +131,7 @@ impl From<Mismatch> for crate::Error {
     }
 }
 
-/// The schema of a type as JSON, for an input: `schema_of::<Region>()`.
+/// Returns the schema of a type as JSON, for an input: `schema_of::<Region>()`.
 pub fn schema_of<T: ToolSchema>() -> String {
     Writer::for_input().whole(T::write)
 }

@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 pub struct Shape {
     /// The collection's name.
     pub name: String,
-    /// Its columns.
+    /// The columns.
     pub fields: Vec<Field>,
     /// The columns that name one record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub key: Vec<String>,
-    /// What the source can do.
+    /// The abilities of the source.
     #[serde(default)]
     pub capabilities: Capabilities,
     /// IANA name or offset that zoneless datetimes of the source are read in. Set by the contract; UTC without it.
@@ -25,7 +25,7 @@ pub struct Shape {
     pub timezone: Option<String>,
 }
 
-/// One column.
+/// A column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Field {
     /// The column's name.
@@ -33,24 +33,24 @@ pub struct Field {
     /// The type of its values.
     #[serde(rename = "type")]
     pub kind: Type,
-    /// True where a record may have none.
+    /// Whether a record may have no value.
     #[serde(default)]
     pub nullable: bool,
-    /// What the column holds.
+    /// A description of what the column holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The source's own name of the type, for the adapter's use only (`int8`, `numeric(10,2)`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native: Option<String>,
-    /// True where the source fills the value when a create leaves it out (a default, an identity column).
+    /// Whether the source fills in the value when a create leaves it out (a default, an identity column).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub generated: bool,
-    /// How the source writes the values in text, where it does not write them as the value table does. Set by the
-    /// contract; only for sources that hold text.
+    /// The format of values in a source that holds text, if it is not that of the value table. The contract sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<Box<TextFormat>>,
-    /// As what the texts of a `string` column can all be read, where they are not written as the value table writes them.
-    /// One is what a draft takes; of several it asks a person. Only in a description: no contract records them.
+    /// The ways to read all texts of a `string` column that are not written as the value table writes them. A draft
+    /// takes a single one, and asks a person if there are several. Only a description has readings: no contract records
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub readings: Vec<Reading>,
     /// The fields of a `record`.
@@ -61,13 +61,13 @@ pub struct Field {
     pub items: Option<Box<Field>>,
 }
 
-/// How numbers, dates and times stand in text.
+/// The format of numbers, dates and times in text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TextFormat {
-    /// What stands before the fraction of a number. Without it a point, or a comma where groups are set apart by points.
+    /// The mark before the fraction of a number. By default it is a point, or a comma if points separate groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decimal: Option<String>,
-    /// What stands between groups of three digits; nothing without it.
+    /// The mark between groups of three digits; by default none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grouping: Option<String>,
     /// A date, as strftime writes it: `%d/%m/%Y`.
@@ -81,10 +81,10 @@ pub struct TextFormat {
 /// One way to read all texts of a column.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
-    /// What the texts would be.
+    /// The type that the texts would have.
     #[serde(rename = "type")]
     pub kind: Type,
-    /// How they are written.
+    /// The format that they are written in.
     #[serde(default)]
     pub format: TextFormat,
 }
@@ -116,13 +116,13 @@ pub enum Type {
     List,
 }
 
-/// What the source can do exactly. Whatever is not listed is refused at compile time, never emulated.
+/// The abilities that the source has exactly. Anything else is refused at compile time, never emulated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Capabilities {
     /// Lookup and list.
     #[serde(default)]
     pub read: bool,
-    /// Which of create, update, delete. When empty, `read_only` may say why.
+    /// Which of create, update and delete the source takes. If this is empty, `read_only` may say why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<String>,
     /// Why nothing can be written, for the refusal ("XLSX files are read-only").
@@ -134,7 +134,7 @@ pub struct Capabilities {
     /// Column → comparisons it supports; `*` stands for every column not named.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub matches: BTreeMap<String, Vec<String>>,
-    /// Columns a list may be ordered by; `["*"]`: all.
+    /// Columns that a list may be ordered by; `["*"]` stands for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,
     /// Extra inputs a field may be sent to with `param:`.
@@ -143,7 +143,7 @@ pub struct Capabilities {
     /// Operations for the verb `call`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<Operation>,
-    /// True where the source is an open outside world (rest, upstream): becomes openWorldHint.
+    /// Whether the source is an open outside world (rest, upstream): this becomes openWorldHint.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open_world: bool,
 }
@@ -151,27 +151,28 @@ pub struct Capabilities {
 /// An extra input of a collection or an operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Param {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The type of its value.
     #[serde(rename = "type")]
     pub kind: Type,
-    /// True where it may not be left out.
+    /// Whether the parameter must not be left out.
     #[serde(default)]
     pub required: bool,
-    /// What it is for.
+    /// A description of what it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-/// One operation an adapter names and declares, for the verb `call`.
+/// An operation that an adapter names and declares, for the verb `call`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Operation {
     /// The operation's name.
     pub name: String,
-    /// What it does to the world.
+    /// The effect of the operation on the world.
     pub effect: Effect,
-    /// What the operation takes; a field of the form goes to one of them with `param:` (by default its own name).
+    /// The parameters of the operation. A form's field goes to one of them with `param:`, by default to that of its own
+    /// name.
     #[serde(default)]
     pub params: Vec<Param>,
     /// The record it answers.
@@ -179,46 +180,46 @@ pub struct Operation {
     pub returns: Vec<Field>,
 }
 
-/// What an operation does to the world; decides the derived annotations.
+/// The effect of an operation on the world; it decides the derived annotations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
-    /// Nothing.
+    /// The operation changes nothing.
     Read,
-    /// Something is new.
+    /// The operation makes something new.
     Create,
-    /// Something is different.
+    /// The operation changes something.
     Update,
-    /// Something may be lost.
+    /// The operation may lose something.
     #[default]
     Destructive,
 }
 
 impl Shape {
-    /// A shape without columns.
+    /// Creates a shape without columns.
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), ..Self::default() }
     }
 
-    /// The column of that name.
+    /// Returns the column of that name.
     pub fn field(&self, key: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.key == key)
     }
 
-    /// A shape from its JSON; one that cannot be read is the gateway's fault, not the author's.
+    /// Reads a shape from its JSON. One that cannot be read is the gateway's fault, not the author's.
     pub fn parse(json: &str) -> Result<Self, crate::Error> {
         serde_json::from_str(json)
             .map_err(|error| crate::Error::invalid(format!("The recorded shape is wrong: {error}.")).field("shape"))
     }
 
-    /// The shape as JSON.
+    /// Returns the shape as JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a shape has string keys only")
     }
 }
 
 impl Field {
-    /// A column.
+    /// Creates a column.
     pub fn new(key: &str, kind: Type) -> Self {
         Self { key: key.to_owned(), kind, ..Self::default() }
     }

@@ -18,22 +18,22 @@ pub struct Statement {
     pub text: String,
     /// Bound in their order.
     pub parameters: Vec<serde_json::Value>,
-    /// At most this many rows.
+    /// The largest number of rows to return.
     pub limit: u32,
     /// JSON.
     pub options: Option<String>,
 }
 
-/// What a query found.
+/// The result of a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     /// A JSON array of objects; numbers as the database wrote them, so read it with `RawValue`.
     pub records: String,
-    /// True where the limit cut rows off.
+    /// Whether the limit cut rows off.
     pub truncated: bool,
 }
 
-/// `sqlite`, `postgresql`, …
+/// Returns the dialect: `sqlite`, `postgresql`, …
 pub fn dialect(connection: &str) -> Result<String> {
     imported::dialect(connection)
 }
@@ -48,7 +48,7 @@ pub fn query_many(statements: &[Statement]) -> Vec<Result<Rows>> {
     imported::query_many(statements)
 }
 
-/// The number of rows changed.
+/// Runs a statement and returns the number of rows changed.
 pub fn execute(statement: &Statement) -> Result<u64> {
     imported::execute(statement)
 }

@@ -22,14 +22,14 @@ pub use json::{compact_json, write_string};
 /// The largest integer a double, and so JSON in practice, holds exactly: 2^53 − 1.
 pub const INTEGER_MAX: i128 = (1 << 53) - 1;
 
-/// One canonical value of a column.
+/// A canonical value of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// No value.
+    /// The null.
     Null,
     /// True or false.
     Boolean(bool),
-    /// Also beyond ±(2^53−1): the gateway refuses it there, by name.
+    /// An integer. It may be beyond ±(2^53−1): the gateway then refuses it, by name.
     Integer(i128),
     /// Digits, exact.
     Decimal(Decimal<'a>),
@@ -73,19 +73,19 @@ impl Value<'_> {
         }
     }
 
-    /// The canonical JSON.
+    /// Returns the canonical JSON.
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         self.write_json(&mut out);
         out
     }
 
-    /// True for null.
+    /// Returns `true` for null.
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
 
-    /// The value with texts of its own.
+    /// Returns the value with texts of its own.
     pub fn into_owned(self) -> Value<'static> {
         match self {
             Value::Null => Value::Null,
@@ -101,7 +101,7 @@ impl Value<'_> {
         }
     }
 
-    /// How two values of one column compare; none where they do not: nulls, unfit values, JSON.
+    /// Compares two values of one column; `None` if they do not compare: nulls, unfit values, JSON.
     pub fn compare(&self, other: &Value<'_>) -> Option<Ordering> {
         match (self, other) {
             (Value::Boolean(left), Value::Boolean(right)) => Some(left.cmp(right)),
@@ -116,7 +116,8 @@ impl Value<'_> {
         }
     }
 
-    /// The order of a list, ascending; nulls last, before them what does not fit its type.
+    /// Returns the order of two values in a list. Nulls are last, and before them the values that do not fit their
+    /// type.
     pub fn order(&self, other: &Value<'_>, descending: bool) -> Ordering {
         let rank = |value: &Value<'_>| match value {
             Value::Null => 2,

@@ -13,7 +13,7 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// With the first key, an operator's.
+    /// Reaches the admin API of a house with its first key, which is an operator's.
     pub fn of(house: &House) -> Self {
         let read = |name: &str| std::fs::read_to_string(house.path().join("state").join(name)).expect("written");
         Self { url: read("admin.url"), key: read("admin.token") }
@@ -25,7 +25,7 @@ impl Admin {
         if self.key.is_empty() { request } else { request.bearer_auth(&self.key) }
     }
 
-    /// The status, and the JSON of the answer; null where it has none.
+    /// Returns the status, and the JSON of the answer; null if it has none.
     pub async fn ask(&self, method: &str, path: &str, body: impl Into<reqwest::Body>) -> (u16, Value) {
         let response = self.request(method, path).body(body).send().await.expect("an answer");
         let status = response.status().as_u16();

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 pub const MODERN: &str = "2026-07-28";
 pub const LEGACY: &str = "2025-11-25";
 
-/// One HTTP answer, read to its end.
+/// An HTTP answer, read to its end.
 #[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
@@ -23,19 +23,19 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The response among the messages: the last one.
+    /// Returns the response among the messages, which is the last one.
     pub fn reply(&self) -> &Value {
         self.messages.last().unwrap_or_else(|| panic!("no message in the answer: {self:?}"))
     }
 
-    /// `result` of the response.
+    /// Returns `result` of the response.
     pub fn result(&self) -> &Value {
         let reply = self.reply();
         assert!(reply.get("result").is_some(), "not a result: {reply}");
         &reply["result"]
     }
 
-    /// `error.code` of the response.
+    /// Returns `error.code` of the response.
     pub fn error_code(&self) -> i64 {
         let reply = self.reply();
         reply["error"]["code"].as_i64().unwrap_or_else(|| panic!("not an error: {reply}"))
@@ -55,7 +55,7 @@ impl Modern {
         Self { url: url.into(), key: None, http: http() }
     }
 
-    /// The holder of a key.
+    /// Creates a client that holds a key.
     pub fn with_key(url: impl Into<String>, key: &str) -> Self {
         Self { key: Some(key.to_owned()), ..Self::new(url) }
     }
@@ -77,7 +77,7 @@ impl Modern {
         request
     }
 
-    /// A POST with nothing but the media types.
+    /// Makes a POST with nothing but the media types.
     pub fn raw(&self, body: impl Into<reqwest::Body>) -> RequestBuilder {
         let request = self.http.post(&self.url).header("content-type", "application/json");
         authorized(request, &self.key).header("accept", "application/json, text/event-stream").body(body)
@@ -87,12 +87,12 @@ impl Modern {
         send(self.request(method, params)).await
     }
 
-    /// The result of `tools/call`.
+    /// Returns the result of `tools/call`.
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({"name": tool, "arguments": arguments})).await.result().clone()
     }
 
-    /// Every tool, page by page; the number of pages.
+    /// Returns every tool, page by page, and the number of pages.
     pub async fn list(&self) -> (Vec<Value>, usize) {
         let (mut tools, mut pages, mut params) = (Vec::new(), 0, json!({}));
         loop {
@@ -138,28 +138,28 @@ impl Legacy {
         client
     }
 
-    /// A POST with nothing but the media types.
+    /// Makes a POST with nothing but the media types.
     pub fn raw(&self, body: impl Into<reqwest::Body>) -> RequestBuilder {
         let request = self.http.post(&self.url).header("content-type", "application/json");
         authorized(request, &self.key).header("accept", "application/json, text/event-stream").body(body)
     }
 
-    /// Without a session.
+    /// Creates a client without a session.
     pub fn bare(url: impl Into<String>, version: &str, key: Option<&str>) -> Self {
         Self { url: url.into(), session: None, version: version.to_owned(), key: key.map(str::to_owned), http: http() }
     }
 
-    /// The same session in the hands of someone with another key.
+    /// Returns the same session in the hands of someone with another key.
     pub fn in_hands_of(&self, key: Option<&str>) -> Self {
         Self { key: key.map(str::to_owned), ..self.clone() }
     }
 
-    /// A POST within the session.
+    /// Makes a POST within the session.
     pub fn in_session(&self, body: impl Into<reqwest::Body>) -> RequestBuilder {
         self.with_session(self.raw(body)).header("mcp-protocol-version", &self.version)
     }
 
-    /// The GET stream of the session.
+    /// Opens the GET stream of the session.
     pub fn stream(&self) -> RequestBuilder {
         authorized(self.with_session(self.http.get(&self.url)), &self.key).header("accept", "text/event-stream")
     }
@@ -220,7 +220,7 @@ impl Events {
         Self { stream: stream.boxed(), buffer: String::new() }
     }
 
-    /// The next message; `None` when the stream ends or is silent for `wait`.
+    /// Returns the next message; `None` if the stream ends or is silent for `wait`.
     pub async fn next(&mut self, wait: std::time::Duration) -> Option<Value> {
         let deadline = tokio::time::Instant::now() + wait;
         loop {
@@ -246,7 +246,8 @@ fn version_of(answer: &Answer) -> &str {
     answer.result()["protocolVersion"].as_str().expect("initialize answers a version")
 }
 
-/// `Mcp-Name` may hold visible ASCII as it is; anything else goes through the base64 form of the specification.
+/// Returns the value for `Mcp-Name`, which may hold visible ASCII as it is; anything else goes through the base64 form
+/// of the specification.
 fn header_value(name: &str) -> String {
     if name.bytes().all(|byte| (0x21..0x7f).contains(&byte)) {
         return name.to_owned();
@@ -267,13 +268,13 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// A plain HTTP client, for what no MCP client would send.
+/// Returns a plain HTTP client, for what no MCP client would send.
 pub fn http() -> reqwest::Client {
     choose_tls();
     reqwest::Client::builder().no_proxy().tcp_nodelay(true).build().expect("a client without settings")
 }
 
-/// Every HTTP client of this process needs it, `rmcp`'s too.
+/// Chooses the TLS provider, which every HTTP client of this process needs, `rmcp`'s too.
 pub fn choose_tls() {
     static TLS: Once = Once::new();
     TLS.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));

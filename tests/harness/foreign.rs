@@ -13,19 +13,19 @@ use crate::place;
 
 pub(crate) const INSTALLED_BY: &str = "cargo xtask test";
 
-/// `node`, which sees the packages of `tests/clients/node`.
+/// Returns `node`, which sees the packages of `tests/clients/node`.
 pub fn node() -> Command {
     let mut command = Command::new(place::present(node_bin().join("node"), INSTALLED_BY));
     command.current_dir(node_folder()).env("PATH", path_with(&node_bin()));
     command
 }
 
-/// A script of `tests/clients`, placed where its imports resolve.
+/// Returns a script of `tests/clients`, placed where its imports resolve.
 pub fn node_script(name: &str) -> Command {
     node_script_in("node", name)
 }
 
-/// The same beside the packages of another folder than `tests/clients/node`.
+/// Returns a script beside the packages of another folder than `tests/clients/node`.
 pub fn node_script_in(environment: &str, name: &str) -> Command {
     let source = fs::read(place::repository().join("tests/clients").join(name)).expect("a script of this repository");
     let folder = place::present(place::cache().join("clients").join(environment), INSTALLED_BY);
@@ -40,18 +40,18 @@ pub fn node_script_in(environment: &str, name: &str) -> Command {
     command
 }
 
-/// A file of an installed Node package.
+/// Returns a file of an installed Node package.
 pub fn node_module(path: &str) -> PathBuf {
     place::present(node_folder().join("node_modules").join(path), INSTALLED_BY)
 }
 
-/// The same of another folder than `tests/clients/node`.
+/// Returns a file of a package in another folder than `tests/clients/node`.
 pub fn node_module_in(environment: &str, path: &str) -> PathBuf {
     let folder = place::present(place::cache().join("clients").join(environment), INSTALLED_BY);
     place::present(folder.join("node_modules").join(path), INSTALLED_BY)
 }
 
-/// A script of `tests/clients`, run by the Python of one environment (`python-current`, `python-mcp1`).
+/// Returns a script of `tests/clients`, run by the Python of one environment (`python-current`, `python-mcp1`).
 pub fn python_script(environment: &str, name: &str) -> Command {
     let mut command = python(environment);
     command.arg(place::repository().join("tests/clients").join(name));

@@ -14,10 +14,10 @@ use tempfile::TempDir;
 
 use crate::place;
 
-/// How long a start may take: compiling three adapters on a busy machine is most of it.
+/// The time a start may take: compiling three adapters on a busy machine is most of it.
 const START: Duration = Duration::from_secs(120);
 
-/// What a gateway is started from. Every test has its own.
+/// The folder that a gateway is started from. Every test has its own.
 pub struct House {
     folder: TempDir,
     config: String,
@@ -25,7 +25,7 @@ pub struct House {
 }
 
 impl House {
-    /// An empty house: folders `contracts`, `data` and `state`, and the built adapters.
+    /// Makes an empty house: folders `contracts`, `data` and `state`, and the built adapters.
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("weir-test-").tempdir().expect("a temporary folder");
         for name in ["contracts", "data", "state"] {
@@ -56,7 +56,7 @@ impl House {
         Self { config: String::new(), ..self }
     }
 
-    /// Files under `data/`, granted to the adapter `sheet`.
+    /// Grants the files under `data/` to the adapter `sheet`.
     pub fn sheets(self) -> Self {
         self.config("[connections.data]\nkind = \"files\"\npath = \"data\"\nwrite = true\n[plugins.sheet.grants]\ndata = \"write\"")
     }
@@ -74,7 +74,7 @@ impl House {
         ))
     }
 
-    /// A plugin folder of this test's own, holding copies of the named adapters.
+    /// Adds a plugin folder of this test's own, with copies of the named adapters.
     pub fn own_plugins(mut self, adapters: &[&str]) -> Self {
         let folder = self.folder.path().join("plugins");
         fs::create_dir_all(&folder).expect("a folder in the temporary folder");
@@ -99,7 +99,7 @@ impl House {
         fs::rename(&draft, &path).expect("a file in the temporary folder");
     }
 
-    /// `weir` with this house's configuration; the caller adds the command's own words.
+    /// Returns `weir` with this house's configuration; the caller adds the command's own words.
     pub fn weir(&self, words: &[&str]) -> Command {
         let mut command = Command::new(place::binary("weir"));
         command.args(words).arg("--config").arg(self.write_config()).current_dir(self.folder.path());
@@ -109,7 +109,7 @@ impl House {
         command
     }
 
-    /// Likewise, with the configuration as it lies there by now.
+    /// Returns `weir` with the configuration as it lies there by now.
     pub fn weir_as_it_is(&self, words: &[&str]) -> Command {
         let file = self.folder.path().join("weir.toml");
         if !file.exists() {
@@ -128,7 +128,7 @@ impl House {
         (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
     }
 
-    /// The JSON that a command prints with `--json`.
+    /// Returns the JSON that a command prints with `--json`.
     pub fn json(&self, words: &[&str]) -> serde_json::Value {
         let (code, out, err) = self.run(&[words, &["--json"]].concat());
         serde_json::from_str(&out).unwrap_or_else(|error| panic!("{words:?} ({code}, {error}): {out}\n{err}"))
@@ -141,7 +141,7 @@ impl House {
         key
     }
 
-    /// The words that start this house over stdio, for clients that start their server themselves.
+    /// Returns the words that start this house over stdio, for clients that start their server themselves.
     pub fn stdio_command(&self) -> Vec<String> {
         let config = self.write_config();
         let words = [place::binary("weir").into_os_string(), "stdio".into(), "--config".into(), config.into()];
@@ -160,7 +160,7 @@ impl House {
             place::cache().join("compiled").display(),
             self.config
         );
-        // At once: a process that was started a moment ago may be reading it.
+        // The file is replaced at once: a process that was started a moment ago may be reading it.
         self.write("weir.toml", text);
         self.folder.path().join("weir.toml")
     }
@@ -172,7 +172,7 @@ impl Default for House {
     }
 }
 
-/// sha256 of a file, hex.
+/// Returns the SHA-256 of a file in hexadecimal.
 pub fn digest(file: &Path) -> String {
     hex::encode(Sha256::digest(fs::read(file).expect("a file can be read")))
 }
@@ -218,17 +218,17 @@ impl Gateway {
         }
     }
 
-    /// The endpoint of all contracts.
+    /// Returns the endpoint of all contracts.
     pub fn url(&self) -> String {
         format!("{}/mcp", self.base)
     }
 
-    /// The endpoint of one contract.
+    /// Returns the endpoint of one contract.
     pub fn contract_url(&self, contract: &str) -> String {
         format!("{}/mcp/{contract}", self.base)
     }
 
-    /// The endpoint of one view.
+    /// Returns the endpoint of one view.
     pub fn view_url(&self, view: &str) -> String {
         format!("{}/mcp/view/{view}", self.base)
     }
@@ -243,7 +243,7 @@ impl Gateway {
         let _ = self.child.wait();
     }
 
-    /// Everything logged so far.
+    /// Returns everything logged so far.
     pub fn log(&self) -> String {
         self.log.lock().expect("the log is whole").join("\n")
     }
@@ -257,7 +257,7 @@ impl Gateway {
         }
     }
 
-    /// Resident memory in KB, as the kernel counts it.
+    /// Returns the resident memory in KB, as the kernel counts it.
     pub fn memory_kb(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the process runs");
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("the kernel counts memory");
@@ -268,7 +268,7 @@ impl Gateway {
 impl Drop for Gateway {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            // What it says last is still under way: the log is written behind the calls.
+            // The last lines are still under way: the log is written behind the calls.
             std::thread::sleep(Duration::from_millis(300));
         }
         self.kill();

@@ -1,4 +1,5 @@
-//! What the suites stand on: the real binary, raw JSON clients, other people's clients, databases and web services.
+//! Holds what the suites stand on: the real binary, raw JSON clients, other people's clients, databases and web
+//! services.
 //!
 //! Nothing here is skipped when something is missing: the panic names the command that brings it.
 

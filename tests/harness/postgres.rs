@@ -18,14 +18,14 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// A fresh cluster, running.
+    /// Starts a fresh cluster.
     pub fn start() -> Self {
         let mut cluster = Self::stopped();
         cluster.run();
         cluster
     }
 
-    /// A fresh cluster that does not run yet.
+    /// Makes a fresh cluster that does not run yet.
     pub fn stopped() -> Self {
         let folder = tempfile::Builder::new().prefix("weir-pg-").tempdir().expect("a temporary folder");
         if let Some((user, group)) = unprivileged() {
@@ -47,7 +47,7 @@ impl Postgres {
         let log = fs::File::create(self.folder.path().join("server.log")).expect("a file in the temporary folder");
         self.server = Some(postgres.stderr(log).stdout(Stdio::null()).spawn().expect("postgres starts"));
         wait_for_port(self.port, "postgres");
-        // It listens before it lets anyone in.
+        // The server listens before it lets anyone in.
         for _ in 0..200 {
             if self.try_sql("SELECT 1").is_ok() {
                 return;
@@ -95,7 +95,7 @@ impl Drop for Postgres {
     }
 }
 
-/// The newest installed version's program; Debian keeps them out of `PATH`.
+/// Returns the newest installed version's program; Debian keeps them out of `PATH`.
 fn program(name: &str) -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> =
@@ -104,7 +104,7 @@ fn program(name: &str) -> PathBuf {
     found.pop().unwrap_or_else(|| panic!("PostgreSQL's {name} is missing: run `cargo xtask test`"))
 }
 
-/// PostgreSQL refuses to run as root: root runs it as the package's own user.
+/// Runs a program as the package's own user, since PostgreSQL refuses to run as root.
 fn as_database_user(program: &Path) -> Command {
     let mut command = Command::new(program);
     if let Some((user, group)) = unprivileged() {

@@ -43,7 +43,7 @@ impl Prometheus {
             .expect("prometheus starts");
         wait_for_port(port, "prometheus");
         let started = Self { _folder: folder, child, base: format!("http://127.0.0.1:{port}"), http: http() };
-        // It listens before it answers.
+        // Prometheus listens before it answers.
         for _ in 0..400 {
             let ready = started.http.get(format!("{}/-/ready", started.base)).send().await;
             if ready.is_ok_and(|response| response.status().is_success()) {
@@ -54,7 +54,7 @@ impl Prometheus {
         panic!("prometheus is not ready after ten seconds");
     }
 
-    /// What an instant query finds now; an error of the query is the test's.
+    /// Returns what an instant query finds now; an error of the query fails the test.
     pub async fn query(&self, expression: &str) -> Vec<Value> {
         let mut url = reqwest::Url::parse(&format!("{}/api/v1/query", self.base)).expect("a URL");
         url.query_pairs_mut().append_pair("query", expression);

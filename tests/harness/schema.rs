@@ -1,4 +1,4 @@
-//! Whether an answer keeps what the listing promises.
+//! Checks whether an answer keeps what the listing promises.
 
 use jsonschema::Validator;
 use serde_json::Value;
@@ -14,7 +14,7 @@ pub fn check(tool: &Value, result: &Value) {
     assert!(problems.is_empty(), "{} breaks its output schema:\n{}\n{structured}", tool["name"], problems.join("\n"));
 }
 
-/// The tool of that name in a listing.
+/// Returns the tool of that name in a listing.
 pub fn tool<'a>(tools: &'a [Value], name: &str) -> &'a Value {
     tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no tool `{name}` is listed"))
 }

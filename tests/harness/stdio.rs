@@ -25,12 +25,12 @@ impl Stdio {
         Self::start_as(house, "")
     }
 
-    /// With a key in the environment.
+    /// Starts a process with a key in the environment.
     pub fn start_as(house: &House, key: &str) -> Self {
         Self::start_with(house, key, &[])
     }
 
-    /// With further words on the command line.
+    /// Starts a process with further words on the command line.
     pub fn start_with(house: &House, key: &str, more: &[&str]) -> Self {
         let words = house.stdio_command();
         let mut child = Command::new(&words[0])
@@ -55,7 +55,7 @@ impl Stdio {
         input.flush().await.expect("weir reads");
     }
 
-    /// The next line; anything but JSON on stdout is a failure.
+    /// Returns the next line; anything but JSON on stdout is a failure.
     pub async fn read(&mut self) -> Value {
         let line = tokio::time::timeout(ANSWER, self.output.next_line()).await.expect("an answer in time");
         let line = line.expect("stdout can be read").expect("stdout is open");

@@ -46,7 +46,7 @@ pub const STRANGERS: [Stranger; 10] = [
     },
 ];
 
-/// The server of `tests/upstreams/hostile.py` with its behaviour.
+/// Returns the words that start the server of `tests/upstreams/hostile.py` with its behaviour.
 pub fn hostile(words: &[&str]) -> Vec<String> {
     let script = place::repository().join("tests/upstreams/hostile.py");
     let interpreter = text(foreign::python("python-servers").get_program().as_ref());
@@ -54,7 +54,7 @@ pub fn hostile(words: &[&str]) -> Vec<String> {
     [interpreter, text(&script)].into_iter().chain(words).collect()
 }
 
-/// The words that start a Node server of `tests/clients/servers`.
+/// Returns the words that start a Node server of `tests/clients/servers`.
 pub fn node(script: &str, words: &[&str]) -> Vec<String> {
     let script =
         place::present(place::cache().join("clients/servers/node_modules").join(script), foreign::INSTALLED_BY);

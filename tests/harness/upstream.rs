@@ -23,7 +23,7 @@ pub struct JsonServer {
 }
 
 impl JsonServer {
-    /// `id` names the key field of every collection.
+    /// Starts the service. `id` names the key field of every collection.
     pub fn start(database: &Value, id: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("db.json");
@@ -70,7 +70,7 @@ impl Drop for Mock {
     }
 }
 
-/// In a process group of its own: what is called `node` may be a program that starts the real one.
+/// Starts a command in a process group of its own: the program called `node` may start the real one.
 fn start(command: &mut Command, name: &str) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
     command.spawn().unwrap_or_else(|error| panic!("{name} does not start: {error}"))
@@ -116,7 +116,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// `name`: the host or address that it is for.
+    /// Makes a certificate. `name` is the host or address that it is for.
     pub fn of(name: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut command = foreign::python("python-services");
@@ -125,13 +125,13 @@ impl Certificate {
         Self { folder }
     }
 
-    /// The authority's certificate, PEM.
+    /// Returns the authority's certificate in PEM.
     pub fn authority(&self) -> PathBuf {
         self.folder.path().join("client.pem")
     }
 }
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("a bound socket has an address").port()

@@ -16,7 +16,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-/// What has happened at the service.
+/// The events at the service so far.
 #[derive(Default)]
 pub struct Seen {
     /// Requests that arrived.

@@ -18,7 +18,7 @@ fn main() -> Result<()> {
     copy_once(&source.join("tickets.csv"), &target.join("tickets.csv"))
 }
 
-/// People write to it while the demo runs: never replaced.
+/// Copies a file that is never replaced, since people write to it while the demo runs.
 fn copy_once(source: &Path, target: &Path) -> Result<()> {
     if target.exists() {
         return Ok(());
@@ -27,7 +27,7 @@ fn copy_once(source: &Path, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Built beside its place and moved there whole, so that an interrupted run leaves nothing half done.
+/// Builds a file beside its place and moves it there whole, so that an interrupted run leaves nothing half done.
 fn build_once(source: &Path, target: &Path, build: impl Fn(&Path, &Path) -> Result<()>) -> Result<()> {
     let written = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified());
     let source_time = written(source).with_context(|| format!("cannot read {}", source.display()))?;

@@ -14,7 +14,7 @@ use weir_tests::{Admin, House, Modern, foreign, http, place};
 
 use crate::{built_in, plugins, sample};
 
-/// A plugin put there over the API runs; one that is none is refused, and what ran before runs on.
+/// A plugin that was put there over the API runs; a file that is none is refused, and what ran before runs on.
 #[tokio::test]
 async fn a_plugin_is_put_in_refused_or_taken_away() {
     let house = House::new().own_plugins(&[]).file("contracts/tiny.yaml", plugins::tiny_contract("rust"));
@@ -94,7 +94,7 @@ async fn plugins_are_looked_after_from_the_command_line() {
     }
     house.write("plugins/odd.wasm", "not a component");
     let (code, out, err) = house.run(&["plugins", "reload"]);
-    // One that was refused at its upload may have gone a moment ago.
+    // The file that was refused at its upload may have gone a moment ago.
     let lines: Vec<&str> = out.lines().filter(|line| *line != "broken.wasm: removed").collect();
     assert_eq!((code, lines.len()), (0, 4), "{out} {err}");
     assert!(lines[0].starts_with("odd.wasm: refused: ") && lines[0].contains("not a WebAssembly component"), "{out}");
@@ -121,7 +121,7 @@ async fn plugins_are_looked_after_from_the_command_line() {
     }
 }
 
-/// A renamed column is seen on demand, named, and agents are told so instead of getting something else.
+/// A renamed column is found on demand and named, and agents are told so instead of getting something else.
 #[tokio::test]
 async fn a_source_that_changed_is_found_out() {
     let house = sample::house();
@@ -284,7 +284,7 @@ async fn a_retry_is_answered_as_the_first_time() {
     assert_eq!(ask(&format!("{}/v1/keys", admin.url), r#"{"agent": "ann"}"#).await.0, 400, "a secret is not kept");
 }
 
-/// Who looks whether the gateway lives is not somebody refused; who is refused is refused once.
+/// Looking whether the gateway lives is not recorded as a refusal; a refused request is recorded once.
 #[tokio::test]
 async fn only_the_refused_are_recorded_as_refused() {
     let house = sample::house();
@@ -355,7 +355,7 @@ fn the_api_is_as_it_describes_itself() {
             "--checks",
             "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance",
         ])
-        // It writes no bodies of `application/wasm`.
+        // Schemathesis writes no bodies of `application/wasm`.
         .args(["--exclude-operation-id", "upload"])
         .args(["--max-examples", "15", "--no-color", "--seed", "7"])
         .current_dir(house.path())

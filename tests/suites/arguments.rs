@@ -1,5 +1,5 @@
-//! What a call's arguments may be, and what a refusal says: nulls of clients that send every argument, fields that are
-//! emptied, the text that models read.
+//! Tests what a call's arguments may be, and what a refusal says: nulls of clients that send every argument, fields
+//! that are emptied, the text that models read.
 
 use std::process::Command;
 
@@ -44,7 +44,7 @@ fn record(answer: &Value) -> &Value {
     &answer["structuredContent"]["record"]
 }
 
-/// As crewai-tools, mcp-use, LlamaIndex and AutoGen call: null for every argument that was not set.
+/// The calls are those of crewai-tools, mcp-use, LlamaIndex and AutoGen: null for every argument that was not set.
 #[tokio::test]
 async fn clients_that_send_null_for_what_was_not_set_list_and_change_nothing_else() {
     let house = house();
@@ -52,7 +52,7 @@ async fn clients_that_send_null_for_what_was_not_set_list_and_change_nothing_els
     let client = Modern::new(gateway.url());
     let listed = client.call("list_tickets", json!({"subject": "Printer", "limit": null, "cursor": null})).await;
     assert_eq!(listed["structuredContent"]["records"][0]["id"], 1, "{listed}");
-    // Of a field that may be null, null is a value: the ticket that nobody owns.
+    // In a field that may be null, null is a value: it finds the ticket that nobody owns.
     let unowned = client.call("list_tickets", json!({"subject": null, "owner": null})).await;
     assert_eq!(unowned["structuredContent"]["records"][0]["id"], 2, "{unowned}");
     let sent = json!({"id": 1, "subject": "Printer jam", "owner": null, "due": null, "clear": null});
@@ -73,7 +73,7 @@ async fn an_update_empties_what_clear_names() {
     assert_eq!(content["errors"][0]["example"], json!([]));
 }
 
-/// Most frameworks show their model nothing but this.
+/// Most frameworks show their model only this text.
 #[tokio::test]
 async fn the_text_of_a_refusal_tells_every_error() {
     let house = house();

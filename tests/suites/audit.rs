@@ -1,4 +1,4 @@
-//! Answered means recorded, and every later change of the record is found.
+//! Checks that what was answered is recorded, and that every later change of the record is found.
 
 use std::{
     path::{Path, PathBuf},
@@ -99,7 +99,7 @@ async fn every_call_leaves_its_record_and_the_caller_a_receipt() {
     }
 }
 
-/// Each way to change a trail, and `weir audit verify` finds it.
+/// `weir audit verify` finds each way to change a trail.
 #[tokio::test]
 async fn verify_finds_every_change() {
     let house = sample::house();
@@ -143,7 +143,8 @@ async fn verify_finds_every_change() {
     assert_eq!(house.run(&["audit", "verify", &last]).0, 1, "a replaced file is not found");
 }
 
-/// Killed under load, again and again, with two more processes on the same state: what a client was answered is there.
+/// The gateway is killed under load, again and again, with two more processes on the same state: everything that a
+/// client was answered is recorded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_was_answered_before_a_kill_is_recorded() {
     const KILLS: usize = 50;
@@ -250,7 +251,7 @@ async fn a_file_limit_is_outlived() {
     let house = sample::house();
     let weir = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
     let mut limited = std::process::Command::new("sh");
-    // In blocks of 512 bytes: the database of the state fits, and some hundred records.
+    // The limit is in blocks of 512 bytes: the database of the state fits, and some hundred records.
     limited.args(["-c", "ulimit -f 600; exec \"$@\"", "sh"]).arg(weir.get_program()).args(weir.get_args());
     limited.current_dir(house.path());
     let gateway = Gateway::start(limited);

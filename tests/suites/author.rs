@@ -1,5 +1,5 @@
-//! What the author of a plugin sees, in each language: from an empty folder to a tool that is called, with nothing but the
-//! program and the language's own tools.
+//! Tests what the author of a plugin sees, in each language: from an empty folder to a tool that is called, with
+//! nothing but the program and the language's own tools.
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +26,7 @@ const LANGUAGES: [(&str, &str, &str); 4] = [
 ];
 
 impl Desk {
-    /// At the same place in each run: cargo keeps what it built by the path of its source.
+    /// Makes the desk at the same place in each run, since cargo keeps what it built by the path of its source.
     fn new(name: &str) -> Self {
         let folder = place::cache().join("author/desks").join(name);
         let _ = fs::remove_dir_all(&folder);
@@ -38,7 +38,7 @@ impl Desk {
         &self.folder
     }
 
-    /// `weir` in a folder of the desk. Builds share what they have in common, as they would at their author's.
+    /// Returns `weir` in a folder of the desk. Builds share what they have in common, as they would at their author's.
     fn weir(&self, inside: &str, words: &[&str]) -> Command {
         let mut command = Command::new(place::binary("weir"));
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_") || name.starts_with("CARGO_")) {
@@ -71,7 +71,7 @@ impl Desk {
         serde_json::from_str(&self.succeed(inside, words)).expect("it prints JSON")
     }
 
-    /// A folder of a new plugin. What its language installs is taken from where the tests have it already.
+    /// Makes the folder of a new plugin. What its language installs is taken from where the tests have it already.
     fn begin(&self, name: &str, language: &str, kind: &str) -> PathBuf {
         self.succeed("", &["plugin", "new", name, "--lang", language, "--kind", kind]);
         let folder = self.path().join(name);
@@ -86,7 +86,7 @@ impl Desk {
     }
 }
 
-/// The example that a new folder begins with says what the page "Schema Contract" of Milo says, which this began with.
+/// Returns the example of the page "Schema Contract" of Milo, from which a new folder begins.
 fn seed() -> Value {
     json!({
         "type": "object",
@@ -162,7 +162,7 @@ fn a_new_adapter_is_built_checked_and_called() {
     }
 }
 
-/// The same source, one feature away.
+/// The same source is a library with one further feature.
 #[test]
 fn a_new_plugin_in_rust_is_a_native_library_too() {
     let desk = Desk::new("native");
@@ -260,7 +260,7 @@ async fn the_same_functions_are_the_same_tools_in_each_language() {
     }
 }
 
-/// The question of `remove`, and what comes of its answer.
+/// Returns the question of `remove`, and what comes of its answer.
 async fn asked(client: &Modern, sure: bool) -> [String; 2] {
     let ask = async |params: &Value| {
         let mut params = params.clone();
@@ -282,7 +282,7 @@ async fn asked(client: &Modern, sure: bool) -> [String; 2] {
     [question["inputRequests"]["sure"]["params"].to_string(), done["structuredContent"].to_string()]
 }
 
-/// While it is being written, what was built last is what answers.
+/// While a plugin is being written, its last build answers.
 #[test]
 fn a_changed_parameter_is_live_after_the_next_build() {
     let desk = Desk::new("changed");
@@ -351,7 +351,7 @@ fn what_is_no_name_and_what_is_no_folder_is_refused() {
     assert!(err.contains("is there already"), "{err}");
 }
 
-/// What the guide tells is what works: its commands are run, and its code is that of the templates, which are built here.
+/// The guide is checked: its commands are run, and its code is that of the templates, which are built here.
 #[test]
 fn the_guide_says_what_works() {
     let guide = fs::read_to_string(place::repository().join("docs/writing-a-plugin.md")).expect("the guide");
@@ -406,7 +406,7 @@ fn run_all(block: &str) {
     }
 }
 
-/// The fenced blocks of a page: their language and text.
+/// Returns the fenced blocks of a page: their language and text.
 fn blocks(page: &str) -> Vec<(&str, String)> {
     let mut blocks = Vec::new();
     let mut lines = page.lines();
@@ -419,7 +419,8 @@ fn blocks(page: &str) -> Vec<(&str, String)> {
     blocks
 }
 
-/// Each kind of type hint, natively: what it says, what it reads, and what is refused; pydantic models where they are.
+/// Each kind of type hint is tried natively: what it says, what it reads, and what is refused; pydantic models where
+/// they are.
 #[test]
 fn type_hints_are_the_schemas_of_the_table() {
     let python = place::present(place::cache().join("clients/python-mcp1/bin/python"), "cargo xtask test");

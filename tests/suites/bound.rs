@@ -49,7 +49,7 @@ tools:
       - { name: owner, from: tenant }
 "#;
 
-/// On loopback everyone is agent `local` of tenant `local`.
+/// The rows of several tenants. On loopback everyone is agent `local` of tenant `local`.
 const ROWS: [(u32, &str, &str, &str); 4] = [
     (1, "mine", "open", "local"),
     (2, "another's", "open", "acme"),
@@ -147,7 +147,7 @@ async fn writes(desk: &Desk) {
         assert_eq!(update, "not_found", "{id}");
         assert_eq!(refused(client, "delete_ticket", json!({"id": id})).await, "not_found", "{id}");
     }
-    // Its own, but not open.
+    // The ticket is the caller's own, but not open.
     assert_eq!(refused(client, "update_ticket", json!({"id": 3, "subject": "x"})).await, "not_found");
     assert_eq!((desk.rows)(&desk.house), before, "a refused write changed something");
 

@@ -7,7 +7,7 @@ use weir_tests::{Admin, House, Modern, place};
 
 use crate::{audit::records, sample};
 
-/// Other bytes of the same adapter: a custom section that nobody reads.
+/// Returns other bytes of the same adapter: it has a custom section that nobody reads.
 pub(crate) fn another_sheet() -> Vec<u8> {
     let mut bytes = std::fs::read(place::plugins().join("sheet.wasm")).expect("a built adapter");
     bytes.extend([0, 6, 4, b'n', b'o', b't', b'e', b'2']);
@@ -60,7 +60,7 @@ async fn a_file_stands_for_the_adapter_inside_while_it_is_there() {
     let inside = sheet(&house).await;
     assert_eq!((inside["origin"].as_str(), inside["generation"].as_u64()), (Some("built-in"), Some(1)), "{inside}");
 
-    // It may write, and nobody has let this build in.
+    // The plugin may write, and nobody has accepted this build.
     house.write("plugins/sheet.wasm", another_sheet());
     let digest = held(&house, "sheet.wasm").await;
     answered().await;
@@ -103,7 +103,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A spreadsheet is served from anywhere: no plugins folder, no configuration.
+/// A spreadsheet is served from anywhere, with no plugins folder and no configuration.
 #[tokio::test]
 async fn a_program_alone_serves_a_spreadsheet() {
     let house = sample::house();

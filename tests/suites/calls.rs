@@ -54,7 +54,7 @@ tools:
       - { name: count, type: number, required: true, min: 1, max: 5 }
 "#;
 
-/// A REST collection over a service that counts.
+/// Makes a REST collection over a service that counts.
 fn house(web: &Web) -> House {
     House::new()
         .config(&format!(
@@ -64,7 +64,7 @@ fn house(web: &Web) -> House {
         .file("contracts/items.yaml", ITEMS)
 }
 
-/// Every kind of violation: refused with its reason, and no request reaches the service.
+/// Every kind of violation is refused with its reason, and no request reaches the service.
 #[tokio::test]
 async fn bad_arguments_never_reach_a_source() {
     let web = Web::start().await;
@@ -154,7 +154,7 @@ async fn an_error_is_enough_to_repair_the_call() {
     }
 }
 
-/// Mechanical: takes a suggested name, else the example, else drops what is unknown.
+/// Repairs mechanically: takes a suggested name, else the example, else drops what is unknown.
 fn repair(arguments: &mut Value, error: &Value) {
     let field = error["field"].as_str().expect("an error names its field");
     let map = arguments.as_object_mut().expect("arguments are an object");
@@ -216,7 +216,7 @@ tools:
     assert_eq!(opaque(with.result()).as_array().map(Vec::len), Some(5));
 }
 
-/// Modern: the response owns the call, so its end is the call's end.
+/// In the modern era the response owns the call, so its end is the call's end.
 #[tokio::test]
 async fn a_modern_caller_who_leaves_cancels_a_read() {
     let web = Web::start().await;
@@ -232,7 +232,7 @@ async fn a_modern_caller_who_leaves_cancels_a_read() {
     .await;
 }
 
-/// Legacy: the session owns the call; a broken connection is only a broken connection.
+/// In the legacy era the session owns the call; a broken connection is only a broken connection.
 #[tokio::test]
 async fn a_legacy_caller_who_leaves_cancels_nothing() {
     let web = Web::start().await;
@@ -267,7 +267,7 @@ async fn a_write_runs_to_its_end_whoever_leaves() {
     .await;
 }
 
-/// The service has done it, whatever it says of it.
+/// The service has made the change, whatever it says about it.
 #[tokio::test]
 async fn a_write_with_too_large_an_answer_may_have_been_done() {
     let web = Web::start().await;

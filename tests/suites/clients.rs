@@ -18,7 +18,7 @@ fn house() -> House {
     sample::house().config("[http]\npage_size = 1")
 }
 
-/// What every client is asked to call: success, a typed miss, and refused arguments.
+/// Returns what every client is asked to call: success, a typed miss, and refused arguments.
 fn calls() -> Value {
     json!([
         {"tool": "lookup_airport", "arguments": {"iata": "OSL"}},
@@ -41,7 +41,7 @@ fn over_stdio(command: Command, mode: &str) -> Value {
     check(foreign::report(command, &json!({"command": house.stdio_command(), "mode": mode, "calls": calls()})))
 }
 
-/// What holds for every client.
+/// Checks what holds for every client.
 fn check(report: Value) -> Value {
     let tools = report["tools"].as_array().expect("a report lists tools");
     let mut names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();

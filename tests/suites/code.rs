@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 use weir_tests::{Events, Gateway, House, Legacy, Modern, client::send, place};
 
-/// The guest with tools, over a database that it may write.
+/// Makes a house with the guest that has tools, over a database that it may write.
 fn house() -> House {
     let house = plain().config(
         "[connections.db]\nkind = \"sqlite\"\npath = \"data/things.sqlite\"\nwrite = true\n\
@@ -126,7 +126,7 @@ async fn a_read_only_tool_that_writes_is_forbidden_and_nothing_changes() {
     assert_eq!(client.call("names", json!({})).await["structuredContent"], json!({"result": ["uno", "two"]}));
 }
 
-/// A client that can be asked.
+/// Calls as a client that can be asked.
 async fn ask(client: &Modern, params: Value) -> Value {
     let mut params = params;
     params["_meta"] = json!({
@@ -188,7 +188,7 @@ async fn the_operator_names_chooses_and_bounds_the_tools() {
     assert_eq!(code(&client.call("ops_deploy", arguments).await), "rate_limited");
 }
 
-/// One caller: the old arguments until they are refused, the new ones from then on.
+/// Plays one caller: it uses the old arguments until they are refused, and the new ones from then on.
 async fn keep_calling(url: String, stop: Arc<AtomicBool>, [old, new]: [Arc<AtomicUsize>; 2]) {
     let client = Modern::new(url);
     let mut renamed = false;
@@ -221,7 +221,7 @@ async fn version(gateway: &Gateway) -> String {
     info["version"].as_str().unwrap_or("none").to_owned()
 }
 
-/// Messages that say the list changed, until the stream is silent.
+/// Counts the messages that say the list changed, until the stream is silent.
 async fn changes(stream: &mut Events) -> usize {
     let mut count = 0;
     while let Some(message) = stream.next(Duration::from_millis(1_500)).await {
@@ -291,7 +291,7 @@ async fn a_build_that_renames_a_parameter_is_held_and_then_swapped_under_load() 
     eprintln!("{} calls of the old build, {} of the new one, none failed", counts[0], counts[1]);
 }
 
-/// What was published goes on with what it was made from, whatever lies in the folder.
+/// A published version goes on with the build it was made from, whatever lies in the folder.
 #[tokio::test]
 async fn a_restart_and_a_rollback_run_the_kept_build() {
     let house = plain();
@@ -319,7 +319,7 @@ async fn a_restart_and_a_rollback_run_the_kept_build() {
     assert_eq!(Modern::new(gateway.url()).call("deploy", old).await["isError"], false, "also after a restart");
 }
 
-/// What waits for someone, published by its fingerprint; false where nothing does.
+/// Publishes the draft that waits, by its fingerprint; returns `false` if none does.
 fn agree(house: &House) -> bool {
     let contract = house.json(&["contracts", "show", "tools-js"]);
     let drafts = contract["drafts"].as_array().cloned().unwrap_or_default();
@@ -328,8 +328,8 @@ fn agree(house: &House) -> bool {
     house.run(&["contracts", "publish", id, "--fingerprint", print]).0 == 0
 }
 
-/// Killed at any moment of a change of builds: the state opens, what is listed is what answers, and a change that nobody
-/// has agreed to is not served.
+/// The gateway is killed at any moment of a change of builds: the state opens, what is listed is what answers, and a
+/// change that nobody has agreed to is not served.
 #[tokio::test]
 async fn a_crash_at_any_moment_lets_no_build_in() {
     let house = plain();

@@ -16,7 +16,7 @@ use weir_tests::{
 
 use crate::sample;
 
-/// A command with nothing of this test's environment but what any program has.
+/// Returns a command with nothing of this test's environment but what any program has.
 fn weir(words: &[&str]) -> Command {
     let mut command = Command::new(place::binary("weir"));
     command.args(words);
@@ -32,7 +32,7 @@ fn run(mut command: Command) -> (i32, String, String) {
     (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
 }
 
-/// What `weir extract OPTIONS -- SERVER` prints.
+/// Returns what `weir extract OPTIONS -- SERVER` prints.
 fn extract(options: &[&str], server: &[String]) -> (i32, String, String) {
     let mut command = weir(&["extract"]);
     command.args(options).arg("--").args(server);
@@ -71,7 +71,7 @@ fn servers_of_other_people_are_extracted_twice_to_equal_bytes() {
     assert!(differ.is_empty(), "not as in tests/fixtures/extracted: {differ:?}; WEIR_BLESS=1 accepts what is there");
 }
 
-/// Counted apart from the goldens, so that no blessing hides a list that is missing.
+/// The counts are apart from the goldens, so that no blessing hides a list that is missing.
 #[test]
 fn nothing_that_other_people_list_is_missing() {
     let counts: BTreeMap<&str, [usize; 4]> = BTreeMap::from([
@@ -350,7 +350,7 @@ fn a_client_is_connected_and_taken_back() {
         let (code, out, err) = connect(&[client]);
         assert_eq!(code, 0, "{client}: {err}");
         let file = out.split(" names ").next().expect("the file is named").to_owned();
-        // What was written is what a client starts.
+        // A client starts what was written.
         let mut extract = weir(&["extract", "weir", "--from", client]);
         extract.env("HOME", home).env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME").current_dir(home);
         let (code, document, err) = run(extract);

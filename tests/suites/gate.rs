@@ -11,7 +11,7 @@ use weir_tests::{Admin, Events, House, Legacy, Modern};
 use crate::sample;
 
 const HELD: i32 = 3;
-/// A breaking change: an optional argument becomes required.
+/// Returns a breaking change: an optional argument becomes required.
 fn broken() -> String {
     let change = sample::CONTRACT.replace(
         "{ name: country, type: dropdown, choices: [NO, SE, IS] }",
@@ -25,7 +25,7 @@ fn wider() -> String {
     sample::CONTRACT.replace("max: 9000", "max: 12000")
 }
 
-/// As the endpoint says; `none` where there is none.
+/// Returns the version that the endpoint states; `none` if there is none.
 async fn version(url: &str) -> String {
     let answer = Modern::new(url).ask("server/discover", json!({})).await;
     let info = &answer.reply()["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
@@ -58,7 +58,7 @@ async fn held(house: &House) -> Value {
     }
 }
 
-/// Before anyone agrees to a change, it is said whose calls of the past it would have refused; what they wrote is kept
+/// Before anyone agrees to a change, the report says whose past calls it would have refused; what they wrote is kept
 /// nowhere.
 #[tokio::test]
 async fn a_change_is_told_with_the_calls_it_would_have_refused() {
@@ -107,7 +107,8 @@ async fn a_change_is_told_with_the_calls_it_would_have_refused() {
     }
 }
 
-/// Under load: nobody sees the breaking change before the publish, every connected client hears of it after.
+/// Even under load nobody sees the breaking change before it is published, and every connected client hears of it
+/// after.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_breaking_file_is_held_until_an_operator_agrees_to_exactly_that_change() {
     let house = sample::house();
@@ -285,7 +286,7 @@ async fn what_someone_went_back_from_is_judged_like_any_change() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     agree(&house, &held(&house).await);
-    // What agents were served is 1.0.0, although 2.0.0 is the last that was ever published.
+    // Agents were served 1.0.0, although 2.0.0 is the last version that was ever published.
     house.write("contracts/airports.yaml", broken());
     assert_eq!(held(&house).await["class"], "breaking");
     assert_eq!(version(&url).await, "none");
@@ -293,7 +294,7 @@ async fn what_someone_went_back_from_is_judged_like_any_change() {
     until(&url, "1.0.0").await;
 }
 
-/// An operator goes back to the first version; the report that was agreed to.
+/// Goes back to the first version as an operator, and returns the report that was agreed to.
 fn go_back(house: &House) -> Value {
     let rollback = ["contracts", "rollback", "airports", "--to", "1.0.0"];
     let report = house.json(&rollback);
@@ -303,14 +304,14 @@ fn go_back(house: &House) -> Value {
     report
 }
 
-/// An operator publishes a draft.
+/// Publishes a draft as an operator.
 fn agree(house: &House, draft: &Value) {
     let (id, fingerprint) = (draft["id"].as_str().expect("an id"), draft["fingerprint"].as_str().expect("one"));
     let (code, _, err) = house.run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
     assert_eq!(code, 0, "{err}");
 }
 
-/// The same gate for what comes over the API; each role may what it may.
+/// Submissions over the API meet the same gate, and each role may do what it may.
 #[tokio::test]
 async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
     let house = House::new().sheets().file("data/airports.csv", sample::DATA);
@@ -380,7 +381,7 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
     assert_eq!(house.json(&["contracts", "show", "airports"])["version"], "2.0.0");
 }
 
-/// A fresh container: the state is gone, the file was edited, and its lock lies beside it.
+/// In a fresh container the state is gone, the file was edited, and its lock lies beside it.
 #[tokio::test]
 async fn with_an_empty_state_the_lock_is_the_published_version() {
     let house = sample::house();
@@ -405,7 +406,8 @@ async fn with_an_empty_state_the_lock_is_the_published_version() {
     assert!(code == 1 && err.contains("airports.lock.json"), "a lock that cannot be read is no lock to ignore: {err}");
 }
 
-/// Who changes what they read is told when somebody else was faster; who names no tag changes whatever is there.
+/// Someone who changes what they read is told if somebody else was faster; someone who names no tag changes whatever is
+/// there.
 #[tokio::test]
 async fn a_change_may_insist_on_what_was_read() {
     let house = House::new().sheets().file("data/airports.csv", sample::DATA);
@@ -490,7 +492,7 @@ async fn a_contract_is_retired_by_its_fingerprint() {
     until(&url, "none").await;
 }
 
-/// `weir diff` says the same of files, with an exit code for a pipeline.
+/// `weir diff` says the same about files, with an exit code for a pipeline.
 #[tokio::test]
 async fn diff_tells_a_pipeline_by_its_exit_code() {
     let house =
@@ -509,7 +511,7 @@ async fn diff_tells_a_pipeline_by_its_exit_code() {
     assert_eq!(planned["fingerprint"], draft["fingerprint"], "{planned}\n{draft}");
     assert_eq!(all["fingerprint"], draft["fingerprint"], "the endpoint of all contracts");
     house.write("contracts/airports.yaml", sample::CONTRACT);
-    // Where no admin API can be asked, the listing is all there is, and that is said.
+    // If no admin API can be asked, the listing is all there is, and the report says so.
     let elsewhere = sample::house().file("new.yaml", broken());
     let (code, out, err) = elsewhere.run(&["diff", "new.yaml", "--against", &gateway.contract_url("airports")]);
     assert!(code == 2 && err.contains("--admin"), "{code}: {out} {err}");

@@ -1,4 +1,4 @@
-//! One contract over five kinds of source, and a sheet read through indexes: the answers must be the same bytes.
+//! Tests one contract over five kinds of source, and a sheet read through indexes: the answers must be the same bytes.
 //!
 //! Only the adapter and its settings differ. Call ids and cursors are opaque and differ; both are replaced before
 //! comparing, everything else is compared as the text that came.
@@ -23,7 +23,7 @@ struct Source {
     _server: Option<JsonServer>,
 }
 
-/// How the adapter runs.
+/// The way in which the adapter runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Runs {
     Component,
@@ -38,7 +38,7 @@ async fn five_sources_answer_the_same_bytes() {
     all_the_same(sources.into()).await;
 }
 
-/// The same adapters as components, as children of the gateway and inside it.
+/// The same adapters run as components, as children of the gateway and inside it.
 #[tokio::test]
 async fn native_adapters_answer_the_same_bytes() {
     let mut sources = vec![csv(Runs::Component)];
@@ -105,12 +105,12 @@ fn reads() -> Vec<(&'static str, Value)> {
         ("get_item", json!({"id": "' OR '1'='1"})),
         ("get_item", json!({"id": "../items"})),
         ("get_item", json!({"id": "%"})),
-        // One, several, none.
+        // These find one, several and none.
         ("find_item", json!({"name": "Bond"})),
         ("find_item", json!({"name": "Twin"})),
         ("find_item", json!({"name": "twin"})),
         ("find_item", json!({"name": ""})),
-        // Equality over every type.
+        // These compare values of every type for equality.
         ("list_items", json!({"status": "open", "limit": 100})),
         ("list_items", json!({"status": "Open"})),
         ("list_items", json!({"status": "null"})),
@@ -147,7 +147,7 @@ fn reads() -> Vec<(&'static str, Value)> {
         ("list_items", json!({"no_status": true})),
         ("list_items", json!({"no_status": false, "limit": 3})),
         ("list_items", json!({"status": "open", "min_count": 3, "name_contains": "a", "limit": 50})),
-        // Refused before any source is asked.
+        // These are refused before any source is asked.
         ("get_item", json!({})),
         ("get_item", json!({"id": 7})),
         ("get_item", json!({"id": null})),
@@ -194,7 +194,8 @@ fn writes() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The contract, the same for all sources but for `adapter`, `settings` and, where a source is read-only, the writes.
+/// Returns the contract, which is the same for all sources except for `adapter`, `settings` and, if a source is
+/// read-only, the writes.
 fn contract(adapter: &str, settings: &str, writable: bool) -> String {
     let columns: Vec<&str> = COLUMNS.iter().map(|(name, _, _)| *name).collect();
     let shape: Vec<String> = COLUMNS
@@ -314,7 +315,7 @@ fn csv(runs: Runs) -> Source {
     source("csv", runs, house, "sheet", "{ connection: data, path: items.csv }", true)
 }
 
-/// Read through indexes however small it is.
+/// Returns a source that is read through indexes however small it is.
 fn indexed(runs: Runs) -> Source {
     let house = House::new().sheets();
     nasty::csv(&house.path().join("data/items.csv"));
@@ -379,7 +380,7 @@ fn source(name: &str, runs: Runs, house: House, adapter: &str, settings: &str, w
     Source { name, writable, client, gateway, _house: house, _postgres: None, _server: None }
 }
 
-/// Input and output schemas, byte for byte, of every tool that two sources share.
+/// Checks the input and output schemas, byte for byte, of every tool that two sources share.
 async fn same_schemas(sources: &[Source]) {
     let mut first: Option<(&str, Vec<Value>)> = None;
     for source in sources {
@@ -398,7 +399,7 @@ async fn same_schemas(sources: &[Source]) {
     }
 }
 
-/// What one source answers, as text: `isError` and the structured content, opaque values replaced.
+/// Returns what one source answers, as text: `isError` and the structured content, with opaque values replaced.
 async fn answer(source: &Source, tool: &str, arguments: &Value) -> (String, Option<String>) {
     #[derive(Deserialize)]
     struct Reply<'a> {
@@ -471,8 +472,8 @@ async fn walk(sources: &[&Source], arguments: Value, mut between: impl AsyncFnMu
     unreachable!("pages are counted without end")
 }
 
-/// Between pages a record is added before the place the walk has reached, and one behind it: the first is never met,
-/// the second once, and no other record is met twice or lost.
+/// Adds a record between pages before the place the walk has reached, and one behind it: the first is never met, the
+/// second once, and no other record is met twice or lost.
 async fn walk_while_inserting(sources: &[&Source], limit: usize) {
     let before: Vec<Value> = walk(sources, json!({"limit": 100}), async |_| ()).await;
     let walked = walk(sources, json!({ "limit": limit }), async |page| {

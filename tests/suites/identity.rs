@@ -1,4 +1,4 @@
-//! Who calls, what they may see, and how often: the same over every version and both transports.
+//! Tests who calls, what they may see, and how often: the same over every version and both transports.
 
 use std::time::Duration;
 
@@ -131,7 +131,7 @@ async fn a_401_is_the_answer_to_its_request_and_says_what_to_send() {
     );
 }
 
-/// Whoever sends no body to its end is not waited for.
+/// The gateway does not wait for a client that never sends its body to the end.
 #[tokio::test]
 async fn a_401_does_not_wait_for_a_body() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -168,7 +168,8 @@ async fn a_key_for_what_is_not_there_is_made_with_a_warning() {
     assert!(ann.contains(" airport,lookup_airport ") && ann.contains(" 60/min,lookup_everything=1/s "), "{listed}");
 }
 
-/// Every version and both transports: the list, the call of what is hidden, and the endpoint of what is hidden.
+/// Hidden and unknown tools are the same in the list, in calls and as endpoints, over every version and both
+/// transports.
 #[tokio::test]
 async fn hidden_and_unknown_are_the_same_in_every_version_over_both_transports() {
     let house = house();
@@ -277,14 +278,14 @@ async fn limits_hold_under_a_thousand_calls_at_once() {
     assert_eq!(bob.call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false, "and so has another agent");
 }
 
-/// Every version and both transports: what is left of a limit, and the refusal once nothing is.
+/// Over every version and both transports, the caller is told what is left of a limit, and is refused once nothing is.
 #[tokio::test]
 async fn a_limit_holds_in_every_version_over_both_transports() {
     let house = house();
     let gateway = house.serve();
     let limited = |agent: &str| house.key(&["--agent", agent, "--tool-rate", "lookup_airport=1/hour"]);
     let ask = || json!({"name": "lookup_airport", "arguments": {"iata": "OSL"}});
-    // In the text, since older versions have no structured content.
+    // This is in the text, since older versions have no structured content.
     let told = |first: &Value, second: &Value, place: &str| {
         assert_eq!(first["isError"], false, "{place}: {first}");
         assert_eq!(second["isError"], true, "{place}: {second}");
@@ -381,7 +382,7 @@ fn other_addresses_than_loopback_need_keys() {
     assert!(gateway.base.contains("0.0.0.0"));
 }
 
-/// Two processes over one state: a key that one of them revokes works at the other no longer than 50 ms.
+/// Two processes share one state: a key that one of them revokes works at the other no longer than 50 ms.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_revocation_by_another_process_is_seen_within_50_ms() {
     let house = house();

@@ -15,7 +15,7 @@ const DOCUMENTS: [(&str, &str, i32); 4] = [
     ("github", "@octokit/openapi/generated/api.github.com.json", 3),
 ];
 
-/// A command that reads no configuration, as `weir import` is none that has one.
+/// Runs a command that reads no configuration, as `weir import` does.
 fn weir(house: &House, words: &[&str]) -> (i32, String, String) {
     let mut command = std::process::Command::new(place::binary("weir"));
     let output = command.current_dir(house.path()).args(words).output().expect("weir starts");
@@ -27,7 +27,7 @@ fn document(file: &str) -> PathBuf {
     foreign::node_module_in("openapi", file)
 }
 
-/// What was made of each and what was not, in a report that people read: `tests/fixtures/imported`.
+/// The reports for people are compared with `tests/fixtures/imported`: what was made of each document and what was not.
 #[test]
 fn the_reports_are_fair_and_the_same_each_time() {
     let house = House::new();
@@ -50,7 +50,7 @@ fn the_reports_are_fair_and_the_same_each_time() {
     assert!(differ.is_empty(), "not as in tests/fixtures/imported; WEIR_BLESS=1 accepts it: {}", differ.join("\n"));
 }
 
-/// A house with the contract of a document, whose service is at `base`; the contract is looked over by lint, too.
+/// Makes a house with the contract of a document, whose service is at `base`; lint looks over the contract too.
 fn imported(name: &str, file: &str, base: &str) -> House {
     let house = House::new();
     let file = document(file);
@@ -72,7 +72,7 @@ fn imported(name: &str, file: &str, base: &str) -> House {
     house
 }
 
-/// Arguments as an agent finds them: nothing at first, and then what each refusal says.
+/// Calls a tool with arguments as an agent finds them: nothing at first, and then what each refusal says.
 async fn called(client: &Modern, tool: &str) -> Value {
     let mut arguments = json!({});
     let mut result = Value::Null;
@@ -101,9 +101,10 @@ fn place_at<'v>(value: &'v mut Value, path: &str) -> Option<&'v mut Value> {
     })
 }
 
-/// What does not succeed behind the mock. It answers the smallest number there is where a schema says `number` and no more,
-/// and Weir passes on no whole number that JSON readers do not hold exactly; and the body of the first is one of several
-/// objects, of which no refusal can give an example. The last is refused by the mock, with the examples that refusals gave.
+/// The calls that do not succeed behind the mock. It answers the smallest number there is if a schema says `number` and
+/// no more, and Weir passes on no whole number that JSON readers do not hold exactly. The body of the first call is one
+/// of several objects, of which no refusal can give an example. The mock refuses the last one, with the examples that
+/// refusals gave.
 const NOT_ANSWERED: [&str; 5] =
     ["create_celestial_body", "create_planet", "get_planet", "update_planet", "put_webhook"];
 
@@ -131,7 +132,8 @@ async fn every_imported_tool_is_answered() {
     }
 }
 
-/// Our own document, fetched from our own gateway, is a contract whose tools answer what its own answer.
+/// Our own document, fetched from our own gateway, is a contract whose tools answer what the gateway's own tools
+/// answer.
 #[tokio::test]
 async fn what_the_gateway_writes_it_reads() {
     let first = sample::house();

@@ -24,7 +24,7 @@ fn sign(keys: &KeyPair, component: &[u8]) -> String {
     minisign::sign(None, &keys.sk, Cursor::new(component), None, None).expect("a signature").into_string()
 }
 
-/// Where only what `maker` signed may run.
+/// Makes a house in which only what `maker` signed may run.
 fn house(maker: &KeyPair) -> House {
     let key = maker.pk.to_base64();
     House::new().own_plugins(&[]).config(&format!(

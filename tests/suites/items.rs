@@ -17,7 +17,7 @@ use crate::{
     upstreams::{ask_for, entry, publish, trusted, until},
 };
 
-/// One client of each era, asked alike.
+/// A client of one era; both are asked alike.
 enum Client {
     Modern(Modern),
     Legacy(Legacy),
@@ -47,7 +47,7 @@ impl Client {
         self.ask("resources/read", json!({ "uri": uri })).await
     }
 
-    /// The keys of a list, over all its pages.
+    /// Returns the keys of a list, over all its pages.
     async fn keys(&self, method: &str, member: &str, key: &str) -> Vec<String> {
         let (mut keys, mut params) = (Vec::new(), json!({}));
         loop {
@@ -77,7 +77,7 @@ fn noted(folder: &Path, uris: &str) -> String {
     file.to_str().expect("UTF-8").to_owned()
 }
 
-/// A server with prompts and notes, trusted at the first look.
+/// Makes a house with a server of prompts and notes, trusted at the first look.
 fn house(behaviour: &str, notes: &str, more: &str) -> House {
     House::new().config(&(trusted("shelf", &hostile(&[behaviour, notes])) + more))
 }
@@ -121,7 +121,7 @@ async fn prompts_and_resources_of_a_server_are_listed_and_asked_for_in_both_eras
                 assert_eq!(content["uri"], format!("shelf+{uri}"), "{era}");
                 assert_eq!(content["text"], format!("this is {uri}"), "{era}");
             }
-            // What is asked for wrongly, and what is answered wrongly.
+            // These are asked for wrongly, or answered wrongly.
             let unknown = if client.is_modern() { -32602 } else { -32002 };
             for (uri, code) in [
                 ("note://1", unknown),
@@ -226,7 +226,7 @@ async fn resources_come_and_go_and_a_server_that_stalls_costs_the_others_nothing
     let house = house("items", &notes, &trusted("other", &hostile(&["items", &noted(&there, "note://1 note://9")])));
     let gateway = house.serve();
     let client = Client::Modern(Modern::new(gateway.url()));
-    // One URI of two servers: each its own text (complaint 21).
+    // Two servers have the same URI: each answers with its own text (complaint 21).
     let both = ["other+note://1", "other+note://9", "shelf+note://1"];
     until("both are listed", async || client.resources().await == both).await;
     noted(&here, "note://1 note://new");

@@ -28,7 +28,7 @@ tools:
     fields: [{ name: name, type: text, required: true }, { name: status, type: text, required: true }, { name: amount, type: number, required: true }]
 ";
 
-/// More than the adapter keeps in memory.
+/// The number of rows, more than the adapter keeps in memory.
 const ROWS: usize = 600_000;
 
 fn rows() -> String {
@@ -109,7 +109,7 @@ async fn a_large_sheet_is_looked_up_in_milliseconds_and_written() {
     assert_eq!(found["name"], "new, one", "{found}");
     assert_eq!(indexes(&house).len(), before.len(), "the indexes go on");
 
-    // Somebody else writes the file: what is answered is what it holds now.
+    // Somebody else writes the file: the answer is what it holds now.
     fs::write(house.path().join("data/rows.csv"), new.replace("customer number 345678 ", "another customer "))
         .expect("written");
     let changed = content(&gateway, "get_row", json!({ "id": 345_678 })).await;
@@ -133,7 +133,7 @@ async fn two_processes_and_a_crash_share_indexes() {
     assert!(indexes(&house).iter().all(|name| name.ends_with(".index")), "{:?}", indexes(&house));
 }
 
-/// What the killed process had under way stays until the next start.
+/// Waits for indexes. Whatever the killed process had under way stays until the next start.
 async fn wait_for_indexes_of(house: &House, gateway: &Gateway, lookup: &Value) {
     let began = Instant::now();
     while !indexes(house).iter().any(|name| name.ends_with(".index")) {

@@ -44,7 +44,7 @@ fn alerts(rules: &str) -> Vec<&str> {
     rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect()
 }
 
-/// A loaded gateway, a real Prometheus: no panel and no alert asks for what is not there.
+/// On a loaded gateway with a real Prometheus, no panel and no alert asks for what is not there.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_panel_and_alert_finds_its_metrics() {
     let house = sample::house().config("[metrics]\ntoken = \"env:SCRAPE_TOKEN\"");
@@ -79,7 +79,7 @@ async fn every_panel_and_alert_finds_its_metrics() {
     assert!(empty.is_empty(), "nothing is found by\n{}", empty.join("\n"));
 }
 
-/// Calls of every kind, in both eras, with a key and without.
+/// Makes calls of every kind, in both eras, with a key and without.
 async fn load(gateway: &Gateway, key: &str) {
     let modern = Modern::with_key(gateway.url(), key);
     let legacy = Legacy::open_as(gateway.url(), "2025-11-25", Some(key)).await;
@@ -94,7 +94,7 @@ async fn load(gateway: &Gateway, key: &str) {
     Modern::with_key(gateway.url(), "weir_0_0").ask("tools/list", json!({})).await;
 }
 
-/// Every query of every board, with the place it stands at. What else a panel needs is checked on the way.
+/// Returns every query of every board, with its place, and checks what else a panel needs.
 fn panels() -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut ids = BTreeSet::new();
@@ -120,7 +120,7 @@ fn panels() -> Vec<(String, String)> {
     found
 }
 
-/// As Grafana fills in its variables.
+/// Fills in the variables as Grafana does.
 fn filled(expression: &str) -> String {
     let intervals = expression.replace("$__rate_interval", "1m").replace("$__range", "5m");
     ["$tool", "$contract", "$plugin", "$upstream", "$agent"]
@@ -128,7 +128,7 @@ fn filled(expression: &str) -> String {
         .fold(intervals, |text, name| text.replace(name, ".*"))
 }
 
-/// `name{matchers}` of every metric that is named.
+/// Returns `name{matchers}` of every metric that is named.
 fn selectors(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let part = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == ':';
@@ -147,7 +147,7 @@ fn selectors(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// A line of the rule file that is for people.
+/// Returns `true` for a line of the rule file that is for people.
 fn is_prose(line: &str) -> bool {
     let line = line.trim_start();
     ["#", "summary:", "description:"].iter().any(|start| line.starts_with(start))

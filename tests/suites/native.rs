@@ -23,7 +23,7 @@ tools:
       - { name: text, type: text, param: text }
 "#;
 
-/// The hostile guest as a library, beside an honest component.
+/// Makes a house with the hostile guest as a library, beside an honest component.
 fn house(in_process: bool) -> House {
     let house = sample::house().own_plugins(&["sheet"]).file("contracts/guest.yaml", GUEST_CONTRACT);
     house.native("misbehaving", "misbehaving", in_process)
@@ -37,7 +37,7 @@ fn code(result: &Value) -> &str {
     result["structuredContent"]["code"].as_str().unwrap_or("no code")
 }
 
-/// The processes that a gateway has started.
+/// Returns the processes that a gateway has started.
 fn children(gateway: &Gateway) -> Vec<u32> {
     processes(|stat| stat.parent == gateway.process_id())
 }
@@ -91,10 +91,10 @@ async fn what_kills_a_child_fails_its_own_call_alone() {
         ("not-json", "output_mismatch", ""),
     ];
     for (behaviour, wanted, why) in table {
-        // Its neighbours are in the middle of their calls when it dies.
+        // The library's neighbours are in the middle of their calls when it dies.
         let slow = client.call("behave", json!({"behaviour": "slow", "amount": 300}));
         let (result, slow) = tokio::join!(behave(&client, behaviour), slow);
-        // Two seconds of a processor are more by the clock where others use it as well.
+        // Two seconds of a processor take longer by the clock if others use it as well.
         let late = ["spin", "log-flood"].contains(behaviour) && code(&result) == "timeout";
         assert!(late || code(&result) == *wanted, "{behaviour}: {result}");
         assert_eq!(slow["isError"], false, "beside {behaviour}: {slow}\n{}", gateway.log());
@@ -203,7 +203,7 @@ async fn another_build_is_swapped_in_under_load() {
         name_instead(&house, &gateway, &one, &two);
         let builds = calls.await.expect("no call failed");
         assert_eq!(builds.last().map(String::as_str), Some("2"), "{}", gateway.log());
-        // One that lost what a contract needs is refused, and what serves goes on.
+        // A library that lost what a contract needs is refused, and the one before serves on.
         name_instead(&house, &gateway, &two, &lost);
         gateway.wait_for_log("published contracts need more");
         assert_eq!(answered(&behave(&client, "behave").await).as_deref(), Some("2"), "{}", gateway.log());
@@ -263,7 +263,7 @@ fn name_instead(house: &House, gateway: &Gateway, one: &Path, other: &Path) {
     assert!(sent.expect("kill").success());
 }
 
-/// Only what the configuration names, only the build whose digest it has, and only what speaks the interface.
+/// A library runs only if the configuration names it, if its digest is the one there, and if it speaks the interface.
 #[tokio::test]
 async fn another_library_is_refused_with_what_to_do() {
     let refused = |house: &House| {
@@ -329,7 +329,7 @@ async fn a_configuration_that_leaves_the_digest_out_is_not_taken() {
     }
 }
 
-/// The toolbox, as a component and as a library.
+/// The toolbox runs as a component and as a library.
 #[tokio::test]
 async fn a_functions_answers_are_the_same_bytes_as_a_component_and_native() {
     let plugin = "weir-guest-tools";

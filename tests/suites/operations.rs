@@ -120,8 +120,7 @@ async fn a_column_of_another_type_is_mended_by_a_draft() {
     }
 }
 
-/// The listing as bytes, without the request's own id.
-/// Whoever has to mend it is told which column it is.
+/// Whoever has to mend the source is told which column is gone.
 #[tokio::test]
 async fn a_gone_sql_column_is_named() {
     let cluster = Postgres::start();
@@ -199,7 +198,7 @@ fn many_tools(count: usize) -> House {
     House::new().sheets().file("contracts/airports.yaml", contract).file("data/airports.csv", sample::DATA)
 }
 
-/// Two commands: serve a file nobody here has seen, and ask it.
+/// Two commands serve a file nobody here has seen, and ask it.
 #[test]
 fn a_csv_file_is_served_at_once() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -238,7 +237,8 @@ fn a_csv_file_is_served_at_once() {
     assert_eq!(report["calls"][1]["structured"]["records"].as_array().map(Vec::len), Some(40));
 }
 
-/// The draft chooses its own names: a lookup reads and needs its key, a list reads and needs nothing.
+/// Finds a tool by its verb, since the draft chooses its own names: a lookup reads and needs its key, a list reads and
+/// needs nothing.
 fn named<'a>(tools: &'a [Value], verb: &str) -> &'a Value {
     let found = tools.iter().find(|tool| {
         let reads = tool["annotations"]["readOnlyHint"] == true;

@@ -1,5 +1,5 @@
-//! What people install: the npm package, the wheel and the `.deb`, each put into an empty place without a network, and
-//! one call through the program that came out of it.
+//! Tests what people install: the npm package, the wheel and the `.deb`, each put into an empty place without a
+//! network, and one call through the program that came out of it.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,7 +15,7 @@ fn package(ending: &str) -> PathBuf {
     found.next().unwrap_or_else(|| panic!("no *{ending} in {}: run `cargo xtask test`", folder.display()))
 }
 
-/// What a command prints.
+/// Returns what a command prints.
 fn said(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).output().expect("the command starts");
     let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -23,7 +23,7 @@ fn said(command: &mut Command) -> String {
     out.into_owned()
 }
 
-/// One tool of a spreadsheet, called by the installed program; its adapters come from inside it.
+/// Calls one tool of a spreadsheet with the installed program, whose adapters come from inside it.
 fn calls(program: &Path, home: &Path) {
     let sheet = home.join("prices.csv");
     std::fs::write(&sheet, "sku,name,price\nA1,Lamp,20\nB2,Chair,45\n").expect("a sheet");

@@ -146,7 +146,7 @@ async fn plain_http_is_turned_off_by_one_key() {
     assert_eq!(Modern::new(gateway.url()).call("lookup_airport", json!({"iata": "OSL"})).await["isError"], false);
 }
 
-/// For people: every argument and its bounds, without a script, and no more than the key shows.
+/// The page is for people: it has every argument and its bounds, without a script, and no more than the key shows.
 #[tokio::test]
 async fn the_tools_are_a_page_too() {
     let house = sample::house();
@@ -180,7 +180,8 @@ async fn the_tools_are_a_page_too() {
     assert_eq!(http().get(nothing).basic_auth("anyone", Some(&key)).send().await.expect("an answer").status(), 404);
 }
 
-/// The validator of the specification's own Python project, and a tool that asks everything the document allows and more.
+/// The validator of the specification's own Python project checks the document, and a tool asks everything it allows
+/// and more.
 #[tokio::test]
 async fn the_document_is_valid_and_the_tools_are_as_it_says() {
     let house = sample::house();
@@ -243,8 +244,8 @@ tools:
             - { name: count, type: number, min: 1, max: 99 }
 "#;
 
-/// A person with a browser: what is missing or not allowed is said at its control, what is found is a table, records and
-/// lists of records have controls of their own, and nothing is loaded from elsewhere.
+/// A person uses a browser: what is missing or not allowed is said at its control, what is found is a table, records
+/// and lists of records have controls of their own, and nothing is loaded from elsewhere.
 #[tokio::test]
 async fn forms_are_filled_in_with_a_browser() {
     let service = JsonServer::start(&json!({ "orders": [] }), "id");

@@ -30,14 +30,14 @@ tools:
       - { name: text, type: text, param: text }
 "#;
 
-/// The hostile guest beside an honest neighbour.
+/// Makes a house with the hostile guest beside an honest neighbour.
 fn house() -> House {
     let house = sample::house().own_plugins(&["sheet"]).file("contracts/guest.yaml", GUEST_CONTRACT);
     house.write("plugins/misbehaving.wasm", build("1"));
     house
 }
 
-/// The guest, built as `name`: the marker in the file is overwritten.
+/// Returns the guest, built as `name`: the marker in the file is overwritten.
 fn build(name: &str) -> Vec<u8> {
     const MARKER: &[u8] = b"build=1       ";
     let mut bytes = std::fs::read(place::guest("misbehaving")).expect("a guest can be read");
@@ -88,7 +88,7 @@ async fn a_misbehaving_guest_fails_alone_and_with_the_right_code() {
     }
 }
 
-/// Who looks sees whether a plugin fails now; a new build begins anew.
+/// The status says whether a plugin fails now; a new build begins anew.
 #[tokio::test]
 async fn a_plugin_that_fails_is_seen_to() {
     let house = house();
@@ -186,12 +186,12 @@ async fn a_broken_file_changes_nothing_and_is_reported() {
         let result = behave(&client, "behave").await;
         assert_eq!(result["structuredContent"]["build"], "1", "after {what}: {result}");
     }
-    // Its shape has lost a column that the contract publishes.
+    // The new build's shape has lost a column that the contract publishes.
     house.write("plugins/misbehaving.wasm", build("lost"));
     gateway.wait_for_log("text");
     let result = behave(&client, "behave").await;
     assert_eq!(result["structuredContent"]["build"], "1", "{result}");
-    // And a whole file goes live after all that.
+    // A whole file goes live after all that.
     house.write("plugins/misbehaving.wasm", build("2"));
     until(&client, "2").await;
 }
@@ -259,7 +259,7 @@ async fn until(client: &Modern, build: &str) {
     }
 }
 
-/// Two builds in turn under 16 callers whose calls take half a second: no call fails, and each new build answers.
+/// Two builds take turns under 16 callers whose calls take half a second: no call fails, and each new build answers.
 #[tokio::test(flavor = "multi_thread")]
 async fn swaps_under_load_fail_no_call() {
     const SWAPS: usize = 20;
@@ -295,8 +295,8 @@ async fn swaps_under_load_fail_no_call() {
     until(&client, if SWAPS.is_multiple_of(2) { "1" } else { "2" }).await;
 }
 
-/// What a swap leaves behind must be given back: memory after 200 swaps is what it was before them. As quick as a file
-/// is noticed: it counts once two looks at it agree.
+/// A swap must give back what it leaves behind: memory after 200 swaps is what it was before them. Swaps are as quick
+/// as a file is noticed: it counts once two looks at it agree.
 #[tokio::test]
 async fn memory_does_not_grow_with_swaps() {
     const WARM_UP: usize = 20;

@@ -32,7 +32,7 @@ async fn modern_requests_are_checked_in_order() {
     assert_eq!(result["resultType"], "complete");
     assert!(result["ttlMs"].is_u64() && result["cacheScope"].is_string(), "{result}");
 
-    // What was removed is unknown: 404 with a body.
+    // Removed methods are unknown: 404 with a body.
     for method in ["ping", "initialize", "logging/setLevel", "resources/subscribe", "no/such"] {
         let answer = client.ask(method, json!({})).await;
         assert_eq!((answer.status, answer.error_code()), (StatusCode::NOT_FOUND, -32601), "{method}");

@@ -13,7 +13,7 @@ fn items() -> Vec<Value> {
     (1..=ITEMS).map(|id| json!({ "id": id, "name": format!("item {id}"), "kind": kinds[id % 2] })).collect()
 }
 
-/// The same items in a database, `items.db`.
+/// Puts the same items in a database, `items.db`.
 fn database(house: &House) -> std::path::PathBuf {
     let path = house.path().join("data/items.db");
     let database = rusqlite::Connection::open(&path).expect("a database");

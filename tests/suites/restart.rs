@@ -7,7 +7,7 @@ use weir_tests::{Admin, Gateway, House, Modern, http};
 
 use crate::sample;
 
-/// A second contract over the same file.
+/// Returns a second contract over the same file.
 fn fields() -> String {
     let text = sample::CONTRACT.replace("contract: airports", "contract: fields");
     text.replace("_airport\n", "_field\n").replace("_airports\n", "_fields\n")
@@ -23,7 +23,7 @@ async fn text(house: &House, path: &str) -> String {
     http().get(url).send().await.expect("an answer").text().await.expect("text")
 }
 
-/// The start that `--strict` asks for: it ends, and says why.
+/// Starts with `--strict`; the start ends, and says why.
 fn strict(house: &House) -> String {
     let (code, _, err) = house.run(&["serve", "--strict", "--listen", "127.0.0.1:0"]);
     assert_eq!(code, 1, "{err}");
@@ -126,7 +126,7 @@ async fn versions(house: &House) -> Vec<Value> {
     contract["versions"].as_array().into_iter().flatten().map(|row| row["version"].clone()).collect()
 }
 
-/// Two processes over one state, each with a contracts folder of its own and another text of the same contract.
+/// Two processes share one state, each with a contracts folder of its own and another text of the same contract.
 #[tokio::test]
 async fn a_contract_has_one_owner_folder_and_the_others_serve_what_it_publishes() {
     let other = sample::CONTRACT.replace("IATA code.", "The code.");

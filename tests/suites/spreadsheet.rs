@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 use weir_tests::{Gateway, House, Modern};
 
-/// As a spreadsheet program saves it in much of Europe.
+/// A sheet as a spreadsheet program saves it in much of Europe.
 const INVOICES: &str = "\u{feff}Rechnung Nr.;Kunde;Amount (EUR);Paid?;Fällig;Город;商品\r\n\
     R-1;Müller;1.234,50;ja;28/2/2026;Вена;茶\r\n\
     R-2;Åse;12,00;nein;1/3/2026;Осло;米\r\n\
     R-3;Ann;-7,25;nein;;Рим;塩\r\n";
 
-/// What `weir draft` prints of a file: the contract and its notes.
+/// Returns what `weir draft` prints for a file: the contract and its notes.
 fn draft(house: &House, file: &str) -> (String, String) {
     let plugins = house.plugins().display().to_string();
     let (code, contract, notes) =
@@ -18,7 +18,7 @@ fn draft(house: &House, file: &str) -> (String, String) {
     (contract, notes)
 }
 
-/// The draft saved in the contracts folder, and served.
+/// Saves the draft in the contracts folder, and serves it.
 fn served(house: House, file: &str) -> (House, Gateway) {
     let (contract, _) = draft(&house, file);
     let house = house.file("contracts/draft.yaml", contract.replace("connection: source", "connection: data"));
@@ -83,7 +83,7 @@ async fn a_spreadsheet_from_europe_is_drafted_and_used() {
     let text = std::fs::read_to_string(house.path().join("data/Rechnungen invoices 2026.csv")).expect("the sheet");
     assert_eq!(text, format!("{INVOICES}R-4;\"Ört; \"\"&\"\" Co\";98.765,4;ja;3/12/2026;Прага;油\r\n"));
     assert_eq!(found(json!({ "fallig_from": "2026-12-01", "min_amount_eur": 98765.4 })).await, ["R-4"]);
-    // What a person reads as text names no hidden machinery either.
+    // The text that a person reads names no hidden machinery either.
     let refused = client.call("list_rechnungen_invoices", json!({ "fallig_from": "28/2/2026" })).await;
     assert_eq!(refused["structuredContent"]["code"], "invalid_arguments", "{refused}");
 }

@@ -20,12 +20,12 @@ use weir_tests::{
 
 use crate::sample;
 
-/// An entry of the configuration; `more` are further keys.
+/// Returns an entry of the configuration; `more` are further keys.
 pub(crate) fn entry(name: &str, words: &[String], more: &str) -> String {
     format!("[upstreams.{name}]\ncommand = {words:?}\n{more}\n")
 }
 
-/// Its tools go live at the first look.
+/// Returns an entry whose tools go live at the first look.
 pub(crate) fn trusted(name: &str, words: &[String]) -> String {
     entry(name, words, "first = \"publish\"")
 }
@@ -59,7 +59,7 @@ fn show(house: &House, name: &str) -> Value {
     house.json(&["upstream", "show", name])
 }
 
-/// The draft of a contract that waits.
+/// Returns the draft of a contract that waits.
 async fn draft(house: &House, contract: &str) -> Value {
     let started = Instant::now();
     loop {
@@ -100,7 +100,7 @@ async fn what_a_server_offers_waits_for_someone_and_is_then_called_in_both_eras(
     let first = draft(&house, "bad").await;
     assert_eq!((&first["class"], &first["base"]), (&json!("first"), &Value::Null), "{first}");
     assert!(!names(&client).await.contains("bad_echo"), "nobody has agreed to it");
-    // Whoever is asked reads what they would agree to.
+    // The operator who is asked reads what they would agree to.
     let (_, listed_as, _) = house.run(&["contracts", "list"]);
     assert!(listed_as.contains("bad") && listed_as.contains("none yet"), "{listed_as}");
     let (waits, shown, _) = house.run(&["contracts", "show", first["id"].as_str().expect("an id")]);
@@ -190,7 +190,7 @@ async fn complaint_19_a_swapped_description_is_never_listed_before_someone_publi
     said("Says hello.").await;
     drop(gateway);
 
-    // Taken out and put in again, it is still another one than was agreed to.
+    // A server that is taken out and put in again is still another one than was agreed to.
     house = house.without_config();
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
@@ -234,7 +234,7 @@ async fn a_server_that_is_taken_out_again_leaves_no_question_behind() {
     until("its draft is discarded", async || !waits().await).await;
 }
 
-/// Each behaves as its file says; the configuration stays the same.
+/// Returns the words of a server that behaves as its file says; the configuration stays the same.
 fn switched(house: &House, name: &str, words: &[String]) -> Vec<String> {
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     let file = house.path().join(format!("{name}.sh"));
@@ -316,7 +316,8 @@ async fn names_that_clients_refuse_are_made_to_fit_or_left_out_and_told() {
     .await;
 }
 
-/// 9: what the caller shows is not passed on; 10: the same headers for lists and calls; 11: an expired session.
+/// Complaint 9: what the caller shows is not passed on; 10: lists and calls have the same headers; 11: a call in an
+/// expired session runs once.
 #[tokio::test]
 async fn complaints_9_10_and_11_only_its_own_credentials_reach_a_server_and_a_call_runs_once() {
     let port = free_port();
@@ -410,7 +411,7 @@ async fn complaint_17_a_cancelled_call_is_cancelled_at_the_server_too() {
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     listed(&client, "bad_wait").await;
-    // It answers nobody else before it was told: the server reads its notifications itself.
+    // The server answers nobody else before it was told: it reads its notifications itself.
     let abandoned = tokio::time::timeout(Duration::from_millis(700), client.call("bad_wait", json!({}))).await;
     assert!(abandoned.is_err(), "it waits to be cancelled");
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -433,12 +434,12 @@ async fn progress_reaches_the_caller() {
     assert_eq!(steps[2]["params"], json!({"progressToken": "p", "progress": 3, "total": 3, "message": "step 3"}));
 }
 
-/// A call of a client that can be asked.
+/// Calls as a client that can be asked.
 async fn ask(client: &Modern, params: Value) -> Value {
     ask_for(client, "tools/call", params).await
 }
 
-/// The same of what is named, tool or prompt.
+/// Asks for anything that is named, a tool or a prompt, as such a client.
 pub(crate) async fn ask_for(client: &Modern, method: &str, params: Value) -> Value {
     let mut params = params;
     params["_meta"] = json!({
@@ -499,7 +500,7 @@ async fn complaint_23_fifty_mebibytes_are_refused_and_memory_stays() {
     assert!(grown < 40 << 10, "{grown} KB more");
 }
 
-/// Which processes there are, with the one that started each.
+/// Returns the processes, each with the one that started it.
 fn processes() -> BTreeMap<u32, (u32, String)> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir("/proc").expect("there is /proc").flatten() {
@@ -514,7 +515,7 @@ fn processes() -> BTreeMap<u32, (u32, String)> {
     all
 }
 
-/// Everything that a process has started, and what that has.
+/// Returns everything that a process has started, and what that has.
 fn descendants(of: u32) -> BTreeSet<u32> {
     let all = processes();
     let mut found = BTreeSet::from([of]);
@@ -655,7 +656,7 @@ async fn complaint_16_direct_and_through_us_a_server_is_the_same_but_for_its_nam
     assert_eq!(text(&read), "hello", "{read}");
 }
 
-/// The tools that a server lists to us, as raw items.
+/// Returns the tools that a server lists to us, as raw items.
 fn foreign_tools(words: &[String]) -> Vec<Value> {
     let output = Command::new(place::binary("weir"))
         .args(["extract", "--compact", "--"])

@@ -108,7 +108,8 @@ async fn what_is_no_view_is_not_there_and_a_contract_may_be_called_view() {
     assert!(page.text().await.expect("text").contains("### look"));
 }
 
-/// Hidden is unknown, on a view as everywhere; a page of a narrow key holds what it sees; revoked at once.
+/// Hidden is unknown, on a view as everywhere; a page of a narrow key holds what the key sees; a revoked key works no
+/// longer.
 #[tokio::test]
 async fn a_key_sees_of_a_view_what_it_may_use() {
     let house = house().config("[http]\npage_size = 1");
@@ -131,7 +132,7 @@ async fn a_key_sees_of_a_view_what_it_may_use() {
     let text = |answer: &weir_tests::Answer| answer.reply()["error"]["message"].to_string().replace("other", "lists");
     assert_eq!(text(&hidden), text(&unknown));
 
-    // One bucket over all endpoints: four were asked above.
+    // There is one bucket over all endpoints: four were asked above.
     let elsewhere = Modern::with_key(gateway.url(), &some);
     for _ in 4..9 {
         assert_eq!(elsewhere.ask("tools/list", json!({})).await.status, 200);
@@ -314,7 +315,7 @@ async fn a_view_with_search_lists_two_tools_and_runs_the_real_ones() {
     }
 }
 
-/// What is found is what may be used, and what is called is recorded, counted and limited under its own name.
+/// Search finds what may be used, and a call is recorded, counted and limited under the tool's own name.
 #[tokio::test]
 async fn search_finds_what_the_caller_sees_and_calls_are_the_tools_own() {
     let house = sample::house().file("contracts/fields.yaml", FIELDS).config(SEARCH);
@@ -338,7 +339,7 @@ async fn search_finds_what_the_caller_sees_and_calls_are_the_tools_own() {
     );
     assert_eq!(call("lookup_airport").await["isError"], false);
     assert_eq!(call("lookup_airport").await["structuredContent"]["code"], "rate_limited");
-    // One bucket over all that is asked, finding too: two were taken above.
+    // There is one bucket over all that is asked, finding too: two were taken above.
     assert_eq!(found(&bob.call("find_tools", question.clone()).await).len(), 1);
     let limited = bob.call("find_tools", question).await;
     assert_eq!(limited["structuredContent"]["code"], "rate_limited", "{limited}");
@@ -451,7 +452,7 @@ async fn the_cost_of_each_way_is_measured_and_the_cheaper_one_is_named() {
     assert!(code == 0 && printed.contains("Tokens are an estimate (o200k)."), "{printed}{err}");
 }
 
-/// What is found is what is published now, and a profile is a change where it lowers something, and none where it does not.
+/// Search finds what is published now. A profile is a change if it lowers something, and none if it does not.
 #[tokio::test]
 async fn search_and_profiles_follow_what_is_published() {
     let house = sample::house().config("[views.find]\nsearch = true\n[views.shown]");

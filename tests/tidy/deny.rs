@@ -34,7 +34,7 @@ impl Policy {
         toml::from_str(text).expect("deny.toml is what cargo-deny reads")
     }
 
-    /// What is wrong with one package of `cargo metadata`. A package of our own has no source.
+    /// Returns what is wrong with one package of `cargo metadata`. A package of our own has no source.
     pub(crate) fn problems(&self, package: &Value) -> Vec<String> {
         let shown = format!("{} {}", text(&package["name"]), text(&package["version"]));
         let mut problems = Vec::new();
@@ -57,7 +57,7 @@ impl Policy {
         problems
     }
 
-    /// Whether an SPDX expression can be met by licences that are allowed. Of old, `/` means `OR`.
+    /// Returns `true` if allowed licences can meet an SPDX expression. In old ones, `/` means `OR`.
     fn allows(&self, expression: &str) -> bool {
         let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
         let words: Vec<&str> = spaced.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! Which module of a crate uses which, read from the syntax tree, and held against `layers.txt`.
+//! Reads from the syntax tree which module of a crate uses which, and compares that with `layers.txt`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,11 +11,11 @@ use syn::{Attribute, Item, UseTree, visit::Visit};
 /// A module, the modules it uses, and for each of them one place that does.
 pub(crate) type Uses = BTreeMap<String, BTreeMap<String, String>>;
 
-/// One crate's rows: a module, and the modules it may use.
+/// The rows of one crate: a module, and the modules it may use.
 pub(crate) struct Layers(Vec<(String, BTreeSet<String>)>);
 
 impl Layers {
-    /// Rows such as `call: catalogue gateway`, from the lowest module to the highest.
+    /// Reads rows such as `call: catalogue gateway`, from the lowest module to the highest.
     pub(crate) fn read(rows: &str) -> Self {
         let row = |line: &str| {
             let (module, allowed) = line.split_once(':').unwrap_or((line, ""));
@@ -25,8 +25,8 @@ impl Layers {
         Self(lines.map(row).collect())
     }
 
-    /// Everything about `uses` that the rows do not allow, and every row that allows an arrow back up.
-    /// `in_circles`: arrows may go both ways.
+    /// Returns everything in `uses` that the rows do not allow, and every row that allows an arrow back up.
+    /// `in_circles` says that arrows may go both ways.
     pub(crate) fn problems(&self, place: &str, in_circles: bool, uses: &Uses) -> Vec<String> {
         let mut problems = Vec::new();
         let rows: BTreeMap<&str, &BTreeSet<String>> =
@@ -47,7 +47,7 @@ impl Layers {
                 problems.push(format!("{place}: the module `{module}` has no row in tests/tidy/layers.txt"));
                 continue;
             };
-            // What is no module is an item of the crate's root.
+            // A name that is no module is an item of the crate's root.
             let is_module = |other: &str| uses.contains_key(other);
             for (other, at) in used.iter().filter(|(other, _)| is_module(other) && !allowed.contains(*other)) {
                 problems.push(format!("{at}: `{module}` may not use `{other}`"));
@@ -86,7 +86,7 @@ pub(crate) fn add(uses: &mut Uses, file: &Path, shown: &str, text: &str) {
 
 /// Collects the top-level modules that paths lead to.
 struct Seen {
-    /// Where the code stands.
+    /// The module in which the code stands.
     module: Vec<String>,
     paths: Vec<String>,
 }
@@ -151,7 +151,7 @@ impl Seen {
         self.path(&path);
     }
 
-    /// What a macro is given is not parsed: paths in it are read from its tokens.
+    /// Reads paths from the tokens of a macro's input, which is not parsed.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let mut colons = 0;

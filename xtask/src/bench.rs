@@ -15,15 +15,15 @@ use crate::{
     workshop::Workshop,
 };
 
-/// Where a whole run leaves its page, its plot and its figures.
+/// The folder in which a whole run leaves its page, its plot and its figures.
 const PAGES: &str = "docs/benchmarks";
-/// What a request took when someone last accepted it.
+/// The counts of each request when someone last accepted them.
 const BASELINE: &str = "bench/instructions.json";
 const HYPER_MCP: &str = "0.8.3";
 /// The generator has this core, and so has everything that is not a server under measurement.
 const LOAD_CORE: &str = "1";
 
-/// `words` are options of `weir-bench`; its `--help` says which.
+/// Runs the benchmark. `words` are options of `weir-bench`; its `--help` lists them.
 pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
     let result = prepare(workshop, &Wanted::read(words)).and_then(|programs| measure(workshop, &programs, words));
     workshop.steps.summary();
@@ -39,7 +39,7 @@ pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
     workshop.steps.streamed("instructions of a request", &mut count)
 }
 
-/// Where the programs are. Peers are fetched while cargo builds.
+/// Returns where the programs are. Peers are fetched while cargo builds.
 fn prepare(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
     thread::scope(|scope| {
         let peers = scope.spawn(|| install(workshop, wanted));
@@ -55,7 +55,7 @@ fn build(workshop: &Workshop) -> Result<PathBuf, Failure> {
     dist::build(workshop)
 }
 
-/// What the wanted rows need. A peer that cannot be installed is left out by `weir-bench`, with the reason.
+/// Installs what the wanted rows need. A peer that cannot be installed is left out by `weir-bench`, with the reason.
 fn install(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
     debian::ensure(workshop, &["util-linux"], || succeeds(Command::new("setpriv").arg("--version")))?;
     if wanted.any(&["weir-postgresql", "toolbox-postgresql"]) {
@@ -127,7 +127,7 @@ impl Wanted {
         Self(list.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect())
     }
 
-    /// A name stands for all rows that begin with it, as in `weir-bench`.
+    /// Returns `true` if one of the rows is wanted. A name stands for all rows that begin with it, as in `weir-bench`.
     fn any(&self, rows: &[&str]) -> bool {
         self.0.is_empty()
             || rows.iter().any(|row| self.0.iter().any(|name| row.starts_with(name.as_str()) || name.starts_with(row)))

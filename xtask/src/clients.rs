@@ -1,4 +1,5 @@
-//! What the tests call Weir with, and what Weir calls: Python and Node clients and servers, pinned, in the cache.
+//! Installs what the tests call Weir with, and what Weir calls: Python and Node clients and servers, pinned, in the
+//! cache.
 //!
 //! Node itself comes from a Python package, so that every machine runs the same one and Debian's hundreds of
 //! node packages stay away.
@@ -32,7 +33,7 @@ const NODE_FOLDERS: [&str; 4] = ["node", "node-frameworks", "openapi", "servers"
 const MORE_PYTHON_ENVIRONMENTS: [&str; 2] = ["python-frameworks-more-mcp1", "python-frameworks-more-mcp2"];
 const MORE_NODE_FOLDER: &str = "node-frameworks-more";
 
-/// Everything the tests need beside Rust: PostgreSQL, Prometheus, a browser, Python and Node clients.
+/// Installs everything the tests need beside Rust: PostgreSQL, Prometheus, a browser, Python and Node clients.
 pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
     thread::scope(|scope| {
         let database = scope.spawn(|| debian::ensure(workshop, &["postgresql"], postgresql_present));
@@ -47,12 +48,12 @@ pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
     })
 }
 
-/// The Python environment `clients/NAME` in the cache, installed from `tests/clients/NAME.txt`; its folder.
+/// Installs the Python environment `clients/NAME` in the cache from `tests/clients/NAME.txt`, and returns its folder.
 pub(crate) fn python(workshop: &Workshop, name: &str) -> Result<PathBuf, Failure> {
     python_from(workshop, &workshop.repository.join(format!("tests/clients/{name}.txt")), name)
 }
 
-/// The same from any file of pinned requirements.
+/// Installs a Python environment from any file of pinned requirements.
 pub(crate) fn python_from(workshop: &Workshop, file: &Path, name: &str) -> Result<PathBuf, Failure> {
     let requirements = read(file)?;
     let folder = workshop.cache.join("clients").join(name);
@@ -75,12 +76,12 @@ pub(crate) fn python_from(workshop: &Workshop, file: &Path, name: &str) -> Resul
     Ok(folder)
 }
 
-/// The folder of `node` and `npm`.
+/// Returns the folder of `node` and `npm`.
 pub(crate) fn node(workshop: &Workshop) -> Result<PathBuf, Failure> {
     Ok(python(workshop, "node-runtime")?.join("bin"))
 }
 
-/// A node package folder of the repository, installed into `clients/NAME` of the cache by its lock file.
+/// Installs a node package folder of the repository into `clients/NAME` of the cache, by its lock file.
 pub(crate) fn npm(workshop: &Workshop, source: &Path, name: &str) -> Result<PathBuf, Failure> {
     let bin = node(workshop)?;
     let lock = read(&source.join("package-lock.json"))?;
@@ -112,7 +113,7 @@ fn node_folder(workshop: &Workshop, name: &str) -> Result<(), Failure> {
     npm(workshop, &workshop.repository.join("tests/clients").join(name), name).map(drop)
 }
 
-/// The large agent frameworks, one after the other.
+/// Installs the large agent frameworks, one after the other.
 pub(crate) fn prepare_frameworks(workshop: &Workshop) -> Result<(), Failure> {
     MORE_PYTHON_ENVIRONMENTS.iter().try_for_each(|name| python(workshop, name).map(drop))?;
     node_folder(workshop, MORE_NODE_FOLDER)
@@ -122,7 +123,8 @@ fn python_present() -> bool {
     succeeds(Command::new("python3").args(["-c", "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))"]))
 }
 
-/// Debian keeps the server's programs out of `PATH`, one folder a version.
+/// Returns `true` if PostgreSQL's server is there. Debian keeps its programs out of `PATH`, in one folder for each
+/// version.
 pub(crate) fn postgresql_present() -> bool {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     versions.into_iter().any(|version| version.path().join("bin/initdb").exists())
@@ -133,12 +135,12 @@ fn chromium_present() -> bool {
     succeeds(Command::new("/usr/bin/chromium").arg("--version"))
 }
 
-/// The package brings `promtool` along.
+/// Returns `true` if Prometheus is there; its package brings `promtool` along.
 fn prometheus_present() -> bool {
     ["prometheus", "promtool"].iter().all(|name| succeeds(Command::new(name).arg("--version")))
 }
 
-/// `PATH` with a folder before all others.
+/// Returns `PATH` with a folder before all others.
 pub(crate) fn with_first(folder: &Path) -> std::ffi::OsString {
     let mut path = folder.as_os_str().to_owned();
     path.push(":");

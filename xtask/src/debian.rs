@@ -7,7 +7,7 @@ use std::{
 
 use crate::{step::Failure, workshop::Workshop};
 
-/// apt takes one job at a time; true once the lists are fresh.
+/// Whether the lists are fresh. It is locked, since apt takes one job at a time.
 static LISTS_FRESH: Mutex<bool> = Mutex::new(false);
 
 /// Installs `packages` unless `present` says that what they bring is there already.
@@ -30,7 +30,7 @@ pub(crate) fn ensure(workshop: &Workshop, packages: &[&str], present: impl Fn() 
     if present() { Ok(()) } else { Err(format!("{wanted} were installed, yet something of them is missing").into()) }
 }
 
-/// True when the command can be run and says yes.
+/// Returns `true` if the command can be run and succeeds.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
 }

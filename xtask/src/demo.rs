@@ -18,7 +18,7 @@ const CONFIG: &str = "contracts/samples/weir.toml";
 const LIVE_DATA: &str = ".weir/demo";
 
 pub(crate) fn run(workshop: &Workshop, port: u16) -> Result<(), Failure> {
-    // Said now, not after minutes of building.
+    // This is said now, not after minutes of building.
     TcpListener::bind(("127.0.0.1", port))
         .map_err(|error| format!("port {port} cannot be served ({error}): choose another with --port"))?;
     println!("Building Weir; the first time takes several minutes.");
@@ -97,7 +97,7 @@ fn serve(workshop: &Workshop, port: u16) -> Result<(), Failure> {
     announcer.arg("announce").arg(port.to_string()).arg(&workshop.target).stdin(Stdio::null());
     announcer.spawn().map_err(|error| format!("cannot announce: {error}"))?;
     let mut gateway = workshop.command(workshop.binary("weir"));
-    // Without a terminal it leaves the announcing to us.
+    // Without a terminal the gateway leaves the announcing to us.
     gateway.args(["serve", "--config", CONFIG, "--listen", &format!("127.0.0.1:{port}")]).stdin(Stdio::null());
     replace_process(gateway)
 }

@@ -1,4 +1,4 @@
-//! What is handed out and what is measured: the profile `dist`, laid out for what it does under load.
+//! Builds what is released and what is measured: the profile `dist`, laid out for what it does under load.
 //!
 //! The programs are built twice. The first build counts how often each branch is taken, and a short run of the benchmark
 //! makes it count; the second is optimized by those counts. They are kept in the cache for as long as the compiler,
@@ -19,7 +19,7 @@ use crate::{
     workshop::Workshop,
 };
 
-/// What the programs are measured by, our own servers alone.
+/// The benchmark rows that train the programs: those of our own servers alone.
 const TRAINING: [&str; 3] = ["--quick", "--only", "floor,weir,rmcp"];
 
 /// Builds the programs and says where they are. Adapters have to be built.
@@ -48,7 +48,8 @@ impl Machine {
     }
 }
 
-/// Those of an earlier build, or made now. Whatever changes how functions are named or split makes them useless.
+/// Returns the counts of an earlier build, or makes them now. Whatever changes how functions are named or split makes
+/// them useless.
 fn counts(workshop: &Workshop, machine: &Machine) -> Result<PathBuf, Failure> {
     let mut made_for = DefaultHasher::new();
     machine.compiler.hash(&mut made_for);
@@ -76,10 +77,10 @@ fn count(workshop: &Workshop, machine: &Machine, to: &Path) -> Result<(), Failur
         optimized(workshop, "counting build", machine, &target, &format!("-Cprofile-generate={}", raw.display()))?;
     let _ = fs::remove_dir_all(&raw);
     let mut training = workshop.command(programs.join("weir-bench"));
-    // One file for each program, to which every process of it adds.
+    // There is one file for each program, to which every process of it adds.
     workshop.steps.command("counting", training.args(TRAINING).env("LLVM_PROFILE_FILE", raw.join("%m.profraw")))?;
     let merger = merger(machine).ok_or("llvm-profdata has gone")?;
-    // Whole, or not there at all.
+    // The file appears whole, or not at all.
     let part = to.with_extension("part");
     let mut merge = workshop.command(merger);
     workshop.steps.command("counts", merge.args(["merge", "--sparse", "--output"]).arg(&part).arg(&raw))?;
@@ -88,8 +89,8 @@ fn count(workshop: &Workshop, machine: &Machine, to: &Path) -> Result<(), Failur
     Ok(())
 }
 
-/// All of the workspace's programs: a narrower selection has other features, and counts of one would not fit the other.
-/// A target of its own keeps the flag from build scripts.
+/// Builds all of the workspace's programs: a narrower selection has other features, and counts of one would not fit the
+/// other. A target of its own keeps the flag from build scripts.
 fn optimized(
     workshop: &Workshop,
     step: &str,
@@ -104,8 +105,8 @@ fn optimized(
     Ok(folder.join(&machine.target).join("dist"))
 }
 
-/// LLVM's tool: the toolchain's own, if that part of it is installed, or Debian's. Older ones cannot read what this
-/// compiler's programs write.
+/// Returns LLVM's tool: the toolchain's own, if that part of it is installed, or Debian's. Older ones cannot read what
+/// this compiler's programs write.
 fn merger(machine: &Machine) -> Option<PathBuf> {
     let own = machine.sysroot.join("lib/rustlib").join(&machine.target).join("bin/llvm-profdata");
     let debian = (19..=22).rev().map(|version| PathBuf::from(format!("/usr/lib/llvm-{version}/bin/llvm-profdata")));

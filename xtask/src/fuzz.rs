@@ -46,7 +46,7 @@ pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
         let found = workshop.cache.join("fuzz/found").join(target);
         fs::create_dir_all(&found).map_err(|error| format!("cannot create {}: {error}", found.display()))?;
         let mut fuzz = workshop.command(&program);
-        // Without a sanitizer: what is fuzzed is safe Rust, where it would find nothing and take half of the inputs.
+        // No sanitizer is used: what is fuzzed is safe Rust, where it would find nothing and cost half of the inputs.
         fuzz.args(["fuzz", "run", "--fuzz-dir", "fuzz", "--sanitizer", "none"]);
         fuzz.arg("--target-dir").arg(workshop.cache.join("fuzz/target"));
         if *needs_gateway {
@@ -66,7 +66,7 @@ fn number(minutes: &str) -> Result<u64, Failure> {
     minutes.parse().map_err(|_| "--minutes wants a whole number".into())
 }
 
-/// cargo-fuzz, in the cache.
+/// Installs cargo-fuzz in the cache.
 fn installed(workshop: &Workshop) -> Result<std::path::PathBuf, Failure> {
     debian::ensure(workshop, &["g++"], || succeeds(Command::new("c++").arg("--version")))?;
     let root = workshop.cache.join("fuzz/tools");

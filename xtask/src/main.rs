@@ -54,7 +54,7 @@ fn run(words: &[&str]) -> Result<(), step::Failure> {
     match words {
         ["demo"] => demo::run(&Workshop::open()?, demo::PORT_DEFAULT),
         ["demo", "--port", port] => demo::run(&Workshop::open()?, demo::parse_port(port)?),
-        // Started by `demo` beside the gateway; not for people.
+        // `demo` starts this beside the gateway; it is not for people.
         ["announce", port, target] => demo::announce(demo::parse_port(port)?, target),
         ["test"] => test::run(&Workshop::open()?),
         ["test", "--frameworks"] => test::frameworks(&Workshop::open()?),

@@ -36,7 +36,7 @@ pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
     release.pack(workshop)
 }
 
-/// The packages with the program as the tests have it, where the tests look for them: `packages/` in the cache.
+/// Makes the packages with the program as the tests have it, where the tests look for them: `packages/` in the cache.
 pub(crate) fn for_tests(workshop: &Workshop) -> Result<(), Failure> {
     let place = folder(&workshop.cache.join("packages"))?;
     let binary = place.join("weir");
@@ -45,14 +45,14 @@ pub(crate) fn for_tests(workshop: &Workshop) -> Result<(), Failure> {
     Release { binary, version, folder: place }.pack(workshop)
 }
 
-/// What the packages are made of, and where they go.
+/// The parts of the packages, and where they go.
 struct Release {
     binary: PathBuf,
     version: String,
     folder: PathBuf,
 }
 
-/// What one kind of processor is called.
+/// The names of one kind of processor.
 struct Architecture {
     npm: &'static str,
     wheel: &'static str,
@@ -74,7 +74,8 @@ impl Release {
         }
     }
 
-    /// The C library that the program was linked with, such as `2.36`; an older one cannot run it.
+    /// Returns the version of the C library that the program was linked with, such as `2.36`; an older one cannot run
+    /// it.
     fn glibc(&self) -> Result<String, Failure> {
         let said = said(Command::new("getconf").arg("GNU_LIBC_VERSION"))?;
         let version = said.trim().strip_prefix("glibc ").map(str::to_owned);
@@ -82,19 +83,19 @@ impl Release {
     }
 }
 
-/// An empty folder.
+/// Makes an empty folder.
 fn folder(place: &Path) -> Result<PathBuf, Failure> {
     let _ = fs::remove_dir_all(place);
     fs::create_dir_all(place).map_err(|error| format!("cannot create {}: {error}", place.display()))?;
     Ok(place.to_owned())
 }
 
-/// A file with its folders and its mode.
+/// Installs a file with its folders and its mode.
 fn install(from: &Path, to: &Path, mode: &str) -> Result<(), Failure> {
     said(Command::new("install").args(["-D", "--mode", mode]).arg(from).arg(to)).map(drop)
 }
 
-/// `VERSION`, from the program itself, which must have every adapter inside.
+/// Returns `VERSION` from the program itself, which must have every adapter inside.
 fn version(binary: &Path) -> Result<String, Failure> {
     let said = said(Command::new(binary).arg("--version"))?;
     let missing = plugins::ADAPTERS.iter().find(|(_, name)| !said.split([' ', ',', '\n']).any(|word| word == *name));

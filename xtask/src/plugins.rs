@@ -11,9 +11,10 @@ use std::{
 use crate::{step::Failure, workshop::Workshop};
 use toolchain::Toolchain;
 
-/// What the tests need: everything.
+/// The build that the tests need: everything.
 pub(crate) const WORKSPACE: &[&str] = &["build", "--workspace", "--all-targets", "--locked"];
-/// What a demo needs. `weir-features` makes cargo build each dependency with the features that [`WORKSPACE`] has.
+/// The build that a demo needs. `weir-features` makes cargo build each dependency with the features that [`WORKSPACE`]
+/// has.
 pub(crate) const PROGRAM: &[&str] =
     &["build", "--locked", "--package", "weir-binary", "--package", "weir-samples", "--package", "weir-features"];
 
@@ -29,7 +30,7 @@ const GUESTS: [(&str, &str); 6] = [
     ("weir-guest-tools", "tools-rust"),
 ];
 
-/// Those that the tests run as native libraries too.
+/// The guests that the tests run as native libraries too.
 const NATIVE: [(&str, &str); 5] = [
     ("weir-sheet", "sheet"),
     ("weir-sql", "sql"),
@@ -38,7 +39,7 @@ const NATIVE: [(&str, &str); 5] = [
     ("weir-guest-tools", "tools-rust"),
 ];
 
-/// The adapters, and with `guests` what the tests load beside them.
+/// Builds the adapters, and with `guests` what the tests load beside them.
 pub(crate) fn run(workshop: &Workshop, with_guests: bool) -> Result<(), Failure> {
     prepare(workshop)?;
     build(workshop)?;
@@ -70,8 +71,8 @@ pub(crate) fn guests(workshop: &Workshop) -> Result<(), Failure> {
     native(workshop)
 }
 
-/// The same sources as native libraries: one feature of each. In a folder of its own, since a library of this machine
-/// needs neither a target nor its flags.
+/// Builds the same sources as native libraries, by one feature of each. They have a folder of their own, since a
+/// library of this machine needs neither a target nor its flags.
 fn native(workshop: &Workshop) -> Result<(), Failure> {
     let target = workshop.cache.join("native-guests");
     let mut cargo = workshop.cargo(&["build", "--profile", "native-guest", "--locked"]);
@@ -88,19 +89,20 @@ fn native(workshop: &Workshop) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Those of them that are written in Rust.
+/// Builds the guests that are written in Rust.
 pub(crate) fn rust_guests(workshop: &Workshop) -> Result<(), Failure> {
     let toolchain = Toolchain::find_or_install(workshop)?;
     compile(workshop, &toolchain)?;
     place_all(workshop, &toolchain, &GUESTS, &guest_folder(workshop))
 }
 
-/// Where the built test guests lie; the harness of the tests looks there.
+/// Returns the folder of the built test guests; the harness of the tests looks there.
 pub(crate) fn guest_folder(workshop: &Workshop) -> PathBuf {
     workshop.cache.join("test-guests")
 }
 
-/// One cargo for all of them, always: another selection of packages has other features, and would build serde again.
+/// Compiles all of them with one cargo, always: another selection of packages has other features, and would build serde
+/// again.
 fn compile(workshop: &Workshop, toolchain: &Toolchain) -> Result<(), Failure> {
     let mut cargo = toolchain.cargo(workshop);
     cargo.args(["build", "--profile", "guest", "--locked"]);

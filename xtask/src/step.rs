@@ -11,11 +11,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often a step that takes long shows what it is doing.
+/// The time after which a long step shows again what it is doing.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 const TAIL_LINES: usize = 60;
 
-/// What went wrong, ready to be read by a person.
+/// An error message, ready to be read by a person.
 pub(crate) struct Failure(String);
 
 impl From<String> for Failure {
@@ -89,7 +89,7 @@ impl Steps {
         result
     }
 
-    /// Every step with its time, and the whole.
+    /// Prints every step with its time, and the whole.
     pub(crate) fn summary(&self) {
         println!("\nTimes:");
         for step in self.done.lock().expect("no step panics while it holds the list").iter() {
@@ -122,7 +122,7 @@ fn describe(name: &str, command: &Command, error: &str) -> Failure {
     format!("{name}: cannot run {}: {error}", command.get_program().to_string_lossy()).into()
 }
 
-/// What a command printed.
+/// Returns what a command printed.
 pub(crate) fn said(command: &mut Command) -> Result<String, Failure> {
     let output = command.output().map_err(|error| format!("cannot run {command:?}: {error}"))?;
     if !output.status.success() {
@@ -135,7 +135,7 @@ fn seconds(time: Duration) -> String {
     format!("{:>7.1}s", time.as_secs_f64())
 }
 
-/// The last lines of a log that is still being written; control sequences of progress bars cut away.
+/// Returns the last lines of a log that is still being written, without the control sequences of progress bars.
 fn tail(log: &Path, lines: usize) -> String {
     let text = String::from_utf8_lossy(&fs::read(log).unwrap_or_default()).into_owned();
     let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();

@@ -10,7 +10,7 @@ pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
     result
 }
 
-/// One feature set and one profile throughout: any other selection builds Cranelift again.
+/// Runs the stages, with one feature set and one profile throughout: any other selection builds Cranelift again.
 fn stages(workshop: &Workshop) -> Result<(), Failure> {
     let steps = &workshop.steps;
     steps.command("format", &mut workshop.cargo(&["fmt", "--all", "--check"]))?;
@@ -34,7 +34,7 @@ fn stages(workshop: &Workshop) -> Result<(), Failure> {
     bench::instructions(workshop)
 }
 
-/// The agent frameworks alone, those that [`run`] leaves out too.
+/// Tests the agent frameworks alone, including those that [`run`] leaves out.
 pub(crate) fn frameworks(workshop: &Workshop) -> Result<(), Failure> {
     let steps = &workshop.steps;
     clients::prepare(workshop)?;
@@ -51,7 +51,7 @@ pub(crate) fn frameworks(workshop: &Workshop) -> Result<(), Failure> {
     result
 }
 
-/// The last stage alone.
+/// Runs the last stage alone.
 pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
     workshop.steps.command("build", &mut workshop.cargo(plugins::WORKSPACE))?;
     bench::instructions(workshop)

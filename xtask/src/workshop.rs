@@ -1,4 +1,4 @@
-//! Where work happens on this machine: the repository, the cache outside it, the target folder, the logs.
+//! Knows where work happens on this machine: the repository, the cache outside it, the target folder, the logs.
 
 use std::{
     env, fs,
@@ -16,7 +16,7 @@ pub(crate) struct Workshop {
     /// `CARGO_TARGET_DIR` of the workspace; guests have their own.
     pub(crate) target: PathBuf,
     pub(crate) steps: Steps,
-    /// Removed at the end: the cache of `WEIR_COLD=1`.
+    /// The cache of `WEIR_COLD=1`, which is removed at the end.
     temporary: Option<PathBuf>,
 }
 
@@ -40,17 +40,17 @@ impl Workshop {
         Ok(Self { repository, cache, target, steps: Steps::new(logs), temporary })
     }
 
-    /// True with `WEIR_COLD=1`: no download cache of any tool may be used either.
+    /// Returns `true` with `WEIR_COLD=1`: then no download cache of any tool may be used either.
     pub(crate) fn cold(&self) -> bool {
         self.temporary.is_some()
     }
 
-    /// The cargo that runs this task, in the repository, building into the shared target folder.
+    /// Returns the cargo that runs this task, in the repository, building into the shared target folder.
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
         command.args(arguments).env("CARGO_TARGET_DIR", &self.target);
-        // What the outer cargo says of this task: `ring` watches it, and all that stands on it would be built again
-        // whenever cargo is run by hand and through here in turn.
+        // The outer cargo describes this task in these variables, which `ring` watches. All that depends on it would be
+        // built again whenever cargo is run by hand and through here in turn.
         for (name, _) in env::vars_os() {
             if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|own| name.to_string_lossy().starts_with(own)) {
                 command.env_remove(name);
@@ -59,14 +59,14 @@ impl Workshop {
         command
     }
 
-    /// Any program, in the repository, told where the cache is.
+    /// Returns any program, in the repository, told where the cache is.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.repository).env("WEIR_CACHE", &self.cache);
         command
     }
 
-    /// A program built by the dev profile.
+    /// Returns a program built by the dev profile.
     pub(crate) fn binary(&self, name: &str) -> PathBuf {
         self.target.join("debug").join(name)
     }

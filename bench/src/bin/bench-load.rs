@@ -1,8 +1,8 @@
 //! The generator: HTTP/1.1 over kept connections, one call under way on each, every answer read to its end.
 //!
-//! It asks its sockets in a circle and never sleeps, unless it is told that the server needs its core. A generator that
-//! does is woken by the server at each answer, at the server's expense: 10 µs where processors are virtual, and only for
-//! servers slow enough that it had gone to sleep.
+//! The generator asks its sockets in a circle and never sleeps, unless it is told that the server needs its core. A
+//! generator that sleeps is woken by the server at each answer, at the server's expense: 10 µs where processors are
+//! virtual, and only for servers slow enough that it had gone to sleep.
 //!
 //! Takes a [`Plan`] on standard input and prints a [`Report`].
 #![allow(clippy::print_stdout, reason = "its report")]
@@ -31,9 +31,10 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use weir_bench::load::{Plan, Report, quantiles};
 
-/// Between two rounds over the sockets in which nothing came: the other core is the server's, maybe only half a core.
+/// The pauses between two rounds over the sockets in which nothing came: the other core is the server's, maybe only
+/// half a core.
 const PAUSES: usize = 100;
-/// The same where the server needs this core too.
+/// The pause if the server needs this core too.
 const NAP: Duration = Duration::from_micros(50);
 /// A server that says nothing for so long has lost calls.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -49,9 +50,9 @@ fn main() -> anyhow::Result<()> {
 
 struct Load<'a> {
     plan: &'a Plan,
-    /// Something came or went since this was last asked.
+    /// Whether anything came or went since this was last asked.
     moved: Cell<bool>,
-    /// Of each call, in microseconds.
+    /// The time of each call, in microseconds.
     times: RefCell<Vec<u32>>,
     bytes: Cell<u64>,
 }
@@ -59,7 +60,7 @@ struct Load<'a> {
 impl Load<'_> {
     fn run(&self, began: Instant) -> anyhow::Result<Report> {
         let connections = self.plan.connections.len();
-        // Asked in a circle by hand: `join_all` waits to be called back where there are many.
+        // The connections are polled in a circle by hand: `join_all` waits to be called back if there are many.
         let talk = |number| Box::pin(maybe_done(self.connection(number, connections, began)));
         let mut talks: Vec<_> = (0..connections).map(talk).collect();
         let mut context = Polled::from_waker(Waker::noop());
@@ -109,7 +110,7 @@ impl Load<'_> {
         began: Instant,
     ) -> anyhow::Result<()> {
         let body = Bytes::from(self.plan.body.clone());
-        // In equal parts: each connection makes the same number of calls.
+        // The calls are in equal parts: each connection makes the same number.
         for call in 0..self.plan.calls.div_ceil(of as u64) {
             if let Some(rate) = self.plan.rate {
                 let due = (call as f64 + number as f64 / of as f64) * of as f64 / rate as f64;

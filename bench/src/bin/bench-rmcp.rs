@@ -1,5 +1,5 @@
-//! rmcp's own server with one echo tool, as its documentation shows it: no identity, limits, metrics or audit. With
-//! several it lists them as Weir does, word for word, so that both lists are one work.
+//! Serves rmcp's own server with one echo tool, as its documentation shows it: no identity, limits, metrics or audit.
+//! With several tools it lists them as Weir does, word for word, so that both lists are the same work.
 //!
 //! `bench-rmcp PORT json|session TOOLS`: `json` answers plain JSON without sessions (both eras), `session` is the
 //! library's default.

@@ -1,6 +1,6 @@
-//! What a second server thread costs: on the core that a server has in every row, and on both cores. There the generator has
-//! both as well and sleeps, and more than two threads want two cores. What the place alone costs is seen by two processes of
-//! one thread each, which share nothing.
+//! Measures what a second server thread costs: on the core that a server has in every row, and on both cores. There the
+//! generator has both as well and sleeps, and more than two threads want two cores. What the place alone costs is seen
+//! by two processes of one thread each, which share nothing.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ use crate::{
 const LOADS: [usize; 2] = [CONNECTIONS, 64];
 const TURNS: usize = 20;
 
-/// Where the server runs.
+/// The cores that the server runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Cores {
     Own,
@@ -55,7 +55,7 @@ pub(super) fn measure(place: &Place, row: &Row, effort: &Effort) -> anyhow::Resu
     Ok(measured)
 }
 
-/// In turns: one server, the same and another one, and one that has two threads. At each of the `LOADS`.
+/// Measures in turns one server, the same and another one, and one that has two threads, at each of the `LOADS`.
 fn measure_on(cores: Cores, place: &Place, row: &Row, effort: &Effort) -> anyhow::Result<Vec<Threads>> {
     let started = |threads| {
         let mut bench = Bench::new(place, row, 1)?;
@@ -89,7 +89,7 @@ fn measure_on(cores: Cores, place: &Place, row: &Row, effort: &Effort) -> anyhow
     Ok(measured)
 }
 
-/// One load on all of them, in equal parts.
+/// Puts one load on all of them, in equal parts.
 fn load(cores: Cores, servers: &mut [&mut (Bench<'_>, Running)], pressure: Pressure) -> anyhow::Result<Loaded> {
     let asked: Vec<Server<'_>> = servers.iter().map(|(_, running)| running.server()).collect();
     let generator = &servers[0].0.place.binary("bench-load");

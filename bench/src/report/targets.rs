@@ -1,4 +1,4 @@
-//! What Weir must reach, as ratios within one run, and whether it did.
+//! Checks the ratios, within one run, that Weir must reach.
 
 use super::{Table, whole};
 use crate::{
@@ -104,7 +104,7 @@ impl Run<'_> {
         self.row(name)?.lists.iter().find(|list| list.tools == tools)
     }
 
-    /// How many calls of the one take as much as one of the other.
+    /// Returns how many calls of the one take as much as one of the other.
     fn times(&self, name: &'static str, other: &'static str) -> Option<f64> {
         self.compared(Compared::Calls(name), Compared::Calls(other))
     }
@@ -154,7 +154,7 @@ impl Run<'_> {
     }
 }
 
-/// The median of the turns' ratios.
+/// Returns the median of the turns' ratios.
 pub(super) fn by_turns(cpu_us: &[f64], others: &[f64]) -> f64 {
     Spread::of(cpu_us.iter().zip(others).map(|(cpu, other)| cpu / other)).median
 }

@@ -1,4 +1,4 @@
-//! One schema, written for one client.
+//! Rewrites one schema for one client.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{name, schema::beside_null};
 
-/// They say nothing that arguments must meet, nor anything that is told apart by them.
+/// Keywords that put no rule on arguments and that no rule depends on.
 const SILENT: [&str; 12] = [
     "title",
     "$schema",
@@ -72,7 +72,7 @@ impl Lowering<'_> {
         self.remarks.push(Remark { rule, at: at.to_owned(), message: message.into(), refuses: true });
     }
 
-    /// No client takes a choice between whole argument lists.
+    /// Removes choices between whole argument lists, which no client takes.
     fn top(&mut self, members: &mut Map<String, Value>) {
         merge_all_of(members);
         for keyword in COMBINATORS.into_iter().chain(["enum", "const"]) {
@@ -113,7 +113,7 @@ impl Lowering<'_> {
         Value::Object(members)
     }
 
-    /// `true`, `false`, or a schema that says nothing.
+    /// Rewrites `true`, `false`, or a schema that says nothing.
     fn any(&mut self, schema: Value, at: &str) -> Value {
         if self.takes.strict {
             self.refuse(OPEN_OBJECT, at, "a value of any type cannot be said");
@@ -134,7 +134,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Null is no value here: its arm goes, and of a list of types the others stay.
+    /// Removes null as a value: its alternative goes, and a list of types keeps the others.
     fn null(&mut self, members: &mut Map<String, Value>, at: &str) {
         let lost = "null cannot be sent";
         if let Some(Value::Array(types)) = members.get("type") {
@@ -164,7 +164,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Enums of texts alone.
+    /// Drops an enum unless all of its values are texts.
     fn texts(&mut self, members: &mut Map<String, Value>, at: &str) {
         if let Some(value) = members.shift_remove("const") {
             members.entry("enum").or_insert(json!([value]));
@@ -234,7 +234,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The schemas within.
+    /// Rewrites the schemas inside this one.
     fn inside(&mut self, members: &mut Map<String, Value>, at: &str, level: usize) {
         for key in ["properties", "$defs", "patternProperties"] {
             let Some(Value::Object(named)) = members.get_mut(key) else { continue };
@@ -262,7 +262,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Strict: where every argument is sent, null stands for its absence. One for which both mean something is left out.
+    /// Leaves out each argument for which null and absence both mean something. In strict mode every argument is sent,
+    /// and null stands for its absence.
     fn told_apart(&mut self, members: &mut Map<String, Value>, at: &str) {
         let required = names(members.get("required"));
         let Some(Value::Object(properties)) = members.get_mut("properties") else { return };
@@ -278,7 +279,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Strict: every object says all of its properties and needs all of them.
+    /// Makes every object list all of its properties and require all of them, as strict mode wants it.
     fn closed(&mut self, mut members: Map<String, Value>, at: &str) -> Value {
         let says_something = ["type", "anyOf", "$ref", "enum", "const"].iter().any(|key| members.contains_key(*key));
         if !says_something {
@@ -329,7 +330,7 @@ impl Lowering<'_> {
     }
 }
 
-/// Those that `required` has.
+/// Returns the names that `required` lists.
 fn names(required: Option<&Value>) -> Vec<String> {
     let names = required.and_then(Value::as_array).into_iter().flatten();
     names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
@@ -344,8 +345,8 @@ fn takes_null(schema: &Value) -> bool {
     is_null(schema) || schema["anyOf"].as_array().is_some_and(|arms| arms.iter().any(is_null))
 }
 
-/// Members of `allOf` come to their schema: properties and required names together, of others the first. The keyword that
-/// was there twice with other values, where one was.
+/// Merges the members of `allOf` into their schema: properties and required names are joined, and of other keywords the
+/// first counts. Returns a keyword that was there twice with different values, if there was one.
 fn merge_all_of(members: &mut Map<String, Value>) -> Option<String> {
     let mut conflict = None;
     let parts = match members.get("allOf") {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 /// Schemas that name each other often grow by what they name: beyond this many, the rest stays an object of anything.
 const COPIES_MAX: usize = 2_000;
 
-/// Without references; the places of those that were ended.
+/// Returns the schema without references, and the places where a reference was cut off.
 pub(super) fn inlined(schema: &Value) -> (Value, Vec<String>) {
     let mut walk = Walk { root: schema, open: Vec::new(), copies: 0, ended: Vec::new() };
     let mut whole = walk.inline(schema, "");
@@ -48,7 +48,7 @@ impl<'s> Walk<'s> {
         each.collect()
     }
 
-    /// What stands beside a reference goes over what it names.
+    /// Resolves a reference. Members that stand beside it override those of its target.
     fn named(&mut self, members: &'s Map<String, Value>, reference: &'s str, at: &str) -> Value {
         let beside = self.members(members, at);
         let root = self.root;

@@ -6,7 +6,7 @@ use super::ClientProfile::{self, Anthropic, Cursor, Gemini, Openai, OpenaiStrict
 pub struct Rule {
     pub name: &'static str,
     pub clients: &'static [ClientProfile],
-    /// What becomes of a tool that does not keep to it.
+    /// What happens to a tool that breaks the rule.
     pub does: &'static str,
     pub source: &'static str,
 }
@@ -117,14 +117,14 @@ pub const RULES: [Rule; 14] = [
     },
 ];
 
-/// What one client takes.
+/// The features of JSON Schema that one client takes.
 pub(super) struct Takes {
     pub(super) references: bool,
-    /// All keywords, where there is no list.
+    /// The keywords that the client takes; `None` stands for all.
     pub(super) keywords: Option<&'static [&'static str]>,
     pub(super) formats: Option<&'static [&'static str]>,
     pub(super) null: bool,
-    /// Values of enums that are no texts.
+    /// Whether the client takes values in an enum that are not texts.
     pub(super) any_enum: bool,
     pub(super) only_any_of: bool,
     pub(super) strict: bool,

@@ -1,8 +1,8 @@
-//! Output schemas as they are published: every result of a tool meets them, errors included.
+//! Publishes output schemas: every result of a tool meets its schema, errors included.
 //!
-//! The same form as those of collections, `{type, properties, anyOf: [result arm, error arm]}`: one generation of clients
-//! validates `structuredContent` even on errors, and all take an object alone. A schema of anything else becomes the member
-//! `result` of one, in both eras alike.
+//! The form is that of collections, `{type, properties, anyOf: [result arm, error arm]}`: one generation of clients
+//! validates `structuredContent` even on errors, and all take only an object. A schema of anything else becomes the
+//! member `result` of one, in both eras alike.
 
 use serde_json::{Map, Value, json};
 
@@ -10,10 +10,10 @@ use crate::compile::{ERROR_MEMBERS, error_members};
 
 /// Schemas that others refer to; they stay at the root.
 const SHARED: [&str; 2] = ["$defs", "definitions"];
-/// What looks at the properties beside it, and so must have all of them beside it.
+/// Keywords that look at the properties beside them, so that all of those must stay beside them.
 const OF_PROPERTIES: [&str; 3] = ["additionalProperties", "patternProperties", "unevaluatedProperties"];
 
-/// What is published, and whether the tool's value is wrapped in it.
+/// Returns the published schema, and whether the tool's value is wrapped in it.
 pub(super) fn published(schema: &Value) -> (Value, bool) {
     let is_object = schema.get("type").is_some_and(|kind| kind == "object");
     let (mut root, shared) = parted(schema);
@@ -66,7 +66,7 @@ fn with_errors(mut arm: Map<String, Value>, shared: Value) -> Value {
     Value::Object(root)
 }
 
-/// The root's own keywords, and the schemas it keeps for references.
+/// Splits a schema into the root's own keywords and the schemas that it keeps for references.
 fn parted(schema: &Value) -> (Map<String, Value>, Map<String, Value>) {
     let mut own = match schema {
         Value::Object(members) => members.clone(),
@@ -82,7 +82,7 @@ fn parted(schema: &Value) -> (Map<String, Value>, Map<String, Value>) {
     (own, shared)
 }
 
-/// References to the root, or into it, mean the value that is now one level below.
+/// Rewrites references to the root, or into it, since that value is now one level below.
 fn refer_from_below(schema: &mut Value, to: &str) {
     match schema {
         Value::Object(members) => {

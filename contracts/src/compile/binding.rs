@@ -1,5 +1,5 @@
-//! Where every field of a bound tool goes. A field that goes nowhere is refused: an argument that is silently ignored
-//! is a lie to the agent.
+//! Decides where every field of a bound tool goes. A field that goes nowhere is refused: an argument that is silently
+//! ignored is a lie to the agent.
 
 use super::{
     Problems,
@@ -13,18 +13,18 @@ use crate::{
     shape::{self, COMPARISONS, Operation, Param, Type},
 };
 
-/// One field's destination, and what it must agree with.
+/// The destination of one field, and what it must agree with.
 pub(super) struct Bound<'s> {
     pub to: Destination,
     pub slot: Slot<'s>,
     pub form: Form,
 }
 
-/// What a tool is bound to.
+/// The target that a tool is bound to.
 pub(super) struct Target<'s> {
     pub collection: &'s Collection,
     pub verb: Verb,
-    /// Only for `call`.
+    /// The operation; only for `call`.
     pub operation: Option<&'s Operation>,
 }
 
@@ -44,7 +44,7 @@ impl<'s> Target<'s> {
         }
     }
 
-    /// Fields that one key column or parameter needs and the form does not have, and the like.
+    /// Checks the fields together: every field that a key column or parameter needs must be there.
     pub(super) fn check_whole(
         &self,
         form: &form::Tool,
@@ -83,7 +83,7 @@ impl<'s> Target<'s> {
         }
     }
 
-    /// No agent can take part in what is bound.
+    /// Checks the bound fields, which no agent can influence.
     fn check_fixed(
         &self,
         bound: &[Option<Bound<'s>>],
@@ -196,7 +196,8 @@ impl<'s> Target<'s> {
         }
     }
 
-    /// A condition of a lookup or list: a comparison that makes sense for the type and that the source does exactly.
+    /// Checks the condition of a lookup or list: the comparison must make sense for the type, and the source must do it
+    /// exactly.
     pub(super) fn condition(
         &self,
         field: &Field,
@@ -251,7 +252,8 @@ impl<'s> Target<'s> {
         Some(Bound { to, slot, form: form_of(field, column.kind) })
     }
 
-    /// An agent that may compare can find every value out, piece by piece.
+    /// Refuses comparisons of columns that are not published: an agent that may compare can find out every value piece
+    /// by piece.
     fn check_published(&self, field: &Field, column: &shape::Field, problems: &mut Problems) {
         let Some(comparison) = &field.comparison else { return };
         let is_published =
@@ -282,7 +284,7 @@ impl<'s> Target<'s> {
         problems.add_hint(place.to_owned(), message, hint);
     }
 
-    /// A create that lacks a column would fail at the source, whatever the arguments.
+    /// Refuses a create that lacks a column, since it would fail at the source whatever the arguments are.
     fn check_needed(
         &self,
         form: &form::Tool,
@@ -308,7 +310,8 @@ impl<'s> Target<'s> {
         problems.add_hint(format!("{}/fields", form.place), message, hint);
     }
 
-    /// Update and delete reach one record: every key column has a required field; an update has something to change.
+    /// Checks that an update or delete reaches one record, by a required field for every key column, and that an update
+    /// changes something.
     fn check_key(
         &self,
         form: &form::Tool,

@@ -7,7 +7,7 @@ use crate::{
     shape::{Field, Shape, Type},
 };
 
-/// `None` where the collection is refused; tools bound to it are then checked as far as they go.
+/// Compiles one collection. `None` means that it is refused; tools bound to it are then checked as far as possible.
 pub(super) fn compile(
     entry: &form::Collection,
     described: Option<&Shape>,
@@ -87,7 +87,7 @@ fn recorded(entry: &form::Collection, described: &Shape, problems: &mut Problems
     shape
 }
 
-/// Formats fit their column's type, and only a source that holds text has them.
+/// Checks that formats fit their column's type, and that only a source that holds text has them.
 fn check_formats(entry: &form::Collection, shape: &Shape, problems: &mut Problems) {
     for change in &entry.overrides {
         let (Some(format), Some(field)) = (&change.format, shape.field(&change.column)) else { continue };
@@ -134,7 +134,7 @@ fn check_write(entry: &form::Collection, shape: &Shape, problems: &mut Problems)
     }
 }
 
-/// The one sentence for a column that is not there.
+/// Reports a column that does not exist. Every such problem uses this one sentence.
 pub(super) fn no_column(place: String, column: &str, shape: &Shape, problems: &mut Problems) {
     problems.add_hint(
         place,
@@ -153,7 +153,7 @@ pub(super) fn columns_hint(column: &str, fields: &[Field]) -> String {
     }
 }
 
-/// An offset, or what an IANA name looks like; whether the zone exists is the adapter's to say.
+/// Returns `true` for an offset or what looks like an IANA name. The adapter judges whether the zone exists.
 fn is_timezone(zone: &str) -> bool {
     let offset = zone.strip_prefix(['+', '-']).is_some_and(|rest| {
         let digits: Vec<&str> = rest.split(':').collect();

@@ -43,13 +43,13 @@ impl<'s> Target<'s> {
         Some(BoundField { name: entry.name.clone(), to: bound.to, source })
     }
 
-    /// `None` for what goes to a parameter or nowhere.
+    /// Returns the column that the field goes to; `None` if it goes to a parameter or nowhere.
     fn column_of(&self, entry: &form::Bound) -> Option<&'s shape::Field> {
         let is_column = entry.param.is_none() && self.verb != Verb::Call;
         self.collection.shape.field(entry.column.as_deref().unwrap_or(&entry.name)).filter(|_| is_column)
     }
 
-    /// The field type that a form would have named.
+    /// Returns the field type that a form would have named.
     fn fitting(&self, entry: &form::Bound) -> Kind {
         let column = self.column_of(entry).map_or(shape::Type::String, |column| column.kind);
         match entry.comparison.as_deref() {
@@ -70,7 +70,8 @@ impl<'s> Target<'s> {
         None
     }
 
-    /// Beside the key of an update or delete, a bound field holds the record to a condition.
+    /// Returns `true` if the bound field is a condition on the record: it is part of an update or delete and not of the
+    /// key.
     fn guards(&self, column: &str) -> bool {
         matches!(self.verb, Verb::Update | Verb::Delete) && !self.collection.shape.key.iter().any(|key| key == column)
     }
@@ -96,7 +97,7 @@ impl<'s> Target<'s> {
     }
 }
 
-/// What it holds, as the source is given it.
+/// Returns the bound field's value as the source receives it.
 fn source(entry: &form::Bound, bound: &Bound<'_>, problems: &mut Problems) -> Option<BoundSource> {
     let slot = bound.slot;
     let BoundSource::Value(value) = &entry.source else {

@@ -26,7 +26,8 @@ const ADDRESSES: &[&str] = &[
     "definitions",
 ];
 
-/// The schema of a `json` field: bounded as a stranger's is, with every reference leading to its own `$defs`.
+/// Returns the schema of a `json` field. It is bounded like a stranger's schema, and every reference leads into its own
+/// `$defs`.
 pub(super) fn of_field(schema: &Value, field: &str, place: &str, problems: &mut Problems) -> Map<String, Value> {
     let schema = match schema {
         Value::Object(members) => members.clone(),
@@ -57,7 +58,7 @@ pub(super) fn of_field(schema: &Value, field: &str, place: &str, problems: &mut 
     }
 }
 
-/// What only a whole schema may say, and names of members that models' interfaces refuse.
+/// Refuses keywords that only a whole schema may have, and names of members that models' interfaces refuse.
 fn check_inside(schema: &Map<String, Value>, place: &str, problems: &mut Problems) {
     for keyword in ADDRESSES.iter().filter(|keyword| schema.contains_key(**keyword)) {
         let hint = match *keyword {
@@ -105,7 +106,7 @@ fn leads_to_defs_alone(schema: &Map<String, Value>) -> bool {
     here && inside_too
 }
 
-/// A schema that refers to its own root, or to a place that is no definition, becomes one as a whole.
+/// Makes a schema a definition as a whole if it refers to its own root or to a place that is no definition.
 fn as_definition(mut schema: Map<String, Value>, field: &str) -> Map<String, Value> {
     let name = if field.is_empty() { "item" } else { field };
     let to = reference(name, "");
@@ -153,7 +154,7 @@ pub(super) fn lift(part: &mut Value, defs: &mut Map<String, Value>) {
     }
 }
 
-/// What leads to a place below the definition of that name.
+/// Returns the reference to a place below the definition of that name.
 fn reference(name: &str, below: &str) -> String {
     let mut pointer = String::from("/$defs");
     push_pointer(&mut pointer, name);

@@ -10,10 +10,11 @@ use crate::{
     validate, values,
 };
 
-/// What a field is bound to: it decides between integer and number, and refuses what cannot agree.
+/// The column or parameter that a field is bound to. It decides between integer and number, and refuses what cannot
+/// agree.
 #[derive(Clone, Copy)]
 pub(super) struct Slot<'s> {
-    /// For messages: `column` or `parameter`.
+    /// The word for messages: `column` or `parameter`.
     pub what: &'static str,
     pub name: &'s str,
     pub kind: Type,
@@ -32,13 +33,13 @@ impl<'s> Slot<'s> {
         }
     }
 
-    /// A list of such columns' values, for `one-of`.
+    /// Returns the slot for a list of such a column's values, as `one-of` takes it.
     pub(super) fn list_of(field: &'s shape::Field) -> Self {
         Self { kind: Type::List, items: Some(field), fields: &[], ..Self::column(field) }
     }
 }
 
-/// The property schema of one field; what it refers to stands in its own `$defs`, for [`inline::lift`].
+/// Returns the property schema of one field. Its references lead into its own `$defs`, which [`inline::lift`] moves.
 pub(super) fn schema(field: &Field, slot: Option<Slot<'_>>, problems: &mut Problems) -> Value {
     if let Some(slot) = slot {
         check_agreement(field, slot, problems);
@@ -79,7 +80,8 @@ pub(super) fn schema(field: &Field, slot: Option<Slot<'_>>, problems: &mut Probl
     Value::Object(schema)
 }
 
-/// A list of types says the same, and costs the whole list of tools at some clients and models' interfaces.
+/// Adds null as an alternative. A list of types would say the same, but costs the whole list of tools at some clients
+/// and models' interfaces.
 fn or_null(schema: Map<String, Value>) -> Map<String, Value> {
     let null = Map::from_iter([("type".to_owned(), Value::from("null"))]);
     Map::from_iter([("anyOf".to_owned(), Value::Array(vec![Value::Object(schema), Value::Object(null)]))])
@@ -129,7 +131,8 @@ fn type_word(field: &Field, slot: Option<Slot<'_>>, problems: &mut Problems) -> 
     }
 }
 
-/// In a bound field the column decides; else whole bounds mean `integer`, a fraction, `decimals` or no bounds `number`.
+/// Chooses between `integer` and `number`. In a bound field the column decides; else whole bounds mean `integer`, and a
+/// fraction, `decimals` or no bounds mean `number`.
 fn number_word(
     field: &Field,
     bounds: &[(&str, &Option<Number>)],
@@ -245,7 +248,7 @@ fn constraints(field: &Field, slot: Option<Slot<'_>>, schema: &mut Map<String, V
     }
 }
 
-/// Whether values of the field can be values of the slot at all.
+/// Checks that values of the field can be values of the slot at all.
 pub(super) fn check_agreement(field: &Field, slot: Slot<'_>, problems: &mut Problems) {
     let agrees = match (&field.kind, slot.kind) {
         (_, Type::Json) => true,
@@ -301,7 +304,7 @@ pub(super) fn insert_defs(schema: &mut Map<String, Value>, defs: Map<String, Val
     }
 }
 
-/// A default or an example is a value that the field takes.
+/// Checks that the field takes its own default or example.
 fn check_value(value: &Value, schema: &Value, place: &str, what: &str, problems: &mut Problems) {
     if let Ok(validator) = validate::validator(schema)
         && let Err(error) = validator.validate(value)

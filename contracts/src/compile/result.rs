@@ -16,7 +16,7 @@ use crate::{
 pub(crate) const ERROR_MEMBERS: &[&str] =
     &["code", "call_id", "message", "field", "reason", "errors", "retry_after_ms", "outcome"];
 
-/// The schema of every result of a tool, errors included.
+/// Returns the schema of every result of a tool, errors included.
 pub(crate) fn schema(verb: Verb, fields: &[Field], columns: &[String]) -> Value {
     let (properties, required) = match verb {
         Verb::Lookup => record_members(fields, columns),
@@ -46,7 +46,7 @@ pub(crate) fn schema(verb: Verb, fields: &[Field], columns: &[String]) -> Value 
     json!({ "type": "object", "properties": in_root, "anyOf": [arm, error_members()] })
 }
 
-/// The result arm of an output schema alone: what a success is checked against.
+/// Returns the result arm of an output schema alone, which successes are checked against.
 pub fn result_arm(output_schema: &Value) -> Value {
     let Value::Object(members) = output_schema else { return output_schema.clone() };
     let mut alone = members.clone();
@@ -61,7 +61,7 @@ pub fn result_arm(output_schema: &Value) -> Value {
     Value::Object(alone)
 }
 
-/// The error arm alone, the same for all tools: what an error is checked against.
+/// Returns the error arm alone, which errors are checked against. It is the same for all tools.
 pub fn error_arm() -> Value {
     let mut arm = Map::from_iter([("type".to_owned(), "object".into())]);
     if let Value::Object(members) = error_members() {
@@ -70,7 +70,7 @@ pub fn error_arm() -> Value {
     Value::Object(arm)
 }
 
-/// The word a write answers with.
+/// Returns the word that a write answers with.
 pub(super) fn status(verb: Verb) -> &'static str {
     match verb {
         Verb::Create => "created",
@@ -80,7 +80,7 @@ pub(super) fn status(verb: Verb) -> &'static str {
     }
 }
 
-/// One frozen text.
+/// Returns the members of every error. They are frozen.
 pub(crate) fn error_members() -> Value {
     json!({
         "properties": { "code": { "type": "string" }, "call_id": { "type": "string" } },
@@ -88,7 +88,7 @@ pub(crate) fn error_members() -> Value {
     })
 }
 
-/// The schema of one record: open, every column present.
+/// Returns the schema of one record. It is open, and every column is present.
 fn record(fields: &[Field], columns: &[String]) -> Value {
     let (properties, required) = record_members(fields, columns);
     let mut schema = Map::from_iter([("type".to_owned(), Value::from("object"))]);
@@ -110,7 +110,7 @@ fn record_members(fields: &[Field], columns: &[String]) -> (Map<String, Value>, 
     (properties, required)
 }
 
-/// The schema of one column's values.
+/// Returns the schema of one column's values.
 pub(super) fn value(field: &Field) -> Value {
     let mut schema = Map::new();
     let word = match field.kind {

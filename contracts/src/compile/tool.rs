@@ -1,4 +1,4 @@
-//! One form becomes one tool: its verb's inputs, order, columns, annotations and result.
+//! Compiles one form into one tool: its verb's inputs, order, columns, annotations and result.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -92,7 +92,7 @@ pub(super) fn compile(
     }
 }
 
-/// A form without a contract: the input side alone, and nothing is known about what it will do.
+/// Compiles a form without a contract: it has the input side alone, and nothing is known about what it will do.
 fn bare(name: String, form: &form::Tool, problems: &mut Problems) -> Tool {
     for field in &form.fields {
         let keys = [("column", &field.column), ("match", &field.comparison), ("param", &field.param)];
@@ -129,13 +129,14 @@ fn unbound(name: String, form: &form::Tool, input_schema: Value) -> Tool {
     }
 }
 
-/// What may be said of a tool whose source is not known: lookups and lists read, and anything else may do anything.
+/// Returns what may be said of a tool whose source is not known: lookups and lists read, and anything else may do
+/// anything.
 fn cautious(verb: Option<Verb>) -> Annotations {
     let reads = matches!(verb, Some(Verb::Lookup | Verb::List));
     Annotations::of(reads, !reads, reads, false)
 }
 
-/// The collection, verb and operation, when all three are right.
+/// Returns the collection, verb and operation if all three are right.
 fn target<'c>(
     form: &'c form::Tool,
     collections: &'c BTreeMap<&str, Option<Collection>>,
@@ -212,7 +213,7 @@ fn call_target<'c>(form: &form::Tool, collection: &'c Collection, problems: &mut
     Some(Target { collection, verb: Verb::Call, operation: Some(operation) })
 }
 
-/// Keys that only some verbs have, and names that a verb takes for itself.
+/// Checks the keys that only some verbs have, and the names that a verb takes for itself.
 fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
     let Some(verb) = form.verb else { return };
     if verb == Verb::List {
@@ -247,7 +248,7 @@ fn check_verb_rules(form: &form::Tool, problems: &mut Problems) {
     }
 }
 
-/// What the audit keeps in clear is an argument of this tool, and no secret.
+/// Checks that everything the audit keeps in clear is an argument of this tool and no secret.
 fn check_audit(form: &form::Tool, problems: &mut Problems) {
     for (index, wanted) in form.audit_clear.iter().enumerate() {
         let place = format!("{}/audit/clear/{index}", form.place);
@@ -267,7 +268,7 @@ fn check_audit(form: &form::Tool, problems: &mut Problems) {
     }
 }
 
-/// The first name of a field, or inside it, that a secret would have.
+/// Returns the first name of a field, or inside it, that looks like a secret's.
 fn secret_in(field: &form::Field) -> Option<&str> {
     let own = [Some(&field.name), field.column.as_ref(), field.param.as_ref()];
     let own = own.into_iter().flatten().map(String::as_str).find(|name| secret::is_named_like_one(name));
@@ -279,7 +280,7 @@ fn secret_in(field: &form::Field) -> Option<&str> {
     })
 }
 
-/// The same of the members that a schema names at any depth.
+/// Returns the first such name among the members that a schema names at any depth.
 fn secret_inside(schema: &Value) -> Option<&str> {
     let Value::Object(schema) = schema else { return None };
     let members = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
@@ -338,8 +339,8 @@ fn input_schema(
     root(properties, required, updates.map(|_| bound.iter().flatten().filter(is_key).count() + 1), defs)
 }
 
-/// A field of an update whose column may become null, which an agent asks for by naming it in [`CLEAR`]: too many clients
-/// send null for what nobody set. Of a required field null can only be meant.
+/// Returns `true` for a field of an update whose column may become null. An agent asks for that by naming the field in
+/// [`CLEAR`], because too many clients send null for what nobody set. In a required field null can only be meant.
 fn can_be_cleared(form: &form::Tool, field: &form::Field, bound: Option<&Bound<'_>>) -> bool {
     let is_written = bound.is_some_and(|bound| matches!(bound.to, Destination::Column(_)));
     form.verb == Some(Verb::Update) && is_written && field.nullable && !field.required
@@ -406,7 +407,7 @@ fn inputs(form: &form::Tool, bound: Vec<Option<Bound<'_>>>) -> Vec<Input> {
     pairs.filter_map(input).chain(clear).collect()
 }
 
-/// The fields of the records that come back.
+/// Returns the fields of the records that come back.
 fn answered_fields<'c>(target: &Target<'c>) -> &'c [Field] {
     match target.operation {
         Some(operation) => &operation.returns,
@@ -441,7 +442,7 @@ fn columns(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -> V
     returns.clone()
 }
 
-/// The order asked for, and behind it the key, so that a walk meets each record once.
+/// Returns the order asked for, followed by the key, so that paging meets each record once.
 fn order(form: &form::Tool, target: &Target<'_>, problems: &mut Problems) -> Vec<String> {
     if !matches!(target.verb, Verb::List | Verb::Lookup) {
         return Vec::new();
@@ -518,7 +519,7 @@ fn rows_max(form: &form::Tool) -> u32 {
     form.limits.rows_max.unwrap_or(ROWS_MAX_DEFAULT)
 }
 
-/// A description for a form that has none: clients and models need one.
+/// Makes a description for a form that has none, because clients and models need one.
 fn described(form: &form::Tool) -> String {
     let words = form.tool.replace(['_', '-'], " ");
     let mut letters = words.trim().chars();

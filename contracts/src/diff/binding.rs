@@ -1,5 +1,5 @@
-//! What stands behind the schemas: collections, destinations of arguments, limits. Schemas may be equal and the answers
-//! not.
+//! Compares the parts of a contract behind the schemas: collections, destinations of arguments, limits. Answers may
+//! change while the schemas stay equal.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{
     name,
 };
 
-/// The contract itself and its collections.
+/// Compares the contracts themselves and their collections.
 pub(super) fn contracts(old: &Contract, new: &Contract, report: &mut Report) {
     if old.name != new.name {
         let reason = format!("{} is now {}", name::quoted(&old.name), name::quoted(&new.name));
@@ -48,7 +48,7 @@ pub(super) fn contracts(old: &Contract, new: &Contract, report: &mut Report) {
     }
 }
 
-/// What every tool of both versions is bound to.
+/// Compares the targets and limits of every tool that both versions have.
 pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
     let now: BTreeMap<&str, &Tool> = new.tools.iter().map(|tool| (tool.name.as_str(), &**tool)).collect();
     for was in &old.tools {
@@ -81,7 +81,7 @@ pub(super) fn tools(old: &Contract, new: &Contract, report: &mut Report) {
     }
 }
 
-/// The same tool of the same maker, and what every call of it carries. What else an offer holds is seen in lists and
+/// Compares the maker, the maker's tool and what every call of it carries. The rest of an offer shows in lists and
 /// schemas.
 fn offers(was: &OfferTarget, is: &OfferTarget, tool: &str, report: &mut Report) {
     if (&was.maker, &was.name, was.wrapped) != (&is.maker, &is.name, is.wrapped) {
@@ -117,7 +117,7 @@ fn set(tool: &str, argument: &str, change: (Value, Value), (rule, what): (ToolRu
     report.note(rule, Some(tool), path, change, format!("{} {what}", name::quoted(argument)));
 }
 
-/// What is asked of a collection, and how its answer is told.
+/// Compares what is asked of a collection, and how its answer is told.
 fn told(was: &CollectionTarget, is: &CollectionTarget, tool: Option<&str>, report: &mut Report) {
     if was.verb != is.verb {
         let reason = format!("{} → {}", was.verb.word(), is.verb.word());
@@ -137,7 +137,7 @@ fn shown(target: &Target) -> Value {
     }
 }
 
-/// A tool bound to a collection of another name, which may be the same source.
+/// Compares tools bound to collections of different names, which may be the same source.
 fn source(old: (&Contract, &Binding), new: (&Contract, &Binding), tool: &str, report: &mut Report) {
     let (was, is) = (&old.1.collection, &new.1.collection);
     if was == is {
@@ -272,7 +272,7 @@ fn destination(old: &Input, new: &Input) -> Option<(ToolRule, &'static str)> {
     })
 }
 
-/// Names of bound fields are the author's own; what counts is where the value comes from and goes.
+/// Compares bound fields. Their names are the author's own; what counts is where the value comes from and goes.
 fn bound_fields(old: &Binding, new: &Binding, tool: &str, report: &mut Report) {
     let told = |field: &BoundField| json!({ "to": field.to, "source": field.source });
     let is_kept = |field: &BoundField, others: &[BoundField]| {
@@ -333,7 +333,7 @@ fn limits(old: &Tool, new: &Tool, report: &mut Report) {
     }
 }
 
-/// What the audit keeps in clear of the arguments.
+/// Compares what the audit keeps in clear of the arguments.
 fn audit(old: &Tool, new: &Tool, report: &mut Report) {
     let without = |fields: &[String], others: &[String]| -> Vec<String> {
         fields.iter().filter(|field| !others.contains(field)).cloned().collect()

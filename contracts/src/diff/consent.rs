@@ -1,4 +1,4 @@
-//! What of a change waits for somebody's consent where the tools are a foreign server's.
+//! Decides which parts of a change wait for somebody's consent if the tools are a foreign server's.
 //!
 //! The classes ask whether callers go on as before. A foreign server may do harm without breaking anyone: by a description
 //! that was harmless when it was approved, by a further tool, by an annotation that makes clients approve its calls unasked.
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::{Class, Diff, Item};
 use crate::contract::{Contract, Version};
 
-/// What goes live by itself, of an upstream server's changes.
+/// The changes of an upstream server that go live by themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ForeignChanges {
-    /// Nothing that a client can see.
+    /// No change that a client can see.
     #[default]
     Hold,
-    /// What breaks nobody and brings no text, no item and no annotation.
+    /// Changes that break nobody and bring no text, no item and no annotation.
     Compatible,
 }
 
@@ -54,8 +54,8 @@ const WITHOUT_TEXT: &[&str] = &[
 ];
 
 impl Diff {
-    /// The items that wait for consent if the contract is an upstream server's, whatever their class; empty: the class alone
-    /// decides, as for any other contract.
+    /// Returns the items that wait for consent if the contract is an upstream server's, whatever their class. If there
+    /// are none, the class alone decides, as for any other contract.
     pub fn awaiting_consent(&self, changes: ForeignChanges) -> Vec<&Item> {
         self.items.iter().filter(|item| awaits_consent(item, changes)).collect()
     }
@@ -79,12 +79,12 @@ pub struct Returned {
     pub tool: String,
     /// The last version that had it.
     pub version: Version,
-    /// What is different from then.
+    /// The differences from the version that was served last.
     pub diff: Diff,
 }
 
-/// The tools of `new` that `live` does not have and an earlier version had, compared with what was served last, so that
-/// removing and adding again hides no change. `served` is newest first.
+/// Returns the tools of `new` that `live` does not have and an earlier version had, compared with what was served last,
+/// so that removing and adding again hides no change. `served` is newest first.
 pub fn returned<'c>(
     live: &Contract,
     served: impl IntoIterator<Item = &'c Contract> + Clone,

@@ -35,7 +35,7 @@ pub(super) fn compare(old: &Contract, new: &Contract, report: &mut Report) {
     let templates = |contract: &Contract| -> Vec<Item> {
         let templates = contract.templates.iter();
         let pinned = templates.map(|it| item(&it.uri_template, &it.name, &it.title, &it.description, &it.listed));
-        // What is said of them is the tool's.
+        // The texts of these templates are the tool's.
         let records = contract.tools.iter().filter_map(|tool| listed::record_template("", tool));
         let records = records.map(|(argument, template)| Item {
             key: template["uriTemplate"].as_str().unwrap_or_default().to_owned(),
@@ -50,14 +50,14 @@ pub(super) fn compare(old: &Contract, new: &Contract, report: &mut Report) {
     kind("resources", live(old), live(new), report);
 }
 
-/// Resources that come and go, as one item.
+/// Returns the resources that come and go, as one item.
 fn live_resources() -> Item {
     let key = "resources that come and go".to_owned();
     Item { key, texts: Value::Null, rest: Value::Null, arguments: Vec::new() }
 }
 
 struct Item {
-    /// What clients know it by.
+    /// The name or URI that clients know the item by.
     key: String,
     texts: Value,
     rest: Value,

@@ -1,7 +1,7 @@
-//! One spelling for each schema: local references inlined, booleans and trivial unions written out.
+//! Rewrites each schema in one spelling: local references are inlined, and booleans and trivial unions are written out.
 //!
-//! What cannot be inlined (a recursion, another document, a schema with its own base) stays a `$ref`, together with a
-//! digest of everything it leads to: two such places are the same only if all of that is.
+//! A schema that cannot be inlined (a recursion, another document, a schema with its own base) stays a `$ref`, together
+//! with a digest of everything it leads to: two such places are the same only if all of that is.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const DEPTH_MAX: usize = 64;
 pub(crate) const TEXTS: &[&str] = &["title", "description", "examples", "help", "$comment", "deprecated", ARM_TEXTS];
 /// Texts of alternatives that were folded into one schema.
 const ARM_TEXTS: &str = "$texts";
-/// Where an inlined schema says what its reference leads to.
+/// The key under which a reference that stays keeps the digest of what it leads to.
 const LEADS_TO: &str = "$leads-to";
 /// Keywords of a document rather than of a value.
 const DOCUMENT: &[&str] = &["$schema", "$id", "$anchor", "$defs", "definitions", "$vocabulary"];
@@ -60,7 +60,7 @@ const TYPED_KEYS: &[&str] = &[
     "maxProperties",
 ];
 
-/// The schema in its one spelling, or why it has none.
+/// Returns the schema in its one spelling, or why it has none.
 pub(crate) fn normal(schema: &Value) -> Result<Value, String> {
     let has_bases = match schema {
         Value::Object(map) => map.values().any(has_base),
@@ -70,8 +70,8 @@ pub(crate) fn normal(schema: &Value) -> Result<Value, String> {
     inliner.schema(schema, 0)
 }
 
-/// The same without texts and with lists that are sets in order: equal exactly where two schemas say the same in the
-/// same words.
+/// Returns the schema without texts, and with lists that are sets in order. Two results are equal exactly if both
+/// schemas say the same in the same words.
 pub(super) fn canonical(schema: &Value) -> Value {
     let Value::Object(map) = schema else { return schema.clone() };
     let mut out = Map::new();
@@ -91,23 +91,23 @@ pub(super) fn canonical(schema: &Value) -> Value {
     Value::Object(out)
 }
 
-/// Whether one keyword says the same in both, texts aside.
+/// Returns `true` if one keyword says the same in both schemas, texts aside.
 pub(super) fn same_rules(key: &str, old: &Value, new: &Value) -> bool {
     let only = |schema: &Value| canonical(&json!({ key: schema.get(key) }));
     only(old) == only(new)
 }
 
-/// `false` in its one spelling.
+/// Returns `true` if the schema is `false` in its one spelling.
 pub(super) fn is_false(schema: &Value) -> bool {
     schema.get("not").is_some_and(|inner| inner.as_object().is_some_and(Map::is_empty))
 }
 
-/// A place that could not be inlined.
+/// Returns `true` if the schema is a reference that could not be inlined.
 pub(super) fn is_reference(schema: &Value) -> bool {
     schema.get(LEADS_TO).is_some()
 }
 
-/// Whether such a place is anywhere inside.
+/// Returns `true` if there is such a reference anywhere inside.
 pub(crate) fn has_reference(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => map.contains_key(LEADS_TO) || map.values().any(has_reference),
@@ -118,7 +118,7 @@ pub(crate) fn has_reference(schema: &Value) -> bool {
 
 struct Inliner<'s> {
     root: &'s Value,
-    /// With a second `$id` a reference may mean something else than it says.
+    /// Whether a second `$id` exists: then a reference may mean something else than it says.
     has_bases: bool,
     open: Vec<&'s str>,
     left: usize,
@@ -192,7 +192,7 @@ impl<'s> Inliner<'s> {
         Ok(())
     }
 
-    /// A digest of all that is reached from here.
+    /// Returns a digest of everything that the reference reaches.
     fn leads_to(&self, reference: &str) -> String {
         if self.has_bases {
             return digest(self.root);
@@ -231,7 +231,7 @@ fn join(schema: &mut Map<String, Value>, other: Map<String, Value>) {
     }
 }
 
-/// Keywords that look at each other; the others stand alone.
+/// Returns the group of keywords that look at each other; the others stand alone.
 fn group(keyword: &str) -> &str {
     match keyword {
         "properties" | "patternProperties" | "additionalProperties" => "properties",
@@ -242,9 +242,9 @@ fn group(keyword: &str) -> &str {
     }
 }
 
-/// A union of alternatives of different types is one schema with several types, where its keywords allow it:
-/// `anyOf: [{type: string, minLength: 1}, {type: null}]` is `type: [string, null], minLength: 1`, and an enum beside
-/// null has null among its values.
+/// Folds a union of alternatives of different types into one schema with several types, if its keywords allow it:
+/// `anyOf: [{type: string, minLength: 1}, {type: null}]` becomes `type: [string, null], minLength: 1`, and an enum
+/// beside null gets null among its values.
 fn fold_union(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
     let key = ["anyOf", "oneOf"].into_iter().find(|key| schema.contains_key(*key))?;
     let beside_it = |name: &String| name == key || name == "default" || TEXTS.contains(&name.as_str());
@@ -290,7 +290,7 @@ fn fold_union(schema: &Map<String, Value>) -> Option<Map<String, Value>> {
     Some(folded)
 }
 
-/// `{type: null}`, texts aside.
+/// Returns `true` if the schema is `{type: null}`, texts aside.
 fn says_null(schema: &Value) -> bool {
     let rules = schema.as_object().into_iter().flatten().filter(|(name, _)| !TEXTS.contains(&name.as_str()));
     rules.map(|(name, rule)| name == "type" && rule == "null").eq([true])
@@ -300,7 +300,8 @@ fn is_number(word: &Value) -> bool {
     word == "integer" || word == "number"
 }
 
-/// A keyword of another type than the alternative's says nothing there, but would say something in the folded one.
+/// Returns `true` if the keyword is one of the alternative's own type. A keyword of another type says nothing there,
+/// but would say something in the folded schema.
 fn speaks_of_its_type(arm: &Value, keyword: &str) -> bool {
     let of: &[&str] = match keyword {
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => &["integer", "number"],

@@ -46,7 +46,7 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    /// The first whole number inside: for integers 0 exclusive and 1 are the same least.
+    /// Returns the bound as the first whole number inside: for integers, an exclusive 0 and a 1 are the same minimum.
     pub(super) fn inside(self, upwards: bool) -> Self {
         let at = match (self.at, self.exclusive) {
             (Exact::Whole(whole), true) if upwards => Exact::Whole(whole + 1),
@@ -60,7 +60,7 @@ impl Bound {
         Self { at, exclusive: false }
     }
 
-    /// How much is left inside, compared with another bound of the same end.
+    /// Compares two bounds of the same end by how much is left inside.
     pub(super) fn compare(self, other: Self, upwards: bool) -> Ordering {
         let by_place = self.at.compare(other.at);
         let by_place = if upwards { by_place } else { by_place.reverse() };
@@ -78,7 +78,7 @@ pub(super) struct Step {
 impl Step {
     pub(super) const ONE: Self = Self { digits: 1, places: 0 };
 
-    /// `None` for what is no positive number, or has more digits than can be counted with.
+    /// Reads a step. Returns `None` if it is no positive number, or has too many digits to count with.
     pub(super) fn of(value: &Value) -> Option<Self> {
         let Value::Number(number) = value else { return None };
         if let Some(digits) = whole(number) {
@@ -102,7 +102,7 @@ impl Step {
         one % two == 0
     }
 
-    /// The least common multiple.
+    /// Returns the least common multiple.
     pub(super) fn common(self, other: Self) -> Self {
         let places = self.places.max(other.places);
         let (one, two) = self.scaled(other);
@@ -116,7 +116,7 @@ impl Step {
     }
 }
 
-/// A count, such as `minLength` has it.
+/// Reads a count, such as that of `minLength`.
 pub(crate) fn count(value: &Value) -> Option<u64> {
     match Exact::of(value)? {
         Exact::Whole(count) => u64::try_from(count).ok(),

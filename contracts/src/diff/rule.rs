@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How bad a change is, from harmless to not.
+/// The severity of a change, from harmless to breaking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
-    /// Nothing, or order and spelling.
+    /// The versions are equal, or differ in order and spelling alone.
     Identical,
     /// Texts.
     Cosmetic,
@@ -14,7 +14,7 @@ pub enum Class {
     Compatible,
     /// Valid either way, but it may mean something else.
     Review,
-    /// No rule says what it does; counts as breaking.
+    /// No rule says what the change does; it counts as breaking.
     Undecided,
     Breaking,
 }
@@ -36,7 +36,7 @@ impl Class {
     }
 }
 
-/// What a schema is for. An input breaks when it takes less, an output when it gives more.
+/// The side of a call that a schema describes. An input breaks when it takes less, an output when it gives more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
@@ -208,12 +208,12 @@ impl SchemaRule {
         }
     }
 
-    /// Whether values that were valid may be so no longer.
+    /// Returns `true` if values that were valid may no longer be.
     pub(super) fn narrows(self) -> bool {
         self.class(Side::Input).is_breaking()
     }
 
-    /// Whether values may be valid that were not.
+    /// Returns `true` if values may be valid that were not.
     pub(super) fn widens(self) -> bool {
         self.class(Side::Output).is_breaking() || matches!(self, Self::PropertyDropped | Self::RequiredDropped)
     }
@@ -229,7 +229,7 @@ impl ToolRule {
     }
 }
 
-/// `docs/contract-changes.md`.
+/// Writes `docs/contract-changes.md`.
 pub fn page() -> String {
     let mut page = String::from(
         "# Contract changes\n\nGenerated from `contracts/src/diff/rule.rs`; `WEIR_BLESS=1 cargo test` writes it anew.\n\n\

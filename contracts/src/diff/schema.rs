@@ -1,4 +1,4 @@
-//! Two schemas, keyword by keyword: what changed, and whether values may have been lost or gained by it.
+//! Compares two schemas keyword by keyword: what changed, and whether values may have been lost or gained by it.
 //!
 //! A schema is a conjunction of its keywords. Where each of them allows the same or more, the whole does; so every
 //! change is judged by itself, and what looks at other keywords (`properties` and `additionalProperties`) as one.
@@ -19,7 +19,7 @@ use super::{
 /// Pairs of schemas that are looked at; more are left undecided.
 const PAIRS_MAX: usize = 20_000;
 
-/// What a keyword that is not there says.
+/// The meaning of a schema keyword that is absent.
 static ANYTHING: LazyLock<Value> = LazyLock::new(|| json!({}));
 
 /// One change at one place.
@@ -44,7 +44,7 @@ pub(super) struct Frame<'s> {
     pub step: Step<'s>,
 }
 
-/// From a value to one inside it.
+/// A step from a value to one inside it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step<'s> {
     Property(&'s str),
@@ -57,7 +57,7 @@ pub(super) enum Step<'s> {
     Same,
 }
 
-/// All changes between two schemas in their one spelling.
+/// Returns all changes between two schemas in their one spelling.
 pub(super) fn compare<'s>(old: &'s Value, new: &'s Value) -> Vec<Finding<'s>> {
     let mut comparison = Comparison::new(PAIRS_MAX);
     comparison.schema(old, new);
@@ -71,7 +71,7 @@ struct Comparison<'s> {
     left: usize,
 }
 
-/// What a change as a whole does to the set of values.
+/// The effect of a change as a whole on the set of valid values.
 #[derive(Clone, Copy, Debug, Default)]
 struct Effect {
     narrows: bool,
@@ -123,9 +123,9 @@ impl<'s> Comparison<'s> {
         self.keywords(old, new);
     }
 
-    /// Everything that is neither a list of values nor a union of schemas.
+    /// Compares everything that is neither a list of values nor a union of schemas.
     fn keywords(&mut self, old: &'s Value, new: &'s Value) {
-        // These look at all keywords beside them, those inside a union included.
+        // These keywords look at all keywords beside them, those inside a union included.
         let unseen = ["unevaluatedProperties", "unevaluatedItems"];
         if let Some(key) = unseen.iter().find(|key| old.get(**key).is_some() || new.get(**key).is_some())
             && canonical(old) != canonical(new)
@@ -149,7 +149,7 @@ impl<'s> Comparison<'s> {
         self.others(old, new);
     }
 
-    /// Keywords that hold no rule for a value.
+    /// Compares the keywords that hold no rule for a value.
     fn annotations(&mut self, old: &'s Value, new: &'s Value) {
         for key in names(old, new) {
             let (was, is) = (old.get(key), new.get(key));
@@ -169,7 +169,7 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    /// Keywords that no rule can decide: they are the same, or they are not.
+    /// Compares the keywords that no rule can decide: they are the same, or they are not.
     fn others(&mut self, old: &'s Value, new: &'s Value) {
         for key in names(old, new) {
             if !DECIDED.contains(&key) && !normal::TEXTS.contains(&key) && !key.starts_with("x-") {
@@ -192,7 +192,7 @@ impl<'s> Comparison<'s> {
         self.find(rule, pair, key, of(pair.0), of(pair.1), reason);
     }
 
-    /// `key` is the keyword at the place, empty for the place itself.
+    /// Records a finding. `key` is the keyword at the place, empty for the place itself.
     fn find(
         &mut self,
         rule: SchemaRule,
@@ -219,7 +219,7 @@ impl<'s> Comparison<'s> {
         self.path.truncate(length);
     }
 
-    /// What a change would do, without noting it.
+    /// Returns what a change would do, without recording it.
     fn effect(&mut self, old: &'s Value, new: &'s Value) -> Effect {
         let mut trial = Comparison::new(self.left);
         trial.schema(old, new);
@@ -267,7 +267,7 @@ const DECIDED: &[&str] = &[
     "oneOf",
 ];
 
-/// The keywords of both, the old ones first.
+/// Returns the keywords of both schemas, the old ones first.
 fn names<'s>(old: &'s Value, new: &'s Value) -> Vec<&'s str> {
     let keys = |schema: &'s Value| schema.as_object().into_iter().flat_map(|map| map.keys().map(String::as_str));
     let mut names: Vec<&str> = keys(old).collect();

@@ -32,19 +32,19 @@ pub(super) struct View<'d> {
     say: Option<&'d str>,
     input: Cow<'d, Value>,
     output: Option<Cow<'d, Value>>,
-    /// In the order of [`HINTS`].
+    /// The hints, in the order of [`HINTS`].
     hints: [bool; 4],
-    /// Of a contract's tool.
+    /// The parts that only a contract's tool has.
     further: Option<Further<'d>>,
 }
 
-/// What is told of a tool beside what every tool has.
+/// The parts of a contract's tool that a tool of a document lacks.
 struct Further<'d> {
     stated: [Option<bool>; 4],
     annotations: &'d Map<String, Value>,
     /// Members of its entry in lists.
     listed: Option<&'d Map<String, Value>>,
-    /// Where its calls are held against more than is published.
+    /// The published schemas, if calls are checked against more than those.
     published: (&'d Schema, Option<&'d Schema>),
     is_foreign: bool,
 }
@@ -82,7 +82,7 @@ fn of_tool(tool: &Tool) -> View<'_> {
     }
 }
 
-/// The tools of a document; the error says which one cannot be read and why.
+/// Reads the tools of a document. The error says which one cannot be read and why.
 pub(super) fn of_document(document: &Value) -> Result<Vec<View<'_>>, String> {
     let Some(Value::Array(tools)) = document.get("tools") else { return Err("it has no list of tools".to_owned()) };
     if tools.len() > TOOLS_MAX {
@@ -173,7 +173,8 @@ fn one(old: &View<'_>, new: &View<'_>, report: &mut Report) {
     }
 }
 
-/// Words in a place that no rule looks at, such as a definition that nothing refers to, are read by models as well.
+/// Compares words in a place that no rule looks at, such as a definition that nothing refers to: models read them as
+/// well.
 fn unseen_words(tool: &str, old: &Further<'_>, new: &Further<'_>, report: &mut Report) {
     let of = |further: &Further<'_>| {
         let mut words = BTreeSet::new();
@@ -230,7 +231,7 @@ fn compare_parts(old: &View<'_>, new: &View<'_>, report: &mut Report) {
         further(old.name, was, is, report);
     }
     match (&old.further, &new.further) {
-        // What calls are held against says more, unless it stayed.
+        // If the schema that calls are checked against stayed the same, the change of the published one is what counts.
         (Some(was), Some(is)) if old.input == new.input && was.published.0 != is.published.0 => {
             report.schemas(&was.published.0.value(), &is.published.0.value(), Side::Input, Some(old.name));
         }
@@ -316,7 +317,7 @@ fn members(
     }
 }
 
-/// The result arm of an output schema of ours; one from elsewhere as it is.
+/// Returns the result arm of one of our output schemas; a schema from elsewhere stays as it is.
 fn result(schema: &Value) -> Value {
     let arms = schema.get("anyOf").and_then(Value::as_array).map(Vec::as_slice);
     let Some([arm, error]) = arms else { return schema.clone() };

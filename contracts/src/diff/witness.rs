@@ -26,7 +26,7 @@ pub(super) struct Prover {
 }
 
 impl Prover {
-    /// `None` where a schema cannot be compiled: then nothing can be shown.
+    /// Compiles the schemas. Returns `None` if one cannot be compiled: then nothing can be shown.
     pub(super) fn new(old: &Value, new: &Value, side: Side) -> Option<Self> {
         let (source, target) = of_side(side, (old, new));
         Some(Self { side, source: validate::validator(source).ok()?, target: validate::validator(target).ok()? })
@@ -47,7 +47,7 @@ impl Prover {
             .find(|whole| self.source.is_valid(whole) && !self.target.is_valid(whole))
     }
 
-    /// An example of what holds the place.
+    /// Makes an example of the value that contains the place.
     fn surroundings<'s>(&self, frame: &Frame<'s>) -> (Step<'s>, Value) {
         let (source, _) = of_side(self.side, (frame.old, frame.new));
         let around = match frame.step {
@@ -61,7 +61,7 @@ impl Prover {
     }
 }
 
-/// An input must go on to take what it took, an output must give no more than it gave.
+/// Orders the schemas of one side: an input must go on taking what it took, an output must give no more than it gave.
 fn of_side<T>(side: Side, (old, new): (T, T)) -> (T, T) {
     match side {
         Side::Input => (old, new),
@@ -69,7 +69,8 @@ fn of_side<T>(side: Side, (old, new): (T, T)) -> (T, T) {
     }
 }
 
-/// The part of the schema that must refuse the witness, so that it shows this change and not another beside it.
+/// Returns the part of the schema that must refuse the witness, so that it shows this change and not another one beside
+/// it.
 fn blame(finding: &Finding<'_>, target: &Value) -> Option<Value> {
     let key = pointer_tokens(&finding.path).pop()?.into_owned();
     Some(match finding.rule {
@@ -101,7 +102,7 @@ fn example(schema: &Value) -> Option<Value> {
     validate::example(schema)
 }
 
-/// The example of a schema with one more keyword.
+/// Makes an example of a schema with further keywords.
 fn example_with(schema: &Value, keywords: &[(&str, Value)]) -> Option<Value> {
     let mut map = schema.as_object()?.clone();
     map.extend(keywords.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
@@ -140,7 +141,7 @@ fn fresh(map: &Map<String, Value>) -> String {
     (1..).map(|index| format!("another{index}")).find(|name| !map.contains_key(name)).expect("some name is free")
 }
 
-/// Values near every limit that either schema sets.
+/// Returns values near every limit that either schema sets.
 fn candidates(source: &Value, target: &Value) -> Vec<Value> {
     let mut values = Vec::new();
     for schema in [source, target] {
@@ -233,7 +234,7 @@ fn numbers(source: &Value, target: &Value, values: &mut Vec<Value>) {
     }
 }
 
-/// Twelve digits, so that 3 × 0.1 is 0.3.
+/// Rounds to twelve digits, so that 3 × 0.1 is 0.3.
 fn number(value: f64) -> Value {
     let short: f64 = format!("{value:.12}").parse().unwrap_or(value);
     crate::json::canonical(short).map_or(Value::Null, Value::Number)
@@ -261,7 +262,7 @@ fn lists(source: &Value, target: &Value, values: &mut Vec<Value>) {
     }
 }
 
-/// The counts at and around every limit.
+/// Returns the counts at and around every limit.
 fn lengths(source: &Value, target: &Value, keys: [&str; 2]) -> Vec<u64> {
     let limits = [source, target].into_iter().flat_map(|schema| keys.map(|key| schema.get(key).and_then(count)));
     let mut lengths: Vec<u64> =

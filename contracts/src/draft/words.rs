@@ -10,7 +10,7 @@ const FIELD_LENGTH: usize = 50;
 /// Short enough to stand behind `create_`.
 const TOOL_PART_LENGTH: usize = 32;
 
-/// What a source holds, in the words of its name.
+/// The name of a source's records, taken from the source's name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Noun {
     /// `order item`
@@ -20,8 +20,8 @@ pub(super) struct Noun {
 }
 
 impl Noun {
-    /// `Order-Items 2026-02` → order item, order items. Digits, dates and words such as `export` are of the file and not of
-    /// what it holds. A name that is no English plural, or not clearly English, becomes `… records`.
+    /// Reads `Order-Items 2026-02` as order item, order items. Digits, dates and words such as `export` belong to the
+    /// file and not to what it holds. A name that is no English plural, or not clearly English, becomes `… records`.
     pub(super) fn of(name: &str) -> Self {
         let ascii = deunicode(name);
         let mut words: Vec<String> = name::words(&ascii);
@@ -60,7 +60,7 @@ impl Noun {
     }
 }
 
-/// A part of a tool's or a collection's name.
+/// Joins words as a part of a tool's or a collection's name.
 pub(super) fn joined(words: &str) -> String {
     words.replace(' ', "_")
 }
@@ -96,9 +96,9 @@ const MONTHS: &[&str] = &[
 /// Nouns without a plural of their own.
 const MASS: &[&str] =
     &["weather", "data", "inventory", "stock", "staff", "traffic", "feedback", "history", "revenue", "all", "misc"];
-/// How plurals of other languages end that English would put an s behind: Rechnungen, clienti.
+/// The endings of plurals in other languages that English would put an s behind: Rechnungen, clienti.
 const FOREIGN: &[&str] = &["en", "i", "ia"];
-/// These end like plurals.
+/// Singulars that end like plurals.
 const SINGULAR: &[&str] =
     &["status", "address", "news", "series", "species", "bus", "gas", "analysis", "gps", "process"];
 
@@ -109,7 +109,7 @@ fn singular(last: &str) -> String {
     }
 }
 
-/// `2026`, `20260131`, `q1`, `fy26`, `v2`, and what is of no word at all.
+/// Returns `true` for `2026`, `20260131`, `q1`, `fy26`, `v2`, and for whatever is no word.
 fn is_of_the_file(word: &str) -> bool {
     let digits = word.trim_start_matches(|letter: char| letter.is_ascii_lowercase());
     let letters = &word[..word.len() - digits.len()];
@@ -118,7 +118,7 @@ fn is_of_the_file(word: &str) -> bool {
         || (is_number && matches!(letters, "q" | "h" | "fy" | "kw" | "w" | "wk" | "v" | "rev" | "t"))
 }
 
-/// A name of plain letters and digits, one `-` in every gap.
+/// Makes a name of plain letters and digits, with one `-` in every gap.
 pub(super) fn dashed(name: &str) -> String {
     let mut made = String::new();
     for character in deunicode(name).chars() {
@@ -131,13 +131,14 @@ pub(super) fn dashed(name: &str) -> String {
     made
 }
 
-/// A column's name as it is seen: nothing invisible, and every gap one space.
+/// Returns a column's name as it is seen: without invisible characters, and with one space in every gap.
 pub(super) fn visible(name: &str) -> String {
     let spaced = name.chars().filter(|next| next.is_whitespace() || !name::is_invisible(*next)).collect::<String>();
     spaced.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// `Amount (EUR)` → `amount_eur`, whatever the script: what every model's interface takes for a property's name.
+/// Makes the name of a property: `Amount (EUR)` becomes `amount_eur`. Names of any script become what every model's
+/// interface takes.
 pub(super) fn field(column: &str) -> String {
     let plain = deunicode(&visible(column)).replace(['\'', '`'], "");
     let made = limited(&name::words(&plain).join("_"), FIELD_LENGTH);
@@ -145,7 +146,7 @@ pub(super) fn field(column: &str) -> String {
     if made.is_empty() { "column".to_owned() } else { made }
 }
 
-/// At most so many characters, and no gap at the end.
+/// Cuts a name to at most so many characters, with no gap at the end.
 pub(super) fn limited(name: &str, most: usize) -> String {
     let cut: String = name.chars().take(most).collect();
     cut.trim_end_matches(['_', '-', ' ']).to_owned()

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Plain where no YAML reader could take it for anything else, else in double quotes.
+/// Writes a text plain if no YAML reader could take it for anything else, else in double quotes.
 pub(crate) fn scalar(text: &str) -> String {
     const WORDS: &[&str] = &["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -16,7 +16,7 @@ pub(crate) fn scalar(text: &str) -> String {
         // A JSON string is a YAML string.
         false => Value::String(text.to_owned()).to_string().chars().fold(String::new(), |mut out, next| {
             match next {
-                // What YAML takes for no character or for a line's end, and spaces that look like others.
+                // YAML takes these for line ends or for no characters, or they are spaces that look like others.
                 '\u{7f}'..='\u{a0}'
                 | '\u{2000}'..='\u{200f}'
                 | '\u{202f}'
@@ -34,7 +34,7 @@ pub(crate) fn scalar(text: &str) -> String {
     }
 }
 
-/// Objects and lists in flow style.
+/// Writes objects and lists in flow style.
 pub(crate) fn flow(value: &Value) -> String {
     match value {
         Value::String(text) => scalar(text),

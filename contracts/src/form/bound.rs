@@ -12,7 +12,7 @@ use crate::{contract::BoundSource, name};
 pub struct Bound {
     pub name: String,
     pub source: BoundSource,
-    /// Without it, what the column is.
+    /// The type; without it the column's own.
     pub kind: Option<Kind>,
     pub column: Option<String>,
     pub comparison: Option<String>,
@@ -20,7 +20,7 @@ pub struct Bound {
     pub(crate) place: String,
 }
 
-/// What makes a field a bound one.
+/// The keys that make a field a bound one.
 pub(super) const SOURCES: [&str; 2] = ["from", "value"];
 const KEYS: &[&str] = &["name", "type", "from", "value", "column", "match", "param"];
 

@@ -1,4 +1,4 @@
-//! What a contract says about one collection.
+//! Reads what a contract says about one collection.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,12 +15,12 @@ pub struct Collection {
     pub name: String,
     pub adapter: String,
     pub settings: Value,
-    /// The columns that may leave; `None`: all but the hidden ones.
+    /// The columns that may leave; `None` stands for all but the hidden ones.
     pub columns: Option<Vec<String>>,
     pub hide: Vec<String>,
     pub key: Option<Vec<String>>,
     pub write: bool,
-    /// What the contract knows better than the source, by column.
+    /// The contract's own words about columns, where it knows better than the source.
     pub overrides: Vec<Override>,
     pub timezone: Option<String>,
     pub(crate) place: String,
@@ -36,7 +36,7 @@ pub struct Override {
     pub nullable: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// How the column's values are written, for sources that hold text.
+    /// The format of the column's values, for sources that hold text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<TextFormat>,
 }
@@ -111,7 +111,7 @@ fn overrides(table: &Table<'_>, problems: &mut Problems) -> Vec<Override> {
     overrides
 }
 
-/// `decimal: ",", grouping: "."`, `date: "%d/%m/%Y"`.
+/// Reads `decimal: ",", grouping: "."` or `date: "%d/%m/%Y"`.
 fn format(table: &Table<'_>, problems: &mut Problems) -> Option<TextFormat> {
     let mut text = |key| table.text(key, table::TITLE_MAX, problems);
     let format = TextFormat {

@@ -1,4 +1,4 @@
-//! One field of a form, as written.
+//! Reads one field of a form.
 
 use serde_json::{Number, Value, json};
 
@@ -66,7 +66,7 @@ pub enum Kind {
         min_items: Option<u64>,
         max_items: Option<u64>,
     },
-    /// What no other type can say. The schema's references lead to places in itself.
+    /// A schema, for what no other type can say. Its references lead to places in itself.
     Json {
         schema: Value,
     },
@@ -97,7 +97,7 @@ const TYPES: &[&str] = &[
 ];
 
 impl Kind {
-    /// The word for it in a message.
+    /// Returns the word for it in a message.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Self::Text { .. } => "text",
@@ -118,7 +118,7 @@ impl Kind {
 }
 
 impl Kind {
-    /// The type alone, as a bound field names it: bounds and choices are for what an agent sends.
+    /// Returns the type alone, as a bound field names it: bounds and choices are for what an agent sends.
     pub(super) fn plain(word: &str) -> Self {
         match word {
             "text" | "multiline" => Self::TEXT,
@@ -137,7 +137,7 @@ impl Kind {
         }
     }
 
-    /// The field type that agrees with a column.
+    /// Returns the field type that agrees with a column.
     pub(crate) fn of(kind: Type) -> Self {
         match kind {
             Type::String | Type::Json => Self::TEXT,
@@ -159,7 +159,7 @@ impl Kind {
 }
 
 impl Field {
-    /// A field that says nothing but its type.
+    /// Returns a field that says nothing but its type.
     pub(crate) fn of_kind(kind: Kind) -> Self {
         Self {
             name: String::new(),
@@ -178,7 +178,7 @@ impl Field {
     }
 }
 
-/// Where a field stands decides which keys it may have.
+/// The place of a field, which decides the keys it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     Form,
@@ -187,7 +187,7 @@ enum Position {
     Element,
 }
 
-/// The fields of a form: what the agent sends, and what is bound.
+/// Reads the fields of a form: those that the agent sends, and those that are bound.
 pub(super) fn read_all(values: &[Value], place: &str, problems: &mut Problems) -> (Vec<Field>, Vec<Bound>) {
     let (bound, sent): (Vec<_>, Vec<_>) = values.iter().enumerate().partition(|(_, value)| bound::is_bound(value));
     let mut left = FIELDS_MAX.saturating_sub(bound.len());
@@ -283,7 +283,7 @@ fn read(value: &Value, place: String, position: Position, left: &mut usize, prob
     })
 }
 
-/// One of [`TYPES`].
+/// Reads one of [`TYPES`].
 pub(super) fn type_word(table: &Table<'_>, problems: &mut Problems) -> Option<String> {
     let word = table.required_text("type", problems)?;
     if TYPES.contains(&word.as_str()) {
@@ -297,7 +297,7 @@ pub(super) fn type_word(table: &Table<'_>, problems: &mut Problems) -> Option<St
     None
 }
 
-/// The keys that say what an agent may send, of all types.
+/// Returns the keys of all types that say what an agent may send.
 pub(super) fn keys_of_agents() -> impl Iterator<Item = &'static str> {
     const EVERY: [&str; 6] = ["required", "help", "title", "default", "examples", "nullable"];
     EVERY.into_iter().chain(TYPES.iter().flat_map(|kind| own_keys(kind).iter().copied()))

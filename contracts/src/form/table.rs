@@ -48,7 +48,7 @@ impl Problems {
         }
     }
 
-    /// The first `max` entries; more are a problem.
+    /// Returns the first `max` entries; more than those are a problem.
     pub(crate) fn bounded<'v>(&mut self, place: &str, entries: &'v [Value], max: usize, what: &str) -> &'v [Value] {
         if entries.len() > max {
             self.add(place, format!("more than {max} {what}"));
@@ -183,7 +183,7 @@ impl<'v> Table<'v> {
         }
     }
 
-    /// A list of names: columns, keys, orders.
+    /// Reads a list of names: columns, keys, orders.
     pub(crate) fn names(&self, key: &str, problems: &mut Problems) -> Option<Vec<String>> {
         const NAMES_MAX: usize = 1_000;
         let place = self.at(key);

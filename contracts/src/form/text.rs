@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{json, problem::Problem};
 
-/// JSON when the text starts with `{` or `[`, else YAML.
+/// Reads the text as JSON if it starts with `{` or `[`, else as YAML.
 pub(crate) fn read(file: &str, text: &str) -> Result<Value, Problem> {
     if text.len() > super::FILE_BYTES_MAX {
         return Err(Problem::new(file, "", format!("the file is larger than {} MiB", super::FILE_BYTES_MAX >> 20)));
@@ -46,7 +46,8 @@ fn yaml(file: &str, text: &str) -> Result<Value, Problem> {
     }
 }
 
-/// YAML 1.2 without its traps: no second meaning of `no` or `010`, no merge keys, no tags, few aliases.
+/// Returns the options for YAML 1.2 without its traps: no second meaning of `no` or `010`, no merge keys, no tags, few
+/// aliases.
 fn options() -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {

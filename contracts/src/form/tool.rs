@@ -1,4 +1,4 @@
-//! One tool of a contract, or a bare form.
+//! Reads one tool of a contract, or a bare form.
 
 use serde_json::Value;
 
@@ -14,15 +14,15 @@ use crate::{
 
 #[derive(Clone, Debug)]
 pub struct Tool {
-    /// Without the contract's prefix.
+    /// The name without the contract's prefix.
     pub tool: String,
     pub title: Option<String>,
     pub description: Option<String>,
     pub verb: Option<Verb>,
     pub collection: Option<String>,
-    /// What the agent sends.
+    /// The fields that the agent sends.
     pub fields: Vec<Field>,
-    /// What it neither sees nor sets.
+    /// The fields that the agent neither sees nor sets.
     pub bound: Vec<Bound>,
     pub order: Option<Vec<String>>,
     pub returns: Option<Vec<String>>,
@@ -30,12 +30,12 @@ pub struct Tool {
     pub say: Option<String>,
     pub text: Option<TextMode>,
     pub operation: Option<String>,
-    /// Its records are resources too.
+    /// Whether the tool's records are resources too.
     pub resource: bool,
     /// Fields whose arguments the audit may keep in clear.
     pub audit_clear: Vec<String>,
     pub(crate) place: String,
-    /// False where something could not be read: then what is missing says nothing.
+    /// Whether everything could be read: if not, a missing part says nothing.
     pub(crate) is_whole: bool,
 }
 
@@ -51,7 +51,7 @@ const ROWS_MAX: u64 = 10_000;
 /// A call longer than this is a job, not a call.
 const TIMEOUT_MAX_MS: u64 = 600_000;
 
-/// A form on its own: it compiles, but is bound to nothing.
+/// Reads a form on its own: it compiles, but is bound to nothing.
 pub(super) fn read_bare(value: &Value, place: String, problems: &mut Problems) -> Option<Tool> {
     const BOUND: &[&str] = &[
         "verb",
@@ -120,7 +120,7 @@ pub(super) fn read(value: &Value, place: String, problems: &mut Problems) -> Opt
     })
 }
 
-/// What a bare form and a tool of a contract have in common.
+/// Reads what a bare form and a tool of a contract have in common.
 fn common(table: &Table<'_>, problems: &mut Problems) -> Tool {
     let before = problems.len();
     let tool = table.required_text("tool", problems).unwrap_or_default();
@@ -181,7 +181,7 @@ fn text_mode(table: &Table<'_>, problems: &mut Problems) -> Option<TextMode> {
     Some(mode)
 }
 
-/// `limits: { rate, timeout_ms, … }`, with these members alone.
+/// Reads `limits: { rate, timeout_ms, … }`, with these members alone.
 pub(crate) fn limits(table: &Table<'_>, known: &[&str], problems: &mut Problems) -> Limits {
     let Some(value) = table.get("limits") else { return Limits::default() };
     let Some(limits) = Table::new(value, table.at("limits"), problems) else { return Limits::default() };
@@ -201,7 +201,7 @@ pub(crate) fn limits(table: &Table<'_>, known: &[&str], problems: &mut Problems)
     }
 }
 
-/// `audit: { clear: [field] }`
+/// Reads `audit: { clear: [field] }`.
 pub(crate) fn audit_clear(table: &Table<'_>, problems: &mut Problems) -> Vec<String> {
     let Some(audit) = table.get("audit").and_then(|value| Table::new(value, table.at("audit"), problems)) else {
         return Vec::new();
@@ -210,7 +210,7 @@ pub(crate) fn audit_clear(table: &Table<'_>, problems: &mut Problems) -> Vec<Str
     audit.names("clear", problems).unwrap_or_default()
 }
 
-/// Calls and the seconds they are counted over: `60/min` is (60, 60).
+/// Returns the calls and the seconds they are counted over: `60/min` is (60, 60).
 pub fn rate(text: &str) -> Option<(u32, u32)> {
     let (count, unit) = text.split_once('/')?;
     let count: u32 = count.trim().parse().ok().filter(|count| (1..=1_000_000).contains(count))?;

@@ -14,7 +14,8 @@ use crate::{
     validate,
 };
 
-/// Whether the call behind the profile would be valid under `schema`. Reasons name places and rules, never values.
+/// Decides whether the call behind the profile would be valid under `schema`. Reasons name places and rules, never
+/// values.
 pub fn judge(schema: &Value, profile: &Profile) -> Verdict {
     let schema = match normal::normal(schema) {
         Ok(schema) => schema,
@@ -42,7 +43,7 @@ impl Answer {
         matches!(self, Self::No(_))
     }
 
-    /// One no decides, then one unknown.
+    /// Combines answers: a single no decides, then a single unknown.
     fn all(answers: impl IntoIterator<Item = Self>) -> Self {
         let mut worst = Self::Yes;
         for answer in answers {
@@ -80,7 +81,7 @@ fn answer(schema: &Value, profile: &Profile, path: &str) -> Answer {
     Answer::all(keywords.iter().map(|(key, rule)| keyword(schema, key, rule, profile, path)))
 }
 
-/// What was kept as it was is asked as it is.
+/// Judges a value that was kept as it was.
 fn of_value(schema: &Value, value: &Value, path: &str) -> Answer {
     if normal::has_reference(schema) {
         return unknown(path, "a reference");
@@ -174,7 +175,7 @@ fn of_type(rule: &Value, profile: &Profile, path: &str) -> Answer {
     }
 }
 
-/// A value that was not kept is one of a list only if one there could be it.
+/// Judges a value against a list. A value that was not kept is refused if no listed one could be it.
 fn listed(values: &[Value], profile: &Profile, path: &str) -> Answer {
     let may_be = |value: &Value| match (value, profile) {
         (Value::String(text), Profile::Text { length, .. }) => text.chars().count() as u64 == *length,
@@ -235,7 +236,7 @@ fn list(schema: &Value, key: &str, rule: &Value, found: (u64, bool, &[Profile]),
     }
 }
 
-/// Two items that were kept as they were and are the same are so; others may only look alike.
+/// Returns no if two items that were kept are equal, and unknown otherwise, since others may only look alike.
 fn unknown_or_repeated(items: &[Profile], path: &str) -> Answer {
     let repeated = items
         .iter()

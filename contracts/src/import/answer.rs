@@ -1,4 +1,4 @@
-//! What comes back, as columns: the members of an object, or all of it as one.
+//! Turns an answer into columns: the members of an object, or all of it as one.
 
 use serde_json::{Map, Value, json};
 
@@ -9,13 +9,13 @@ const COLUMNS_MAX: usize = 200;
 
 #[derive(Default)]
 pub(super) struct Answer<'d> {
-    /// As the adapter's settings write them.
+    /// The columns, as the adapter's settings write them.
     pub(super) returns: Map<String, Value>,
-    /// Where it is not `application/json`.
+    /// The media type, if it is not `application/json`.
     pub(super) accept: Option<&'d str>,
-    /// What an answer is that no tool can tell, though the operation succeeds.
+    /// A description of the answer, if no tool can show it though the operation succeeds.
     pub(super) untold: Option<String>,
-    /// Whether its answer says that something new is there.
+    /// Whether the answer says that something new was made.
     pub(super) creates: bool,
     /// The response itself, for what it declares beside its content.
     pub(super) response: Option<&'d Value>,
@@ -53,7 +53,7 @@ pub(super) fn of<'d>(document: &'d Document, responses: &'d Value) -> Result<Ans
     };
     answer.response = Some(response);
     answer.accept = Some(media.as_str()).filter(|media| !media.starts_with("application/json") && !media.contains('*'));
-    // Beside it there are answers of another kind, where its members are missing.
+    // There are answers of another kind too, in which these members are missing.
     let alone = successes.len() == 1;
     let schema = document.resolved(content.get("schema").unwrap_or(&Value::Null))?;
     answer.is_list = schema.get("type").is_some_and(|kind| kind == "array");
@@ -70,7 +70,7 @@ pub(super) fn of<'d>(document: &'d Document, responses: &'d Value) -> Result<Ans
     Ok(answer)
 }
 
-/// Name, type, and whether it is always there. False where the members do not say all that there is.
+/// Collects name, type, and whether the member is always there. Returns `false` if the members do not say everything.
 fn members_of<'d>(
     document: &'d Document,
     schema: &'d Value,
@@ -122,7 +122,7 @@ fn is_nullable(schema: &Value) -> bool {
         || schema.get("enum").and_then(Value::as_array).is_some_and(|values| values.contains(&Value::Null))
 }
 
-/// A column's type; what is nested is JSON.
+/// Returns a column's type; nested values are JSON.
 fn kind(schema: &Value) -> &'static str {
     let kinds: Vec<&str> = match schema.get("type") {
         Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null").collect(),

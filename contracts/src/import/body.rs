@@ -1,4 +1,4 @@
-//! What a request carries: its members as arguments of their own, or all of it as one.
+//! Turns the body of a request into arguments: its members one by one, or all of it as one.
 
 use serde_json::{Map, Value};
 
@@ -22,7 +22,7 @@ pub(super) struct Part<'d> {
     pub(super) description: Option<&'d str>,
 }
 
-/// The first kind of content that can be sent. The error says which there are.
+/// Returns the first kind of content that can be sent. The error says which kinds there are.
 pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>, String> {
     let content = body.get("content").and_then(Value::as_object).ok_or("the body says nothing of its content")?;
     let media = |wanted: &dyn Fn(&str) -> bool| content.iter().find(|(media, _)| wanted(media));
@@ -64,7 +64,7 @@ pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>
     Ok(Body { content_type, parts: vec![part] })
 }
 
-/// The members of an object that says nothing else; of those in `allOf` too.
+/// Collects the members of an object that says nothing else, those in `allOf` included.
 fn flatten<'d>(
     document: &'d Document,
     schema: &'d Value,

@@ -53,7 +53,7 @@ impl Document {
         self.get("paths").as_object().expect("checked when it was read")
     }
 
-    /// What is of no use for tools that are called.
+    /// Returns remarks about the parts that are of no use for tools that are called.
     pub(super) fn remarks(&self) -> Vec<Remark> {
         let count = self.get("webhooks").as_object().map_or(0, Map::len);
         let remark = Remark {
@@ -87,7 +87,8 @@ impl Document {
     }
 }
 
-/// By the strict reader's rules, but that numbers in JSON may be larger than readers hold exactly: documents have such bounds.
+/// Reads the document by the strict reader's rules, except that numbers in JSON may be larger than readers hold
+/// exactly: documents have such bounds.
 fn value(file: &str, text: &str) -> Result<Value, Problem> {
     let bytes = text.strip_prefix('\u{feff}').unwrap_or(text);
     if !bytes.trim_start().starts_with('{') || text.len() > form::FILE_BYTES_MAX {

@@ -29,7 +29,7 @@ const FORMATS: &[&str] = &[
     "regex",
 ];
 
-/// The field, and the type of the parameter that it goes to.
+/// Returns the field, and the type of the parameter that it goes to.
 pub(super) fn of(parameter: &Parameter) -> (Value, &'static str) {
     let whole = &parameter.schema;
     let (inner, nullable) = match beside_null(whole) {
@@ -83,14 +83,14 @@ fn has_defs(schema: &Value) -> bool {
     schema.get("$defs").is_some()
 }
 
-/// They are the field's own.
+/// Returns the schema without its texts, which the field has itself.
 fn without_texts(schema: &Value) -> Value {
     let Value::Object(members) = schema else { return json!({}) };
     let rules = members.iter().filter(|(keyword, _)| !TEXTS.contains(&keyword.as_str()));
     Value::Object(rules.map(|(keyword, value)| (keyword.clone(), value.clone())).collect())
 }
 
-/// The type of a form with its own keys, where it says all that the schema says.
+/// Returns a form's type with its own keys, if that says everything the schema says.
 fn kind(schema: &Map<String, Value>) -> Option<(Map<String, Value>, &'static str)> {
     let says_only = |known: &[&str]| {
         schema.keys().all(|key| key == "type" || known.contains(&key.as_str()) || TEXTS.contains(&key.as_str()))
@@ -143,7 +143,7 @@ fn kind(schema: &Map<String, Value>) -> Option<(Map<String, Value>, &'static str
         "boolean" => says_only(&[]).then(|| (of("checkbox"), "boolean")),
         "array" if says_only(&["items", "minItems", "maxItems"]) => {
             let (mut items, param) = kind(schema.get("items")?.as_object()?)?;
-            // No column decides between the two inside a list.
+            // Inside a list no column decides between the two.
             if matches!(param, "integer" | "number") {
                 items.insert("decimals".to_owned(), (param == "number").into());
             }

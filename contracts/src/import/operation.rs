@@ -1,4 +1,4 @@
-//! One operation of the document: a tool's form, and what the adapter does for it.
+//! Turns one operation of the document into a tool's form and the adapter's settings for it.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ pub(super) struct Operation {
     pub(super) title: String,
     pub(super) description: String,
     pub(super) fields: Vec<Value>,
-    /// As the adapter's settings write it.
+    /// The operation, as the adapter's settings write it.
     pub(super) settings: Value,
     pub(super) effect: Effect,
     /// `GET /pets`.
@@ -39,10 +39,10 @@ pub(super) struct Operation {
     place: String,
 }
 
-/// One thing that a call sends.
+/// A value that a call sends.
 pub(super) struct Parameter {
     pub(super) field: String,
-    /// Its name in the document.
+    /// The name in the document.
     pub(super) original: String,
     pub(super) place: Place,
     pub(super) required: bool,
@@ -66,7 +66,7 @@ pub(super) enum Place {
 /// Why there is no tool: the kind of it, where, and a sentence.
 type Refusal = (&'static str, String, String);
 
-/// Every operation that is wanted and can be taken, in the document's order.
+/// Returns every operation that is wanted and can be taken, in the document's order.
 pub(super) fn all(
     document: &Document,
     wanted: &Wanted<'_>,
@@ -140,7 +140,7 @@ impl Operation {
         remark(true, &self.place, &self.line, reason, message)
     }
 
-    /// As the adapter describes it.
+    /// Returns the operation as the adapter describes it.
     pub(super) fn shape(&self) -> shape::Operation {
         let kind = |value: &Value| {
             let word = value.as_str().map_or_else(|| value["type"].clone(), Value::from);
@@ -300,7 +300,7 @@ impl<'d> Source<'d> {
         })
     }
 
-    /// What is reached elsewhere would need a connection of its own.
+    /// Refuses an operation on another server, which would need a connection of its own.
     fn check_server(&self) -> Result<(), Refusal> {
         let url = |servers: &Value| servers.get(0).and_then(|server| server.get("url")?.as_str().map(str::to_owned));
         let own = [self.operation, self.item].iter().find_map(|of| url(of.get("servers")?));
@@ -331,7 +331,8 @@ impl<'d> Source<'d> {
         (title, description)
     }
 
-    /// One for each first tag, so that each is of a size that people read.
+    /// Returns the collection of the operation. There is one for each first tag, so that each has a size that people
+    /// can read.
     fn collection(&self) -> String {
         let tag = self.operation.get("tags").and_then(|tags| tags.get(0)?.as_str()).unwrap_or(self.contract);
         let plain: String = snake(tag).chars().take(64).collect();
@@ -372,7 +373,7 @@ impl<'d> Source<'d> {
         Ok(parameters)
     }
 
-    /// `None` for one that goes without saying.
+    /// Reads one parameter; `None` if it goes without saying.
     fn parameter(
         &self,
         given: &Value,
@@ -425,13 +426,13 @@ impl<'d> Source<'d> {
             schema::lift(self.document, schema.unwrap_or(&json!({ "type": TEXT }))).map_err(|why| ("schema", why))?;
         noted.extend(lifted.dropped.into_iter().map(|(reason, why)| (reason, place.to_owned(), why)));
         let mut schema = lifted.schema;
-        // Without a type everything may come; in a text it comes as one.
+        // A parameter without a type takes anything; it is sent as text.
         if schema.get("type").is_none()
             && ["$ref", "anyOf", "oneOf", "allOf", "enum", "const"].iter().all(|key| schema.get(*key).is_none())
         {
             schema["type"] = TEXT.into();
         }
-        // Nothing outside a body is null.
+        // No value outside a body is null.
         if let Some(inner) = crate::schema::beside_null(&schema).cloned() {
             let mut inner = inner.as_object().cloned().unwrap_or_default();
             inner.extend(

@@ -42,7 +42,7 @@ fn per_page(size: Option<&Parameter>) -> u64 {
     size.and_then(|size| size.schema.get("default")?.as_u64()).filter(|size| (1..=10_000).contains(size)).unwrap_or(100)
 }
 
-/// `Link: <…>; rel="next"`, told of the response.
+/// Recognizes a response that has `Link: <…>; rel="next"`.
 fn header(response: &Value, own: &Own<'_>) -> Option<Pages> {
     response.get("headers")?.as_object()?.keys().find(|name| name.eq_ignore_ascii_case("link"))?;
     POSITIONS.iter().find_map(|name| own(name))?;
@@ -54,7 +54,7 @@ fn header(response: &Value, own: &Own<'_>) -> Option<Pages> {
     Some(Pages { pagination, records: None })
 }
 
-/// A link of the response back to the operation, with a value out of the answer.
+/// Recognizes a link from the response back to the operation, with a value out of the answer.
 fn linked(operation: &Value, link: &Value, own: &Own<'_>) -> Option<Pages> {
     if link.get("operationId")? != operation.get("operationId")? {
         return None;
@@ -65,7 +65,7 @@ fn linked(operation: &Value, link: &Value, own: &Own<'_>) -> Option<Pages> {
     Some(Pages { pagination: json!({ "style": "cursor", "cursor": cursor.field, "next": pointer }), records: None })
 }
 
-/// `x-speakeasy-pagination: { type, inputs: [{ name, in, type }], outputs: { results, nextCursor } }`.
+/// Reads `x-speakeasy-pagination: { type, inputs: [{ name, in, type }], outputs: { results, nextCursor } }`.
 fn speakeasy(operation: &Value, own: &Own<'_>) -> Option<Pages> {
     let said = operation.get("x-speakeasy-pagination")?;
     let input = |kind: &str| {
@@ -91,21 +91,22 @@ fn speakeasy(operation: &Value, own: &Own<'_>) -> Option<Pages> {
     Some(Pages { pagination, records })
 }
 
-/// `x-fern-pagination: { cursor: $request.cursor, next_cursor: $response.next, results: $response.data }`, or with `offset`.
+/// Reads `x-fern-pagination: { cursor: $request.cursor, next_cursor: $response.next, results: $response.data }`, or the
+/// same with `offset`.
 fn fern(operation: &Value, own: &Own<'_>) -> Option<Pages> {
     let said = operation.get("x-fern-pagination")?;
     let request = |name: &str| own(said.get(name)?.as_str()?.strip_prefix("$request.")?);
     let response = |name: &str| json_path(&said.get(name)?.as_str()?.replacen("$response", "$", 1));
     let pagination = match (request("cursor"), request("offset")) {
         (Some(cursor), _) => json!({ "style": "cursor", "cursor": cursor.field, "next": response("next_cursor")? }),
-        // Its `offset` is the number of a page.
+        // Fern's `offset` is the number of a page.
         (_, Some(page)) => json!({ "style": "page", "page": page.field }),
         _ => return None,
     };
     Some(Pages { pagination, records: response("results") })
 }
 
-/// `$.meta.next` as `/meta/next`.
+/// Rewrites `$.meta.next` as `/meta/next`.
 fn json_path(path: &str) -> Option<String> {
     let mut pointer = String::new();
     let steps = path.strip_prefix('$')?;

@@ -41,13 +41,13 @@ const KEPT: &[&str] = &[
 const NUMERIC: &[&str] = &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
 const REFUSED: &[&str] = &["$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef"];
 
-/// What became of a schema, and what was dropped from it on the way: the kind of it, and a sentence.
+/// A lifted schema, with what was dropped from it on the way: the kind of each, and a sentence.
 pub(super) struct Lifted {
     pub(super) schema: Value,
     pub(super) dropped: Vec<(&'static str, String)>,
 }
 
-/// The error says in one sentence why it cannot be an argument's.
+/// Lifts a schema out of the document. The error says in one sentence why it cannot be an argument's.
 pub(super) fn lift(document: &Document, schema: &Value) -> Result<Lifted, String> {
     let mut lifter = Lifter {
         document,
@@ -103,7 +103,7 @@ impl Lifter<'_> {
         let mut lifted = Map::new();
         if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
             lifted.insert("$ref".to_owned(), self.definition(reference).into());
-            // In 3.0 what stands beside a reference is ignored.
+            // In 3.0 the members beside a reference are ignored.
             if self.document.is_3_0 {
                 return Ok(Value::Object(lifted));
             }
@@ -156,7 +156,7 @@ impl Lifter<'_> {
             "examples" => {
                 value.as_array().filter(|all| !self.document.is_3_0 && all.iter().all(is_short)).map(|all| json!(all))
             }
-            // Whoever refers to them finds them by their place in the document.
+            // References find these by their place in the document.
             "$defs" | "definitions" => None,
             "exclusiveMinimum" | "exclusiveMaximum" if value.is_boolean() => None,
             keyword if NUMERIC.contains(&keyword) => {
@@ -185,7 +185,8 @@ impl Lifter<'_> {
         Ok(())
     }
 
-    /// The members that a client does not send: those that only answers have, and those whose names no tool may have.
+    /// Returns the members that a client does not send: those that only answers have, and those whose names no tool may
+    /// have.
     fn unsent<'m>(&mut self, members: &'m Map<String, Value>) -> Result<Vec<&'m str>, String> {
         let mut unsent = Vec::new();
         let required = |name: &str| {
@@ -209,7 +210,7 @@ impl Lifter<'_> {
         Ok(unsent)
     }
 
-    /// A pattern that takes long, or that our engine does not know, is the service's alone to check.
+    /// Drops a pattern that takes long or that our engine does not know; then the service alone checks it.
     fn pattern(&mut self, value: &Value) -> Result<Option<Value>, String> {
         let Some(pattern) = value.as_str() else { return Ok(None) };
         let runs = offer::check_pattern(pattern, PATTERN_MAX).is_ok()
@@ -224,7 +225,7 @@ impl Lifter<'_> {
         Ok(runs.then(|| value.clone()))
     }
 
-    /// `#/$defs/NAME` for a place in the document.
+    /// Returns `#/$defs/NAME` for a place in the document.
     fn definition(&mut self, reference: &str) -> String {
         if let Some(name) = self.names.get(reference) {
             return format!("#/$defs/{name}");
@@ -245,7 +246,7 @@ impl Lifter<'_> {
     }
 }
 
-/// 3.0 has booleans beside the bounds.
+/// Rewrites exclusive bounds of 3.0, which has booleans beside the bounds.
 fn exclusive(members: &Map<String, Value>, lifted: &mut Map<String, Value>) {
     for (bound, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
         if members.get(exclusive) == Some(&Value::Bool(true))
@@ -256,7 +257,7 @@ fn exclusive(members: &Map<String, Value>, lifted: &mut Map<String, Value>) {
     }
 }
 
-/// Texts stay outside, where clients look for them.
+/// Adds null as an alternative. Texts stay outside, where clients look for them.
 fn or_null(mut schema: Map<String, Value>) -> Value {
     let mut outer = Map::new();
     for text in ["title", "description", "default", "examples"] {

@@ -1,4 +1,5 @@
-//! Where the service is and how it knows its callers, as a connection for weir.toml. Never a secret: only where one goes.
+//! Writes the service's address and the way it knows its callers as a connection for weir.toml. It never has a secret,
+//! only the place for one.
 
 use std::fmt::Write as _;
 
@@ -6,11 +7,11 @@ use serde_json::Value;
 
 use super::{Remark, document::Document, text::sentence};
 
-/// One way in that the connection takes.
+/// The way in that the connection uses.
 #[derive(Default)]
 pub(super) struct Access {
     schemes: Vec<Scheme>,
-    /// What else the document knows, in words.
+    /// The other ways that the document knows, in words.
     others: Vec<String>,
 }
 
@@ -26,7 +27,7 @@ enum How {
 }
 
 impl Access {
-    /// The header is the connection's to set.
+    /// Returns `true` if the connection sets this header.
     pub(super) fn sends_header(&self, wanted: &str) -> bool {
         self.schemes
             .iter()
@@ -37,7 +38,7 @@ impl Access {
         self.schemes.iter().any(|scheme| matches!(&scheme.how, How::Query(name) if name == wanted))
     }
 
-    /// The first way in that an operation asks for, where it takes none that the connection has.
+    /// Returns the first way in that an operation asks for, if the connection has none that it takes.
     pub(super) fn lacks(&self, document: &Document, operation: &Value) -> Option<String> {
         let asked = operation.get("security").unwrap_or_else(|| document.get("security"));
         let ways: Vec<Vec<&String>> = ways(asked);
@@ -53,7 +54,8 @@ fn ways(asked: &Value) -> Vec<Vec<&String>> {
     asked.as_array().into_iter().flatten().filter_map(Value::as_object).map(|way| way.keys().collect()).collect()
 }
 
-/// The first way in that the document asks for as a whole, else that an operation asks for, else that it declares.
+/// Chooses the first way in that the document asks for as a whole, else one that an operation asks for, else one that
+/// it declares.
 pub(super) fn choose(document: &Document, remarks: &mut Vec<Remark>) -> Access {
     let declared = document.get("components").get("securitySchemes").and_then(Value::as_object);
     let Some(declared) = declared else { return Access::default() };
@@ -105,7 +107,7 @@ fn scheme(name: &str, scheme: &Value) -> Option<Scheme> {
     Some(Scheme { name: name.to_owned(), how })
 }
 
-/// The first server, with the defaults of its variables.
+/// Returns the first server, with the defaults of its variables.
 pub(super) fn base(document: &Document, fetched: Option<&str>, remarks: &mut Vec<Remark>) -> String {
     const UNKNOWN: &str = "https://service.example";
     let server = document.get("servers").get(0);
@@ -138,7 +140,7 @@ pub(super) fn base(document: &Document, fetched: Option<&str>, remarks: &mut Vec
     }
 }
 
-/// A relative server beside the document.
+/// Resolves a relative server against the document's address.
 fn below(fetched: &str, url: &str) -> Option<String> {
     let (scheme, rest) = fetched.split_once("://")?;
     let rest = rest.split(['?', '#']).next()?;
@@ -155,7 +157,7 @@ fn below(fetched: &str, url: &str) -> Option<String> {
     }
 }
 
-/// The block for weir.toml.
+/// Writes the block for weir.toml.
 pub(super) fn connection(name: &str, base: &str, access: &Access, writes: bool) -> String {
     let variable = |scheme: &Scheme| {
         let words = format!("{name}_{}", if access.schemes.len() > 1 { scheme.name.as_str() } else { "secret" });

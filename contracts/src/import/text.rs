@@ -8,7 +8,7 @@ use crate::name;
 
 const NAME_MAX: usize = 64;
 
-/// `GitHub v3 REST API` as `github-v3-rest-api`.
+/// Writes `GitHub v3 REST API` as `github-v3-rest-api`.
 pub(super) fn contract_name(title: &str) -> String {
     let words = snake(title).replace('_', "-");
     let name: String = words.trim_start_matches(|first: char| !first.is_ascii_lowercase()).chars().take(32).collect();
@@ -16,7 +16,7 @@ pub(super) fn contract_name(title: &str) -> String {
     if name.is_empty() { "api".to_owned() } else { name.to_owned() }
 }
 
-/// `issues/listForRepo` as `issues_list_for_repo`.
+/// Writes `issues/listForRepo` as `issues_list_for_repo`.
 pub(super) fn snake(name: &str) -> String {
     let plain = deunicode::deunicode(name);
     let letters: Vec<char> = plain.chars().collect();
@@ -44,7 +44,8 @@ pub(super) fn snake(name: &str) -> String {
     snake.trim_end_matches('_').to_owned()
 }
 
-/// A tool's name that no other has. What is too long is cut and marked by a digest of `whole`, so that it is the same each time.
+/// Makes a tool's name that no other tool has. A name that is too long is cut and marked by a digest of `whole`, so
+/// that it is the same each time.
 pub(super) fn tool_name(wanted: &str, whole: &str, taken: &BTreeSet<String>) -> String {
     let marked = |length: usize| {
         let digest: String = Sha256::digest(whole).iter().take(3).map(|byte| format!("{byte:02x}")).collect();
@@ -57,7 +58,7 @@ pub(super) fn tool_name(wanted: &str, whole: &str, taken: &BTreeSet<String>) -> 
     }
 }
 
-/// A field's name that no other has.
+/// Makes a field's name that no other field has.
 pub(super) fn field_name(wanted: &str, taken: &BTreeSet<String>) -> String {
     let plain = if name::is_field(wanted) { wanted.to_owned() } else { name::plain_field(wanted) };
     let free = |candidate: &String| !taken.contains(candidate);
@@ -66,8 +67,8 @@ pub(super) fn field_name(wanted: &str, taken: &BTreeSet<String>) -> String {
     std::iter::once(plain).chain(others).find(free).expect("numbers do not end")
 }
 
-/// What a reader sees of it: no control or invisible characters, no comments, at most so many characters, whole sentences
-/// where that is possible.
+/// Returns what a reader sees of a text: no control or invisible characters, no comments, at most so many characters,
+/// and whole sentences if possible.
 pub(super) fn sentence(text: &str, most: usize) -> String {
     let mut shown = String::new();
     let mut rest = text;

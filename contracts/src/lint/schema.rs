@@ -50,7 +50,7 @@ fn check_dialect(schema: &Value, add: &mut Add<'_>) {
     }
 }
 
-/// Where a schema stands; a member of `properties` may be called `$ref` and is none.
+/// Finds references that lead elsewhere. A member of `properties` may be called `$ref` and is no reference.
 fn check_references(schema: &Value, add: &mut Add<'_>) {
     each_schema(schema, &mut |schema| {
         let reference = ["$ref", "$dynamicRef"].iter().find_map(|key| schema[*key].as_str());
@@ -78,7 +78,7 @@ fn each_schema(schema: &Value, found: &mut dyn FnMut(&Value)) {
     }
 }
 
-/// Every property of the input, those inside others included: its place, its name, its schema.
+/// Visits every property of the input, those inside others included, with its place, name and schema.
 fn parameters(schema: &Value, field: &str, found: &mut dyn FnMut(&str, &str, &Value)) {
     for (own_name, inner) in schema["properties"].as_object().into_iter().flatten() {
         let field = joined(field, own_name);
@@ -95,7 +95,7 @@ fn parameters(schema: &Value, field: &str, found: &mut dyn FnMut(&str, &str, &Va
     }
 }
 
-/// The places of properties whose names are refused of new contracts.
+/// Finds the places of properties whose names new contracts may not have.
 pub(super) fn unusable_names(input: &Value, found: &mut dyn FnMut(&str)) {
     parameters(input, "", &mut |field, own_name, _| {
         if !name::is_field(own_name) {
@@ -104,7 +104,7 @@ pub(super) fn unusable_names(input: &Value, found: &mut dyn FnMut(&str)) {
     });
 }
 
-/// The members of a field of type file are the compiler's, and what they are is known.
+/// Returns `true` for a field of type file, whose members the compiler wrote.
 fn is_file(schema: &Value) -> bool {
     schema["properties"].as_object().is_some_and(|members| members.keys().eq(["id", "mime_type"]))
 }
@@ -145,7 +145,7 @@ fn check_parameter(field: &str, own_name: &str, schema: &Value, add: &mut Add<'_
     }
 }
 
-/// Where a description lists the only values there are: `one of: a, b`, `one of a, b or c`, `'a' or 'b'`, `a|b|c`.
+/// Returns the list of allowed values in a description: `one of: a, b`, `one of a, b or c`, `'a' or 'b'`, `a|b|c`.
 fn listed_values(description: &str) -> Option<&str> {
     const SAYS_SO: &[&str] =
         &["allowed values", "valid values", "possible values", "accepted values", "valid options", "allowed options"];
@@ -169,7 +169,7 @@ fn listed_values(description: &str) -> Option<&str> {
     description.split_whitespace().find(is_alternatives).or_else(|| quoted_choice(description))
 }
 
-/// `open, pending or closed`, to the end of the sentence.
+/// Returns `true` for `open, pending or closed` up to the end of the sentence.
 fn is_list_of_words(rest: &str) -> bool {
     let sentence = rest.split(['.', ';', '\n']).next().unwrap_or_default();
     let words = sentence.split(',').flat_map(|part| part.split(" or ")).map(str::trim).filter(|part| !part.is_empty());
@@ -177,7 +177,7 @@ fn is_list_of_words(rest: &str) -> bool {
     words.len() >= 3 && !words.iter().any(|word| word.contains(char::is_whitespace))
 }
 
-/// `'open' or 'closed'`, in quotes of one kind.
+/// Returns `'open' or 'closed'`, in quotes of one kind.
 fn quoted_choice(description: &str) -> Option<&str> {
     ['\'', '"', '`'].into_iter().find_map(|quote| {
         let (at, _) = description.match_indices(&format!("{quote} or {quote}")).next()?;

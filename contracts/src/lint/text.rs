@@ -1,4 +1,4 @@
-//! What a text does to its reader: hidden characters, escapes, orders to the model, blocks that no one can read.
+//! Checks what a text does to its reader: hidden characters, escapes, orders to the model, blocks that nobody can read.
 
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ const ORDERS: &[&str] = &[
     "you are now ?in|a|an ?a|an|the unrestricted|jailbroken|dan",
 ];
 
-/// Every text that the tool brings along, in whichever corner of its schemas.
+/// Checks every text of the tool, wherever in its schemas it is.
 pub(super) fn check(tool: &Shown<'_>, whole: &Value, findings: &mut Findings) {
     texts(whole, "", "", false, &mut |field, key, text| {
         let place = Place { tool: Some(tool.name), field };
@@ -68,7 +68,8 @@ pub(super) fn check_words(tool: Option<&str>, text: &str, findings: &mut Finding
     place.check_letters(text, findings);
 }
 
-/// `found` gets the property a text is about, the key it stands under (none: it is itself a key), and the text.
+/// Visits every text. `found` gets the property that a text is about, the key that it stands under (empty if it is
+/// itself a key), and the text.
 fn texts(value: &Value, field: &str, key: &str, is_properties: bool, found: &mut dyn FnMut(&str, &str, &str)) {
     match value {
         Value::String(text) => found(field, key, text),
@@ -144,13 +145,13 @@ impl Place<'_> {
     }
 }
 
-/// Those that look like Latin ones.
+/// Cyrillic letters that look like Latin ones.
 const CYRILLIC: &[char] = &[
     'а', 'е', 'о', 'р', 'с', 'у', 'х', 'і', 'ј', 'ѕ', 'һ', 'А', 'В', 'Е', 'К', 'М', 'Н', 'О', 'Р', 'С', 'Т', 'Х', 'І',
     'Ј', 'Ѕ',
 ];
 
-/// What a tag character says.
+/// Returns the character that a tag character stands for.
 fn tagged(character: char) -> Option<char> {
     match u32::from(character) {
         code @ 0xe0020..=0xe007e => char::from_u32(code - 0xe0000),
@@ -180,14 +181,14 @@ fn is_base64(block: &str) -> bool {
         && count(|byte| *byte == b'/') * 12 < block.len()
 }
 
-/// The words that follow the order, where some do.
+/// Returns the words that follow the order, if there are any.
 fn found_in(order: &str, words: &[String]) -> Option<String> {
     let steps: Vec<&str> = order.split_whitespace().collect();
     let length = (0..words.len()).find_map(|start| Some((start, matched(&steps, &words[start..])?)));
     length.map(|(start, count)| words[start..start + count].join(" "))
 }
 
-/// How many words the steps take, from the first on.
+/// Returns how many words the steps match, from the first on.
 fn matched(steps: &[&str], words: &[String]) -> Option<usize> {
     let Some((step, rest)) = steps.split_first() else { return Some(0) };
     let (is_optional, step) = step.strip_prefix('?').map_or((false, *step), |step| (true, step));

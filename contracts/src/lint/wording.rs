@@ -8,7 +8,7 @@ use crate::name;
 
 /// Fewer say nothing that the name does not.
 pub(super) const WORDS_MIN: usize = 4;
-/// What some models' interfaces take.
+/// The length that some models' interfaces take.
 const CHARACTERS_MAX: usize = 1_024;
 
 /// Names that could be anyone's.
@@ -39,7 +39,7 @@ const VAGUE: &[&str] = &[
     "util",
 ];
 
-/// How it is built. A tool that is about one of them says so in its name.
+/// Words about how a tool is built. A tool that is about one of them has it in its name.
 const IMPLEMENTATION: &[&str] = &[
     "api",
     "apis",
@@ -74,7 +74,7 @@ const OPENINGS: &[(&str, &[&str])] = &[
     ("helper", &[]),
 ];
 
-/// How reading tools begin their names.
+/// The words that names of reading tools begin with.
 const READING: &[&str] = &["count", "find", "get", "list", "lookup", "read", "search", "show"];
 
 /// Beginnings of words that say that something comes back.
@@ -93,13 +93,13 @@ pub(super) fn check(tool: &Shown<'_>, findings: &mut Findings) {
     check_words(tool, findings);
 }
 
-/// Small letters, without punctuation; `don't` is one word.
+/// Returns the words in small letters, without punctuation; `don't` is one word.
 pub(super) fn words(text: &str) -> Vec<String> {
     let joined = text.replace(['\'', '’'], "").to_lowercase();
     joined.split(|next: char| !next.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Whether the text says the name again and nothing more.
+/// Returns `true` if the text repeats the name and says nothing more.
 pub(super) fn repeats(text: &str, name: &str) -> bool {
     let telling = |words: Vec<String>| {
         let stem = |word: String| word.strip_suffix('s').map_or(word.clone(), str::to_owned);

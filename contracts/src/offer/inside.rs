@@ -1,8 +1,8 @@
-//! Where a schema holds others.
+//! Finds the schemas inside a schema.
 
 use serde_json::{Map, Value};
 
-/// What stands under a keyword, in any dialect.
+/// The kind of value that stands under a keyword, in any dialect.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Inside {
     /// Schemas by name.
@@ -49,7 +49,7 @@ pub(crate) fn each_inside<'s>(members: &'s Map<String, Value>, visit: &mut dyn F
     }
 }
 
-/// Likewise, to change them.
+/// Visits the schemas inside, to change them.
 pub(crate) fn each_inside_mut(members: &mut Map<String, Value>, visit: &mut dyn FnMut(&mut Value)) {
     for (keyword, value) in members.iter_mut() {
         match (inside(keyword), value) {

@@ -1,4 +1,4 @@
-//! One item of a list in the document's shape. A member of the wrong type counts as absent.
+//! Writes one item of a list in the document's shape. A member of the wrong type counts as absent.
 
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{json, value::RawValue};
@@ -25,12 +25,12 @@ pub struct Item {
     pub description: Option<String>,
     pub meta: Annotated,
     pub detail: Detail,
-    /// Of a tool: whether it may run as a task.
+    /// Whether a tool may run as a task.
     #[serde(skip)]
     pub execution: Option<Box<RawValue>>,
 }
 
-/// What says something about an item and not what it does.
+/// The members that describe an item without saying what it does.
 #[derive(Debug, Default, Serialize)]
 pub struct Annotated {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,7 +132,7 @@ fn schema_of(raw: &RawValue, name: &str) -> Schema {
     Schema { json, error }
 }
 
-/// The arguments of a prompt as an open object. Arguments are texts, but a server may say so of none of them.
+/// Returns the arguments of a prompt as an open object. Arguments are texts, but a server may leave that unsaid.
 fn prompt_input(prompt: &Members<'_>, note: &mut dyn FnMut(String)) -> Schema {
     let Some(arguments) = prompt.array("arguments") else { return Schema::default() };
     let arguments: Vec<&RawValue> = serde_json::from_str(arguments.get()).unwrap_or_default();
@@ -165,8 +165,8 @@ fn prompt_input(prompt: &Members<'_>, note: &mut dyn FnMut(String)) -> Schema {
     schema_of(&raw, "arguments")
 }
 
-/// `_meta.ui` as MCP Apps hosts write it, as the first drafts did (`csp` a text, `permissions` a list), and the flat
-/// `ui/resourceUri` that tools carry for older hosts.
+/// Reads `_meta.ui` as MCP Apps hosts write it, as the first drafts did (`csp` a text, `permissions` a list), and the
+/// flat `ui/resourceUri` that tools carry for older hosts.
 fn ui(item: &Members<'_>) -> Option<Ui> {
     let meta = Members::read(item.object("_meta")?.get()).ok()?;
     let nested = meta.object("ui").and_then(|ui| Members::read(ui.get()).ok());

@@ -53,7 +53,7 @@ impl<'t> Members<'t> {
         serde_json::from_str(self.raw(name)?.get()).ok()
     }
 
-    /// The first name that is given twice.
+    /// Returns the first name that is given twice.
     pub(super) fn repeated(&self) -> Option<&str> {
         let names = self.members.iter().enumerate();
         let mut again = names.filter(|(at, (name, _))| self.members[..*at].iter().any(|(before, _)| before == name));

@@ -1,4 +1,4 @@
-//! Whether a stranger's regular expression can be given to engines that backtrack, as those of most clients do.
+//! Decides whether a stranger's regular expression can be given to engines that backtrack, as those of most clients do.
 //!
 //! A repetition inside a repetition takes exponential time where a text can be split among them in many ways:
 //! `(a+)+$`. Where every round of the outer one begins or ends with a character that the inner ones never take, it
@@ -9,7 +9,7 @@ use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind};
 /// A repetition that is bounded higher than this is as good as unbounded.
 const ROUNDS_MAX: u32 = 32;
 
-/// The second half of a sentence that begins with the pattern.
+/// Checks a pattern. The error is the second half of a sentence that begins with the pattern.
 pub(crate) fn check(pattern: &str, chars_max: usize) -> Result<(), String> {
     if pattern.chars().count() > chars_max {
         return Err(format!("is longer than {chars_max} characters"));
@@ -22,12 +22,12 @@ pub(crate) fn check(pattern: &str, chars_max: usize) -> Result<(), String> {
         Err(_) if has_back_reference(pattern) => {
             Err("has a back reference; engines that backtrack can take exponential time over it".to_owned())
         }
-        // What is no expression in any dialect is refused where the schema is compiled.
+        // An invalid expression is refused where the schema is compiled.
         _ => Ok(()),
     }
 }
 
-/// Looking ahead and back as plain groups: what is repeated in them is judged likewise.
+/// Rewrites lookaround as plain groups: repetitions in them are judged like others.
 fn without_lookaround(pattern: &str) -> String {
     let mut plain = pattern.to_owned();
     for look in ["(?=", "(?!", "(?<=", "(?<!"] {
@@ -66,7 +66,7 @@ fn is_unbounded(max: Option<u32>) -> bool {
     max.is_none_or(|max| max > ROUNDS_MAX)
 }
 
-/// Every character that some repetition inside may take.
+/// Returns every character that some repetition inside may take.
 fn characters_of_loops(hir: &Hir) -> ClassUnicode {
     let mut taken = ClassUnicode::empty();
     match hir.kind() {
@@ -101,7 +101,7 @@ fn characters(hir: &Hir) -> ClassUnicode {
     found
 }
 
-/// The round begins or ends with one character that no repetition inside takes.
+/// Returns `true` if the round begins or ends with a character that no repetition inside takes.
 fn is_separated(round: &Hir, taken: &ClassUnicode) -> bool {
     match round.kind() {
         HirKind::Capture(capture) => is_separated(&capture.sub, taken),

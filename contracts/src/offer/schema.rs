@@ -1,4 +1,5 @@
-//! Whether a schema that a stranger wrote may be used: bounded, closed in itself, and a schema at all.
+//! Decides whether a schema that a stranger wrote may be used: it must be bounded, closed in itself, and a schema at
+//! all.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use super::{
 };
 use crate::json::{self, Fault, push_pointer};
 
-/// How large a foreign schema may be.
+/// The bounds of a foreign schema.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub bytes_max: usize,
@@ -26,7 +27,7 @@ impl Default for Bounds {
     }
 }
 
-/// Why the schema is refused, in one sentence that names the place.
+/// Checks a schema. The error says why it is refused, in one sentence that names the place.
 pub fn check(text: &str, bounds: &Bounds) -> Result<(), String> {
     if text.len() > bounds.bytes_max {
         return Err(format!("the schema has {} bytes, and at most {} are accepted", text.len(), bounds.bytes_max));
@@ -44,7 +45,8 @@ pub fn check(text: &str, bounds: &Bounds) -> Result<(), String> {
     compile(&value)
 }
 
-/// Numbers beyond what every reader holds are common in bounds (`maximum: 18446744073709551615`) and do no harm there.
+/// Reads a schema. Numbers beyond what every reader holds are common in bounds (`maximum: 18446744073709551615`) and do
+/// no harm there.
 fn read(text: &str) -> Result<Value, String> {
     let (value, faults) = json::read_all(text);
     match (value, faults.iter().find(|fault| fault.fault != Fault::NumberOutOfRange)) {
@@ -114,7 +116,8 @@ fn visit(
     Ok(())
 }
 
-/// In its own dialect, 2020-12 where it names none. Patterns may look around, as those of JavaScript do.
+/// Compiles the schema in its own dialect, or in 2020-12 if it names none. Patterns may look around, as those of
+/// JavaScript do.
 fn compile(schema: &Value) -> Result<(), String> {
     let patterns = jsonschema::PatternOptions::fancy_regex().size_limit(1 << 20).dfa_size_limit(1 << 20);
     let options = jsonschema::options().with_pattern_options(patterns).offline();

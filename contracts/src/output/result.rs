@@ -1,4 +1,4 @@
-//! The same gate for a tool that somebody else makes: its results are held against the schema that it is published with.
+//! Checks the results of a tool that somebody else makes against the schema that the tool is published with.
 
 use serde_json::Value;
 
@@ -9,17 +9,18 @@ use crate::validate::{foreign_validator, validator};
 pub struct ResultChecker(jsonschema::Validator);
 
 impl ResultChecker {
-    /// `schema` may be any JSON Schema 2020-12; formats are asserted, regexes run in linear time, nothing is fetched.
+    /// Compiles a schema, which may be any JSON Schema 2020-12. Formats are asserted, regexes run in linear time, and
+    /// nothing is fetched.
     pub fn new(schema: &Value) -> Result<Self, String> {
         validator(schema).map(Self)
     }
 
-    /// Likewise for results of an upstream server, whose formats are its own to judge.
+    /// Compiles a schema for results of an upstream server, which judges formats by itself.
     pub fn foreign(schema: &Value) -> Result<Self, String> {
         foreign_validator(schema).map(Self)
     }
 
-    /// The first thing that is wrong, without the value it is wrong with.
+    /// Returns the first fault, without the value that has it.
     pub fn check(&self, result: &Value) -> Result<(), OutputMismatch> {
         self.0.validate(result).map_err(|error| OutputMismatch {
             path: error.instance_path().to_string(),

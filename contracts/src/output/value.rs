@@ -1,4 +1,4 @@
-//! One value: read, checked against its type, and written in its one form.
+//! Reads one value, checks it against its type, and writes it in its one form.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::{json, shape, values};
 pub(super) struct Type {
     kind: shape::Type,
     nullable: bool,
-    /// Members of a record with their names as they are written; empty: any members.
+    /// The members of a record with their names as they are written; if empty, any members are taken.
     members: Vec<(String, Vec<u8>, Type)>,
     items: Option<Box<Type>>,
 }
@@ -35,7 +35,7 @@ impl Type {
     }
 }
 
-/// A name or text as JSON.
+/// Returns a name or text as JSON.
 pub(super) fn quoted(text: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 2);
     write_text(&mut out, text);
@@ -46,7 +46,8 @@ fn write_text(out: &mut Vec<u8>, text: &str) {
     serde_json::to_writer(out, text).expect("text into memory");
 }
 
-/// The one form of a double: whole ones within ±(2^53−1) without a point, else the shortest digits that read back.
+/// Writes the one form of a double: whole ones within ±(2^53−1) have no point, and others have the shortest digits that
+/// read back.
 fn write_number(out: &mut Vec<u8>, number: f64) -> bool {
     match json::canonical(number) {
         Some(number) => {
@@ -182,7 +183,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
         Ok(())
     }
 
-    /// Lent only where the JSON has no escape in it: it is in its one form already.
+    /// Takes a borrowed text. It is lent only if the JSON has no escape in it: then it is in its one form already.
     fn visit_borrowed_str<E: serde::de::Error>(self, value: &'de str) -> Result<(), E> {
         self.is_text(value)?;
         self.out.push(b'"');
@@ -226,7 +227,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
 }
 
 impl ValueSeed<'_, '_> {
-    /// A nested record: its own members, in their order. One that is left out is null where it may be.
+    /// Writes a nested record's own members, in their order. A member that is absent is null if it may be.
     fn record<'de, A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
         let depth = self.deeper()?;
         let members = &self.kind.members;

@@ -1,4 +1,4 @@
-//! One control for one property.
+//! Writes the control for one property.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::schema::beside_null;
 /// Levels of records in records that get controls of their own; below them, JSON is written by hand.
 const DEPTH_MAX: usize = 4;
 
-/// The controls of an object's members. `path` is the JSON Pointer of the object.
+/// Writes the controls of an object's members. `path` is the JSON Pointer of the object.
 pub(super) fn members(root: &Value, object: &Value, path: &str, depth: usize) -> Markup {
     let required = object["required"].as_array();
     html! {
@@ -66,7 +66,7 @@ fn member(root: &Value, name: &str, property: &Value, path: &str, required: bool
     }
 }
 
-/// The control itself. What is no text, number, choice, or yes and no is written as JSON.
+/// Writes the control itself. Everything but a text, number, choice, or yes and no is written as JSON.
 fn scalar(
     rule: &Value,
     kind: Option<&str>,
@@ -130,7 +130,7 @@ fn scalar(
     }
 }
 
-/// How the script reads the control.
+/// Returns the word that tells the script how to read the control.
 fn kind_of(rule: &Value, kind: Option<&str>) -> &'static str {
     match kind {
         _ if rule["enum"].is_array() => "json",
@@ -140,13 +140,13 @@ fn kind_of(rule: &Value, kind: Option<&str>) -> &'static str {
     }
 }
 
-/// What a value meets that is not null.
+/// Returns the rule for a value that is not null.
 fn rule<'s>(root: &'s Value, property: &'s Value) -> &'s Value {
     let property = resolved(root, property);
     beside_null(property).map_or(property, |value| resolved(root, value))
 }
 
-/// A browser's pattern is for the whole text, that of a schema for any part of it.
+/// Makes a pattern that matches whole texts, as browsers do; a schema's pattern matches any part.
 fn whole(pattern: &str) -> String {
     match (pattern.strip_prefix('^'), pattern.strip_suffix('$')) {
         (Some(_), Some(_)) => pattern.trim_start_matches('^').trim_end_matches('$').to_owned(),

@@ -14,7 +14,7 @@ use crate::{
 /// Levels of members that are named, below them a schema speaks for itself.
 const DEPTH_MAX: usize = 4;
 
-/// The page. It leads to the document (`openapi.json`), which lies beside it.
+/// Returns the page. It leads to the document (`openapi.json`), which lies beside it.
 pub fn reference<'t>(api: &Api<'_>, tools: impl IntoIterator<Item = &'t Tool>) -> String {
     let tools: Vec<&Tool> = tools.into_iter().collect();
     let content = html! {
@@ -89,7 +89,7 @@ fn members(root: &Value, object: &Value, depth: usize) -> Markup {
     }
 }
 
-/// The type in words: `list of text or null`.
+/// Returns the type in words: `list of text or null`.
 fn kind(root: &Value, schema: &Value) -> String {
     let schema = resolved(root, schema);
     let inner = without_null(schema);
@@ -139,7 +139,7 @@ fn bounds(rule: &Value) -> Vec<String> {
     WORDS.iter().filter_map(said).collect()
 }
 
-/// For a shell.
+/// Quotes a text for a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }

@@ -6,7 +6,7 @@ use bm25::Tokenizer;
 use deunicode::deunicode;
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// They say nothing of a tool, or stand in front of every question.
+/// Words that say nothing about a tool, or that begin every question.
 const EMPTY: &str = "a about all also am an and any are as at be been but by can could did do does each every for from get \
     give had has have he her his how i if in into is it its just let like make me my need of on one only or our out please \
     she should so some such than that the their them then there these they this those to up use used using want was we were \
@@ -32,7 +32,7 @@ impl Tokenizer for Words {
     }
 }
 
-/// `readTextFile` is three words.
+/// Splits humps: `readTextFile` is three words.
 fn humps(part: &str) -> Vec<&str> {
     let (mut words, mut from) = (Vec::new(), 0);
     let bytes = part.as_bytes();

@@ -1,18 +1,18 @@
-//! How numbers, dates and times stand in a source that holds text, and what a contract may say about it.
+//! Defines how a source that holds text writes numbers, dates and times, and what a contract may say about it.
 
 use serde::{Deserialize, Serialize};
 
 use super::Type;
 use crate::name;
 
-/// How the texts of a column are written, where they are not written as the value table writes them.
+/// The format of a column's texts, if they are not written as the value table writes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextFormat {
-    /// What stands before the fraction of a number. Without it a point, or a comma where groups are set apart by points.
+    /// The mark before the fraction of a number. By default it is a point, or a comma if points separate groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decimal: Option<String>,
-    /// What stands between groups of three digits; nothing without it.
+    /// The mark between groups of three digits; by default none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grouping: Option<String>,
     /// A date, as strftime writes it: `%d/%m/%Y`.
@@ -34,7 +34,7 @@ pub struct Reading {
 }
 
 const DECIMALS: &[&str] = &[".", ","];
-/// Also the spaces and the apostrophe that programs write for these.
+/// The marks that may separate groups, including the spaces and the apostrophe that programs write instead.
 const GROUPINGS: &[&str] = &[".", ",", "'", " ", "’", "\u{a0}", "\u{202f}", "\u{2009}"];
 const PATTERN_MAX: usize = 40;
 
@@ -43,7 +43,7 @@ impl TextFormat {
         *self == Self::default()
     }
 
-    /// Each key that is given, in the contract's words.
+    /// Returns each key that is given, in the contract's words.
     pub fn keys(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let keys = [
             ("decimal", &self.decimal),
@@ -54,7 +54,7 @@ impl TextFormat {
         keys.into_iter().filter_map(|(key, value)| Some((key, value.as_deref()?)))
     }
 
-    /// The type that the keys stand for, where the contract names none.
+    /// Returns the type that the keys stand for, if the contract names none.
     pub(crate) fn implied(&self) -> Option<Type> {
         match (&self.date, &self.datetime) {
             (Some(_), _) => Some(Type::Date),
@@ -63,7 +63,7 @@ impl TextFormat {
         }
     }
 
-    /// What is wrong with it for a column of this type: the key, and a sentence.
+    /// Returns what is wrong with the format for a column of this type: the key, and a sentence.
     pub(crate) fn check(&self, kind: Type) -> Vec<(&'static str, String)> {
         let mut wrong = Vec::new();
         let is_number = matches!(kind, Type::Integer | Type::Number | Type::Decimal);
@@ -97,7 +97,7 @@ impl TextFormat {
     }
 }
 
-/// A strftime pattern that says a whole date, and for a time at least hours and minutes, each part once.
+/// Checks a strftime pattern: it has a whole date, for a time at least hours and minutes, and each part once.
 fn check_pattern(pattern: &str, with_time: bool) -> Result<(), String> {
     if pattern.chars().count() > PATTERN_MAX {
         return Err(format!("is longer than {PATTERN_MAX} characters"));

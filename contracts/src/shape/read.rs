@@ -29,7 +29,7 @@ impl Shape {
 }
 
 impl Capabilities {
-    /// What a shape without capabilities is taken to be able to do: everything but operations.
+    /// Returns the abilities of a shape that states none: everything but operations.
     pub fn unstated() -> Self {
         Self {
             read: true,
@@ -49,7 +49,7 @@ impl Capabilities {
     }
 }
 
-/// `["create", …]`, or `true` and `false` for all and none.
+/// Reads `["create", …]`, or `true` and `false` for all and none.
 pub(super) fn verbs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -1,15 +1,16 @@
-//! Whether a source still holds what a contract version was published with.
+//! Decides whether a source still holds what a contract version was published with.
 
 use super::{Field, Shape, Type};
 use crate::name;
 
 impl Shape {
-    /// A live shape satisfies the recorded one (`self`) when every recorded field is there with the same or a
-    /// narrower type, and writes can be guarded as before; further fields do not matter. Otherwise one reason each.
+    /// Checks that a live shape satisfies the recorded one (`self`): every recorded field is there with the same or a
+    /// narrower type, and writes can be guarded as before. Further fields do not matter. The error has one reason for
+    /// each fault.
     pub fn satisfied_by(&self, live: &Shape) -> Result<(), Vec<String>> {
         let mut reasons = Vec::new();
         for field in &self.fields {
-            // Whether a key can be null is the contract's word: such records are refused when they come.
+            // The contract says whether a key can be null: records whose key is null are refused when they come.
             let is_key = self.key.contains(&field.key);
             match live.field(&field.key) {
                 Some(found) => compare(field, found, is_key, &field.key, &mut reasons),
@@ -53,7 +54,7 @@ fn compare(recorded: &Field, live: &Field, nullable_agreed: bool, path: &str, re
     }
 }
 
-/// Every JSON value of the first type is one of the second.
+/// Returns `true` if every JSON value of the first type is one of the second.
 fn narrower(live: Type, recorded: Type) -> bool {
     live == recorded
         || match recorded {

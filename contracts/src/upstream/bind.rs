@@ -32,7 +32,7 @@ pub(super) fn bind(root: &mut Value, argument: &str, value: &Value) -> Result<()
     })
 }
 
-/// False where nothing that has the value is left.
+/// Returns `false` if nothing that has the value is left.
 fn drop_argument(members: &mut Map<String, Value>, argument: &str, value: &Value, root: &Value) -> bool {
     if let Some(Value::Object(properties)) = members.get_mut("properties")
         && let Some(schema) = properties.shift_remove(argument)
@@ -79,7 +79,7 @@ fn drop_argument(members: &mut Map<String, Value>, argument: &str, value: &Value
         let before = arms.len();
         arms.retain_mut(|arm| {
             inline(arm, root);
-            // Beside other rules, what is referred to is one more of them.
+            // Beside other rules the reference becomes one more rule.
             if let Value::Object(members) = &mut *arm
                 && let Some(reference) = members.shift_remove("$ref")
             {
@@ -109,7 +109,7 @@ fn drop_argument(members: &mut Map<String, Value>, argument: &str, value: &Value
     true
 }
 
-/// An arm that is a reference and nothing else becomes what it refers to.
+/// Replaces an alternative that is only a reference by what it refers to.
 pub(super) fn inline(schema: &mut Value, root: &Value) {
     // A chain of references is short, or leads in a circle.
     for _ in 0..32 {
@@ -133,7 +133,7 @@ pub(super) fn inline(schema: &mut Value, root: &Value) {
     }
 }
 
-/// Every property that the root or one of its alternatives names.
+/// Returns every property that the root or one of its alternatives names.
 pub(super) fn properties(root: &Value) -> Vec<(&str, &Value)> {
     let mut found = Vec::new();
     let mut open = vec![root];

@@ -16,7 +16,7 @@ use crate::{
 
 /// References into places that hold no schemas by themselves; each becomes a schema under `$defs`.
 const LIFTED_MAX: usize = 1_000;
-/// Of old dialects, what may stand beside a `$ref` without a meaning for validity.
+/// The keywords of old dialects that may stand beside a `$ref` without a meaning for validity.
 const TEXTS: &[&str] =
     &["title", "description", "default", "examples", "$comment", "readOnly", "writeOnly", "deprecated"];
 const BOUNDS: &[&str] = &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
@@ -45,7 +45,7 @@ impl Dialect {
         }
     }
 
-    /// The first dialect that knows a keyword, where that is not the oldest.
+    /// Returns the first dialect that knows a keyword, if that is not the oldest.
     fn since(keyword: &str) -> Self {
         match keyword {
             "const" | "contains" | "propertyNames" => Self::Draft6,
@@ -63,7 +63,7 @@ impl Dialect {
     }
 }
 
-/// The schema in 2020-12. The error says what has no counterpart there.
+/// Translates the schema into 2020-12. The error names what has no counterpart there.
 pub(super) fn translate(schema: &Value) -> Result<Value, String> {
     let dialect = Dialect::of(schema)?;
     let mut translator = Translator {
@@ -106,11 +106,11 @@ struct Translator<'s> {
     anchors: BTreeMap<(usize, String), String>,
     /// Dynamic anchors: pointers by name.
     dynamic: BTreeMap<String, Vec<String>>,
-    /// Where each schema of the original is in the translation.
+    /// The place in the translation of each schema of the original.
     moved: BTreeMap<String, String>,
     /// Pointers of the original that references lead to.
     wanted: BTreeSet<String>,
-    /// Without one, `$recursiveRef` means what `$ref` does.
+    /// Whether there is a recursive anchor. Without one, `$recursiveRef` means what `$ref` does.
     has_recursive_anchor: bool,
     has_contains: bool,
     has_unevaluated_items: bool,
@@ -325,13 +325,13 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// The pointer in the original is written; where that is in the translation is known at its end.
+    /// Writes the pointer into the original; its place in the translation is known only at the end.
     fn refer(&mut self, target: &str, out: &mut Map<String, Value>) {
         self.wanted.insert(target.to_owned());
         out.insert("$ref".to_owned(), target.into());
     }
 
-    /// The pointer from the document's root that a reference means.
+    /// Returns the pointer from the document's root that a reference means.
     fn resolved(&self, reference: &Value, resource: usize) -> Result<String, String> {
         let reference = reference.as_str().unwrap_or_default();
         let shown = || name::quoted(reference);
@@ -360,7 +360,7 @@ impl Translator<'_> {
         anchor.cloned().ok_or_else(|| format!("`$ref` leads to no schema: {}", shown()))
     }
 
-    /// Schemas in places that hold none by themselves, such as `#/components/schemas/Pet`, become definitions.
+    /// Makes definitions of schemas in places that hold none by themselves, such as `#/components/schemas/Pet`.
     fn lift(&mut self, translated: &mut Value) -> Result<(), String> {
         let mut lifted = 0;
         while let Some(pointer) = self.wanted.iter().find(|pointer| !self.moved.contains_key(*pointer)).cloned() {
@@ -375,7 +375,7 @@ impl Translator<'_> {
             let Value::Object(root) = &mut *translated else { return Ok(()) };
             let definitions = root.entry("$defs").or_insert_with(|| Value::Object(Map::new()));
             let free = free_name(last.as_deref().unwrap_or("schema"), definitions);
-            // Its place is taken before what is in it asks for one.
+            // The place is reserved before anything inside asks for one.
             definitions[&free] = Value::Bool(true);
             self.scan(&schema, &pointer, 0);
             let schema = self.schema(&schema, &pointer, &below("/$defs", &free), 0)?;
@@ -387,7 +387,7 @@ impl Translator<'_> {
     }
 }
 
-/// References that hold a pointer of the original become pointers of the translation.
+/// Turns references that hold a pointer of the original into pointers of the translation.
 fn point(schema: &mut Value, moved: &BTreeMap<String, String>) {
     let Value::Object(members) = schema else { return };
     if let Some(Value::String(target)) = members.get_mut("$ref")
@@ -409,7 +409,7 @@ fn free_name(wanted: &str, taken: &Value) -> String {
     names.find(|name| taken.get(name).is_none()).expect("there are infinitely many names")
 }
 
-/// A reference to a document as seen from another one.
+/// Resolves a reference to a document as another one sees it.
 fn joined(base: &str, reference: &str) -> String {
     let reference = reference.trim_end_matches('#');
     let is_absolute = reference.split_once(':').is_some_and(|(scheme, _)| {
@@ -421,7 +421,7 @@ fn joined(base: &str, reference: &str) -> String {
     }
 }
 
-/// No reader of ours takes an integer beyond: bounds out there hold for everything.
+/// Returns `true` for a bound beyond the integers that our readers take: it holds for every value.
 fn is_no_bound(keyword: &str, value: &Value) -> bool {
     let Some(bound) = value.as_f64() else { return false };
     match keyword {
@@ -431,7 +431,7 @@ fn is_no_bound(keyword: &str, value: &Value) -> bool {
     }
 }
 
-/// Every number in it can be sent as it is.
+/// Returns `true` if every number in the value can be sent as it is.
 fn is_exact(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.as_f64().is_some_and(|number| number.abs() <= json::INTEGER_MAX as f64),

@@ -25,10 +25,10 @@ const URI_MAX: usize = 8_192;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Resources {
-    /// They come and go, as files do: the list is the server's at the time.
+    /// The resources come and go, as files do: the server is asked for the list each time.
     #[default]
     Live,
-    /// As they were approved.
+    /// The list is the one that was approved.
     Pinned,
 }
 
@@ -39,7 +39,7 @@ pub struct LiveResources {
     pub left_out: Vec<Problem>,
 }
 
-/// The resources of a document as they may be listed, for servers whose list is not pinned.
+/// Compiles the resources of a document as they may be listed, for servers whose list is not pinned.
 pub fn resources(upstream: &Upstream<'_>, document: &str) -> Result<LiveResources, Vec<Problem>> {
     let offer = offered::read(upstream.name, document).map_err(|problem| vec![problem])?;
     let mut compiler = Compiler::new(upstream);
@@ -172,7 +172,8 @@ fn own_uri(item: &Offered, known: &mut BTreeSet<String>) -> Result<String, Refus
     }
 }
 
-/// Bounded, and nothing in it is meant for the model alone. The rules of tools look at every text of an entry.
+/// Checks that the item is within the bounds and that nothing in it is meant for the model alone. The rules for tools
+/// look at every text of an entry.
 fn check(item: &Offered, entry: &Value) -> Result<(), Refused> {
     for (text, max) in [(&item.title, TITLE_MAX), (&item.description, DESCRIPTION_MAX)] {
         if text.as_ref().is_some_and(|text| text.chars().count() > max) {

@@ -38,7 +38,7 @@ pub(super) fn publish(schema: &mut Value) -> Result<BTreeMap<String, String>, St
     Ok(published.into_iter().map(|(own, safe)| (safe, own)).collect())
 }
 
-/// Arguments that the published schema takes, as their maker names them.
+/// Returns the arguments that the published schema takes, as their maker names them.
 pub(super) fn restore(
     root: &Value,
     keys: &BTreeMap<String, String>,
@@ -92,7 +92,7 @@ fn free_name(wanted: &str, taken: &BTreeSet<String>) -> String {
     name
 }
 
-/// What looks at names by itself would see others.
+/// Refuses schemas that look at names by themselves, since they would see other names.
 fn check(schema: &Value, published: &BTreeMap<String, String>) -> Result<(), String> {
     let Value::Object(members) = schema else { return Ok(()) };
     let one = published.keys().next().map(|own| name::quoted(own)).unwrap_or_default();
@@ -126,7 +126,7 @@ fn check(schema: &Value, published: &BTreeMap<String, String>) -> Result<(), Str
     outcome
 }
 
-/// Whether a name is one that the pattern is about, as the validator reads patterns.
+/// Returns a function that tells whether a pattern matches a name, as the validator reads patterns.
 fn jsonschema_pattern(pattern: &str) -> Result<impl Fn(&str) -> bool, String> {
     let schema = serde_json::json!({ "pattern": pattern });
     let validator = crate::validate::foreign_validator(&schema)?;
@@ -151,7 +151,8 @@ fn names_one(value: &Value, published: &BTreeMap<String, String>) -> bool {
     }
 }
 
-/// `original` is the root before anything was renamed: values that are advice are renamed as it says.
+/// Renames the properties of a schema. `original` is the root before anything was renamed: example values are renamed
+/// as it says.
 fn rename(schema: &mut Value, original: &Value, published: &BTreeMap<String, String>) {
     let Value::Object(members) = &mut *schema else { return };
     let renaming = Renaming { root: original, names: published };
@@ -189,7 +190,7 @@ fn rename(schema: &mut Value, original: &Value, published: &BTreeMap<String, Str
     each_inside_mut(members, &mut |schema| rename(schema, original, published));
 }
 
-/// A pointer goes through properties by their names.
+/// Renames the properties that a pointer goes through.
 fn pointed(target: &str, published: &BTreeMap<String, String>) -> String {
     let Some(pointer) = target.strip_prefix('#') else { return target.to_owned() };
     let pointer = json::percent_decoded(pointer);
@@ -219,7 +220,7 @@ struct Renaming<'r> {
 }
 
 impl Renaming<'_> {
-    /// `schemas` all speak about the value.
+    /// Renames within a value. `schemas` are all those that describe it.
     fn within(&self, schemas: &[&Value], value: &mut Value) {
         match value {
             Value::Object(members) => {
@@ -247,7 +248,7 @@ impl Renaming<'_> {
         }
     }
 
-    /// Everything that may speak about the same value: what is referred to, and every alternative.
+    /// Returns everything that may describe the same value: what is referred to, and every alternative.
     fn parts<'s>(&'s self, schemas: &[&'s Value]) -> Vec<&'s Map<String, Value>> {
         let mut parts = Vec::new();
         let mut open = schemas.to_vec();

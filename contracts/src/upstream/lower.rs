@@ -1,6 +1,6 @@
-//! Forms of schemas that some clients refuse, written as others that mean the same.
+//! Rewrites schemas that some clients refuse in other forms that mean the same.
 //!
-//! What cannot be written otherwise at the root of an input is published wider than it is, and arguments are held
+//! If the root of an input cannot be written otherwise, it is published wider than it is, and arguments are checked
 //! against the whole of it.
 
 use serde_json::{Map, Value, json};
@@ -53,7 +53,7 @@ const OF_OBJECTS: &[&str] = &[
     "unevaluatedProperties",
 ];
 
-/// What was written otherwise, in words for a report.
+/// The changes that were made, in words for a report.
 #[derive(Default)]
 pub(super) struct Lowered {
     pub told: Vec<&'static str>,
@@ -93,7 +93,7 @@ pub(super) fn root(schema: &mut Value, lowered: &mut Lowered) -> Result<(), Stri
     Ok(())
 }
 
-/// A reference beside nothing else is written out; beside rules it becomes one of `allOf`.
+/// Writes out a reference that stands alone; beside other rules it becomes one of `allOf`.
 fn refer_from_root(members: &mut Map<String, Value>, whole: &Value) {
     let shared = ["$defs", "definitions", "$schema"];
     let mut own: Map<String, Value> = members.clone();
@@ -139,7 +139,7 @@ pub(super) fn inside(schema: &mut Value, lowered: &mut Lowered) {
     }
 }
 
-/// One schema for each type, with the rules that are about it.
+/// Makes one schema for each type, with the rules that are about it.
 fn alternatives(members: &Map<String, Value>, kinds: &[String]) -> Map<String, Value> {
     let mut outer = Map::new();
     let mut rules = Map::new();
@@ -150,7 +150,7 @@ fn alternatives(members: &Map<String, Value>, kinds: &[String]) -> Map<String, V
             false => outer.insert(keyword.clone(), value.clone()),
         };
     }
-    // What is evaluated is told by keywords beside it.
+    // These keywords depend on the keywords beside them.
     let is_tangled = APPLIED.iter().any(|keyword| outer.contains_key(*keyword))
         && ["unevaluatedProperties", "unevaluatedItems"].iter().any(|keyword| rules.contains_key(*keyword));
     if is_tangled {
@@ -162,7 +162,7 @@ fn alternatives(members: &Map<String, Value>, kinds: &[String]) -> Map<String, V
             outer.extend(only.clone());
             return outer;
         }
-        // No value is of a type and among those listed.
+        // No value has this type and is listed.
         [] => vec![Value::Bool(false)],
         _ => arms,
     };
@@ -178,7 +178,7 @@ fn alternatives(members: &Map<String, Value>, kinds: &[String]) -> Map<String, V
     outer
 }
 
-/// `None`: no value of the type is allowed.
+/// Makes the schema of one type; `None` means that no value of the type is allowed.
 fn arm(kind: &str, kinds: &[String], rules: &Map<String, Value>) -> Option<Value> {
     let about: &[&str] = match kind {
         "number" | "integer" => NUMERIC,
@@ -222,7 +222,8 @@ fn arm(kind: &str, kinds: &[String], rules: &Map<String, Value>) -> Option<Value
     Some(Value::Object(arm))
 }
 
-/// The input without `allOf`, `anyOf` and `oneOf` at its root, and whether it takes more than before. `None`: it has none.
+/// Returns the input without `allOf`, `anyOf` and `oneOf` at its root, and whether it takes more than before; `None` if
+/// it has none of these.
 pub(super) fn plain_root(schema: &Value) -> Option<(Value, bool)> {
     let Value::Object(members) = schema else { return None };
     if !["allOf", "anyOf", "oneOf"].iter().any(|keyword| members.contains_key(*keyword)) {
@@ -252,7 +253,7 @@ pub(super) fn plain_root(schema: &Value) -> Option<(Value, bool)> {
     Some((Value::Object(plain), !all.is_exact))
 }
 
-/// Whether so few alternatives are reached from the root that each can be looked at, references followed.
+/// Returns `true` if the root reaches so few alternatives, references followed, that each can be looked at.
 pub(super) fn has_few_alternatives(root: &Value) -> bool {
     fn count(schema: &Value, root: &Value, left: &mut usize) -> bool {
         if *left == 0 {
@@ -268,13 +269,13 @@ pub(super) fn has_few_alternatives(root: &Value) -> bool {
     count(root, root, &mut left)
 }
 
-/// What objects of a schema may hold, at least.
+/// The least that objects of a schema may hold.
 struct Members {
     properties: Map<String, Value>,
     required: Vec<String>,
-    /// Nothing but the properties may be there.
+    /// Whether only the properties may be there.
     is_closed: bool,
-    /// It says the same as the schema, and no less.
+    /// Whether this says as much as the schema, and no less.
     is_exact: bool,
 }
 
@@ -321,7 +322,7 @@ fn all_of(schema: &Map<String, Value>, root: &Value, depth: usize) -> Members {
         all.is_closed |= any.is_closed;
         for (name, property) in any.properties {
             let both = match all.properties.get(&name) {
-                // What holds in every case says more than what holds in some.
+                // A rule for every case says more than a rule for some.
                 Some(own) => own.clone(),
                 None => property,
             };
@@ -345,7 +346,8 @@ impl Members {
     }
 }
 
-/// Objects of either. A property that one side alone names keeps its schema: on the other it would mean nothing.
+/// Returns the objects of either. A property that one side alone names keeps its schema: on the other it would mean
+/// nothing.
 fn either(one: Members, other: Members) -> Members {
     let mut properties = one.properties;
     for (name, property) in other.properties {
@@ -364,7 +366,7 @@ fn either(one: Members, other: Members) -> Members {
     }
 }
 
-/// Listed values are listed together, since that is how alternatives are told apart.
+/// Joins listed values in one list, since they tell alternatives apart.
 fn either_value(one: &Value, other: &Value) -> Value {
     if let (Some((mut values, rest)), Some((further, other_rest))) = (listed(one), listed(other))
         && rest == other_rest
@@ -391,7 +393,7 @@ fn either_value(one: &Value, other: &Value) -> Value {
     json!({ "anyOf": all })
 }
 
-/// The values of `const` or `enum`, and what is said beside them; texts are not compared.
+/// Returns the values of `const` or `enum`, and what is said beside them; texts are not compared.
 fn listed(schema: &Value) -> Option<(Vec<Value>, Map<String, Value>)> {
     let mut rest = schema.as_object()?.clone();
     let values = match (rest.shift_remove("const"), rest.shift_remove("enum")) {
@@ -420,7 +422,7 @@ fn texts(list: Option<&Value>) -> Vec<String> {
     list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Whether every value of an output schema is an object, as lists may publish it.
+/// Returns `true` if every value of an output schema is an object, as lists may publish it.
 pub(super) fn is_object(schema: &Value, root: &Value, depth: usize) -> bool {
     const OBJECTS: [&str; 4] = ["properties", "required", "additionalProperties", "patternProperties"];
     let Value::Object(members) = schema else { return false };

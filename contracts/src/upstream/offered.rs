@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::{Problem, json, offer::Kind};
 
-/// What a document says of its server and its items; wrong types count as absent, as they do where it is composed.
+/// The parts of a document about its server and its items. Wrong types count as absent, as they do where the document
+/// is composed.
 pub(super) struct Offer {
     pub instructions: Option<String>,
     /// Whether the server says that it has resources.
@@ -13,7 +14,7 @@ pub(super) struct Offer {
 }
 
 pub(super) struct Offered {
-    /// Where it is in the document.
+    /// The place in the document.
     pub place: String,
     pub kind: Kind,
     pub name: String,
@@ -24,7 +25,7 @@ pub(super) struct Offered {
     pub listed: Map<String, Value>,
     pub input: Schema,
     pub output: Option<Schema>,
-    /// Of a resource or a template.
+    /// The URI of a resource or a template.
     pub uri: Option<String>,
 }
 
@@ -35,7 +36,7 @@ pub(super) struct Schema {
     pub error: Option<String>,
 }
 
-/// Bounds in schemas may be numbers that no reader holds; they are judged where the schema is.
+/// Reads a document. Bounds in schemas may be numbers that no reader holds; they are judged where the schema is.
 pub(super) fn read(file: &str, text: &str) -> Result<Offer, Problem> {
     let hint = "give a document as `weir extract` or `weir compose` prints it";
     let (value, faults) = json::read_all(text);

@@ -1,4 +1,4 @@
-//! What an operator says about an upstream's offer: which items are taken, and what is published otherwise.
+//! Reads what an operator says about an upstream's offer: which items are taken, and what is published otherwise.
 //!
 //! ```yaml
 //! contract: github
@@ -33,14 +33,14 @@ const SET_MAX: usize = 100;
 /// A file that was read, every part of it in its bounds.
 #[derive(Clone, Debug)]
 pub struct Overlay {
-    /// As problems name it.
+    /// The file, as problems name it.
     pub file: String,
     pub contract: String,
     /// The upstream that it is for.
     pub upstream: String,
     pub title: Option<String>,
     pub description: Option<String>,
-    /// Said instead of what the server says.
+    /// Instructions that replace the server's.
     pub instructions: Option<String>,
     pub prefix: Option<String>,
     /// Patterns of names: `*` stands for any characters, `?` for one.
@@ -49,7 +49,7 @@ pub struct Overlay {
     pub tools: Vec<ToolOverlay>,
 }
 
-/// What is said about one tool of the offer.
+/// The overlay's words about one tool of the offer.
 #[derive(Clone, Debug)]
 pub struct ToolOverlay {
     /// The tool's name at its server.
@@ -82,12 +82,12 @@ impl Overlay {
         }
     }
 
-    /// Whether nothing is left out.
+    /// Returns `true` if nothing is left out.
     pub fn takes_all(&self) -> bool {
         self.leave.is_empty() && self.take.iter().any(|pattern| pattern == "*")
     }
 
-    /// Whether an item of that name is taken.
+    /// Returns `true` if an item of that name is taken.
     pub(super) fn takes(&self, item: &str) -> bool {
         let is_meant = |patterns: &[String]| patterns.iter().any(|pattern| name::matches(pattern, item));
         is_meant(&self.take) && !is_meant(&self.leave)

@@ -23,7 +23,7 @@ const ITEMS_MAX: u64 = 1_000;
 /// pays for those it is the first to need.
 #[derive(Default)]
 pub(super) struct Examples {
-    /// By the place of the part in memory: the schema is kept where it is.
+    /// The examples, by the address of their part: the schema stays where it is.
     built: Mutex<AHashMap<usize, Option<Stated>>>,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Exemplified<'s> {
 }
 
 impl<'s> Exemplified<'s> {
-    /// An example for a part of the schema; `None` where none can be made.
+    /// Returns an example for a part of the schema; `None` if none can be made.
     pub(super) fn example(self, part: &'s Value) -> Option<Stated> {
         if part.is_boolean() {
             return build(self.root, part).map(Stated::from); // perhaps a constant of ours, and quickly made
@@ -51,13 +51,13 @@ impl<'s> Exemplified<'s> {
     }
 }
 
-/// One example; `None` where none can be made.
+/// Builds one example; `None` if none can be made.
 pub(super) fn build(root: &Value, schema: &Value) -> Option<Value> {
     let example = Maker { root }.value(schema, 0, 0)?;
     satisfies(root, schema, &example).then_some(example)
 }
 
-/// Whether a value is valid under a part of a schema. Costs a compilation, which only refusals pay.
+/// Returns `true` if a value is valid under a part of a schema. This costs a compilation, which only refusals pay.
 pub(super) fn satisfies(root: &Value, schema: &Value, value: &Value) -> bool {
     // The part may refer to the rest, so it is compiled inside it.
     let mut whole = Map::new();
@@ -80,7 +80,7 @@ struct Maker<'s> {
     root: &'s Value,
 }
 
-/// All keywords that speak about one value, as one.
+/// All keywords about one value, taken together.
 struct Merged<'s> {
     parts: Vec<&'s Map<String, Value>>,
 }
@@ -104,7 +104,7 @@ impl<'s> Merged<'s> {
 }
 
 impl<'s> Maker<'s> {
-    /// `nth` asks for different values of the same schema, for lists without repetition.
+    /// Makes a value. `nth` asks for different values of the same schema, for lists without repetition.
     fn value(&self, schema: &'s Value, nth: usize, depth: usize) -> Option<Value> {
         if depth > DEPTH_MAX {
             return None;
@@ -155,7 +155,7 @@ impl<'s> Maker<'s> {
             .find(|made| satisfies(self.root, schema, made))
     }
 
-    /// One alternative together with what stands beside it.
+    /// Makes a value of one alternative together with what stands beside it.
     fn alternative(&self, schema: &'s Value, branch: &'s Value, nth: usize, depth: usize) -> Option<Value> {
         let mut merged = Merged { parts: parts(self.root, branch) };
         merged.parts.extend(parts(self.root, schema));
@@ -322,13 +322,13 @@ fn number(merged: &Merged<'_>, whole: bool, nth: usize) -> Option<Value> {
     }
 }
 
-/// 3 × 0.1 as 0.3.
+/// Rounds 3 × 0.1 to 0.3.
 fn tidy(value: f64) -> f64 {
     let short: f64 = format!("{value:.12}").parse().unwrap_or(value);
     if (short - value).abs() <= value.abs() * 1e-14 { short } else { value }
 }
 
-/// Where anything goes.
+/// Returns a value for a schema that takes anything.
 fn any(nth: usize) -> Value {
     if nth == 0 { "example".into() } else { format!("example{}", nth + 1).into() }
 }

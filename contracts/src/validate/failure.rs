@@ -1,4 +1,4 @@
-//! One failure of the validator becomes one error of ours, or several for a failed alternative.
+//! Turns one failure of the validator into one error of ours, or into several for a failed alternative.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
     schema::beside_null,
 };
 
-/// What one error needs to know of its surroundings.
+/// The surroundings that one error depends on.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'s> {
     pub schema: Exemplified<'s>,
@@ -103,7 +103,8 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// What depends on the schema alone: made when this keyword first fails at this place.
+    /// Reports a failure by what depends on the schema alone, which is made when this keyword first fails at this
+    /// place.
     fn once(
         self,
         failure: &ValidationError<'_>,
@@ -126,7 +127,7 @@ impl<'s> Context<'s> {
         Violation { rank: rank(self.schema.root, &violation.path), ..violation }
     }
 
-    /// Too few members: told as members that could be added, since an example for the whole would replace what is
+    /// Reports too few members by naming members that could be added. An example for the whole would replace what is
     /// right, such as the key of the record to change.
     fn too_few(self, failure: &ValidationError<'_>, path: String, least: u64, found: &mut Vec<ArgumentError>) {
         let owner = self.owner(failure);
@@ -136,7 +137,7 @@ impl<'s> Context<'s> {
         let properties = owner.and_then(|owner| owner.get("properties")).and_then(Value::as_object);
         let required = owner.and_then(|owner| owner.get("required")).and_then(Value::as_array);
         let required: Vec<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
-        // Those that are required are told on their own.
+        // Missing required members are reported on their own.
         let coming = required.iter().filter(|name| !has(name)).count();
         let missing = (least as usize).saturating_sub(present.map_or(0, Map::len) + coming);
         let absent =
@@ -160,20 +161,20 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// The schema object whose keyword failed.
+    /// Returns the schema object whose keyword failed.
     fn owner(self, failure: &ValidationError<'_>) -> Option<&'s Value> {
         let pointer = failure.schema_path().as_str();
         let owner = pointer.rsplit_once('/').map_or("", |(owner, _)| owner);
         self.schema.root.pointer(owner)
     }
 
-    /// An example that fits everything known about the place, or at least the part that failed.
+    /// Returns an example that fits everything known about the place, or at least the part that failed.
     fn example_for(self, path: &str, owner: Option<&'s Value>) -> Option<Stated> {
         let whole = schema::at_instance(self.schema.root, path);
         whole.and_then(|part| self.schema.example(part)).or_else(|| self.schema.example(owner?))
     }
 
-    /// A value that may be null is told as one rule, with `null` among its types and its values.
+    /// Returns the violated rule. A value that may be null has one rule, with `null` among its types and its values.
     fn constraint(self, schema: &Value, keys: &[&str]) -> Option<Stated> {
         let inner = beside_null(schema);
         let mut constraint = Map::new();
@@ -197,7 +198,7 @@ impl<'s> Context<'s> {
         (!constraint.is_empty()).then(|| Value::Object(constraint).into())
     }
 
-    /// A value that fits no alternative: told as the one it most likely was meant to be.
+    /// Reports a value that fits no alternative as the one that it most likely was meant to be.
     fn alternatives(
         self,
         failure: &ValidationError<'_>,
@@ -260,7 +261,7 @@ impl<'s> Context<'s> {
     }
 }
 
-/// Position of a place in the schema.
+/// Returns the position of a place in the schema.
 fn rank(root: &Value, path: &str) -> Rank {
     let tokens = json::pointer_tokens(path);
     let mut positions = Vec::with_capacity(tokens.len() + 1);
@@ -284,11 +285,11 @@ fn rank(root: &Value, path: &str) -> Rank {
     Rank { is_whole: tokens.is_empty(), positions }
 }
 
-/// Reason and the keywords to show, for failures of one value at one keyword.
+/// Returns the reason and the keywords to show, for failures of one value at one keyword.
 fn simple(kind: &Kind) -> (&'static str, &'static [&'static str]) {
     const RANGE: &[&str] = &["minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"];
     match kind {
-        // What the right type must then meet is told at once.
+        // The rules for a value of the right type are told at once.
         Kind::Type { .. } => ("wrong_type", CONSTRAINTS),
         Kind::Enum { .. } => ("not_in_enum", &["enum"]),
         Kind::Constant { .. } => ("not_in_enum", &["const"]),
@@ -319,7 +320,7 @@ fn simple(kind: &Kind) -> (&'static str, &'static [&'static str]) {
     }
 }
 
-/// The allowed value that is most like the one sent.
+/// Returns the allowed value that is most like the one sent.
 fn nearest_value(sent: &Value, allowed: &Value) -> Option<String> {
     let sent = sent.as_str()?;
     let allowed = allowed.as_array()?.iter().filter_map(Value::as_str);

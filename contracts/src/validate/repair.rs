@@ -1,7 +1,7 @@
-//! The errors of a call are complete when a client that knows nothing else can repair it in one go.
+//! Completes the errors of a call, so that a client that knows nothing else can repair it in one go.
 //!
-//! So they are tried out: applied to the arguments as such a client would, and what is then still wrong becomes a
-//! further error, until nothing is or the whole is replaced by an example.
+//! For that the errors are tried out: they are applied to the arguments as such a client would do it, and what is then
+//! still wrong becomes a further error, until nothing is or the whole is replaced by an example.
 
 use jsonschema::{ValidationError, Validator};
 use serde_json::{Map, Value};
@@ -23,7 +23,7 @@ pub(super) fn complete(validator: &Validator, context: Context<'_>, sent: Value,
     let large = values(&tried, VALUES_MAX) > VALUES_MAX;
     if !errors.is_empty() {
         errors.iter().for_each(|error| apply(&mut tried, error));
-        // To say yes is much quicker than to say why not.
+        // Saying yes is much quicker than saying why not.
         if validator.is_valid(&tried) {
             return;
         }
@@ -46,7 +46,7 @@ pub(super) fn complete(validator: &Validator, context: Context<'_>, sent: Value,
         if !repaired && !large {
             renamed.iter().for_each(|renamed| renamed.check(validator, &mut tried, &mut found));
         }
-        // Told before with an example that did not help: the example gives way to the new one.
+        // An error that was reported before, with an example that did not help, gets the new example.
         for error in found {
             match errors.iter_mut().find(|other| other.path == error.path && other.reason == error.reason) {
                 Some(other) => *other = error,
@@ -72,7 +72,7 @@ pub(super) fn complete(validator: &Validator, context: Context<'_>, sent: Value,
     }
 }
 
-/// What a client does that follows an error to the letter; unknown arguments are for [`Renamed`].
+/// Repairs the arguments like a client that follows an error to the letter. Unknown arguments are for [`Renamed`].
 pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
     let mut tokens = json::pointer_tokens(&error.path);
     let Some(last) = tokens.pop() else {
@@ -112,7 +112,7 @@ pub(super) fn apply(arguments: &mut Value, error: &ArgumentError) {
     }
 }
 
-/// Values within a value and itself, counted until there are more than `most`.
+/// Returns the number of values within a value and itself, counted until there are more than `most`.
 fn values(value: &Value, most: usize) -> usize {
     let mut count = 1;
     let mut add = |inner: &Value| {
@@ -127,8 +127,8 @@ fn values(value: &Value, most: usize) -> usize {
     count
 }
 
-/// Everything the validator finds, in the order of the schema, one error per place and reason; of `large` arguments the
-/// first failure.
+/// Returns everything the validator finds, in the order of the schema, one error per place and reason; for `large`
+/// arguments it returns the first failure.
 fn failures(validator: &Validator, context: Context<'_>, arguments: &Value, large: bool) -> Vec<ArgumentError> {
     let mut found: Vec<ArgumentError> = Vec::new();
     let (first, all): (Option<ValidationError<'_>>, _) = match large {

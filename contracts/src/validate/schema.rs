@@ -1,4 +1,4 @@
-//! Looking into a schema: may it be compiled, and what does it say about a place.
+//! Looks into a schema: whether it may be compiled, and what it says about a place.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ const DEPTH_MAX: usize = 64;
 /// References followed one after another.
 const REFERENCES_MAX: usize = 32;
 
-/// What the compiler of schemas does not ask: the dialect, the size, references that lead in a circle.
+/// Checks what the compiler of schemas does not: the dialect, the size, references that lead in a circle.
 pub(super) fn check(schema: &Value) -> Result<(), String> {
     if !matches!(schema, Value::Object(_) | Value::Bool(_)) {
         return Err("a JSON Schema is an object or a boolean".to_owned());
@@ -37,7 +37,7 @@ pub(super) fn resolve<'s>(root: &'s Value, mut schema: &'s Value) -> Option<&'s 
     None
 }
 
-/// The schema that says what is in an object or a list: references are followed, and `null` is left aside.
+/// Returns the schema that says what is in an object or a list: references are followed, and `null` is left aside.
 pub(super) fn of_container<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s Value> {
     let schema = resolve(root, schema)?;
     match beside_null(schema) {
@@ -46,7 +46,7 @@ pub(super) fn of_container<'s>(root: &'s Value, schema: &'s Value) -> Option<&'s
     }
 }
 
-/// Whether `null` is valid; true where that is not easily told.
+/// Returns `true` if `null` is valid, or if that is not easily told.
 pub(super) fn allows_null(root: &Value, schema: &Value, depth: usize) -> bool {
     let Some(Value::Object(rules)) = resolve(root, schema) else { return schema != &Value::Bool(false) };
     if depth > DEPTH_MAX {
@@ -66,7 +66,7 @@ pub(super) fn allows_null(root: &Value, schema: &Value, depth: usize) -> bool {
     })
 }
 
-/// The schema of the value at a JSON Pointer of the instance, as far as `properties` and `items` lead there.
+/// Returns the schema of the value at a JSON Pointer of the instance, as far as `properties` and `items` lead there.
 pub(super) fn at_instance<'s>(root: &'s Value, pointer: &str) -> Option<&'s Value> {
     let mut schema = resolve(root, root)?;
     for token in json::pointer_tokens(pointer) {
@@ -86,7 +86,7 @@ pub(super) fn at_instance<'s>(root: &'s Value, pointer: &str) -> Option<&'s Valu
     Some(schema)
 }
 
-/// Whether every step of a JSON Pointer of the instance is a property that the schema names.
+/// Returns `true` if every step of a JSON Pointer of the instance is a property that the schema names.
 pub(super) fn names_properties(root: &Value, pointer: &str) -> bool {
     let mut here = of_container(root, root);
     json::pointer_tokens(pointer).iter().all(|token| {
@@ -96,7 +96,7 @@ pub(super) fn names_properties(root: &Value, pointer: &str) -> bool {
     })
 }
 
-/// Every schema that speaks about the same value as `schema`: itself, what it refers to and its `allOf`.
+/// Returns every schema that describes the same value as `schema`: itself, what it refers to, and its `allOf`.
 pub(super) fn parts<'s>(root: &'s Value, schema: &'s Value) -> Vec<&'s Map<String, Value>> {
     let mut parts = Vec::new();
     let mut open = vec![schema];
@@ -128,7 +128,7 @@ fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
     }
 }
 
-/// The schema that calls itself so, in full or by the end of its address.
+/// Returns the schema with this `$id`, in full or by the end of its address.
 fn identified<'s>(schema: &'s Value, address: &str, depth: usize) -> Option<&'s Value> {
     if depth > DEPTH_MAX {
         return None;
@@ -186,7 +186,7 @@ fn bounded(schema: &Value, depth: usize, bytes: &mut usize) -> Result<(), String
     }
 }
 
-/// References that come back to themselves without going one level into the value would never end.
+/// Refuses references that come back to themselves without going one level into the value, since they would never end.
 fn circles(root: &Value, schema: &Value) -> Result<(), String> {
     match schema {
         Value::Object(map) => {

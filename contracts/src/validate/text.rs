@@ -1,4 +1,4 @@
-//! What a refusal says in words: a sentence about the first error, and a line about each for the text block, which is all
+//! Writes refusals in words: a sentence about the first error, and a line about each for the text block, which is all
 //! that most models are shown.
 //!
 //! A line is for a person and a program: `/path: what is wrong and what is allowed. Example: JSON`, or `Leave it out.`, or
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{ArgumentError, InvalidArguments, Violation};
 use crate::{json, name};
 
-/// The text of one refusal.
+/// The bound on the text of one refusal.
 const TEXT_BYTES_MAX: usize = 12 << 10;
 /// A longer example is left to the structured content.
 const EXAMPLE_BYTES_MAX: usize = 1_000;
@@ -22,7 +22,7 @@ const SHOWN_MAX: usize = 200;
 const VALUES_MAX: usize = 20;
 
 impl InvalidArguments {
-    /// One sentence about the first error.
+    /// Returns one sentence about the first error.
     pub fn message(&self) -> String {
         match self.errors.as_slice() {
             [] => "Invalid arguments.".to_owned(),
@@ -31,7 +31,7 @@ impl InvalidArguments {
         }
     }
 
-    /// Every error, a line each.
+    /// Returns a line for every error.
     pub fn text(&self) -> String {
         let mut text = String::with_capacity(128 + 160 * self.errors.len());
         text.push_str("Invalid arguments; nothing was done. Repair this and call again:");
@@ -50,7 +50,7 @@ impl InvalidArguments {
 }
 
 impl ArgumentError {
-    /// What is wrong, without the final stop and without any value that was sent.
+    /// Returns what is wrong, without the final stop and without any value that was sent.
     fn sentence(&self) -> Cow<'_, str> {
         match &self.suggestion {
             Some(near) if self.reason == "unknown_argument" => {
@@ -84,7 +84,7 @@ impl Violation {
         })
     }
 
-    /// The place, what is wrong and what is allowed.
+    /// Returns the place, what is wrong and what is allowed.
     fn line(&self) -> &str {
         self.line.get_or_init(|| {
             let place = match self.path.is_empty() {
@@ -103,7 +103,7 @@ impl Violation {
         })
     }
 
-    /// What is wrong, to stand behind the name of the argument.
+    /// Returns what is wrong, as words that follow the name of the argument.
     fn phrase(&self) -> String {
         let said = |key: &str| self.said(key);
         match self.reason {
@@ -153,7 +153,7 @@ impl Violation {
         }
     }
 
-    /// What a value must meet beside its type; of one that is missing, its type too.
+    /// Returns the rules that a value must meet beside its type. If the value is missing, its type is among them.
     fn rules(&self) -> String {
         let said = |key: &str, before: &str, after: &str| Some(format!("{before}{}{after}", self.said(key)?));
         let types = self.types().filter(|_| self.reason == "missing_required");
@@ -188,13 +188,13 @@ impl Violation {
         keys.iter().filter_map(|(key, words)| Some(format!("{words} {}", self.said(key)?))).collect()
     }
 
-    /// A part of the constraint as it is shown.
+    /// Returns a part of the constraint as it is shown.
     fn said(&self, key: &str) -> Option<String> {
         Some(shown(&plain(self.constraint.as_ref()?.get(key)?)))
     }
 }
 
-/// A value of the schema in a sentence.
+/// Returns a value of the schema in a sentence.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -207,7 +207,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// As it is where it can be seen whole, else escaped and cut.
+/// Returns the text as it is if all of it can be seen, else escaped and cut.
 fn shown(text: &str) -> String {
     if text.len() <= SHOWN_MAX && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return text.to_owned();
@@ -219,7 +219,7 @@ fn shown(text: &str) -> String {
     shown.replace("\\'", "'").replace("\\\"", "\"").replace("\\\\", "\\")
 }
 
-/// A JSON string in which nothing is invisible; cut where it is long.
+/// Returns a JSON string in which nothing is invisible; a long one is cut.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars().take(SHOWN_MAX) {
@@ -241,7 +241,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// What a path may have without quotes: nothing that ends it, and nothing that is not seen.
+/// Returns `true` for a character that a path may have without quotes: it neither ends the path nor is invisible.
 fn is_of_a_name(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '/' | '~' | '_' | '-' | '.' | '$' | '@')
 }

@@ -1,4 +1,5 @@
-//! What refusals say, made once: constraint and example depend on the schema alone, whatever was sent.
+//! Keeps the parts of refusals that are made once: constraint and example depend on the schema alone, whatever was
+//! sent.
 
 use std::{
     ops::Deref,
@@ -12,7 +13,7 @@ use serde_json::{Value, value::RawValue};
 use super::ArgumentError;
 use crate::json;
 
-/// Kept for one schema at most; what does not fit is made anew for each refusal.
+/// The bytes kept for one schema at most; what does not fit is made anew for each refusal.
 const BYTES_MAX: usize = 256 << 10;
 
 /// A value of the schema and its text, so that to tell it again is to copy it.
@@ -25,7 +26,7 @@ struct Inner {
     text: Box<RawValue>,
 }
 
-/// What an error says whatever was sent.
+/// The part of an error that does not depend on what was sent.
 #[derive(Debug, Serialize)]
 pub struct Violation {
     /// The top-level argument at fault; empty for the arguments as a whole.
@@ -42,7 +43,7 @@ pub struct Violation {
     pub example: Option<Stated>,
     #[serde(skip)]
     pub(super) rank: Rank,
-    /// Made when it is first asked for, as are its line and its JSON.
+    /// The sentence; it is made when it is first asked for, as are the line and the JSON.
     #[serde(skip)]
     pub(super) sentence: OnceLock<String>,
     #[serde(skip)]
@@ -72,7 +73,8 @@ struct Known {
 }
 
 impl ViolationCache {
-    /// `keyword` and `path` are JSON Pointers, into the schema and into the arguments.
+    /// Returns the violation, if it is known. `keyword` and `path` are JSON Pointers, into the schema and into the
+    /// arguments.
     pub(super) fn get(&self, keyword: &str, path: &str) -> Option<Arc<Violation>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.by_keyword.get(keyword)?.get(path).cloned()

@@ -8,7 +8,7 @@ use super::tape::Tape;
 /// Draws the keywords of one schema.
 type Family = fn(&mut Tape<'_>) -> Map<String, Value>;
 
-/// Two schemas of one family, the second now and then a change of the first, and values for both.
+/// Returns two schemas of one family, the second now and then a change of the first, and values for both.
 pub(crate) fn pair(tape: &mut Tape<'_>) -> (Value, Value, Vec<Value>) {
     let (draw, values): (Family, _) = match tape.below(5) {
         0 => (number, numbers()),
@@ -186,7 +186,8 @@ fn texts() -> Vec<Value> {
     values
 }
 
-/// Alternatives of other types and of the same, kinds told by a constant, with and without keywords beside them.
+/// Returns alternatives of other types and of the same, kinds told by a constant, with and without keywords beside
+/// them.
 fn union(tape: &mut Tape<'_>) -> Map<String, Value> {
     let arms = [
         json!({ "type": "integer" }),

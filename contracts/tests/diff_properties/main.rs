@@ -1,5 +1,5 @@
-//! No value contradicts a verdict, and every witness is true: random schemas and close neighbours of them, random
-//! values, and the validator as the judge.
+//! Checks that no value contradicts a verdict, and that every witness is true: with random schemas and close neighbours
+//! of them, random values, and the validator as the judge.
 //!
 //! `PROPTEST_CASES=200000 cargo test --release -p weir-contracts --test diff_properties` is a long campaign.
 

@@ -9,7 +9,7 @@ const PATTERNS: &[&str] = &["^a", "^[a-b]+$", "b$", "^\\d*$"];
 const FORMATS: &[&str] = &["date", "email", "uri", "date-time", "ipv4"];
 const WORDS: &[&str] = &["string", "integer", "number", "boolean", "null", "array", "object"];
 
-/// Any JSON Schema 2020-12, most of it of the kind that people and compilers write.
+/// Returns any JSON Schema 2020-12, most of it of the kind that people and compilers write.
 pub(crate) fn schema(tape: &mut Tape<'_>, depth: usize) -> Value {
     let mut map = Map::new();
     match tape.below(14) {
@@ -36,7 +36,7 @@ pub(crate) fn schema(tape: &mut Tape<'_>, depth: usize) -> Value {
     Value::Object(map)
 }
 
-/// Definitions that some of the properties refer to.
+/// Adds definitions that some of the properties refer to.
 pub(crate) fn add_definitions(tape: &mut Tape<'_>, schema: &mut Value) {
     let Value::Object(map) = schema else { return };
     let mut definition = self::schema(tape, 1);
@@ -53,7 +53,7 @@ pub(crate) fn add_definitions(tape: &mut Tape<'_>, schema: &mut Value) {
     }
 }
 
-/// The schema with up to three changes.
+/// Returns the schema with up to three changes.
 pub(crate) fn neighbour(tape: &mut Tape<'_>, schema: &Value) -> Value {
     let mut new = schema.clone();
     for _ in 0..=tape.below(3) {
@@ -225,7 +225,7 @@ fn number(tape: &mut Tape<'_>) -> Value {
         .clone()
 }
 
-/// Every schema inside, by its pointer.
+/// Returns every schema inside, by its pointer.
 fn places(schema: &Value) -> Vec<String> {
     let mut places = vec![String::new()];
     let Value::Object(map) = schema else { return places };
@@ -350,7 +350,7 @@ fn nullable(map: &mut Map<String, Value>) {
     }
 }
 
-/// Fields of a form; some make a form that is refused.
+/// Returns the fields of a form; some make a form that is refused.
 pub(crate) fn form(tape: &mut Tape<'_>, depth: usize) -> Vec<Value> {
     let mut fields = Vec::new();
     for name in NAMES.iter().take(1 + tape.below(4)) {
@@ -361,7 +361,7 @@ pub(crate) fn form(tape: &mut Tape<'_>, depth: usize) -> Vec<Value> {
     fields
 }
 
-/// What only a schema can say, with definitions that are called alike and differ.
+/// Returns what only a schema can say, with definitions that are called alike and differ.
 fn in_a_field(tape: &mut Tape<'_>) -> Value {
     let leaf = |tape: &mut Tape<'_>| json!({ "type": tape.pick(&["string", "integer", "boolean"]) });
     let (one, other) = (leaf(tape), leaf(tape));
@@ -419,7 +419,7 @@ fn choices(tape: &mut Tape<'_>) -> Vec<&'static str> {
     choices
 }
 
-/// The form with up to three changes.
+/// Returns the form with up to three changes.
 pub(crate) fn changed_form(tape: &mut Tape<'_>, fields: &[Value]) -> Vec<Value> {
     let mut fields = fields.to_vec();
     for _ in 0..=tape.below(3) {

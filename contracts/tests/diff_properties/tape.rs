@@ -16,7 +16,7 @@ impl<'t> Tape<'t> {
         Self { numbers: numbers.iter() }
     }
 
-    /// One of `0..count`.
+    /// Returns one of `0..count`.
     pub(crate) fn below(&mut self, count: usize) -> usize {
         self.numbers.next().map_or(0, |number| usize::from(*number) % count)
     }

@@ -1,8 +1,8 @@
-//! Who has met nothing but failures is told to wait, longer each time, instead of being given one fresh instance, or
-//! one more try of a server that is gone, after another.
+//! Tells callers that have met nothing but failures to wait, longer each time, instead of giving them one fresh
+//! instance, or one more try of a server that is gone, after another.
 //!
-//! Counted per caller and what is called: one that fails does not close its neighbours, and a caller who has found what
-//! breaks it closes nothing for others.
+//! Failures are counted per caller and target: a failing target does not close its neighbours, and a caller who has
+//! found what breaks it closes nothing for others.
 
 use std::{
     collections::HashMap,
@@ -13,19 +13,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// So many in a row, then it waits.
+/// The number of failures in a row after which a caller waits.
 const FAILURES_MAX: u32 = 5;
-/// The first wait; each further failure doubles it …
+/// The first wait; each further failure doubles it, up to [`WAIT_MAX`].
 const WAIT_MIN: Duration = Duration::from_secs(1);
-/// … up to this.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// Callers and what they call that are counted at once; those beyond it are called as ever.
+/// The bound on counted pairs of caller and target; calls beyond it are never held back.
 const FAILING_MAX: usize = 4_096;
 
 #[derive(Debug, Default)]
 pub struct Backoff {
     failing: Mutex<HashMap<Who, Failing>>,
-    /// Its length: as long as nothing fails, no call takes the lock.
+    /// The number of failing entries: as long as nothing fails, no call takes the lock.
     count: AtomicUsize,
 }
 
@@ -43,16 +42,16 @@ struct Failing {
     trial: bool,
 }
 
-/// What a call came to, as far as it says something about what was called.
+/// The outcome of a call, as far as it says something about what was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Failed,
     Answered,
-    /// It proves nothing.
+    /// The call proves nothing.
     Open,
 }
 
-/// It has failed again and again for this caller, and is not called for a while.
+/// The target has failed again and again for this caller, and is not called for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the last calls all failed; the next try is in {retry_after_ms} ms")]
 pub struct BackedOff {
@@ -68,7 +67,7 @@ pub struct Attempt<'a> {
 }
 
 impl Backoff {
-    /// Whether the call may run now; else how long its caller should wait.
+    /// Returns whether the call may run now; else how long its caller should wait.
     pub fn attempt<'a>(
         &'a self,
         tenant: &'a Arc<str>,
@@ -123,7 +122,7 @@ impl Attempt<'_> {
             }
         }
         let failing = all.entry(who).or_insert(Failing { in_a_row: 0, last: now, trial: false });
-        // One that ran before the wait began is no news.
+        // A call that ran before the wait began is no news.
         if failing.in_a_row < FAILURES_MAX || self.trial {
             failing.in_a_row += 1;
             failing.last = now;
@@ -151,7 +150,7 @@ impl Drop for Attempt<'_> {
 }
 
 impl Failing {
-    /// From the last failure on.
+    /// Returns the wait from the last failure on.
     fn wait(&self) -> Duration {
         match self.in_a_row.checked_sub(FAILURES_MAX) {
             None => Duration::ZERO,
@@ -172,7 +171,7 @@ mod tests {
     struct Calls {
         backoff: Backoff,
         now: Instant,
-        /// Of callers and of callers.
+        /// The names of the caller and of what it called.
         names: [Arc<str>; 2],
     }
 

@@ -1,4 +1,4 @@
-//! Whose call may run now, of a plugin or of another server: turns, and waits after failures.
+//! Decides whose call of a plugin or another server may run now, by turns and by waits after failures.
 
 mod backoff;
 mod turns;

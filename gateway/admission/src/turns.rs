@@ -1,4 +1,4 @@
-//! How many calls of one plugin or server run at once, in all and for one tenant.
+//! Bounds how many calls of one plugin or server run at once, in all and for one tenant.
 
 use std::{
     collections::HashMap,
@@ -12,9 +12,9 @@ use std::{
 use ahash::RandomState;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How long a call waits for its turn before it is told to come back: long enough for a burst of short calls.
+/// The time a call waits for its turn before it is told to come back: long enough for a burst of short calls.
 pub const WAIT: Duration = Duration::from_millis(250);
-/// What a refused call is told to wait.
+/// The time that a refused call is told to wait.
 const RETRY_AFTER_MS: u32 = 500;
 /// Calls that may wait, for each that may run.
 const WAITING_PER_RUNNING: usize = 8;
@@ -23,19 +23,19 @@ const TENANTS_KEPT: usize = 1024;
 
 pub struct Turns {
     all: Arc<Semaphore>,
-    /// Those with calls running or waiting, and a few that had some.
+    /// The tenants with calls running or waiting, and a few that had some.
     tenants: Mutex<HashMap<Arc<str>, Arc<Semaphore>, RandomState>>,
     tenant_max: usize,
     waiting: AtomicUsize,
     waiting_max: usize,
 }
 
-/// Held while the call runs: the tenant's turn and the one among all.
+/// The tenant's turn and the one among all, held while the call runs.
 pub struct Turn {
     _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
 
-/// No turn was free in time.
+/// The error for a call whose turn did not come in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many calls in flight")]
 pub struct Overloaded {
@@ -57,12 +57,12 @@ impl Turns {
         }
     }
 
-    /// First the tenant's own turn, so that one tenant's queue is not everybody's.
+    /// Takes a turn. The tenant's own comes first, so that one tenant's queue is not everybody's.
     pub async fn take(&self, tenant: &Arc<str>) -> Result<Turn, Overloaded> {
         let own = {
             let mut tenants = self.lock();
             if tenants.len() > TENANTS_KEPT {
-                // What is the map's alone: nobody runs or waits.
+                // Only the map holds these: nobody runs or waits.
                 tenants.retain(|_, own| Arc::strong_count(own) > 1);
             }
             let own = tenants.entry(Arc::clone(tenant)).or_insert_with(|| Arc::new(Semaphore::new(self.tenant_max)));

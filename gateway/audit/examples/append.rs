@@ -1,4 +1,4 @@
-//! What a record costs: `cargo run --release -p weir-audit --example append -- FOLDER [THREADS]`.
+//! Measures what a record costs: `cargo run --release -p weir-audit --example append -- FOLDER [THREADS]`.
 //!
 //! Appends 400,000 records of a usual length in all and prints how long one `append` took.
 

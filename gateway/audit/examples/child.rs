@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// As fast as it can, until it is killed. A receipt is printed once it is given.
+/// Writes as fast as it can, until it is killed. A receipt is printed once it is given.
 fn write(folder: &Path) -> Result<(), Box<dyn Error>> {
     let small = Settings { segment_max_bytes: 32 << 10, fsync: Fsync::Off, ..settings() };
     let trail = Trail::open(folder, small)?;
@@ -47,7 +47,7 @@ fn write(folder: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Where the signal of the limit is ignored: a write is short there, and the next one fails.
+/// Writes into a full file. The signal of the limit is ignored here, so that a write is short and the next one fails.
 fn fill(folder: &Path) -> Result<(), Box<dyn Error>> {
     let trail = open(folder);
     limit_files_to(Some(20_000))?;
@@ -84,7 +84,7 @@ fn fill(folder: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The longest file of this process, over all its threads.
+/// Limits the length of each file of this process, over all its threads.
 fn limit_files_to(bytes: Option<u64>) -> Result<(), rustix::io::Errno> {
     let maximum = getrlimit(Resource::Fsize).maximum;
     setrlimit(Resource::Fsize, Rlimit { current: bytes.or(maximum), maximum })

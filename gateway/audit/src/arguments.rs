@@ -12,13 +12,14 @@ use sha2::Sha256;
 
 const KEY_BYTES: usize = 32;
 
-/// Keyed per installation: an amount or a name could be guessed from a plain digest, by trying them all.
+/// The key for digests of arguments. Each installation has its own: an amount or a name could be guessed from a plain
+/// digest by trying them all.
 #[derive(Clone)]
 pub struct ArgumentsKey(Hmac<Sha256>);
 
 impl ArgumentsKey {
-    /// The key `audit.key` in the state folder (not in the trail: who may read the trail need not have it), made on
-    /// first use. Refused when others than its owner could read it.
+    /// Reads the key `audit.key` in the state folder, and makes it on first use. It is not in the trail, since whoever
+    /// may read the trail need not have it. The key is refused if others than its owner could read it.
     pub fn open(state: &Path) -> Result<Self> {
         let path = state.join("audit.key");
         if !path.exists() {
@@ -35,7 +36,7 @@ impl ArgumentsKey {
         Ok(Self(Hmac::new_from_slice(&key).expect("HMAC takes a key of any length")))
     }
 
-    /// HMAC-SHA256 of the arguments as they are handed to the adapter, 64 hex digits.
+    /// Returns the HMAC-SHA256 of the arguments as they are handed to the adapter, in 64 hex digits.
     pub fn digest(&self, arguments: &[u8]) -> String {
         let mut mac = self.0.clone();
         mac.update(arguments);
@@ -43,7 +44,7 @@ impl ArgumentsKey {
     }
 }
 
-/// Of several processes starting at once, one wins.
+/// Makes the key. If several processes start at once, one of them wins.
 fn make_key(path: &Path) -> Result<()> {
     let mut key = [0; KEY_BYTES];
     getrandom::fill(&mut key).map_err(|error| Error::other(error.to_string()))?;

@@ -1,4 +1,5 @@
-//! What `weir audit …` does, for the command line to call: each writes to `out` and leaves the exit code to its caller.
+//! Does the work of `weir audit …` for the command line: each function writes to `out` and leaves the exit code to its
+//! caller.
 //!
 //! A reader that has gone (a closed pipe) ends a command without an error.
 
@@ -13,10 +14,10 @@ use serde_json::Value;
 
 use crate::{AuditError, Filter, Format, Receipt, Record, export::export as write_export, read, tail as read_tail};
 
-/// How often `tail` looks for more.
+/// The time between two looks of `tail`.
 const POLL: Duration = Duration::from_millis(200);
 
-/// `weir audit verify`: the report as text or JSON; true when nothing was found.
+/// Runs `weir audit verify`: writes the report as text or JSON, and returns `true` if nothing was found.
 pub fn verify(folder: &Path, receipts: &[Receipt], json: bool, out: &mut dyn Write) -> Result<bool, AuditError> {
     let report = crate::verify(folder, receipts)?;
     let written = match json {
@@ -27,13 +28,14 @@ pub fn verify(folder: &Path, receipts: &[Receipt], json: bool, out: &mut dyn Wri
     Ok(report.is_ok())
 }
 
-/// `weir audit query`: the records that match, oldest first.
+/// Runs `weir audit query`: writes the records that match, oldest first.
 pub fn query(folder: &Path, filter: Filter, json: bool, out: &mut dyn Write) -> Result<(), AuditError> {
     let run = || read(folder, filter)?.try_for_each(|record| print(&record?, json, out));
     ended(run()).map_err(|source| failed(folder, "read", source))
 }
 
-/// `weir audit tail`: the last `count` that match, and with `follow` all that come, until the reader has gone.
+/// Runs `weir audit tail`: writes the last `count` records that match, and with `follow` all that come, until the
+/// reader has gone.
 pub fn tail(
     folder: &Path,
     filter: Filter,
@@ -58,7 +60,8 @@ pub fn tail(
     ended(run()).map_err(|source| failed(folder, "read", source))
 }
 
-/// `weir audit export`: as JSON lines or CSV; how many records, none where their reader has gone.
+/// Runs `weir audit export`: writes JSON lines or CSV. Returns how many records there were, or zero if their reader has
+/// gone.
 pub fn export(folder: &Path, filter: Filter, format: Format, out: &mut dyn Write) -> Result<u64, AuditError> {
     let exported = read(folder, filter).and_then(|records| write_export(records, format, out));
     ended(exported).map_err(|source| failed(folder, "exported", source))
@@ -68,7 +71,7 @@ fn failed(folder: &Path, what: &'static str, source: io::Error) -> AuditError {
     AuditError::Folder { what, folder: folder.to_owned(), source }
 }
 
-/// Whoever reads may stop reading.
+/// Turns a broken pipe into success, since whoever reads may stop reading.
 fn ended<T: Default>(result: io::Result<T>) -> io::Result<T> {
     match result {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(T::default()),
@@ -89,7 +92,8 @@ fn print(record: &Record, json: bool, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, " record={}:{}", record.chain, record.seq)
 }
 
-/// Text as it is where it is one plain word, else as JSON: what a caller sent does not reach the terminal's escapes.
+/// Shows text as it is if it is one plain word, else as JSON, so that nothing a caller sent reaches the terminal's
+/// escapes.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) if !text.is_empty() && plain(text) == *text && !text.contains(['"', '\'']) => text.clone(),
@@ -101,7 +105,7 @@ fn plain(text: &str) -> String {
     text.chars().map(|c| if is_plain(c) { c } else { '\u{fffd}' }).collect()
 }
 
-/// JSON escapes ASCII's control characters; the others, and those that turn the line around, are escaped here.
+/// Escapes the characters that JSON leaves alone: control characters beyond ASCII, and those that turn the line around.
 fn plain_json(json: &str) -> String {
     json.chars()
         .map(|c| if c == ' ' || is_plain(c) { c.to_string() } else { format!("\\u{{{:x}}}", c as u32) })

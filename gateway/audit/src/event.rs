@@ -1,4 +1,5 @@
-//! What is recorded. The gateway fills these; bounds and redaction of lengths are here, secrets never get this far.
+//! Defines what is recorded. The gateway fills these in; bounds and redaction of lengths are here, and secrets never
+//! get this far.
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value};
@@ -10,7 +11,7 @@ const TEXT_MAX_CHARS: usize = 1024;
 const CLEAR_VALUE_MAX_BYTES: usize = 1024;
 const CLEAR_FIELDS_MAX: usize = 32;
 
-/// One record, without what the chain adds (`seq`, `time`, `prev`, `hash`).
+/// A record, without what the chain adds (`seq`, `time`, `prev`, `hash`).
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Event<'a> {
@@ -18,13 +19,13 @@ pub enum Event<'a> {
     Call(Call<'a>),
     /// A write is about to run. Written before it does, so that one without a `call` of the same id may have run.
     Intent(Intent<'a>),
-    /// Something was refused before it became a call.
+    /// A request that was refused before it became a call.
     Refused(Refused<'a>),
     /// Someone changed what the gateway serves or who may use it.
     Admin(Admin<'a>),
 }
 
-/// Which call, whose, of what, by which way.
+/// The call: which one, whose, of what, and by which way.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct About<'a> {
     #[serde(serialize_with = "name")]
@@ -36,13 +37,13 @@ pub struct About<'a> {
     /// `None` when no such tool exists for this caller: the name is then the caller's text.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
     pub tool: Option<&'a str>,
-    /// What was asked for, where that is no tool: `prompt` or `resource`, and `tool` is its name.
+    /// The kind of item that was asked for, if it is no tool: `prompt` or `resource`, and then `tool` is its name.
     #[serde(rename = "item", skip_serializing_if = "Option::is_none")]
     pub item: Option<&'static str>,
     /// `name@version`.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
     pub contract: Option<&'a str>,
-    /// From [`ArgumentsKey::digest`](crate::ArgumentsKey::digest).
+    /// The digest from [`ArgumentsKey::digest`](crate::ArgumentsKey::digest).
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
     pub arguments_digest: Option<&'a str>,
     /// The arguments that the contract lists to be recorded in clear, by name.
@@ -73,7 +74,7 @@ pub struct Call<'a> {
     /// The error code of the answer, from the gateway's table.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
     pub code: Option<&'a str>,
-    /// From the opening of the record to its end, to the microsecond.
+    /// The time from the opening of the record to its end, to the microsecond.
     pub ms: f64,
 }
 
@@ -81,9 +82,9 @@ pub struct Call<'a> {
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     Ok,
-    /// It was not run: unknown tool, no access, a limit, invalid arguments.
+    /// The call was not run: unknown tool, no access, a limit, invalid arguments.
     Refused,
-    /// It ran and failed, and had no effect.
+    /// The call ran and failed, and had no effect.
     Failed,
     /// The caller had gone before it ran to its end; no effect.
     Cancelled,
@@ -92,7 +93,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// As records, logs and metrics write it.
+    /// Returns the word in records, logs and metrics.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -129,16 +130,16 @@ pub struct Refused<'a> {
     pub address: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text_if_any")]
     pub reason: Option<&'a str>,
-    /// How many alike this record stands for; 1 for a single one.
+    /// The number of equal refusals that this record stands for; 1 for a single one.
     pub count: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefusedWhat {
-    /// Nobody known: no key, a wrong, expired or revoked one.
+    /// The caller is not known: no key, or a wrong, expired or revoked one.
     Identity,
-    /// Known, but may not.
+    /// The caller is known, but may not do this.
     Access,
     Rate,
     Overload,
@@ -149,13 +150,13 @@ pub enum RefusedWhat {
 #[derive(Clone, Debug, Serialize)]
 pub struct Admin<'a> {
     pub act: AdminAct,
-    /// What it was done to: `contract@version`, a key's id, a plugin's name.
+    /// The object of the change: `contract@version`, a key's id, a plugin's name.
     #[serde(serialize_with = "name")]
     pub subject: &'a str,
     /// The exact change that was approved, or the digest of the plugin.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
     pub fingerprint: Option<&'a str>,
-    /// Who did it: an approver, an administrator's key id, `cli`, `file`.
+    /// The author of the change: an approver, an administrator's key id, `cli`, `file`.
     #[serde(serialize_with = "name")]
     pub by: &'a str,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
@@ -229,7 +230,7 @@ fn values_if_any<S: Serializer>(values: &Option<&Map<String, Value>>, to: S) -> 
 fn json_bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 5,
-        // At most 17 digits, a sign, a point and an exponent.
+        // A number has at most 17 digits, a sign, a point and an exponent.
         Value::Number(_) => 24,
         value => serde_json::to_vec(value).map_or(usize::MAX, |json| json.len()),
     }

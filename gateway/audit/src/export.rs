@@ -50,7 +50,7 @@ pub fn export(
 ) -> io::Result<u64> {
     match format {
         Format::JsonLines => json_lines(records, out),
-        // As what it was: who reads may have gone.
+        // The error keeps its kind, since whoever reads may have gone.
         Format::Csv => csv(records, out).map_err(|error| {
             let said = error.to_string();
             match error.into_kind() {
@@ -95,7 +95,7 @@ fn csv(records: impl Iterator<Item = io::Result<Record>>, out: &mut dyn Write) -
     Ok(count)
 }
 
-/// What a caller sent must not become a formula in the spreadsheet of whoever reads it.
+/// Writes a value as a cell, so that what a caller sent cannot become a formula in the spreadsheet of whoever reads it.
 fn cell(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => format!("'{text}").into(),

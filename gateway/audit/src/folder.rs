@@ -1,6 +1,6 @@
 //! The trail's folder: a folder for each chain, in it the numbered segments and a lock that the chain's process holds.
 //!
-//! Whatever a chain says about other chains stands in the first record of its segments ([`Opening`]), so that a survey
+//! A chain's statements about other chains stand in the first record of its segments ([`Opening`]), so that a survey
 //! reads one line of each file.
 
 pub(crate) mod repair;
@@ -89,7 +89,7 @@ impl<'de> Deserialize<'de> for ChainName {
     }
 }
 
-/// What a chain says about itself: the first record of each segment, and its last.
+/// The chain's words about itself: the first record of each segment, and its last.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename = "chain")]
 pub(crate) struct Chained<'a> {
@@ -125,7 +125,7 @@ impl Uncertain {
         (self.to + 1).saturating_sub(self.from)
     }
 
-    /// What a record says, where it says so.
+    /// Reads the range in a record that states one.
     pub(crate) fn parse(line: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
         struct Said {
@@ -166,7 +166,7 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// One that says nothing of other chains.
+    /// Creates an opening that says nothing about other chains.
     pub(crate) fn new(chain: ChainName, segment: u32) -> Self {
         Self { chain, segment, heads: Vec::new(), repaired: Vec::new(), removed: Vec::new(), horizon: None }
     }
@@ -182,7 +182,7 @@ pub(crate) struct Head {
     pub(crate) ended: bool,
 }
 
-/// All chains of a folder, by name, which is by age.
+/// All chains of a folder by name, and so by age.
 pub(crate) struct Survey {
     pub(crate) chains: Vec<ChainView>,
 }
@@ -190,7 +190,7 @@ pub(crate) struct Survey {
 pub(crate) struct ChainView {
     pub(crate) name: ChainName,
     pub(crate) path: PathBuf,
-    /// Its process runs.
+    /// Whether the chain's process runs.
     pub(crate) live: bool,
     pub(crate) segments: Vec<SegmentView>,
     pub(crate) last: Option<Last>,
@@ -202,7 +202,7 @@ pub(crate) struct SegmentView {
     pub(crate) bytes: u64,
     /// `None` when empty, or not (any more) what a trail writes.
     pub(crate) first: Option<First>,
-    /// It does not end with a whole line.
+    /// Whether the segment ends without a whole line.
     torn: bool,
 }
 
@@ -225,7 +225,7 @@ pub(crate) struct Last {
 }
 
 impl First {
-    /// `None` when the line was changed, or opens no segment.
+    /// Parses a segment's first line; `None` if it was changed, or opens no segment.
     pub(crate) fn parse(line: &[u8]) -> Option<Self> {
         Line::parse(line).filter(Line::is_intact)?;
         serde_json::from_slice(line).ok()
@@ -286,14 +286,14 @@ impl SegmentView {
         let mut end = *b"\n";
         if bytes > 0 {
             file.seek(SeekFrom::Start(bytes - 1))?;
-            // Nothing is there when another process has just moved a torn tail aside.
+            // Nothing is there if another process has just moved a torn tail aside.
             let _ = file.read(&mut end)?;
         }
         Ok(Self { number, path, bytes, first, torn: end != *b"\n" })
     }
 }
 
-/// Folders of chains, by name. Anything else in the folder is nobody's.
+/// Returns the folders of chains, by name. Anything else in the folder is nobody's.
 pub(crate) fn chains(folder: &Path) -> io::Result<Vec<(ChainName, PathBuf)>> {
     let mut chains = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -309,7 +309,7 @@ pub(crate) fn chains(folder: &Path) -> io::Result<Vec<(ChainName, PathBuf)>> {
     Ok(chains)
 }
 
-/// Segments of a chain by number; plain files only, links are not followed.
+/// Returns the segments of a chain by number; they are plain files only, and links are not followed.
 pub(crate) fn segments_of(chain: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
     let mut segments = Vec::new();
     for entry in fs::read_dir(chain)? {
@@ -324,8 +324,8 @@ pub(crate) fn segments_of(chain: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
     Ok(segments)
 }
 
-/// The segments to read: those that were begun when this was asked. Then all but the last have all their records, which
-/// could not be said if one were made before, and begun after, the one before it was read.
+/// Returns the segments to read: those that were begun when this was asked. All but the last then have all their
+/// records. That could not be said if a segment were made before, and begun after, the one before it was read.
 pub(crate) fn begun_segments(chain: &Path) -> io::Result<Vec<(u32, PathBuf)>> {
     let mut segments = segments_of(chain)?;
     while let Some((_, last)) = segments.last()
@@ -345,7 +345,7 @@ fn segment_number(name: &str) -> Option<u32> {
     (segment_name(number) == name).then_some(number)
 }
 
-/// What a trail puts into a chain's folder.
+/// Returns `true` for the files that a trail puts into a chain's folder.
 pub(crate) fn is_part_of_chain(name: &str) -> bool {
     let torn = || segment_number(&format!("{}.jsonl", name.strip_suffix(".torn")?));
     name == LOCK || segment_number(name).is_some() || torn().is_some()
@@ -356,19 +356,19 @@ pub(crate) fn make(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// A new file, its owner's alone, whose writes go to its end.
+/// Creates a file for its owner alone, whose writes go to its end.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)
 }
 
-/// The lock that says "the process of this chain lives", in a new chain's folder.
+/// Takes the lock that says "the process of this chain lives", in a new chain's folder.
 pub(crate) fn take_lock(chain: &Path) -> io::Result<File> {
     let file = create(&chain.join(LOCK))?;
     file.lock()?;
     Ok(file)
 }
 
-/// The lock of an ended chain, for the one that repairs or removes it; `None` while its process lives.
+/// Takes the lock of an ended chain, to repair or remove it; `None` while its process lives.
 pub(crate) fn lock_ended(chain: &Path) -> io::Result<Option<File>> {
     if is_live(chain)? {
         return Ok(None);
@@ -379,7 +379,7 @@ pub(crate) fn lock_ended(chain: &Path) -> io::Result<Option<File>> {
     Ok(Some(file))
 }
 
-/// Whether a process holds the chain. A lock that is missing is held by nobody.
+/// Returns `true` if a process holds the chain. A missing lock is held by nobody.
 pub(crate) fn is_live(chain: &Path) -> io::Result<bool> {
     let file = match File::open(chain.join(LOCK)) {
         Ok(file) => file,
@@ -402,7 +402,7 @@ pub(crate) fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The first record of a segment, when it is what a trail writes there.
+/// Returns the first record of a segment, if it is what a trail writes there.
 pub(crate) fn read_first(path: &Path, chain: &ChainName, segment: u32) -> io::Result<Option<First>> {
     first_of(&File::open(path)?, chain, segment)
 }
@@ -415,7 +415,7 @@ fn first_of(file: &File, chain: &ChainName, segment: u32) -> io::Result<Option<F
     Ok(First::parse(line).filter(here))
 }
 
-/// The last complete line of a segment, without its newline.
+/// Returns the last complete line of a segment, without its newline.
 fn last_line(segment: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut file = File::open(segment)?;
     let bytes = file.metadata()?.len();

@@ -1,4 +1,4 @@
-//! One record as one line: how it is sealed into its chain, and how it is read back.
+//! Seals one record into its chain as one line, and reads it back.
 //!
 //! `{"seq":N,"time":"…","kind":"…",…,"prev":"(64 hex)","hash":"(64 hex)"}`. `hash` is the SHA-256 of the line's
 //! bytes before `,"hash":`; `prev` is the hash of the record before, 64 zeros for the first.
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest as _, Sha256};
 
-/// No record is longer; a longer line was not written by a trail.
+/// The bound on a record; a longer line was not written by a trail.
 pub const LINE_MAX_BYTES: usize = 256 << 10;
 
 /// Numbers that JSON readers hold exactly; beyond it nothing was written by a trail.
@@ -30,7 +30,7 @@ const HEX: usize = 64;
 pub struct Hash([u8; 32]);
 
 impl Hash {
-    /// What the first record of a chain names as the one before.
+    /// The hash that the first record of a chain names as the one before.
     pub(crate) const NONE: Self = Self([0; 32]);
 
     pub(crate) fn of(bytes: &[u8]) -> Self {
@@ -43,7 +43,7 @@ impl Hash {
         digits
     }
 
-    /// Only as it was written: upper-case digits would be another line with the same meaning.
+    /// Reads a hash only as it was written: upper-case digits would be another line with the same meaning.
     fn read(digits: &[u8]) -> Option<Self> {
         let mut hash = [0; 32];
         let lower = !digits.iter().any(u8::is_ascii_uppercase);
@@ -87,7 +87,7 @@ impl<'de> Deserialize<'de> for Hash {
     }
 }
 
-/// The object whose members go between the chain's own.
+/// Returns the object whose members go between the chain's own.
 pub(crate) fn body(event: &impl Serialize) -> Option<Vec<u8>> {
     let mut json = Vec::with_capacity(768);
     serde_json::to_writer(&mut json, event).expect("events have text keys and are written to memory");
@@ -118,7 +118,7 @@ pub(crate) fn seal(lines: &mut Vec<u8>, seq: u64, time: &Time<'_>, body: &[u8], 
     hash
 }
 
-/// What a line says about its place in the chain. Nothing is proved yet: see [`Self::is_intact`].
+/// The words of a line about its place in the chain. Nothing is proved yet: see [`Self::is_intact`].
 #[derive(Clone, Copy)]
 pub(crate) struct Line<'a> {
     pub(crate) seq: u64,
@@ -128,7 +128,7 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// `None` when it has not the form of a record. `bytes` without the newline.
+    /// Parses a line without its newline; `None` if it does not have the form of a record.
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let rest = bytes.strip_suffix(END)?;
         let (rest, hash) = rest.split_at_checked(rest.len().checked_sub(HEX)?)?;
@@ -141,7 +141,7 @@ impl<'a> Line<'a> {
         Some(Self { seq, prev: Hash::read(prev)?, hash: Hash::read(hash)?, hashed })
     }
 
-    /// True when no byte was changed since the line was sealed, or whoever changed it sealed it anew.
+    /// Returns `true` if no byte was changed since the line was sealed, or whoever changed it sealed it anew.
     pub(crate) fn is_intact(&self) -> bool {
         Hash::of(self.hashed) == self.hash
     }
@@ -162,7 +162,7 @@ pub(crate) struct Lines<R> {
 }
 
 pub(crate) enum Piece<'a> {
-    /// Without its newline.
+    /// A line without its newline.
     Line(&'a [u8]),
     TooLong,
     /// The file ends here without a newline.
@@ -205,7 +205,7 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// Bytes up to and including the newline, and whether there was one.
+/// Returns the number of bytes up to and including the newline, and whether there was one.
 fn skip_line(reader: &mut impl BufRead) -> io::Result<(u64, bool)> {
     let mut skipped = 0;
     loop {
@@ -233,7 +233,7 @@ pub(crate) struct Clock {
 pub(crate) struct Time<'a> {
     /// RFC 3339 in UTC with microseconds.
     text: &'a [u8],
-    /// How far before the last record's.
+    /// How far the time is before the last record's.
     back: Option<Duration>,
 }
 
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(lines.offset, text.len() as u64);
     }
 
-    /// A writer that is at it: half of its line is there now, and the rest a moment later.
+    /// Plays a writer at work: half of its line is there now, and the rest a moment later.
     #[test]
     fn a_line_that_grows_is_not_read_as_two() {
         struct Growing(Vec<&'static [u8]>);

@@ -29,14 +29,14 @@ const CLOCK_MARGIN: SignedDuration = SignedDuration::from_hours(1);
 /// Records of one poll; the next goes on from there.
 const POLL_RECORDS_MAX: usize = 10_000;
 
-/// One record as it was written.
+/// A record as it was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     pub chain: ChainName,
     pub seq: u64,
     pub hash: Hash,
     pub time: Timestamp,
-    /// All members of the line, in its order.
+    /// The members of the line, in its order.
     pub members: Map<String, Value>,
     /// The line itself, without its newline.
     pub line: String,
@@ -55,13 +55,13 @@ impl Record {
         Receipt { chain: self.chain.clone(), seq: self.seq, hash: self.hash }
     }
 
-    /// A member that is text.
+    /// Returns a member that is text.
     pub fn text(&self, member: &str) -> Option<&str> {
         self.members.get(member)?.as_str()
     }
 }
 
-/// The records that match, oldest first; those of one chain in its order, whatever the clock did.
+/// Returns the records that match, oldest first. Those of one chain come in its order, whatever the clock did.
 pub fn read(folder: &Path, filter: Filter) -> io::Result<Records> {
     let survey = Survey::take(folder)?;
     let mut records = Records { left: filter.limit.unwrap_or(usize::MAX), filter, chains: BinaryHeap::new() };
@@ -71,7 +71,7 @@ pub fn read(folder: &Path, filter: Filter) -> io::Result<Records> {
     Ok(records)
 }
 
-/// The last `count` records that match, oldest first, and what follows them.
+/// Returns the last `count` records that match, oldest first, and what follows them.
 pub fn tail(folder: &Path, filter: Filter, count: usize) -> io::Result<(Vec<Record>, Follow)> {
     let mut survey = Survey::take(folder)?;
     let mut follow = Follow::new(folder, filter.clone());
@@ -94,7 +94,8 @@ pub fn tail(folder: &Path, filter: Filter, count: usize) -> io::Result<(Vec<Reco
     Ok((last, follow))
 }
 
-/// The last `count` that match before byte `end` of the last segment, read segment by segment from the last.
+/// Returns the last `count` records that match before byte `end` of the last segment, read segment by segment from the
+/// last.
 fn last_of_chain(
     chain: &ChainName,
     segments: &[(u32, PathBuf)],
@@ -156,25 +157,25 @@ impl Iterator for Records {
     }
 }
 
-/// One chain, opened when its time has come.
+/// A chain that is opened when its time has come.
 struct ChainReader {
     name: ChainName,
     segments: VecDeque<PathBuf>,
     lines: Option<Lines<File>>,
-    /// Never goes back within a chain.
+    /// The time, which never goes back within a chain.
     time: Timestamp,
     record: Option<Record>,
 }
 
 impl ChainReader {
-    /// `None` when it ended before what is asked for.
+    /// Opens a chain; `None` if it ended before what is asked for.
     fn new(mut chain: ChainView, filter: &Filter) -> Option<Self> {
         let since = filter.since.and_then(|since| since.checked_sub(CLOCK_MARGIN).ok());
         let before = |time: Timestamp| since.is_some_and(|since| time < since);
         if !chain.live && chain.last.is_some_and(|last| before(last.time)) {
             return None;
         }
-        // As in `begun_segments`.
+        // Empty segments at the end are left out, as in `begun_segments`.
         while chain.segments.pop_if(|segment| segment.bytes == 0).is_some() {}
         let firsts: Vec<_> =
             chain.segments.iter().map(|segment| segment.first.as_ref().map(|first| first.time)).collect();
@@ -184,14 +185,14 @@ impl ChainReader {
         Some(Self { name: chain.name, segments, lines: None, time, record: None })
     }
 
-    /// On to the next record that matches; false when there is none.
+    /// Goes on to the next record that matches; `false` if there is none.
     fn advance(&mut self, filter: &Filter) -> io::Result<bool> {
         loop {
             let Some(lines) = &mut self.lines else {
                 let Some(path) = self.segments.pop_front() else { return Ok(false) };
                 match File::open(path) {
                     Ok(file) => self.lines = Some(Lines::new(file)),
-                    // Removed by its age meanwhile.
+                    // The segment was removed by its age meanwhile.
                     Err(error) if error.kind() == ErrorKind::NotFound => {}
                     Err(error) => return Err(error),
                 }
@@ -232,7 +233,7 @@ impl Ord for ChainReader {
     }
 }
 
-/// The records of a segment from a byte on, and the byte after the last whole line.
+/// Returns the records of a segment from a byte on, and the byte after the last whole line.
 fn from_offset(
     chain: &ChainName,
     path: &Path,

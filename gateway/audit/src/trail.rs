@@ -30,12 +30,12 @@ use crate::{
 
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What the process does, for whoever reads the trail: `serve`, `stdio`, `call`.
+    /// The work of the process, for whoever reads the trail: `serve`, `stdio`, `call`.
     pub process: String,
     pub fsync: Fsync,
-    /// A new segment is begun after this many bytes …
+    /// The bytes after which a new segment is begun.
     pub segment_max_bytes: u64,
-    /// … or after this time, when there is something to say in it.
+    /// The time after which a new segment is begun, if there is something to say in it.
     pub segment_max_age: Duration,
     /// Segments that ended longer ago are removed. `None` keeps them.
     pub keep_age: Option<Duration>,
@@ -59,11 +59,11 @@ impl Default for Settings {
 /// When records are made to outlive the machine. They outlive the process as soon as they are appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fsync {
-    /// At the latest this long after they were appended.
+    /// A sync follows at the latest this long after an append.
     Interval(Duration),
-    /// Before `append` returns; appends at the same time share one.
+    /// A sync comes before `append` returns; appends at the same time share one.
     Each,
-    /// When the system does it by itself.
+    /// The system syncs when it likes.
     Off,
 }
 
@@ -87,14 +87,14 @@ pub enum AuditError {
     TooLong,
 }
 
-/// What metrics and the alert are made of.
+/// The numbers behind the metrics and the alert.
 #[derive(Clone, Debug)]
 pub struct Health {
-    /// True from a failed append or sync until one succeeds.
+    /// Whether an append or sync has failed, and none has succeeded since.
     pub failing: bool,
-    /// Of the last failure, also when it is over.
+    /// The last failure, kept also when it is over.
     pub last_error: Option<String>,
-    /// Failed appends and syncs since the start.
+    /// The failed appends and syncs since the start.
     pub failures: u64,
     pub chain: ChainName,
     pub segment: u32,
@@ -119,14 +119,14 @@ struct Shared {
     chain: ChainName,
     settings: Settings,
     writer: Mutex<Writer>,
-    /// Held while syncing, so that one sync serves all who wait.
+    /// The lock that is held while syncing, so that one sync serves all who wait.
     syncing: Mutex<()>,
     synced_seq: AtomicU64,
-    /// Set by the first record after a sync.
+    /// Whether there are records since the last sync.
     dirty: AtomicBool,
     /// The segment has its length.
     full: AtomicBool,
-    /// Held as long as the process lives; closing the file releases it.
+    /// The lock that is held as long as the process lives; closing the file releases it.
     _lock: File,
 }
 
@@ -175,7 +175,7 @@ impl Trail {
         Ok(())
     }
 
-    /// The last record, for whoever keeps the head of the chain elsewhere.
+    /// Returns the last record, for whoever keeps the head of the chain elsewhere.
     pub fn head(&self) -> Receipt {
         let (seq, hash) = self.shared.writer().head();
         Receipt { chain: self.shared.chain.clone(), seq, hash }
@@ -198,7 +198,7 @@ impl Trail {
         }
     }
 
-    /// Everything appended so far outlives the machine when this returns.
+    /// Makes everything appended so far outlive the machine.
     pub fn sync(&self) -> Result<(), AuditError> {
         let (seq, _) = self.shared.writer().head();
         self.shared.sync_up_to(seq).map_err(AuditError::Sync)
@@ -223,8 +223,8 @@ pub struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// With all that has been entered until now, unless it is written already. The receipt says that the record outlives
-    /// the process.
+    /// Writes the record with all that has been entered until now, unless it is written already. The receipt says that
+    /// the record outlives the process.
     pub fn written(mut self) -> Result<Receipt, AuditError> {
         if let Some(batch) = self.batch.take() {
             self.trail.wait_for(&batch, self.seq)?;
@@ -236,7 +236,7 @@ impl Entry<'_> {
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
         if let Some(batch) = self.batch.take() {
-            // What fails is logged where it happens, and nobody asks.
+            // A failure is logged where it happens, and nobody asks for it here.
             let _ = self.trail.wait_for(&batch, self.seq);
         }
     }
@@ -315,8 +315,8 @@ impl Shared {
         synced
     }
 
-    /// A new segment: surveyed and created here, switched to under the lock by one write. `asked` begins one also when
-    /// there is nothing to say.
+    /// Begins a new segment: it is surveyed and created here, and switched to under the lock by one write. `asked`
+    /// begins one even if there is nothing to say.
     fn rotate(&self, asked: bool) -> io::Result<()> {
         let survey = Survey::take(&self.folder)?;
         let removal = Removal::plan(&self.folder, &survey, Some(&self.chain), self.settings.keep())?;
@@ -360,7 +360,8 @@ impl Settings {
     }
 }
 
-/// Made beside its place and moved there whole: a chain that others see has a first record and a held lock.
+/// Begins a chain. It is made beside its place and moved there whole: a chain that others see has a first record and a
+/// held lock.
 fn begin(folder: &Path, chain: &ChainName, opening: &Chained<'_>) -> io::Result<(Writer, File)> {
     let body = line::body(opening).ok_or_else(|| io::Error::other(AuditError::TooLong))?;
     let fresh = folder.join(format!(".new-{chain}"));
@@ -375,7 +376,7 @@ fn begin(folder: &Path, chain: &ChainName, opening: &Chained<'_>) -> io::Result<
         Ok((writer, lock))
     })();
     if begun.is_err() {
-        // What cannot be removed either is not seen as a chain.
+        // A folder that cannot be removed either is not seen as a chain.
         let _ = fs::remove_dir_all(&fresh);
     }
     begun
@@ -419,7 +420,7 @@ mod tests {
         assert!(told.len() == 1 && told[0].starts_with("the records 2 to 5 are uncertain"), "{told:?}");
     }
 
-    /// What a rotation left behind that failed and could not take its file away again.
+    /// A rotation that failed, and could not take its file away again, left this behind.
     #[test]
     fn a_segment_that_a_failed_rotation_left_does_not_block_the_next() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -428,7 +429,7 @@ mod tests {
         fs::write(&left, b"half of an open").expect("written");
         trail.rotate().expect("another segment");
         assert_eq!(trail.health().segment, 2);
-        // Where whole records stand in it, it is not ours to overwrite.
+        // A file with whole records in it is not ours to overwrite.
         fs::write(left.with_file_name(folder::segment_name(3)), b"{}\n").expect("written");
         assert!(trail.rotate().is_err());
         fs::remove_file(left.with_file_name(folder::segment_name(3))).expect("removed");

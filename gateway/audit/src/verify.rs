@@ -37,7 +37,7 @@ pub fn verify(folder: &Path, receipts: &[Receipt]) -> Result<Report, AuditError>
         let expected = named.expected.get(&chain).map(Vec::as_slice).unwrap_or_default();
         match Walk::new(&chain, &path, expected, &mut report).run() {
             Ok(chain_demands) => demands.extend(chain_demands),
-            // Removed under our eyes: its demands are those of any missing chain.
+            // The chain was removed while we read: it is then judged like any missing chain.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => report.find(Problem::Unreadable, &chain, error.to_string()),
         }
@@ -54,7 +54,7 @@ pub fn verify(folder: &Path, receipts: &[Receipt]) -> Result<Report, AuditError>
     Ok(report)
 }
 
-/// What records and receipts say about chains.
+/// The words of records and receipts about chains.
 struct Named {
     expected: BTreeMap<ChainName, Vec<Expected>>,
     /// The furthest removal stated for each chain.
@@ -68,7 +68,7 @@ struct Expected {
     seq: u64,
     hash: Hash,
     by: By,
-    /// It must be the last one.
+    /// Whether it must be the last one.
     ended: bool,
 }
 
@@ -86,7 +86,7 @@ struct Demand {
     /// The hash of record `seq`, where it is known.
     hash: Option<Hash>,
     by: Option<By>,
-    /// What it is otherwise.
+    /// The finding, if no removal is stated.
     finding: Finding,
 }
 
@@ -94,7 +94,7 @@ impl Named {
     fn gather(folder: &Path) -> io::Result<Self> {
         let mut named = Self { expected: BTreeMap::new(), removed: BTreeMap::new(), horizon: None };
         for (chain, path) in folder::chains(folder)? {
-            // What cannot be read is found when the chain is walked.
+            // A segment that cannot be read is found when the chain is walked.
             for (number, segment) in folder::segments_of(&path).unwrap_or_default() {
                 let Ok(Some(first)) = folder::read_first(&segment, &chain, number) else { continue };
                 named.horizon = named.horizon.max(first.opening.horizon);
@@ -115,11 +115,11 @@ impl Named {
 
     fn states_removal(&self, demand: &Demand) -> bool {
         if let Some(removed) = self.removed.get(&demand.chain) {
-            // Where the statement is about this very record, it must know its hash.
+            // A statement about this very record must know its hash.
             let same = removed.seq == demand.seq && demand.hash.is_none_or(|hash| removed.hash == hash);
             return removed.seq > demand.seq || same;
         }
-        // Of a chain that nobody but a receipt knows, the statement may be forgotten as well.
+        // The statement about a chain that only a receipt knows may be forgotten as well.
         let only_receipts = matches!(demand.by, Some(By::Receipt(_))) && demand.finding.what == Problem::Missing;
         only_receipts && self.horizon.as_ref().is_some_and(|horizon| demand.chain <= *horizon)
     }
@@ -161,7 +161,7 @@ fn settle(demands: Vec<Demand>, named: &Named, report: &mut Report) {
     }
 }
 
-/// What lies in the folder and belongs to no chain: left alone, but told.
+/// Warns of anything in the folder that belongs to no chain. It is left alone.
 fn warn_of_strangers(folder: &Path, report: &mut Report) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -1,6 +1,6 @@
-//! The one table of codes: what a call that did not succeed is called, by whom, and what follows from it.
+//! Holds the one table of codes: the names of failures, who uses which, and what follows from each.
 //!
-//! It stands here because connections are the lowest place that names a code: the plugin host, the call path and
+//! The table stands here because connections are the lowest place that names a code: the plugin host, the call path and
 //! `docs/errors.md` read it too. A text becomes a [`Code`] once, where it comes in.
 
 /// The closed list. What a source says beside it is an [`Code::UpstreamError`].
@@ -27,7 +27,7 @@ pub enum Code {
     Internal,
 }
 
-/// Who has to do something about it.
+/// The party that has to do something about the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     Caller,
@@ -41,28 +41,28 @@ pub enum Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
     Never,
-    /// With other arguments.
+    /// The call may succeed with other arguments.
     Changed,
-    /// After a while.
+    /// The call may succeed after a while.
     Later,
-    /// At once, and no more than that.
+    /// The call may succeed if it is repeated at once, but only once.
     Once,
 }
 
 pub struct Row {
     pub code: Code,
-    /// On the wire, in logs, metrics and audit.
+    /// The word on the wire, in logs, metrics and audit.
     pub label: &'static str,
     /// The status of the answer where a tool is called by plain HTTP.
     pub status: u16,
-    /// What plugins and connections call it, the first of which is the plugin interface's own word.
+    /// The words of plugins and connections for it; the first one is the plugin interface's own.
     pub words: &'static [&'static str],
     pub fault: Fault,
     pub retry: Retry,
     /// A source that answers so to a write has said no: nothing was changed.
     pub nothing_changed: bool,
     pub meaning: &'static str,
-    /// What an agent should do.
+    /// The advice to an agent.
     pub advice: &'static str,
 }
 
@@ -283,7 +283,7 @@ pub const TABLE: [Row; 19] = [
 pub const BAD_CURSOR: &str = "bad_cursor";
 
 impl Code {
-    /// What a plugin or a connection says, as a code; a word that is not in the table is the source's own error.
+    /// Reads the word of a plugin or a connection as a code; a word that is not in the table is the source's own error.
     pub fn of_word(word: &str) -> Self {
         let row = TABLE.iter().find(|row| row.words.contains(&word));
         row.map_or(Self::UpstreamError, |row| row.code)
@@ -297,7 +297,7 @@ impl Code {
         self.row().label
     }
 
-    /// The plugin interface's word for it.
+    /// Returns the plugin interface's word for it.
     pub fn word(self) -> &'static str {
         self.row().words.first().copied().unwrap_or(self.row().label)
     }
@@ -306,12 +306,12 @@ impl Code {
         self.row().nothing_changed
     }
 
-    /// The same may succeed after a while.
+    /// Returns `true` if the same call may succeed after a while.
     pub fn is_for_later(self) -> bool {
         self.row().retry == Retry::Later
     }
 
-    /// The source, or who configures it, is at fault: the plugin that says so is not.
+    /// Returns `true` if the source, or who configures it, is at fault, and not the plugin that says so.
     pub fn is_outside_plugin(self) -> bool {
         self.row().fault == Fault::Operator || self.is_for_later()
     }

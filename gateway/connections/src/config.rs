@@ -1,4 +1,4 @@
-//! What an operator writes under `[connections.NAME]` of `weir.toml`.
+//! Holds what an operator writes under `[connections.NAME]` of `weir.toml`.
 
 use std::{
     collections::BTreeMap,
@@ -47,7 +47,8 @@ pub enum ConnectionConfig {
 }
 
 impl ConnectionConfig {
-    /// With every secret in its place and every path whole. The error names the reference, never a value.
+    /// Returns the configuration with every secret filled in and every path made whole. The error names the reference,
+    /// never a value.
     pub(crate) fn resolved(&self, base: &Path) -> Result<Self, String> {
         let mut resolved = self.clone();
         match &mut resolved {

@@ -6,11 +6,11 @@ use crate::Code;
 #[error("{}: {message}", code.word())]
 pub struct ConnectionError {
     pub code: Code,
-    /// One sentence that may be shown to the caller; never SQL, a host name or a secret.
+    /// A sentence that may be shown to the caller. It never has SQL, a host name or a secret in it.
     pub message: String,
     pub field: Option<String>,
     pub retry_after_ms: Option<u32>,
-    /// For the log only.
+    /// The details, for the log only.
     pub details: Option<String>,
 }
 

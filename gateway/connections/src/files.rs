@@ -49,7 +49,7 @@ pub struct Listing {
 }
 
 impl FileRoot {
-    /// The folder need not be there yet: until it is, calls answer `unavailable`.
+    /// Creates a connection. The folder need not exist yet: until it does, calls answer `unavailable`.
     pub fn new(root: PathBuf, writable: bool) -> Self {
         Self { inner: Arc::new(Inner { root, writable, versions: Versions::default() }) }
     }
@@ -58,7 +58,7 @@ impl FileRoot {
         self.inner.writable
     }
 
-    /// Where the root lies, for the operator's checks; never shown to a caller.
+    /// Returns the root, for the operator's checks; it is never shown to a caller.
     pub fn root(&self) -> &std::path::Path {
         &self.inner.root
     }
@@ -68,7 +68,7 @@ impl FileRoot {
         self.blocking(move |inner| inner.versions.info(&inner.open_root()?, &path)).await
     }
 
-    /// At most [`READ_MAX_BYTES`]; an empty answer is the end of the file.
+    /// Reads at most [`READ_MAX_BYTES`]; an empty answer is the end of the file.
     pub async fn read(&self, path: &str, offset: u64, length: u32) -> Result<Vec<u8>, ConnectionError> {
         let path = RootedPath::parse(path)?;
         if length > READ_MAX_BYTES {
@@ -81,7 +81,7 @@ impl FileRoot {
         .await
     }
 
-    /// Several parts at once, in the order asked; shorter where the file ends.
+    /// Reads several parts at once, in the order asked; a part is shorter where the file ends.
     pub async fn read_parts(&self, path: &str, parts: Vec<(u64, u32)>) -> Result<Vec<Vec<u8>>, ConnectionError> {
         let path = RootedPath::parse(path)?;
         self.blocking(move |inner| {
@@ -91,8 +91,9 @@ impl FileRoot {
         .await
     }
 
-    /// Whole and atomic: a lock across processes, temporary file, fsync, rename, fsync of the folder.
-    /// `if_version`: the version the content was made from; `conflict` when the file has moved on.
+    /// Replaces a file, whole and atomically: by a lock across processes, a temporary file, fsync, rename, and fsync of
+    /// the folder. `if_version` is the version the content was made from; the error is `conflict` if the file has moved
+    /// on.
     pub async fn replace(
         &self,
         path: &str,
@@ -104,7 +105,7 @@ impl FileRoot {
         }
         let path = RootedPath::parse(path)?;
         let if_version = if_version.map(str::to_owned);
-        // On a blocking thread, so it runs to its end even when nobody waits for it any more.
+        // This runs on a blocking thread, so it runs to its end even when nobody waits for it any more.
         self.blocking(move |inner| {
             let content = replace::Content::Whole(&content);
             replace::replace(&inner.open_root()?, &inner.versions, &path, if_version.as_deref(), content)
@@ -112,8 +113,8 @@ impl FileRoot {
         .await
     }
 
-    /// As `replace`, with the file's own bytes but for the edits: position, length of what goes, and what takes its place;
-    /// in order and apart from each other.
+    /// Replaces a file like `replace`, with its own bytes except for the edits: the position, the length of what goes,
+    /// and what takes its place. Edits are in order and do not overlap.
     pub async fn replace_parts(
         &self,
         path: &str,
@@ -132,7 +133,7 @@ impl FileRoot {
         .await
     }
 
-    /// Paths of files that begin with `prefix`, in order, a thousand at a time; hidden files are left out.
+    /// Returns the paths of files that begin with `prefix`, in order, a thousand at a time; hidden files are left out.
     pub async fn list(&self, prefix: &str, cursor: Option<&str>) -> Result<Listing, ConnectionError> {
         let prefix = path::Prefix::parse(prefix)?;
         let cursor = cursor.map(str::to_owned);
@@ -152,7 +153,7 @@ impl FileRoot {
 }
 
 impl Inner {
-    /// Opened anew each time (a microsecond), so that a root that appears or is exchanged is simply found.
+    /// Opens the root anew each time (a microsecond), so that a root that appears or is exchanged is simply found.
     fn open_root(&self) -> Result<Dir, ConnectionError> {
         Dir::open_ambient_dir(&self.root, ambient_authority())
             .map_err(|error| ConnectionError::new(Code::Unavailable, "the folder cannot be opened").details(error))
@@ -184,7 +185,7 @@ fn read_at(file: &std::fs::File, offset: u64, length: u32) -> io::Result<Vec<u8>
     Ok(content)
 }
 
-/// The system's word for a failure, in ours. The message never holds a path of the machine.
+/// Translates the system's word for a failure. The message never holds a path of the machine.
 fn failed(error: io::Error) -> ConnectionError {
     let (code, message) = match error.kind() {
         ErrorKind::NotFound => (Code::NotFound, "there is no such file"),

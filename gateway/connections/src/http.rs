@@ -58,8 +58,8 @@ pub fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// A client that follows no redirect, since credentials go with its requests, and that looks for no proxy in the
-/// environment: what goes out, and where to, is what the operator wrote. `ca` is in PEM.
+/// Makes a client that follows no redirect, since credentials go with its requests, and that ignores proxies from the
+/// environment: the operator alone says what goes out, and where to. `ca` is in PEM.
 pub fn client(ca: Option<&str>) -> Result<Client, String> {
     install_tls();
     let mut client = Client::builder()
@@ -97,13 +97,13 @@ impl HttpConnection {
         Ok(Self { client, base, headers, writable, limits })
     }
 
-    /// True where methods other than GET and HEAD may be sent.
+    /// Returns `true` if methods other than GET and HEAD may be sent.
     pub fn writable(&self) -> bool {
         self.writable
     }
 
-    /// Any answer of the service, whatever its status, but a redirect. Redirects of a GET or HEAD that stay under the
-    /// base URL are followed. A request that may change something runs to its end or the deadline even when the
+    /// Returns any answer of the service, whatever its status, except a redirect. Redirects of a GET or HEAD that stay
+    /// under the base URL are followed. A request that may change something runs to its end or the deadline even if the
     /// returned future is dropped.
     pub async fn send(&self, request: Request, deadline: Instant) -> Result<Response, ConnectionError> {
         let method = method(&request.method)?;
@@ -138,7 +138,7 @@ impl HttpConnection {
     }
 }
 
-/// One request and what it takes to answer it; owns its parts, to outlive its caller.
+/// A request and what it takes to answer it. It owns its parts, to outlive its caller.
 struct Exchange {
     client: Client,
     base: Url,
@@ -250,7 +250,7 @@ fn causes(error: &reqwest::Error) -> String {
     texts.join(": ")
 }
 
-/// The other side's certificate is why there is no connection.
+/// Returns `true` if there is no connection because of the other side's certificate.
 fn distrusted(error: &reqwest::Error) -> bool {
     chain(error).any(|mut cause| {
         // An error of input or output keeps what it holds out of the chain of sources.

@@ -1,4 +1,4 @@
-//! Ordered indexes that the host keeps on disk for plugins, so that a large source is not read whole for every call.
+//! Keeps ordered indexes on disk for plugins, so that a large source is not read whole for every call.
 //!
 //! Each is a SQLite file of its own: written beside its place, sorted, synced, renamed into it, and never changed again.
 //! A crash leaves a part that the next start sweeps away, and two processes that build the same one make the same file
@@ -25,16 +25,16 @@ const CACHE_KB: i64 = 1_024;
 pub const KEY_MAX_BYTES: usize = 256;
 pub const RANGE_MAX: u32 = 4_096;
 
-/// Where one record lies in its source, and its place in the order.
+/// The place of one record in its source, and its place in the order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Ordered bytewise.
+    /// The key, ordered bytewise.
     pub key: Vec<u8>,
     pub at: u64,
     pub length: u32,
 }
 
-/// Which index is meant. Nothing in it becomes part of a path but by its digest.
+/// The name of an index. Only its digest becomes part of a path.
 #[derive(Clone, Copy, Debug)]
 pub struct Name<'a> {
     pub plugin: &'a str,
@@ -68,13 +68,13 @@ struct Opened {
 }
 
 impl Indexes {
-    /// What a crash left half done is removed; a folder that cannot be used fails at its first use.
+    /// Removes what a crash left half done. A folder that cannot be used fails at its first use.
     pub fn new(folder: PathBuf) -> Self {
         store::sweep(&folder);
         Self { folder, open: Mutex::default(), building: Mutex::default() }
     }
 
-    /// How many bytes of the source the index covers; none while there is none.
+    /// Returns how many bytes of the source the index covers; `None` while there is no index.
     pub fn find(&self, name: Name<'_>) -> Option<u64> {
         self.opened(name).map(|opened| opened.covers)
     }
@@ -84,7 +84,7 @@ impl Indexes {
         opened.range(range).map_err(failed)
     }
 
-    /// The source has a new version that begins with all that its indexes cover: they are those of the new version now.
+    /// Turns the indexes of an old version into those of a new one, which begins with all that they cover.
     pub fn extend(&self, plugin: &str, source: &str, old: &str, new: &str) -> Result<(), ConnectionError> {
         let name = |version| Name { plugin, source, version, column: "" };
         let renamed = store::rename(&self.folder, name(old), name(new)).map_err(failed)?;
@@ -158,7 +158,7 @@ impl Indexes {
 }
 
 impl Opened {
-    /// Nothing changes a finished index, so SQLite need not look for locks or journals.
+    /// Opens a finished index. Nothing changes it, so SQLite need not look for locks or journals.
     fn open(path: &Path) -> rusqlite::Result<Self> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let address = format!("file:{}?immutable=1", address(path));
@@ -178,7 +178,7 @@ impl Opened {
             collect(&connection, sql, params![range.from, to, limit as i64], &mut entries)?;
             return Ok(entries);
         };
-        // What is left of the key that the page before ended in, then the keys behind it.
+        // The rest of the key that the previous page ended in comes first, then the keys behind it.
         collect(&connection, SAME, params![key, *at as i64, limit as i64], &mut entries)?;
         let left = (limit - entries.len()) as i64;
         match range.descending {
@@ -214,7 +214,7 @@ fn collect(
     Ok(())
 }
 
-/// As SQLite reads a path in an address.
+/// Encodes a path as SQLite reads it in an address.
 fn address(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     percent_encoding::percent_encode(path.as_os_str().as_bytes(), percent_encoding::NON_ALPHANUMERIC).to_string()

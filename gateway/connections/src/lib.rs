@@ -1,4 +1,4 @@
-//! Named doors to outside systems. An operator defines them; contracts and plugins only ever name them.
+//! Provides named doors to outside systems. An operator defines them; contracts and plugins only ever name them.
 //!
 //! Pools, credentials and caps live here. Nothing in this crate knows plugins, HTTP servers or contracts.
 
@@ -23,7 +23,7 @@ pub struct Connections {
 }
 
 struct Open {
-    /// With paths and secrets filled in: what it was made from.
+    /// The configuration it was made from, with paths and secrets filled in.
     config: ConnectionConfig,
     connection: Connection,
 }
@@ -74,7 +74,8 @@ impl Connections {
         self.by_name.keys().map(String::as_str)
     }
 
-    /// The first connection through which `path` could be read: the gateway refuses one that reaches its own state.
+    /// Returns the first connection through which `path` could be read: the gateway refuses one that reaches its own
+    /// state.
     pub fn reaching(&self, path: &Path) -> Option<&str> {
         let path = real(path);
         let reaches = |connection: &Connection| match connection {
@@ -90,7 +91,7 @@ impl Connections {
 }
 
 impl Connection {
-    /// Of a resolved configuration.
+    /// Creates a connection from a resolved configuration.
     fn new(config: &ConnectionConfig) -> Result<Self, String> {
         Ok(match config {
             ConnectionConfig::Sqlite { path, write } => {
@@ -111,7 +112,7 @@ impl Connection {
     }
 }
 
-/// The path without links, or as it stands while nothing is there.
+/// Returns the path without links, or as it stands while nothing is there.
 fn real(path: &Path) -> std::path::PathBuf {
     path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }

@@ -59,7 +59,7 @@ pub struct Rows {
 struct Options {
     describe: bool,
     expect_rows: Option<u64>,
-    /// For the plugin host, which asks `query_write` then.
+    /// Whether the statement writes. This is for the plugin host, which then asks `query_write`.
     #[allow(dead_code)]
     write: bool,
 }
@@ -79,7 +79,7 @@ enum Access {
     Write,
 }
 
-/// What a statement did: rows it answered, rows it changed.
+/// The outcome of a statement: the rows it answered, and the number it changed.
 struct Outcome {
     rows: Rows,
     changed: u64,
@@ -94,7 +94,7 @@ impl SqlConnection {
         Ok(Self { kind: Kind::Postgresql(postgresql::Postgresql::new(url, pool_max)?), writable })
     }
 
-    /// `sqlite` or `postgresql`.
+    /// Returns `sqlite` or `postgresql`.
     pub fn dialect(&self) -> &'static str {
         match self.kind {
             Kind::Sqlite(_) => "sqlite",
@@ -106,7 +106,7 @@ impl SqlConnection {
         self.writable
     }
 
-    /// The database's file, where it is one.
+    /// Returns the database's file, if it is a file.
     pub fn file(&self) -> Option<&Path> {
         match &self.kind {
             Kind::Sqlite(sqlite) => Some(sqlite.path()),
@@ -114,7 +114,7 @@ impl SqlConnection {
         }
     }
 
-    /// Reads; in a read-only transaction that is rolled back. Dropping the returned future interrupts it.
+    /// Runs a read, in a read-only transaction that is rolled back. Dropping the returned future interrupts it.
     pub async fn query(&self, statement: Statement<'_>) -> Result<Rows, ConnectionError> {
         Ok(self.run(statement, Access::Read).await?.rows)
     }
@@ -125,7 +125,7 @@ impl SqlConnection {
         Ok(self.run(statement, Access::Write).await?.rows)
     }
 
-    /// The number of rows changed. Same rules as `query_write`.
+    /// Runs a write and returns the number of rows changed, by the same rules as `query_write`.
     pub async fn execute(&self, statement: Statement<'_>) -> Result<u64, ConnectionError> {
         Ok(self.run(statement, Access::Write).await?.changed)
     }
@@ -164,7 +164,7 @@ impl Prepared {
 }
 
 impl Options {
-    /// Whether what was changed is what was meant; otherwise the caller rolls back.
+    /// Checks that as many rows were changed as were meant; otherwise the caller rolls back.
     fn check(&self, changed: u64) -> Result<(), ConnectionError> {
         match self.expect_rows {
             Some(expected) if changed == 0 && expected > 0 => {

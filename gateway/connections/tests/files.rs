@@ -61,7 +61,7 @@ async fn versions_follow_the_content() {
     let files = open(folder.path(), false);
     let mut seen = HashSet::new();
     for round in 0..200 {
-        // In place and of one length: neither inode nor size nor, often, the times tell.
+        // The change is in place and of one length, so neither inode nor size nor, often, the times tell.
         std::fs::write(&path, format!("{round:04}")).expect("written");
         assert!(seen.insert(files.stat("a.csv").await.expect("there").version), "round {round}");
     }
@@ -78,7 +78,7 @@ async fn writers_lose_nothing_and_leave_nothing() {
     let path = folder.path().join("rows.csv");
     std::fs::write(&path, "").expect("written");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).expect("set");
-    // What a crashed writer left behind.
+    // A crashed writer left this behind.
     std::fs::write(folder.path().join(".weir-replace.tmp"), "half a file").expect("written");
     let writers = (0..8).map(|writer| {
         // Roots of their own, as in other processes.
@@ -161,7 +161,7 @@ async fn parts_are_read_and_replaced() {
     let parts = files.read_parts("a.csv", vec![(8, 5), (0, 2), (90, 1)]).await.expect("read");
     assert_eq!(parts, [b"89".to_vec(), b"01".to_vec(), Vec::new()]);
 
-    // Once just after the file was written, and once when its times are settled.
+    // This runs once just after the file was written, and once when its times are settled.
     for wait_ms in [0, 2_200] {
         std::fs::write(&path, "0123456789").expect("written");
         tokio::time::sleep(std::time::Duration::from_millis(wait_ms)).await;
@@ -174,7 +174,7 @@ async fn parts_are_read_and_replaced() {
             let new = files.replace_parts("a.csv", &old, edits.clone()).await.expect("replaced");
             assert_eq!(std::fs::read_to_string(&path).expect("there"), expected);
             assert_eq!(files.stat("a.csv").await.expect("there").version, new, "{expected}");
-            // In place of the same bytes by somebody else it has the same version.
+            // The same bytes written by somebody else have the same version.
             std::fs::write(folder.path().join("same.csv"), expected).expect("written");
             assert_eq!(files.stat("same.csv").await.expect("there").version, new);
             assert_eq!(

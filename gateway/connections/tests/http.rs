@@ -102,7 +102,7 @@ async fn serve() -> SocketAddr {
     address
 }
 
-/// One request a connection.
+/// Answers one request a connection.
 async fn answer(mut stream: TcpStream) {
     let mut request = Vec::new();
     let mut chunk = [0; 4096];

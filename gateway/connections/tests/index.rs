@@ -98,7 +98,7 @@ fn a_new_version_takes_the_place_of_the_old_one() {
     assert_eq!(ats(&all), [1]);
 }
 
-/// What a crash leaves is swept by the next start; what another process builds now is not.
+/// The next start sweeps away what a crash leaves, and spares what another process builds now.
 #[test]
 fn a_crash_leaves_nothing_that_is_found() {
     let folder = tempfile::tempdir().unwrap();

@@ -155,7 +155,7 @@ async fn interrupts(sql: &SqlConnection) {
     };
     assert_eq!(sql.query(soon).await.expect_err("too slow").code.word(), "timeout");
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
-    // More lost readers than connections, each of which would hold one for a minute.
+    // There are more lost readers than connections, each of which would hold one for a minute.
     for _ in 0..25 {
         let lost = sql.query(statement("SELECT pg_sleep(60)::text AS lost", "[]", 1));
         assert!(tokio::time::timeout(Duration::from_millis(20), lost).await.is_err());
@@ -176,7 +176,7 @@ async fn interrupts(sql: &SqlConnection) {
     }
 }
 
-/// On a pool of one, the next call meets the same session.
+/// Checks, on a pool of one, that the next call meets the same session without the traces of the last.
 async fn nothing_survives(server: &Server) {
     let config = ConnectionConfig::Postgresql { url: server.url(), write: false, pool_max: Some(1) };
     let sql = connection(config);
@@ -249,7 +249,7 @@ async fn a_server_that_never_was_is_unavailable_and_not_named() {
     assert!(!problems[0].1.contains("hunter2"));
 }
 
-/// What is said to the server: a read is one request and leaves nothing behind, whatever happens to it.
+/// The requests to the server are checked: a read is one request and leaves nothing behind, whatever happens to it.
 #[tokio::test]
 async fn a_read_is_one_request() {
     let server = Server::started();
@@ -283,7 +283,7 @@ async fn one_request(proxy: &Proxy, sql: &SqlConnection) {
         ["BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY", "SET LOCAL statement_timeout", "weir_unlock", "ROLLBACK"];
     let places: Vec<_> = order.iter().map(|text| sent.find(text).expect(text)).collect();
     assert!(places.is_sorted(), "{sent}");
-    // One Sync, which is last: nothing behind a failure is run.
+    // There is one Sync, which is last: nothing behind a failure is run.
     assert!(requests[0].ends_with(b"S\0\0\0\x04"));
     assert_eq!(requests[0].windows(5).filter(|bytes| bytes == b"S\0\0\0\x04").count(), 1);
 }
@@ -302,7 +302,8 @@ async fn failed_begin(proxy: &Proxy, sql: &SqlConnection) {
     assert_eq!(rows.records, r#"[{"n":1}]"#);
 }
 
-/// A function may take the session's statements away, and not its BEGIN: what it puts in their place only reads.
+/// Checks that a function may take the session's statements away, and not its BEGIN: what it puts in their place only
+/// reads.
 async fn exchanged_statements(sql: &SqlConnection) {
     assert_eq!(query(sql, "SELECT exchange() AS e", "[]", 1).await.expect("called").records, r#"[{"e":1}]"#);
     assert_eq!(query(sql, "SELECT put() AS p", "[]", 1).await.expect_err("READ ONLY").code.word(), "denied");
@@ -363,7 +364,7 @@ async fn dead(server: &Server, proxy: &Proxy, sql: &SqlConnection) {
     tokio::time::sleep(Duration::from_millis(100)).await;
     let after = process(sql).await;
     assert_ne!(after, before);
-    // Nothing tells that this one is dead before it is used.
+    // Nothing tells that this session is dead before it is used.
     proxy.spoil(Spoil::Request);
     let second = process(sql).await;
     assert_ne!(second, after);
@@ -477,12 +478,12 @@ fn open(url: &str, write: bool) -> Arc<SqlConnection> {
     connection(ConnectionConfig::Postgresql { url: url.to_owned(), write, pool_max: None })
 }
 
-/// With one session, which the next call meets again.
+/// Makes a connection with one session, which the next call meets again.
 fn alone(url: &str, write: bool) -> Arc<SqlConnection> {
     connection(ConnectionConfig::Postgresql { url: url.to_owned(), write, pool_max: Some(1) })
 }
 
-/// The server's process behind the session.
+/// Returns the server's process behind the session.
 async fn process(sql: &SqlConnection) -> String {
     query(sql, "SELECT pg_backend_pid() AS pid", "[]", 1).await.expect("a process").records
 }

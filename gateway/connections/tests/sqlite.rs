@@ -58,7 +58,7 @@ async fn values_come_out_as_they_are() {
     );
 }
 
-/// SQLite's own searches compare at every place, in one step: minutes for a value of a megabyte.
+/// SQLite's own searches compare at every place, in one step, which takes minutes for a value of a megabyte.
 #[tokio::test]
 async fn searches_in_texts_are_exact_and_quick() {
     let (_folder, sql) = database("CREATE TABLE t (v TEXT); CREATE VIEW w AS SELECT instr(v, 'b') AS at FROM t;", true);
@@ -197,7 +197,7 @@ async fn deadlines_and_lost_callers_interrupt_reads() {
     let soon = Statement { deadline: begin + Duration::from_millis(100), ..statement(endless, "[]", 1) };
     assert_eq!(sql.query(soon).await.expect_err("too slow").code.word(), "timeout");
     assert!(begin.elapsed() < Duration::from_secs(20));
-    // More lost callers than connections: unless they were interrupted, the last query would wait for them.
+    // There are more lost callers than connections: unless they were interrupted, the last query would wait for them.
     for _ in 0..20 {
         let lost = tokio::time::timeout(Duration::from_millis(20), sql.query(statement(endless, "[]", 1)));
         assert!(lost.await.is_err());

@@ -1,7 +1,7 @@
 //! Files of the gateway's own: written beside their place and moved there, so that nobody ever reads half of one.
 //!
-//! What these functions have written outlives the machine when they return: the bytes are synced before the move, and the
-//! folder after it. They wait for the disk, so that a large file is written on a thread that may wait.
+//! Files that these functions have written outlive the machine when they return: the bytes are synced before the move,
+//! and the folder after it. They wait for the disk, so that a large file is written on a thread that may wait.
 
 use std::{
     fs::{self, File, Permissions},
@@ -12,11 +12,11 @@ use std::{
 
 use tempfile::{Builder, NamedTempFile};
 
-/// Who may read a new file.
+/// The users that may read a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
     Owner,
-    /// Those whom the umask of the process allows.
+    /// The users that the umask of the process allows.
     Everyone,
     /// The permission bits of the file that the new one replaces.
     Bits(u32),

@@ -1,4 +1,4 @@
-//! What the gateway asks of an adapter, and how that can fail.
+//! Defines what the gateway asks of an adapter, and how that can fail.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -8,7 +8,7 @@ use std::{
 use tokio_util::sync::CancellationToken;
 use weir_admission::{BackedOff, Overloaded};
 
-/// One collection of one contract version. Cheap to clone; prepared once per snapshot.
+/// One collection of one contract version. It is cheap to clone, and prepared once per snapshot.
 #[derive(Clone, Debug)]
 pub struct CollectionRef {
     /// Unique and never reused with another meaning: contract, version and collection, plus a digest of the rest.
@@ -20,7 +20,7 @@ pub struct CollectionRef {
     pub shape: Arc<str>,
 }
 
-/// What goes with every call into a guest.
+/// The context that goes with every call into a guest.
 #[derive(Clone)]
 pub struct CallContext {
     pub tenant: Arc<str>,
@@ -69,7 +69,7 @@ pub struct Page {
 
 #[derive(Clone, Debug, Default)]
 pub struct Change {
-    /// create, update, delete, call.
+    /// The verb: create, update, delete or call.
     pub verb: String,
     /// JSON object of the key columns.
     pub key: Option<String>,
@@ -97,12 +97,12 @@ pub enum AdapterFailure {
     /// No loaded plugin provides the adapter.
     #[error("no plugin provides the adapter `{0}`")]
     Unavailable(String),
-    /// No build of the plugin is loaded that defines its tools as the contract was promised.
+    /// No loaded build of the plugin defines its tools as the contract was promised.
     #[error("no build of the plugin `{0}` is loaded that defines the tool as it was published")]
     NoBuild(String),
     #[error("too many calls in flight")]
     Overloaded { retry_after_ms: u32 },
-    /// It has failed again and again for this caller, and is not called for a while.
+    /// The plugin has failed again and again for this caller, and is not called for a while.
     #[error("the plugin failed in all its last calls; the next try is in {retry_after_ms} ms")]
     BackedOff { retry_after_ms: u32 },
     #[error("the deadline passed")]

@@ -1,4 +1,4 @@
-//! Where calls go on that take long: threads that the scheduler puts behind those that answer.
+//! Runs long calls in threads to which the scheduler prefers those that answer.
 
 use std::{future::Future, sync::OnceLock};
 
@@ -7,11 +7,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::INSTANCES_MAX;
 
-/// How much they give way, as `nice` counts it: a tenth of a core where others want all of it.
+/// The niceness of these threads: a tenth of a core if others want all of it.
 #[cfg(target_os = "linux")]
 const GIVES_WAY: i32 = 10;
 
-/// Runs a future to its end, or until whoever waits for it goes. None: it panicked.
+/// Runs a future to its end, or until whoever waits for it goes. `None` means that it panicked or was given up.
 pub(crate) async fn run<F>(future: F) -> Option<F::Output>
 where
     F: Future + Send + 'static,
@@ -20,7 +20,7 @@ where
     let gone = CancellationToken::new();
     let _waits = gone.clone().drop_guard();
     let here = Handle::current();
-    // Its timers and sockets stay with the runtime that serves.
+    // The future's timers and sockets stay with the runtime that serves.
     let ran = threads().spawn_blocking(move || here.block_on(gone.run_until_cancelled_owned(future)));
     ran.await.ok().flatten()
 }
@@ -30,7 +30,7 @@ pub(crate) fn let_go(what: impl FnOnce() + Send + 'static) {
     threads().spawn_blocking(what);
 }
 
-/// One set for the whole process; a thread ends when nothing was to do for ten seconds.
+/// Returns the threads, one set for the whole process. A thread ends after ten seconds without work.
 fn threads() -> &'static Handle {
     static THREADS: OnceLock<Runtime> = OnceLock::new();
     let runtime = THREADS.get_or_init(|| {
@@ -42,7 +42,7 @@ fn threads() -> &'static Handle {
 }
 
 fn give_way() {
-    // Of this thread alone, which only Linux can.
+    // The priority is that of this thread alone, which only Linux can set.
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::nice(GIVES_WAY) {
         tracing::warn!(%error, "threads for long calls have the priority of all others");

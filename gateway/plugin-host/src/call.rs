@@ -1,4 +1,4 @@
-//! One call into a guest, from taking up an instance to the end of it, within the caller's deadline.
+//! Makes one call into a guest, from taking an instance to the end of the call, within the caller's deadline.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -24,7 +24,7 @@ use crate::{
 /// Error texts of a guest are shown to callers and logged: not without end.
 const ERROR_MAX_CHARS: usize = 1_000;
 
-/// What the guest is asked. Its own: a call may go on in another thread.
+/// The request to the guest. It owns its data, since a call may go on in another thread.
 pub(crate) enum Ask {
     Describe {
         adapter: Arc<str>,
@@ -38,7 +38,7 @@ pub(crate) enum Ask {
         collection: CollectionRef,
         change: Arc<Change>,
     },
-    /// `context`: what the tool is told of the call, JSON.
+    /// A call of a tool. `context` is what the tool is told about the call, as JSON.
     Call {
         tool: ToolRef,
         invocation: Arc<Invocation>,
@@ -46,7 +46,7 @@ pub(crate) enum Ask {
     },
 }
 
-/// What it answered.
+/// The guest's answer.
 pub(crate) enum GuestReply {
     Text(String),
     Page(Page),
@@ -97,7 +97,7 @@ pub(crate) async fn run(
 /// The instance, unless there is none or it is lost, and what the guest answered.
 type Answered = (Option<Instance>, Answer<GuestReply>);
 
-/// A call that turns out to be busy leaves the thread that serves.
+/// Moves a call that turns out to be busy away from the thread that serves.
 async fn here_or_in_background(
     mut asked: Pin<Box<impl Future<Output = Answered> + Send + 'static>>,
     meter: &Meter,
@@ -154,7 +154,7 @@ async fn ask_guest(
     (Some(instance), answer)
 }
 
-/// Where the guest waits and our own functions do not know of it, in WASI's, it does not run either.
+/// Pauses the meter while the guest waits in functions of WASI's, of which our own functions do not know.
 async fn metered<T>(meter: &Meter, running: impl Future<Output = T>) -> T {
     let mut running = pin!(running);
     let mut waits = false;
@@ -176,7 +176,7 @@ fn text(told: Result<String, types::Error>) -> Result<GuestReply, types::Error> 
     told.map(GuestReply::Text)
 }
 
-/// An answer of a kind that nobody knows is a failure of the plugin.
+/// Reads a tool's answer. An answer of an unknown kind is a failure of the plugin.
 fn tool_answer(told: Result<answers::Answer, types::Error>) -> Answer<GuestReply> {
     match told {
         Ok(answer) => {
@@ -215,7 +215,7 @@ fn short(text: String) -> String {
     text.chars().take(ERROR_MAX_CHARS).chain(['…']).collect()
 }
 
-/// One line for the log: what ended the guest.
+/// Returns one line for the log about what ended the guest.
 pub(crate) fn failure(error: &wasmtime::Error, memory_refused: bool, generation: &Generation) -> AdapterFailure {
     if error.downcast_ref::<PoolConcurrencyLimitError>().is_some() {
         return Overloaded::NOW.into();
@@ -238,7 +238,7 @@ pub(crate) fn reason(error: &wasmtime::Error, memory_refused: bool, memory_max: 
 }
 
 impl Ask {
-    /// What failures in a row are counted by: a collection or a tool. None for a describe.
+    /// Returns the collection or tool by which failures in a row are counted; `None` for a describe.
     pub(crate) fn key(&self) -> Option<&Arc<str>> {
         match self {
             Self::Describe { .. } => None,
@@ -251,7 +251,7 @@ impl Ask {
         matches!(self, Self::Describe { .. })
     }
 
-    /// Bytes handed to the guest.
+    /// Returns the bytes handed to the guest.
     pub(crate) fn size(&self) -> usize {
         let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         match self {

@@ -1,4 +1,4 @@
-//! What an operator writes under `[plugins.NAME]` of `weir.toml`, and the host's own bounds.
+//! Holds what an operator writes under `[plugins.NAME]` of `weir.toml`, and the host's own bounds.
 
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
 
@@ -14,19 +14,19 @@ pub type BuiltIn = &'static [(&'static str, &'static str, &'static [u8])];
 pub struct HostConfig {
     /// The watched folder of `.wasm` files.
     pub plugins: PathBuf,
-    /// What serves where the folder has nothing else for it.
+    /// The plugins inside the program, which serve if the folder has no other for them.
     pub built_in: BuiltIn,
-    /// Where compiled plugins are cached; 0700.
+    /// The folder of compiled plugins; its mode is 0700.
     pub cache: PathBuf,
-    /// By plugin name.
+    /// The configuration of each plugin, by its name.
     pub plugin: BTreeMap<String, PluginConfig>,
-    /// Where builds of plugins with tools are kept, so that they can be run again.
+    /// The folder in which builds of plugins with tools are kept, so that they can run again.
     pub builds: Option<PathBuf>,
-    /// Where it is kept which builds of plugins that may write were let in; without it none is held.
+    /// The file that says which builds of plugins that may write were accepted; without it no build is held.
     pub accepted: Option<PathBuf>,
-    /// Where indexes of large sources are kept; without it no plugin has any.
+    /// The folder for indexes of large sources; without it no plugin has any.
     pub indexes: Option<PathBuf>,
-    /// None: native plugins are refused.
+    /// How native libraries are run; `None` means that native plugins are refused.
     pub libraries: Option<Libraries>,
     /// Instances in all.
     pub instances_max: usize,
@@ -37,7 +37,7 @@ pub struct HostConfig {
 /// How native libraries are run.
 #[derive(Clone, Debug)]
 pub struct Libraries {
-    /// Where the copies lie that were checked; 0700.
+    /// The folder for the checked copies; its mode is 0700.
     pub folder: PathBuf,
     /// The words of a command that does what [`crate::library::serve`] does: `--processor-ms`, `--memory-bytes`,
     /// `--sha256` and the path of the library follow.
@@ -60,19 +60,19 @@ pub struct PluginConfig {
     /// The public keys of those, which the configuration has filled in: name → minisign's own form of a key.
     #[serde(skip)]
     pub trusted: BTreeMap<String, String>,
-    /// What its tools are told; of adapters each collection has its own.
+    /// The settings that the plugin's tools get. Of adapters, each collection has its own.
     pub settings: serde_json::Map<String, serde_json::Value>,
     /// The contract that its tools are published as; by default one of its own name.
     pub contract: Option<String>,
-    /// Put in front of the name of every tool.
+    /// The text in front of every tool's name.
     pub prefix: Option<String>,
-    /// Those of its tools that are published, as it names them; by default all.
+    /// The tools that are published, by the plugin's names for them; by default all.
     pub tools: Option<Vec<String>>,
-    /// Of each of its tools, as a contract writes them.
+    /// The limits of each of its tools, as a contract writes them.
     pub limits: ToolLimits,
     pub audit: ToolAudit,
-    /// It is being worked on: another build of it goes live at once, even where it may write, and whatever it changes of
-    /// its tools.
+    /// Whether the plugin is being developed: another build of it goes live at once, even if it may write, and whatever
+    /// it changes about its tools.
     pub dev: bool,
     pub isolation: Option<Isolation>,
     pub memory_max_mb: Option<u32>,
@@ -108,7 +108,7 @@ pub enum Grant {
 }
 
 impl Grant {
-    /// As the configuration writes it.
+    /// Returns the word that the configuration has for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -117,7 +117,7 @@ impl Grant {
     }
 }
 
-/// Who may share one instance over time.
+/// The calls that may share one instance over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {

@@ -11,14 +11,14 @@ use std::{
 
 use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-/// How long a guest may run before it is asked to yield, and so what a call that finds its thread taken waits.
+/// The time a guest may run before it is asked to yield. A call whose thread is taken waits that long.
 const TICK: Duration = Duration::from_millis(2);
 
 /// Ticks without a running guest before the ticker goes to sleep: an idle gateway should not wake five hundred times a
 /// second.
 const IDLE_TICKS: u32 = 100;
 
-/// Which engine a component needs.
+/// The engine that a component needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
     /// Rust and C: one memory, at most four core instances.
@@ -27,7 +27,7 @@ pub(crate) enum Size {
     Large,
 }
 
-/// One pair for the whole process: a pooled engine reserves terabytes of address space.
+/// The two engines of the process. There is one pair only, since a pooled engine reserves terabytes of address space.
 pub(crate) struct Engines {
     small: Engine,
     large: Engine,
@@ -50,7 +50,7 @@ impl Engines {
         }
     }
 
-    /// To be held while a guest may run.
+    /// Returns a guard that is to be held while a guest may run.
     pub(crate) fn running(&self) -> Running<'_> {
         self.ticker.enter();
         Running { ticker: &self.ticker }
@@ -71,7 +71,8 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Pooled where the address space allows it; on demand otherwise (a limited container, a 39-bit kernel).
+/// Makes an engine: pooled if the address space allows it, and on demand otherwise (a limited container, a 39-bit
+/// kernel).
 fn engine(size: Size) -> wasmtime::Result<Engine> {
     let mut config = configuration();
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(size)));
@@ -81,8 +82,8 @@ fn engine(size: Size) -> wasmtime::Result<Engine> {
     })
 }
 
-/// Everything that decides what a compiled plugin looks like is the same in both engines, so that one compiled file
-/// serves either.
+/// Returns the settings that decide what a compiled plugin looks like. They are the same in both engines, so that one
+/// compiled file serves either.
 fn configuration() -> Config {
     let mut config = Config::new();
     config
@@ -119,18 +120,18 @@ fn pool(size: Size) -> PoolingAllocationConfig {
         // A warm slot keeps the memory of the build that last used it (300 KB a swap, up to 100 of them by default):
         // enough for the calls that come together, few enough that swaps give their memory back.
         .max_unused_warm_slots(8)
-        // Measured: a fresh call costs 21 µs with this and 33 µs without; a megabyte is slower again.
+        // A fresh call was measured to cost 21 µs with this and 33 µs without; a megabyte is slower again.
         .linear_memory_keep_resident(256 << 10)
-        // Only pages that were written are reset, where the kernel tells which.
+        // Only pages that were written are reset, if the kernel tells which.
         .pagemap_scan(Enabled::Auto)
         .table_keep_resident(64 << 10);
     pool
 }
 
-/// What the pool has room for; an `instances_max` above it is lowered to it.
+/// The room in the pool; a higher `instances_max` is lowered to it.
 pub const INSTANCES_MAX: usize = 256;
 pub(crate) const LARGE_INSTANCES_MAX: usize = 32;
-/// No memory of a guest grows beyond it, whatever is configured.
+/// The bound on the memory of every guest, whatever is configured.
 pub(crate) const MEMORY_MAX: usize = 1 << 30;
 
 /// Moves both engines' clocks while guests run.
@@ -147,7 +148,7 @@ impl Ticker {
             return Ok(());
         }
         let handle = std::thread::Builder::new().name("weir-ticker".into()).spawn(move || self.run(engines))?;
-        // Two starts at once leave a second thread that ticks as well: it sees that it is not the one and ends.
+        // Two starts at once leave a second ticking thread, which sees that it is not the one and ends.
         let _ = self.thread.set(handle.thread().clone());
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What one instance carries on the host's side: who it is, what it may reach, and the bounds of the call it serves.
+//! Holds the host's side of one instance: who it is, what it may reach, and the bounds of the call it serves.
 
 use std::{
     collections::BTreeMap,
@@ -29,25 +29,25 @@ use memory::MemoryLimit;
 /// Works that one call may ask for, and the length of each.
 const LATER_MAX: usize = 4;
 const LATER_BYTES_MAX: usize = 4_096;
-/// Of WASI's streams and clocks that an instance may have open: they are the host's memory.
+/// The bound on streams and clocks of WASI's that an instance may have open, since they take the host's memory.
 const RESOURCES_MAX: usize = 10_000;
 
-/// What all instances of one plugin share. Grants are data: every host function begins by asking here.
+/// The state that all instances of one plugin share. Grants are data: every host function begins by checking them.
 pub(crate) struct Profile {
     pub(crate) name: Arc<str>,
     pub(crate) grants: BTreeMap<String, Grant>,
     pub(crate) limits: Limits,
-    /// What its tools are told, JSON.
+    /// The settings that the plugin's tools get, as JSON.
     pub(crate) settings: Arc<str>,
-    /// A guest that has used up its first tick waits here, behind the other busy calls of its own plugin …
+    /// A guest that is busy waits here first, behind the other busy calls of its own plugin.
     pub(crate) plugin_turn: Arc<Semaphore>,
-    /// … and then here, so that busy guests never hold every core.
+    /// A busy guest then waits here, so that busy guests never hold every core.
     pub(crate) host_turn: Arc<Semaphore>,
     pub(crate) log: LogBudget,
     /// Who is told of changes.
     pub(crate) gate: Gate,
     pub(crate) connections: Arc<Connections>,
-    /// None: the plugin gets no room for indexes.
+    /// The indexes; `None` means that the plugin gets no room for any.
     pub(crate) indexes: Option<Arc<Indexes>>,
 }
 
@@ -59,12 +59,12 @@ pub(crate) struct Guest {
     wasi: Option<Box<Wasi>>,
 }
 
-/// One call into the guest, from the host's side.
+/// One call into the guest, as the host sees it.
 pub(crate) struct Call {
     pub(crate) id: Arc<str>,
     pub(crate) purpose: Purpose,
     pub(crate) deadline: Instant,
-    /// None: nobody can ask for it.
+    /// The token that cancels the call; `None` means that nobody can.
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) events: Option<Arc<dyn CallEvents>>,
     pub(crate) meter: Arc<Meter>,
@@ -75,8 +75,8 @@ pub(crate) struct Call {
     pub(crate) progress_last: Option<(f64, Instant)>,
 }
 
-/// Only a write may write: an adapter that changes its source while listing is refused like one without the grant, and
-/// so is a tool that was published as one that reads.
+/// The purpose of a call. Only a write may write: an adapter that changes its source while listing is refused like one
+/// without the grant, and so is a tool that was published as one that reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Loading a plugin: nothing is granted yet.
@@ -87,8 +87,7 @@ pub(crate) enum Purpose {
     Later,
 }
 
-/// What a call leaves behind: the writes it has handed to a source, and the work it asked for. Lives on when the call is
-/// dropped.
+/// The writes that a call has handed to a source, and the work it asked for. They live on when the call is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Writes {
     under_way: AtomicU32,
@@ -103,7 +102,7 @@ impl Writes {
         self.under_way.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// `changed`: false only where the source certainly holds what it held before.
+    /// Ends a write. `changed` is false only if the source certainly holds what it held before.
     pub(crate) fn end(&self, changed: bool) {
         if changed {
             self.done.fetch_add(1, Ordering::SeqCst);
@@ -131,7 +130,7 @@ impl Writes {
         std::mem::take(&mut *self.later.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// True once a source may have been changed.
+    /// Returns `true` once a source may have been changed.
     pub(crate) fn handed_over(&self) -> bool {
         self.under_way.load(Ordering::SeqCst) > 0 || self.done.load(Ordering::SeqCst) > 0
     }
@@ -165,7 +164,7 @@ impl Guest {
 }
 
 impl Call {
-    /// One of the host's own.
+    /// Returns a call of the host's own.
     pub(crate) fn own(profile: &Profile, purpose: Purpose, deadline: Instant) -> Self {
         Self {
             id: Arc::from(""),

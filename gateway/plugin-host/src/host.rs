@@ -25,7 +25,7 @@ use crate::{
     tools::{Gate, told_context},
 };
 
-/// What a describe may take when nobody set a deadline.
+/// The time a describe may take if nobody set a deadline.
 const DESCRIBE_MAX: Duration = Duration::from_secs(10);
 /// Settings, shape and arguments of one call, together.
 const ARGUMENT_MAX_BYTES: usize = 1 << 20;
@@ -39,7 +39,7 @@ pub struct Host {
     pub(crate) later: Later,
 }
 
-/// Which plugin serves which adapter now, and who needs it.
+/// The plugins that serve now, by adapter and by name, and who needs them.
 #[derive(Default)]
 pub(crate) struct Served {
     pub(crate) by_adapter: ArcSwap<HashMap<String, Arc<Plugin>>>,
@@ -48,7 +48,7 @@ pub(crate) struct Served {
     pub(crate) tool_gate: Gate,
 }
 
-/// What loading one file did.
+/// The outcome of loading one file.
 #[derive(Clone, Debug)]
 pub struct LoadReport {
     /// The file's name in the folder; of a built-in plugin, its own name.
@@ -57,7 +57,7 @@ pub struct LoadReport {
     pub result: Result<PluginStatus, String>,
     /// The file is gone; its adapters answer `unavailable` unless they are built in, which is then the next report.
     pub removed: bool,
-    /// Its digest, where it waits only until someone lets it in.
+    /// The digest, if the file only waits until someone accepts it.
     pub held: Option<String>,
     /// What an operator should know although the plugin loaded.
     pub notes: Vec<String>,
@@ -72,19 +72,19 @@ pub struct PluginStatus {
     pub adapters: Vec<String>,
     /// sha256, hex, of what it says its tools are; none without tools.
     pub definitions: Option<String>,
-    /// It came with the program, not from the folder.
+    /// Whether the plugin came with the program and not from the folder.
     pub built_in: bool,
     pub runs: Runs,
     pub generation: u64,
     /// How the last calls of this build ended.
     pub recent: Recent,
-    /// Since the plugin was loaded, over its generations.
+    /// The number of calls since the plugin was loaded, over its generations.
     pub calls: u64,
     /// Calls that ended in a trap, a bound or a timeout.
     pub failures: u64,
     /// Calls that were not answered, by what ended them.
     pub ends: Ends,
-    /// What all calls took together, their sources and their waiting for a turn included.
+    /// The time that all calls took together, including their sources and their waiting for a turn.
     pub busy: Duration,
     /// The most linear memory that one instance has held.
     pub memory_peak_bytes: usize,
@@ -95,10 +95,10 @@ pub struct PluginStatus {
     pub swaps: u64,
 }
 
-/// Where a plugin's code runs.
+/// The place where a plugin's code runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runs {
-    /// In the sandbox of the gateway.
+    /// The code runs in the sandbox of the gateway.
     Component,
     /// Native code, in a process of its own for each instance.
     Process,
@@ -107,7 +107,7 @@ pub enum Runs {
 }
 
 impl PluginStatus {
-    /// Where its build came from, and how it runs: in a word of the admin API.
+    /// Returns the origin of the build and the way it runs, in a word of the admin API.
     pub fn origin(&self) -> &'static str {
         match self.runs {
             Runs::Component if self.built_in => "built-in",
@@ -122,7 +122,7 @@ impl PluginStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recent {
     pub calls: u32,
-    /// Those that ended in a trap, at a bound or in a timeout.
+    /// The calls that ended in a trap, at a bound or in a timeout.
     pub failed: u32,
 }
 
@@ -130,10 +130,10 @@ pub struct Recent {
 pub struct Ends {
     /// A trap, or an answer that it may not give.
     pub failed: u64,
-    /// It ran out of memory.
+    /// The calls that ran out of memory.
     pub memory: u64,
     pub timeout: u64,
-    /// No turn or no instance was free in time.
+    /// The calls for which no turn or no instance was free in time.
     pub overloaded: u64,
     /// The plugin was not called: it had failed again and again.
     pub backed_off: u64,
@@ -153,22 +153,23 @@ impl Host {
         Ok(Self { engines, pool, natives, served, loader: tokio::sync::Mutex::new(loader), later: Later::default() })
     }
 
-    /// Asked before a new build of a plugin goes live: it must still hold every collection in use.
+    /// Sets the collections in use. They are asked for before a new build of a plugin goes live, which must still hold
+    /// each of them.
     pub fn set_in_use(&self, in_use: Arc<InUse>) {
         self.served.in_use.store(Some(Arc::new(in_use)));
     }
 
-    /// Asked before a build with tools goes live.
+    /// Sets the gate that is asked before a build with tools goes live.
     pub fn set_tool_gate(&self, gate: Arc<dyn ToolGate>) {
         self.served.tool_gate.store(Some(Arc::new(gate)));
     }
 
-    /// Whether a build is loaded that defines the plugin's tools so.
+    /// Returns `true` if a build is loaded that defines the plugin's tools like this.
     pub fn has_build(&self, plugin: &str, definitions: &str) -> bool {
         self.served.by_name.load().get(plugin).is_some_and(|plugin| plugin.defining(definitions).is_some())
     }
 
-    /// What the newest build of each plugin with tools says they are, by the plugin's name.
+    /// Returns what the newest build of each plugin with tools says they are, by the plugin's name.
     pub fn defined(&self) -> Vec<(String, Arc<Definitions>)> {
         let by_name = self.served.by_name.load();
         let defined = by_name.iter().map(|(name, plugin)| (name, plugin.generation.load().definitions.clone()));
@@ -203,7 +204,7 @@ impl Host {
         self.loader.lock().await.settle_all(again).await
     }
 
-    /// The files that serve, by their plugins' names. What is built in has none.
+    /// Returns the files that serve, by their plugins' names. A built-in plugin has none.
     pub async fn files(&self) -> BTreeMap<String, String> {
         self.loader.lock().await.files()
     }
@@ -213,7 +214,8 @@ impl Host {
         self.loader.lock().await.approve(digest);
     }
 
-    /// Other settings and connections, from the next call on; what was loaded, swapped or refused by it is reported.
+    /// Takes over other settings and connections, from the next call on. The reports say what was loaded, swapped or
+    /// refused by that.
     pub async fn reconfigure(
         &self,
         plugin: BTreeMap<String, PluginConfig>,
@@ -222,7 +224,7 @@ impl Host {
         self.loader.lock().await.reconfigure(plugin, connections).await
     }
 
-    /// What the native library of `[plugins.NAME]` is called by itself, or why it cannot be run.
+    /// Returns the name that the native library of `[plugins.NAME]` gives itself, or why it cannot be run.
     pub async fn library_name(&self, config: &PluginConfig) -> Result<String, String> {
         self.loader.lock().await.library_name(config).await
     }
@@ -231,12 +233,12 @@ impl Host {
         self.served.by_name.load().values().map(|plugin| plugin.status(&self.pool)).collect()
     }
 
-    /// Instances that exist, and how many of them are parked.
+    /// Returns how many instances exist, and how many of them are parked.
     pub fn instances(&self) -> (usize, usize) {
         self.pool.counts()
     }
 
-    /// The shape, JSON, of the collection these settings reach.
+    /// Returns the shape, as JSON, of the collection that these settings reach.
     pub async fn describe(&self, adapter: &str, settings: &str) -> Result<String, AdapterFailure> {
         let context = CallContext {
             tenant: Arc::from(""),
@@ -269,8 +271,9 @@ impl Host {
         }
     }
 
-    /// The record the source now holds, JSON. Once the write has been handed to the source, a cancelled caller no
-    /// longer ends the call: it runs to its end or its deadline, and its true outcome is returned.
+    /// Makes a change and returns the record that the source now holds, as JSON. Once the write has been handed to the
+    /// source, a cancelled caller no longer ends the call: it runs to its end or its deadline, and its true outcome is
+    /// returned.
     pub async fn write(
         &self,
         context: &CallContext,
@@ -289,8 +292,8 @@ impl Host {
         Err(WriteFailure { failure, handed_over: writes.handed_over() })
     }
 
-    /// One call of a tool, by the build that defines it as it was published. What was said of a write holds here as well;
-    /// a tool that was published as one that reads, and tried to write, is `denied` whatever it made of that.
+    /// Calls a tool, on the build that defines it as it was published. A write goes on here as in [`Self::write`]. A
+    /// tool that was published as one that reads, and tried to write, is `denied` whatever it made of that.
     pub async fn call_tool(
         &self,
         context: &CallContext,
@@ -383,7 +386,7 @@ impl Host {
         writes: &Arc<Writes>,
         counters: &Counters,
     ) -> Result<GuestReply, AdapterFailure> {
-        // What a source is like is asked however often that failed.
+        // A describe is tried however often it has failed.
         let counted = ask.key().map(Arc::clone);
         let attempt = match &counted {
             Some(key) => Some(generation.backoff.attempt(&context.tenant, key, Instant::now())?),
@@ -404,7 +407,7 @@ impl Host {
         if let Some(attempt) = attempt {
             attempt.ended(end(&told), Instant::now());
         }
-        // Whatever else ends the call leaves an instance in an unknown state.
+        // Any other end of the call leaves an instance in an unknown state.
         let clean = matches!(told, Ok(_) | Err(AdapterFailure::Guest(_)));
         let reusable = lease.instance.as_ref().is_some_and(|instance| instance.reusable());
         if clean && reusable && kept && !generation.retired.load(Ordering::Acquire) {
@@ -418,8 +421,8 @@ impl Host {
     }
 }
 
-/// An error that the guest answered is an answer; a deadline may be the source's fault and a call that found no room met no
-/// guest: they prove nothing.
+/// Returns what the outcome proves. An error of the guest's own is an answer. A deadline may be the source's fault, and
+/// a call that found no room met no guest: these prove nothing.
 fn end<T>(told: &Result<T, AdapterFailure>) -> End {
     match told {
         Err(AdapterFailure::Failed(_)) => End::Failed,

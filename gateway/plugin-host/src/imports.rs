@@ -1,4 +1,4 @@
-//! What a plugin may import. Every function of ours is always linked; what a plugin may reach is asked at each call.
+//! Links what a plugin may import. Every function of ours is always linked; the grants are checked at each call.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
@@ -29,12 +29,12 @@ pub(crate) use wasi::stub_network;
 /// Statements or requests of one `query-many` or `send-many`, and how many of them run at once.
 const BATCH_MAX: usize = 64;
 const SIDE_BY_SIDE_MAX: usize = 8;
-/// What a guest may hand over in one call; file contents are bounded by the guest's memory instead.
+/// The bound on what a guest hands over in one call; file contents are bounded by the guest's memory instead.
 const ARGUMENT_MAX_BYTES: usize = 1 << 20;
 /// Calls that reach no source (log, clock, …) cost little: this many of them for each one that may.
 const OTHER_CALLS_PER_SOURCE_CALL: u32 = 100;
 
-/// Everything a plugin may import: our own interfaces, and WASI 0.2 without network.
+/// Returns a linker with everything a plugin may import: our own interfaces, and WASI 0.2 without network.
 pub(crate) fn linker(engines: &Engines, size: Size) -> wasmtime::Result<Linker<Guest>> {
     let mut linker = Linker::new(engines.get(size));
     Gateway::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
@@ -42,7 +42,7 @@ pub(crate) fn linker(engines: &Engines, size: Size) -> wasmtime::Result<Linker<G
     Ok(linker)
 }
 
-/// What a host function is about to do with a connection.
+/// The access that a host function is about to make.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,
@@ -65,7 +65,8 @@ impl Guest {
         if self.call.other_calls > max { Err(wasmtime::Error::new(Stop::HostCalls(max))) } else { Ok(()) }
     }
 
-    /// The connection, if the plugin has been granted it. An ungranted name and an unknown one cannot be told apart.
+    /// Returns the connection, if the plugin has been granted it. An ungranted name and an unknown one cannot be told
+    /// apart.
     fn connection(&self, name: &str, access: Access) -> Result<&Connection, types::Error> {
         let granted = match (self.profile.grants.get(name), access) {
             (None, _) | (Some(Grant::Read), Access::Write) => false,
@@ -96,8 +97,8 @@ impl Guest {
         }
     }
 
-    /// A write, in a task of its own: once begun it runs to its end or its deadline, whatever becomes of the caller.
-    /// `changed` says whether the source may hold something new.
+    /// Runs a write in a task of its own: once begun it runs to its end or its deadline, whatever happens to the
+    /// caller. `changed` says whether the source may hold something new.
     fn hand_over<T, F>(
         &self,
         write: F,
@@ -128,8 +129,8 @@ impl Guest {
 /// A call into a source that has been admitted, with all it needs.
 type Running<T> = Pin<Box<dyn Future<Output = Result<T, ConnectionError>> + Send>>;
 
-/// The answers in the order asked, some of them waited for at once, and of `most` bytes together: what is beyond is let go
-/// as it comes.
+/// Returns the answers in the order asked, with several of them running at once. Together they have at most `most`
+/// bytes: what is beyond is dropped as it comes.
 async fn side_by_side<T: Send + 'static>(
     begun: Vec<Result<Running<T>, types::Error>>,
     size: fn(&T) -> usize,
@@ -154,7 +155,7 @@ async fn finish<T>(begun: Result<Running<T>, types::Error>) -> Result<T, types::
     Ok(begun?.await?)
 }
 
-/// The source has said no: nothing was changed.
+/// Returns `true` if the source refused, so that nothing was changed.
 fn refused(error: &ConnectionError) -> bool {
     error.code.nothing_changed()
 }

@@ -1,4 +1,4 @@
-//! One live instance of a plugin and the calls into it: a component's or a library's, asked in the same words.
+//! Holds one live instance of a plugin and the calls into it: a component's or a library's, called in the same way.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) enum Instance {
     Library(Box<LibraryInstance>),
 }
 
-/// What the guest answered; the outer error is the end of the instance.
+/// The guest's answer; the outer error is the end of the instance.
 pub(crate) type Answer<T> = wasmtime::Result<Result<T, types::Error>>;
 
 impl Instance {
@@ -39,7 +39,7 @@ impl Instance {
         })
     }
 
-    /// Whether another call may be taken up.
+    /// Returns `true` if the instance can take another call.
     pub(crate) fn is_alive(&mut self) -> bool {
         match self {
             Self::Component(_) => true,
@@ -83,7 +83,7 @@ impl Instance {
         }
     }
 
-    /// What its tools are, JSON.
+    /// Returns the definitions of the plugin's tools, as JSON.
     pub(crate) async fn definitions(&mut self) -> Answer<String> {
         match self {
             Self::Component(instance) => instance.definitions().await,
@@ -112,7 +112,8 @@ impl Instance {
         }
     }
 
-    /// May the next call have it? Not when it is old, holds much memory, or was prepared for too many collections.
+    /// Returns `true` if the next call may have the instance. It may not if the instance is old, holds much memory, or
+    /// was prepared for too many collections.
     pub(crate) fn reusable(&self) -> bool {
         let (calls, configured, memory_max) = match self {
             Self::Component(instance) => (instance.calls(), instance.configured(), instance.memory_max()),

@@ -17,13 +17,13 @@ use crate::{
 
 /// Works that may wait; what does not fit is asked for again by a later call.
 const WAITING_MAX: usize = 64;
-/// One piece of a work, its sorting and syncing included.
+/// The time for one piece of work, its sorting and syncing included.
 const PIECE_MAX: Duration = Duration::from_secs(60);
 const PIECES_MAX: usize = 10_000;
 /// Work that failed is not tried again so soon.
 const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
-/// What is to be done for one collection.
+/// The work to be done for one collection.
 struct Work {
     collection: CollectionRef,
     tenant: Arc<str>,
@@ -35,9 +35,9 @@ type Known = (Arc<str>, String);
 
 pub(crate) struct Later {
     queue: mpsc::Sender<Work>,
-    /// Taken by the one task that does the work.
+    /// The receiver, which the one task that does the work takes.
     waiting: Mutex<Option<mpsc::Receiver<Work>>>,
-    /// Under way without a time, or failed at one.
+    /// The known works: one under way has no time, and a failed one has the time of its failure.
     known: Mutex<HashMap<Known, Option<Instant>>>,
 }
 

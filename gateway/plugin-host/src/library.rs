@@ -38,7 +38,7 @@ pub(crate) struct LibraryCode {
     /// sha256, hex.
     pub(crate) digest: String,
     pub(crate) place: Place,
-    /// What it says it has, once it was asked.
+    /// The interfaces that the library says it has, once it was asked.
     pub(crate) interfaces: OnceLock<Interfaces>,
 }
 
@@ -50,8 +50,9 @@ pub(crate) struct Interfaces {
 }
 
 pub(crate) enum Place {
-    /// In children that these words start.
+    /// The library runs in children that these words start.
     Child { runner: Vec<OsString> },
-    /// In threads of this process. `overrun`: those whose call was given up, and that have not come back.
+    /// The library runs in threads of this process. `overrun` counts those whose call was given up and that have not
+    /// come back.
     Here { loaded: Loaded, overrun: Arc<AtomicUsize> },
 }

@@ -1,5 +1,5 @@
-//! From a file in the plugins folder, or one inside the program, to a plugin that serves: all or nothing, and nothing
-//! changes on a failure.
+//! Turns a file in the plugins folder, or one inside the program, into a plugin that serves: all or nothing, and
+//! nothing changes on a failure.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -50,12 +50,13 @@ use folder::{Seen, Stamp};
 use kept::Kept;
 use libraries::Library;
 
-/// Between two looks at the folder. A file counts once two looks agree on it, so a swap is live within a second.
+/// The time between two looks at the folder. A file counts once two looks agree on it, so a swap is live within a
+/// second.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(250);
-/// What `about` may take on the trial instance.
+/// The time that `about` may take on the trial instance.
 const TRIAL_MAX: Duration = Duration::from_secs(5);
 
-/// One at a time: held by whoever looks at the folder.
+/// The loader. Whoever looks at the folder holds it, one at a time.
 pub(crate) struct Loader {
     config: HostConfig,
     connections: Arc<Connections>,
@@ -79,19 +80,20 @@ pub(crate) struct Loader {
     signed: Vec<(String, BTreeMap<String, String>)>,
 }
 
-/// What is known of one file of the folder.
+/// The loader's knowledge about one file of the folder.
 #[derive(Default)]
 struct File {
-    /// At the last look; none: it was not there.
+    /// The file at the last look; `None` if it was not there.
     looked: Option<Stamp>,
-    /// What was last loaded or refused.
+    /// The file that was last loaded or refused.
     settled: Option<Stamp>,
     refused: bool,
-    /// It waits until someone lets it in: its digest.
+    /// The digest, if the file waits until someone accepts it.
     held: Option<String>,
-    /// What its build defines, and whose tools: published contracts are still promised something else.
+    /// The definitions of its build, and whose tools they are, if published contracts are still promised something
+    /// else.
     defines: Option<Defines>,
-    /// It was loaded or refused at some time, and whoever was told should hear of its end.
+    /// Whether it was loaded or refused at some time: whoever was told should hear of its end.
     reported: bool,
     /// Looks in a row that did not find the file.
     missed: u32,
@@ -104,9 +106,9 @@ type Defines = (String, Arc<str>);
 /// Why a file does not serve.
 struct Refused {
     reason: String,
-    /// Its digest, where nothing is wrong with it but that nobody has let it in.
+    /// The digest, if nothing is wrong except that nobody has accepted it.
     held: Option<String>,
-    /// What it defines, where that has not been let in.
+    /// The definitions, if they have not been approved.
     defines: Option<Defines>,
 }
 
@@ -168,8 +170,8 @@ impl Loader {
         })
     }
 
-    /// What the configuration names; every file there is now, in the order of their names; then what is built in and
-    /// nothing else stands for.
+    /// Loads the libraries that the configuration names; then every file there is now, in the order of their names;
+    /// then the built-in plugins that nothing else replaces.
     pub(crate) async fn load_all(&mut self) -> Vec<LoadReport> {
         let mut reports = self.load_libraries(Occasion::Start).await;
         reports.extend(self.load_files().await);
@@ -184,7 +186,7 @@ impl Loader {
             Err(reason) => return vec![report(String::new(), Err(reason))],
         };
         if seen.values().any(|seen| matches!(seen, Seen::File(stamp) if stamp.is_fresh())) {
-            // It may still be being written; those that are not yet whole are left to the watch.
+            // A file may still be being written; those that are not yet whole are left to the watch.
             tokio::time::sleep(LOOK_INTERVAL).await;
         }
         let again = folder::look(&self.config.plugins).unwrap_or_default();
@@ -205,7 +207,7 @@ impl Loader {
         reports
     }
 
-    /// What has changed since the last look and then stayed still, and what is gone.
+    /// Loads what has changed since the last look and then stayed still, and unloads what is gone.
     pub(crate) async fn look(&mut self) -> Vec<LoadReport> {
         // A folder that cannot be read now says nothing about the plugins.
         let Ok(seen) = folder::look(&self.config.plugins) else { return Vec::new() };
@@ -255,7 +257,7 @@ impl Loader {
         reports
     }
 
-    /// The files that serve, by their plugins' names.
+    /// Returns the files that serve, by their plugins' names.
     pub(crate) fn files(&self) -> BTreeMap<String, String> {
         let serving = self.files.iter().filter_map(|(file, known)| Some((file, known.plugin.as_ref()?)));
         serving.map(|(file, plugin)| (plugin.generation.load().about.name.clone(), file.clone())).collect()
@@ -282,8 +284,8 @@ impl Loader {
         self.files.values_mut().filter(waits).for_each(|file| file.settled = None);
     }
 
-    /// Other settings and connections for every plugin. Calls in flight end under those they began with; a plugin that
-    /// its pin no longer allows stops, unless the folder holds a file that it does allow.
+    /// Takes over other settings and connections for every plugin. Calls in flight end under those they began with; a
+    /// plugin that its pin no longer allows stops, unless the folder holds a file that the pin allows.
     pub(crate) async fn reconfigure(
         &mut self,
         plugin: BTreeMap<String, PluginConfig>,
@@ -303,9 +305,9 @@ impl Loader {
                 let path = self.config.plugins.join(self.place_of(&plugin));
                 let pinned = check_pin(&now.about.name, &config, &now.digest);
                 let allowed = match pinned {
-                    // Its pin says which build is loaded next. Where that one was refused or is held, this one serves on.
+                    // The pin says which build is loaded next. If that one was refused or is held, this one serves on.
                     _ if self.library_of(&plugin).is_some() => Ok(()),
-                    // What is inside the program came with it.
+                    // A built-in plugin came with the program and has no signature of its own.
                     Ok(()) if !built_in => self.check_signature(&now.about.name, &config, path, &now.digest).await,
                     allowed => allowed,
                 };
@@ -322,7 +324,7 @@ impl Loader {
         reports
     }
 
-    /// Its file, or the name of what is built in.
+    /// Returns the plugin's file, or the name of what is built in.
     fn place_of(&self, plugin: &Arc<Plugin>) -> String {
         let of_file = |file: &File| file.plugin.as_ref().is_some_and(|served| Arc::ptr_eq(served, plugin));
         let file = self.files.iter().find(|(_, file)| of_file(file)).map(|(name, _)| name.clone());
@@ -331,7 +333,7 @@ impl Loader {
         file.unwrap_or_else(|| plugin.generation.load().about.name.clone())
     }
 
-    /// Its adapters answer `unavailable`, until something else provides them.
+    /// Stops a plugin. Its adapters answer `unavailable` until something else provides them.
     fn stop(&mut self, plugin: &Arc<Plugin>) {
         let is_it = |slot: &Option<Arc<Plugin>>| slot.as_ref().is_some_and(|served| Arc::ptr_eq(served, plugin));
         for file in self.files.values_mut().filter(|file| is_it(&file.plugin)) {
@@ -372,13 +374,13 @@ impl Loader {
     fn refuse(&mut self, name: &str, stamp: Stamp, reason: String) -> Option<LoadReport> {
         let file = self.files.entry(name.to_owned()).or_default();
         file.settled = Some(stamp);
-        // Nothing that the same file could be tried again for.
+        // Trying the same file again could not succeed.
         file.refused = false;
         file.reported = true;
         Some(report(name.to_owned(), Err(reason)))
     }
 
-    /// The plugin that now serves, or none when the file holds what is served already.
+    /// Returns the plugin that now serves, or `None` if the file holds what is served already.
     async fn load(
         &mut self,
         name: &str,
@@ -410,7 +412,7 @@ impl Loader {
         let notes = prepared.notes.clone();
         let current = own.or_else(|| self.built_in_named(&about.name));
         let serves = current.as_ref().map(|plugin| plugin.generation.load().digest.clone());
-        // At a start what lies in the folder is what the operator put there.
+        // At a start, the files in the folder are those that the operator put there.
         if occasion == Occasion::Running {
             match self.accepted.holds(&about.name, &config, &prepared.digest, serves.as_deref()) {
                 Ok(false) => {}
@@ -440,7 +442,8 @@ impl Loader {
         Ok(Some((plugin, notes)))
     }
 
-    /// Compiles and links, on a thread of its own. `name`: what its file calls it; `read`: its digest, and its bytes.
+    /// Compiles and links, on a thread of its own. `name` is what the plugin's file calls it; `read` returns the digest
+    /// and the bytes.
     async fn prepare<B: AsRef<[u8]>>(
         &self,
         name: String,
@@ -453,7 +456,8 @@ impl Loader {
         tokio::task::spawn_blocking(move || {
             let (digest, bytes) = read()?;
             if let Some(config) = pin {
-                // Asked again by the plugin's own name; here a stranger is not even compiled.
+                // The pin is checked again by the plugin's own name. Checking it here keeps a stranger from even being
+                // compiled.
                 check_pin(&name, &config, &digest)?;
             }
             component::prepare(bytes.as_ref(), digest, engines, &cache, |size| match size {
@@ -465,7 +469,7 @@ impl Loader {
         .map_err(|error| format!("compiling it failed: {error}"))?
     }
 
-    /// What the plugin says of itself, asked on an instance that nothing is granted to.
+    /// Returns what the plugin says about itself, asked on an instance that has no grants.
     async fn ask_about(&self, prepared: &Prepared) -> Result<About, String> {
         let profile = self.profile("trial", &PluginConfig::default(), prepared.size);
         let _running = self.engines.running();
@@ -528,7 +532,8 @@ impl Loader {
         })
     }
 
-    /// The first file with a name keeps it: a later one cannot take over its grants or its adapters.
+    /// Checks the plugin's names. The first file with a name keeps it: a later one cannot take over its grants or its
+    /// adapters.
     fn check_names(&self, name: &str, about: &About) -> Result<(), String> {
         if let Some(adapter) = about.adapters.iter().find(|adapter| self.natives.get(&adapter.name).is_some()) {
             return Err(format!("the adapter `{}` is part of this program, which keeps it", adapter.name));
@@ -547,13 +552,13 @@ impl Loader {
         Ok(())
     }
 
-    /// The swap. Calls in flight finish on the generation they began with.
+    /// Swaps the generation. Calls in flight finish on the one they began with.
     fn swap(&self, current: Option<Arc<Plugin>>, generation: Generation) -> Arc<Plugin> {
         let Some(plugin) = current else { return Arc::new(Plugin::new(generation)) };
         let old = plugin.generation.swap(Arc::new(generation));
         plugin.counters.swaps.fetch_add(1, Ordering::Relaxed);
         let definitions = |of: &Generation| of.definitions.as_ref().map(|definitions| Arc::clone(&definitions.digest));
-        // Until the contract of the new ones is published, calls go on that were promised the old ones.
+        // Until the contract of the new definitions is published, calls go on that were promised the old ones.
         let promised = definitions(&old).is_some() && definitions(&old) != definitions(&plugin.generation.load());
         let leaving = if promised { plugin.other.swap(Some(old)) } else { Some(old) };
         leaving.iter().for_each(|leaving| self.retire(leaving));
@@ -563,7 +568,7 @@ impl Loader {
     async fn unload_missing(&mut self, seen: &BTreeMap<String, Seen>) -> Vec<LoadReport> {
         let mut gone = Vec::new();
         for (name, file) in &mut self.files {
-            // One look may fall between a remove and the copy that follows it.
+            // A look may fall between a remove and the copy that follows it.
             file.missed = if seen.contains_key(name) { 0 } else { file.missed + 1 };
             if file.missed > 0 {
                 file.looked = None;
@@ -588,7 +593,7 @@ impl Loader {
         if leaving.is_empty() {
             return reports;
         }
-        // They were in the way of other files, perhaps; and they serve until what is built in does.
+        // These plugins may have been in the way of other files. They serve until the built-in ones do.
         self.forget_refusals();
         reports.extend(self.fall_back(&leaving).await);
         self.publish();

@@ -20,15 +20,15 @@ use crate::{
     guest::Writes,
 };
 
-/// What an adapter answers, once it has.
+/// The answer of an adapter, once it has come.
 pub type Answered<'a, T> = Pin<Box<dyn Future<Output = Result<T, GuestError>> + Send + 'a>>;
 
-/// What a plugin exports for its collections, as a trait. Its answers are trusted no more than a guest's.
+/// The functions that a plugin exports for its collections, as a trait. Its answers are trusted no more than a guest's.
 pub trait NativeAdapter: Send + Sync {
-    /// As contracts name it. No plugin can provide an adapter of this name.
+    /// Returns the name that contracts use. No plugin can provide an adapter of this name.
     fn name(&self) -> &str;
 
-    /// The shape, JSON, of the collection these settings reach.
+    /// Returns the shape, as JSON, of the collection that these settings reach.
     fn describe<'a>(&'a self, settings: &'a str) -> Answered<'a, String>;
 
     fn read<'a>(
@@ -38,7 +38,8 @@ pub trait NativeAdapter: Send + Sync {
         query: &'a Query,
     ) -> Answered<'a, Page>;
 
-    /// The record the source now holds, JSON. Dropped at the deadline, but not when the caller goes.
+    /// Returns the record that the source now holds, as JSON. It is dropped at the deadline, but not when the caller
+    /// goes.
     fn write<'a>(
         &'a self,
         context: &'a CallContext,
@@ -49,7 +50,7 @@ pub trait NativeAdapter: Send + Sync {
 
 static INSTALLED: RwLock<Vec<Arc<dyn NativeAdapter>>> = RwLock::new(Vec::new());
 
-/// Every host that is made from now on has this adapter.
+/// Adds this adapter to every host that is made from now on.
 pub fn install(adapter: Arc<dyn NativeAdapter>) {
     INSTALLED.write().unwrap_or_else(PoisonError::into_inner).push(adapter);
 }
@@ -82,7 +83,7 @@ impl Natives {
 }
 
 impl Native {
-    /// Within the caller's deadline, and only until the caller goes where nothing is written.
+    /// Runs a call within the caller's deadline. If nothing is written, it ends when the caller goes.
     pub(crate) async fn run(
         &self,
         context: &CallContext,

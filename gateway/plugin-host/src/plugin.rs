@@ -30,7 +30,7 @@ pub(crate) use recent::Latest;
 
 /// One plugin over its builds. Its generation is swapped whole; calls in flight keep the one they began with.
 pub(crate) struct Plugin {
-    /// What serves came with the program, not from the folder.
+    /// Whether the build that serves came with the program and not from the folder.
     pub(crate) built_in: AtomicBool,
     pub(crate) generation: ArcSwap<Generation>,
     /// A build with other definitions of its tools: for the calls that were promised those.
@@ -42,11 +42,11 @@ pub(crate) struct Plugin {
 pub(crate) struct Generation {
     /// Unique in this process.
     pub(crate) id: u64,
-    /// Counted per plugin, for people.
+    /// The number of the build, counted per plugin, for people.
     pub(crate) number: u64,
     pub(crate) digest: Arc<str>,
     pub(crate) about: About,
-    /// None: it has no tools.
+    /// The definitions; `None` if it has no tools.
     pub(crate) definitions: Option<Arc<Definitions>>,
     pub(crate) size: Size,
     pub(crate) profile: Arc<Profile>,
@@ -58,7 +58,7 @@ pub(crate) struct Generation {
     pub(crate) retired: AtomicBool,
 }
 
-/// What runs: one of two kinds of code.
+/// The code that runs, of one of two kinds.
 pub(crate) enum Code {
     Component(ComponentCode),
     Library(Arc<LibraryCode>),
@@ -106,7 +106,7 @@ impl Code {
     }
 }
 
-/// Since the plugin was loaded, over its generations.
+/// The counts since the plugin was loaded, over its generations.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) calls: AtomicU64,
@@ -130,7 +130,7 @@ impl Plugin {
         }
     }
 
-    /// The build that defines its tools so.
+    /// Returns the build that defines its tools like this.
     pub(crate) fn defining(&self, definitions: &str) -> Option<Arc<Generation>> {
         let defines = |generation: &Arc<Generation>| generation.defines(definitions);
         Some(self.generation.load_full()).filter(defines).or_else(|| self.other.load_full().filter(defines))
@@ -154,7 +154,7 @@ impl Plugin {
 }
 
 impl Counters {
-    /// A call has come back.
+    /// Counts a call that has come back.
     pub(crate) fn ended<T>(&self, told: &Result<T, AdapterFailure>, took: Duration) {
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.busy_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
@@ -168,7 +168,7 @@ impl Counters {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What a call has left its instance with.
+    /// Counts the memory in which a call has left its instance.
     pub(crate) fn used<T>(&self, instance: Option<&Instance>, told: &Result<T, AdapterFailure>) {
         let Some(instance) = instance else { return };
         self.memory_peak_bytes.fetch_max(instance.bytes(), Ordering::Relaxed);
@@ -180,7 +180,7 @@ impl Counters {
     fn ends(&self) -> Ends {
         let memory = self.memory.load(Ordering::Relaxed);
         Ends {
-            // Those that ran out of memory are among them.
+            // The calls that ran out of memory are counted among the failed ones.
             failed: self.failed.load(Ordering::Relaxed).saturating_sub(memory),
             memory,
             timeout: self.timeout.load(Ordering::Relaxed),

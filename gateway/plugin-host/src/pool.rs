@@ -31,11 +31,11 @@ pub(crate) struct Pool {
     parked_bytes_max: usize,
 }
 
-/// Who may take over a parked instance.
+/// The callers that may take over a parked instance.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Key {
     pub(crate) generation: u64,
-    /// None: whoever calls (`isolation = "shared"`).
+    /// The tenant; `None` for any caller (`isolation = "shared"`).
     pub(crate) tenant: Option<Arc<str>>,
 }
 
@@ -44,7 +44,7 @@ struct State {
     /// Running and parked.
     live: usize,
     live_large: usize,
-    /// By age: the smallest stamp has been parked for longest.
+    /// The parked instances by age: the smallest stamp has been parked for longest.
     parked: BTreeMap<u64, Parked>,
     by_key: HashMap<Key, Vec<u64>, RandomState>,
     parked_bytes: usize,
@@ -76,7 +76,7 @@ impl Pool {
         }
     }
 
-    /// A parked instance of `key`, or an empty slot to make one in.
+    /// Returns a parked instance of `key`, or an empty slot to make one in.
     pub(crate) async fn checkout(self: &Arc<Self>, key: &Key, size: Size) -> Result<Lease, AdapterFailure> {
         if let Some(lease) = self.try_checkout(key, size) {
             return Ok(lease);
@@ -121,13 +121,13 @@ impl Pool {
         self.discard(dropped);
     }
 
-    /// Instances running and parked, and the parked ones.
+    /// Returns how many instances run or are parked, and how many are parked.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let state = self.lock();
         (state.live, state.parked.len())
     }
 
-    /// Linear memory of the parked instances of one generation.
+    /// Returns the linear memory of the parked instances of one generation.
     pub(crate) fn parked_bytes(&self, generation: u64) -> usize {
         let state = self.lock();
         state.parked.values().filter(|parked| parked.key.generation == generation).map(|parked| parked.bytes).sum()
@@ -204,7 +204,7 @@ impl Pool {
 }
 
 impl Lease {
-    /// The call came back clean: the next one may have the instance.
+    /// Parks the instance after a clean call, for the next one.
     pub(crate) fn park(mut self, key: Key) {
         if let Some(instance) = self.instance.take() {
             // The parked instance keeps the slot.
@@ -225,7 +225,7 @@ impl Drop for Lease {
             drop(instance);
             pool.release(size);
         };
-        // Not on a thread that others wait for.
+        // A large instance is dropped in the background, since others wait for this thread.
         if bytes > SMALL_BYTES { background::let_go(let_go) } else { let_go() }
     }
 }

@@ -12,19 +12,19 @@ use crate::PluginConfig;
 /// A signature is four lines.
 const SIGNATURE_MAX_BYTES: u64 = 4 << 10;
 
-/// Where the signature of a component lies: beside it, as minisign names it.
+/// Returns the place of a component's signature: beside it, as minisign names it.
 pub fn signature_path(component: &Path) -> PathBuf {
     let mut path = component.as_os_str().to_owned();
     path.push(".minisig");
     path.into()
 }
 
-/// Whether a text is a public key, as `minisign -G` prints it (`RW…`).
+/// Returns `true` if a text is a public key, as `minisign -G` prints it (`RW…`).
 pub fn is_public_key(text: &str) -> bool {
     PublicKey::from_base64(text.trim()).is_ok()
 }
 
-/// Whose signature it is, of those that `[plugins.NAME] signed_by` names; none where nobody has to sign.
+/// Returns whose signature it is, among those that `[plugins.NAME] signed_by` names; `None` if nobody has to sign.
 pub fn signer(
     name: &str,
     config: &PluginConfig,
@@ -55,7 +55,7 @@ pub fn signer(
     }
 }
 
-/// The signature beside a component, if there is one.
+/// Returns the signature beside a component, if there is one.
 pub fn read_signature(component: &Path) -> Result<Option<String>, String> {
     let path = signature_path(component);
     match fs::metadata(&path) {

@@ -1,4 +1,4 @@
-//! What the gateway asks of a plugin with tools, what the tools answer, and who lets their builds in.
+//! Defines what the gateway asks of a plugin with tools, what the tools answer, and who lets their builds in.
 
 use std::{
     future::Future,
@@ -14,24 +14,24 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{CallContext, bindings::v0_1::weir::plugin::answers};
 
-/// What a plugin may ask to be kept for it between a question and its answer: it travels through the caller.
+/// The bound on the state that a plugin has kept between a question and its answer: it travels through the caller.
 const STATE_MAX_BYTES: usize = 8 << 10;
 
-/// One tool of one contract version. Cheap to clone; prepared once per snapshot.
+/// One tool of one contract version. It is cheap to clone, and prepared once per snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolRef {
     pub plugin: Arc<str>,
-    /// As the plugin names it; the published name may begin with a prefix.
+    /// The plugin's name for the tool; the published name may begin with a prefix.
     pub tool: Arc<str>,
     /// sha256, hex, of the definitions that the contract was made from. No build that defines something else is called.
     pub definitions: Arc<str>,
     /// `contract@version`, as the tool is told.
     pub contract: Arc<str>,
-    /// Published so: no connection lets it write.
+    /// Whether the tool was published as one that reads: then no connection lets it write.
     pub read_only: bool,
 }
 
-/// What goes with one call of a tool.
+/// The parts of one call of a tool.
 #[derive(Clone, Debug)]
 pub struct Invocation {
     pub agent: Arc<str>,
@@ -45,7 +45,7 @@ pub struct Invocation {
     pub resumed: Option<String>,
 }
 
-/// What a tool answered, as the guest wrote it: not to be trusted.
+/// The answer of a tool as the guest wrote it, which is not to be trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolAnswer {
     Complete {
@@ -62,7 +62,7 @@ pub enum ToolAnswer {
     },
 }
 
-/// What a build says its tools are.
+/// The tools that a build says it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definitions {
     /// JSON array of MCP Tool objects, as the guest wrote it. Of a plugin with prompts or resources: an object of what the
@@ -72,9 +72,10 @@ pub struct Definitions {
     pub digest: Arc<str>,
 }
 
-/// Who decides which tools are published.
+/// The part of the gateway that decides which tools are published.
 pub trait ToolGate: Send + Sync {
-    /// May this build serve? Asked before it goes live; the build that serves goes on meanwhile, and after a no.
+    /// Decides whether this build may serve. It is asked before the build goes live; the build that serves goes on
+    /// meanwhile, and after a no.
     fn admit<'a>(&'a self, plugin: &'a str, build: &'a str, definitions: &'a Definitions) -> Admitting<'a>;
 
     /// Builds were swapped: what waited for one can be served.
@@ -125,7 +126,7 @@ impl Definitions {
 }
 
 impl ToolAnswer {
-    /// Bytes that the guest handed over.
+    /// Returns the bytes that the guest handed over.
     pub(crate) fn size(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         match self {
@@ -134,7 +135,7 @@ impl ToolAnswer {
         }
     }
 
-    /// The kinds are a guest's words: one that this gateway does not know must not pass for an answer.
+    /// Reads an answer. Its kind is a guest's word: one that this gateway does not know must not pass for an answer.
     pub(crate) fn read(answer: answers::Answer) -> Result<Self, String> {
         let answers::Answer { kind, value, content, requests, state, options: _ } = answer;
         match (kind.as_str(), requests) {
@@ -153,7 +154,7 @@ impl ToolAnswer {
     }
 }
 
-/// What a tool is told of its call.
+/// The call as its tool is told of it.
 #[derive(Serialize)]
 struct ToldContext<'a> {
     agent: &'a str,

@@ -78,7 +78,7 @@ pub(super) async fn verify(Shared(admin): Ask, staff: Staff) -> Answer<Json<Valu
     Ok(Json(serde_json::to_value(report).expect("plain data")))
 }
 
-/// Files are read beside the runtime.
+/// Reads files beside the runtime.
 async fn blocking<T: Send + 'static>(read: impl FnOnce() -> std::io::Result<T> + Send + 'static) -> Result<T, Refusal> {
     let done = tokio::task::spawn_blocking(read).await.map_err(std::io::Error::other).and_then(|done| done);
     done.map_err(|error| {

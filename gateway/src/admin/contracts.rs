@@ -377,13 +377,13 @@ async fn detail(admin: &Admin, name: String) -> Answer<ContractDetail> {
     })
 }
 
-/// Another one for every other answer.
+/// Returns a tag that differs for every other answer.
 fn tag(detail: &ContractDetail) -> String {
     let digest = Sha256::digest(serde_json::to_vec(detail).expect("plain data"));
     format!("\"{}\"", hex::encode(&digest[..16]))
 }
 
-/// What a change insists on: that the contract is still what was read.
+/// The condition of a change: the contract still is what was read.
 pub(super) struct IfMatch(Option<String>);
 
 impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
@@ -397,12 +397,12 @@ impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
 }
 
 impl IfMatch {
-    /// The revision that the change may rest on; `None`: any.
+    /// Returns the revision that the change may rest on; `None` stands for any.
     async fn holds(&self, admin: &Admin, name: &str) -> Answer<Option<i64>> {
         let Some(tags) = &self.0 else { return Ok(None) };
         let changed = || Refusal::new(StatusCode::PRECONDITION_FAILED, CHANGED);
         admin.registry.gate().refresh().await?;
-        // Taken first: what moves between the two is refused by the gate.
+        // The revision is taken first: the gate refuses what moves between the two.
         let revision = admin.registry.gate().live().get(name).map(|live| live.revision);
         let now = match detail(admin, name.to_owned()).await {
             Ok(detail) => tag(&detail),
@@ -609,7 +609,7 @@ impl From<DraftRow> for DraftView {
     }
 }
 
-/// Of a draft that waits.
+/// Returns the impact of a draft that waits.
 async fn of_draft(admin: &Admin, draft: &DraftRow) -> Answer<Option<Impact>> {
     let new = draft.artifact.as_deref().map(contract).transpose()?;
     Ok(impact(&admin.gateway, &admin.state, &draft.contract, &inputs(new.as_ref())).await?)

@@ -162,7 +162,7 @@ impl NewKey {
         Ok(())
     }
 
-    /// What it names and nothing live is called.
+    /// Returns what the access names although nothing live is called so.
     async fn warnings(&self, admin: &Admin) -> Answer<Vec<String>> {
         let gate = admin.registry.gate();
         gate.refresh().await?;

@@ -143,7 +143,7 @@ pub(super) async fn upload(
         .map_err(|rejection| Refusal::new(rejection.status(), rejection.body_text()))?;
     let digest = hex::encode(Sha256::digest(&bytes));
     admin.gateway.audit().admin(AdminAct::PluginLoad, &name, Some(&digest), &staff.by(), None)?;
-    // Who uploads a build lets it in.
+    // Uploading a build also accepts it.
     admin.gateway.host().approve(&digest).await;
     let started = Instant::now();
     let place = path.clone();
@@ -195,14 +195,14 @@ pub(super) async fn accept(
     verdict(&admin, &name, &digest, started).await?.map(Json).map_err(Refusal::invalid)
 }
 
-/// Whether this build waits for someone.
+/// Returns `true` if this build waits for someone.
 fn is_held(admin: &Admin, name: &str, digest: &str) -> bool {
     let file = format!("{name}.wasm");
     let waits = |refused: &Refused| refused.file == file && refused.held.as_deref() == Some(digest);
     admin.gateway.plugin_files().refused().iter().any(waits)
 }
 
-/// Whether the file runs, or why it was refused after `started`.
+/// Returns whether the file runs, or why it was refused after `started`.
 async fn verdict(admin: &Admin, name: &str, digest: &str, started: Instant) -> Answer<Result<PluginView, String>> {
     let file = format!("{name}.wasm");
     let mut reports = admin.gateway.plugin_files().reports();
@@ -268,7 +268,7 @@ pub(super) async fn reload(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<
     Ok(Json(outcomes.into_values().collect()))
 }
 
-/// What changed in the folder is taken up, and told by file.
+/// Loads what changed in the folder, and returns the outcome by file.
 async fn settled(admin: &Admin, again: bool) -> BTreeMap<String, FileOutcome> {
     let reports = admin.gateway.host().settle_all(again).await;
     reports.iter().for_each(|report| admin.gateway.note_plugin(report));
@@ -292,7 +292,7 @@ async fn settled(admin: &Admin, again: bool) -> BTreeMap<String, FileOutcome> {
     reports.iter().map(|report| (report.file.clone(), outcome(report))).collect()
 }
 
-/// What it leaves without an adapter.
+/// Returns what the plugin leaves without an adapter.
 fn unprovided(admin: &Admin, removed: &PluginStatus) -> Option<String> {
     let serving = admin.gateway.host().plugins();
     let provided = |adapter: &&String| !serving.iter().any(|plugin| plugin.adapters.contains(adapter));
@@ -301,7 +301,7 @@ fn unprovided(admin: &Admin, removed: &PluginStatus) -> Option<String> {
     gone.map(|gone| format!("nothing else provides the adapter {gone}: its tools answer `unavailable`"))
 }
 
-/// The file of the folder that is called so, or that holds the plugin called so.
+/// Returns the file of the folder with this name, or the one with the plugin of this name.
 async fn file_of(admin: &Admin, name: &str) -> Answer<String> {
     let folder = admin.gateway.config().folders.plugins.clone();
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -367,7 +367,7 @@ fn views(admin: &Admin) -> Vec<PluginView> {
     admin.gateway.host().plugins().into_iter().map(view).collect()
 }
 
-/// More than a stray call: three of the last ones, and a tenth of them.
+/// Returns `true` for more than a stray failure: three of the last calls, and a tenth of them.
 fn is_failing(recent: Recent) -> bool {
     recent.failed >= 3 && recent.failed * 10 >= recent.calls
 }
@@ -376,7 +376,7 @@ fn failing(recent: Recent) -> String {
     format!("{} of its last {} calls ended in a trap, at a bound or in a timeout", recent.failed, recent.calls)
 }
 
-/// A name that is a file in the folder and nothing else.
+/// Returns the path of a name that is a file in the folder and nothing else.
 fn path(admin: &Admin, name: &str) -> Result<PathBuf, Refusal> {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
     if !(1..=64).contains(&name.len()) || !name.bytes().all(fits) {

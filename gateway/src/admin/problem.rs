@@ -119,10 +119,10 @@ impl From<GateError> for Refusal {
 /// A JSON body whose refusal is a problem document too.
 pub(super) struct Body<T>(pub T);
 
-/// Likewise of the path.
+/// The path of a request, with a refusal of our own for a wrong one.
 pub(super) struct At<T>(pub T);
 
-/// Likewise of the query.
+/// The query of a request, with a refusal of our own for a wrong one.
 pub(super) struct Asked<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {

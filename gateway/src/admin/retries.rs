@@ -22,14 +22,14 @@ use crate::{identity::now_ms, transport::http::connections};
 
 const HEADER: &str = "idempotency-key";
 const KEY_MAX_BYTES: usize = 128;
-/// Of a request with a key, and of an answer that is kept.
+/// The bound on the body of a request with a key, and of an answer that is kept.
 const BODY_MAX_BYTES: usize = 2 << 20;
-/// How long a retry waits for the first request to end.
+/// The time that a retry waits for the first request to end.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 const WAIT_INTERVAL: Duration = Duration::from_millis(20);
 const UNDER_WAY: &str = "the first request with this Idempotency-Key has not ended: ask again. If its gateway was stopped \
                          meanwhile, look whether it was done, and use another key";
-/// What these answer is shown once and kept nowhere.
+/// The routes whose answers are shown once and kept nowhere.
 const SECRET: [&str; 2] = ["/v1/keys", "/v1/admins"];
 
 pub(super) async fn answer(Shared(admin): Shared<Arc<Admin>>, request: Request, next: Next) -> Response {
@@ -75,7 +75,7 @@ async fn once(
         }
         tokio::time::sleep(WAIT_INTERVAL).await;
     }
-    // In a task of its own: it runs to its end, and its answer is kept, also where the client has gone.
+    // The work has a task of its own: it runs to its end, and its answer is kept, even if the client has gone.
     let (request, key) = (Request::from_parts(head, Body::from(body)), key.to_owned());
     let work = async move { run(&admin, &staff, &key, request, next).await };
     let run = connections::with_peer(work, connections::peer());
@@ -87,7 +87,7 @@ async fn run(admin: &Admin, staff: &Staff, key: &str, request: Request, next: Ne
     let (head, body) = response.into_parts();
     let collected = body.collect().await.map_err(|_| Refusal::unavailable("the answer was lost"))?;
     let body: Bytes = collected.to_bytes();
-    // What failed for a reason of the moment may succeed next time.
+    // A request that failed for a reason of the moment may succeed next time.
     let of_the_moment = head.status.is_server_error() || head.status == StatusCode::PRECONDITION_FAILED;
     let text = String::from_utf8_lossy(&body);
     let kept = (!of_the_moment && body.len() <= BODY_MAX_BYTES).then(|| (head.status.as_u16().into(), &*text));

@@ -1,4 +1,4 @@
-//! Who asks: the holder of an admin key.
+//! Identifies who asks: the holder of an admin key.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use crate::{
     transport::http::connections,
 };
 
-/// Known, whatever the role; each handler says which it needs.
+/// A known holder, whatever the role; each handler says which role it needs.
 pub(super) struct Staff {
-    /// Of the key.
+    /// The id of the key.
     pub id: String,
     pub name: String,
     pub role: Role,
@@ -33,7 +33,7 @@ impl Staff {
         Err(Refusal::new(StatusCode::FORBIDDEN, detail))
     }
 
-    /// As the trail names who did something.
+    /// Returns the name that the trail has for the author of a change.
     pub(super) fn by(&self) -> String {
         format!("admin:{}", self.name)
     }

@@ -20,14 +20,14 @@ use crate::{
     identity::Caller,
 };
 
-/// What is asked of the target. Only this stage makes one.
+/// The request to the target. Only this stage makes one.
 pub(super) struct Input<'t> {
     pub ask: Ask<'t>,
-    /// What the next page's cursor will be bound to.
+    /// The list that the next page's cursor will be bound to.
     pub bound: Option<Bound>,
-    /// What the contract lists to be recorded in clear.
+    /// The arguments that the contract lists to be recorded in clear.
     pub clear: Map<String, Value>,
-    /// What they looked like, where that is kept.
+    /// The profile of the arguments, if those are kept.
     pub profile: Option<Profile>,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Ask<'t> {
 }
 
 impl Ask<'_> {
-    /// True where the target may be changed.
+    /// Returns `true` if the target may be changed.
     pub(super) fn writes(&self) -> bool {
         match self {
             Self::Read(..) => false,
@@ -127,8 +127,8 @@ fn list<'t>(
     Ok(Input { bound: Some(cursor_bound), ..Input::of(Ask::Read(bound, query.into())) })
 }
 
-/// What a cursor of this query is bound to, as JSON: `[[[column, comparison, value], …], [order, …], options]`. Cursors
-/// that are in use outlive an update of Weir, so this form stays as it is.
+/// Returns what a cursor of this query is bound to, as JSON: `[[[column, comparison, value], …], [order, …], options]`.
+/// Cursors that are in use outlive an update of Weir, so this form stays as it is.
 fn written(query: &Query) -> String {
     let conditions: Vec<[&str; 3]> = query
         .conditions
@@ -164,7 +164,7 @@ fn query(caller: &Caller, bound: &BoundCollection, arguments: &Map<String, Value
     }
 }
 
-/// A null can only come from a nullable field; to equal null is to be empty.
+/// Turns equality with null into emptiness; a null can only come from a nullable field.
 fn condition(comparison: &str, value: Value) -> (&str, Value) {
     match (comparison, value) {
         ("equals", Value::Null) => ("is-empty", Value::Bool(true)),
@@ -216,7 +216,7 @@ fn change(caller: &Caller, bound: &BoundCollection, arguments: &Map<String, Valu
 mod tests {
     use super::*;
 
-    /// Another text here makes every cursor that is in use a stranger's.
+    /// Another text here would make every cursor in use invalid.
     #[test]
     fn the_form_that_cursors_are_bound_to_stays_as_it_is() {
         let condition = |column: &str, comparison: &str, value: &str| Condition {

@@ -10,14 +10,14 @@ use crate::{
     identity::{Caller, now_ms},
 };
 
-/// How long a caller may take to answer.
+/// The time that a caller may take to answer.
 const ANSWER_WITHIN_MS: i64 = 60 * 60 * 1_000;
 const REQUESTS_MAX: usize = 16;
 
-/// What a caller can be asked, and what it answers.
+/// The questions that a caller can be asked, and its answers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asking<'a> {
-    /// JSON: what the caller says it can answer. `None`: it cannot be asked.
+    /// JSON that says what the caller can answer; `None` means that it cannot be asked.
     pub capabilities: Option<&'a str>,
     /// The caller knows the protocol's own error for a capability that it lacks (2026-07-28).
     pub knows_missing_capability: bool,
@@ -29,22 +29,23 @@ pub struct Asking<'a> {
 pub struct Resumed<'a> {
     /// JSON.
     pub responses: Option<&'a str>,
-    /// As it was given to the caller.
+    /// The state, as it was given to the caller.
     pub state: &'a str,
 }
 
-/// The question belongs to one call: of one agent, with these arguments, by these definitions.
+/// Binds a question to one call: that of one agent, with these arguments, by these definitions.
 pub(super) fn bound(caller: &Caller, tool: &CatalogueTool, definitions: &str, arguments: &str) -> Bound {
     bound_to(caller, &tool.name, tool.version.major, definitions, arguments)
 }
 
-/// The same of what is no tool. `named`: no tool has a `/` in its name.
+/// Binds a question to a request that is no call of a tool. No tool has a `/` in its name, so `named` cannot be
+/// mistaken for one.
 pub(super) fn bound_to(caller: &Caller, named: &str, major: u32, definitions: &str, arguments: &str) -> Bound {
     let call = format!("asking\n{}\n{definitions}\n{arguments}", caller.tenant);
     Bound::new(named, major, &caller.agent, &call)
 }
 
-/// The state that came with the question, and the answers.
+/// Returns the state that came with the question, and the answers.
 pub(super) fn open(cursors: &Cursors, bound: &Bound, resumed: Resumed<'_>) -> Result<(Value, Value), CallError> {
     let open = cursors.open_sealed(bound, resumed.state).ok_or_else(CallError::bad_state)?;
     let (until, state) = open.split_once('\n').ok_or_else(CallError::bad_state)?;
@@ -59,8 +60,8 @@ pub(super) fn open(cursors: &Cursors, bound: &Bound, resumed: Resumed<'_>) -> Re
     }
 }
 
-/// What is sent to the caller, who must be able to answer all of it. `allowed`: the capabilities that may be made use of;
-/// `None`: all.
+/// Returns what is sent to the caller, who must be able to answer all of it. `allowed` has the capabilities that may be
+/// used; `None` stands for all.
 pub(super) fn ask(
     cursors: &Cursors,
     bound: &Bound,
@@ -101,7 +102,7 @@ pub(super) fn ask(
     Ok(InputRequired { requests: Some(Value::Object(asked).to_string()), state: Some(sealed), receipt: None })
 }
 
-/// The capability, and the mode of it, that a client needs for a question.
+/// Returns the capability, and its mode, that a client needs for a question.
 fn needs(method: &str, params: Option<&Value>) -> Option<(&'static str, Option<&'static str>)> {
     let mode = params.and_then(|params| params.get("mode")).and_then(Value::as_str);
     match (method, mode) {

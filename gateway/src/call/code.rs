@@ -18,10 +18,10 @@ use crate::{
     identity::Caller,
 };
 
-/// Of a tool's own reason for a refusal.
+/// The bound on a tool's own reason for a refusal.
 const REASON_MAX: usize = 64;
 
-/// With the defaults put in, and what the caller answers to an earlier question.
+/// Returns the invocation, with the defaults put in, and the caller's answers to an earlier question.
 pub(super) fn invocation(
     cursors: &Cursors,
     caller: &Caller,
@@ -49,7 +49,8 @@ pub(super) fn invocation(
     })
 }
 
-/// Whether the plugin was asked to change something, and how far that came, is known to its host alone.
+/// Returns the error of a failed call. Only the host knows whether the plugin was asked to change something, and how
+/// far that came.
 pub(super) fn failed(failure: WriteFailure, writes: bool) -> CallError {
     let error = match failure.failure {
         AdapterFailure::Guest(error) => refused(error),
@@ -64,7 +65,7 @@ pub(super) fn failed(failure: WriteFailure, writes: bool) -> CallError {
     }
 }
 
-/// A code of our own means what it always does; any other is the tool's reason.
+/// Reads the plugin's own error. A code of ours means what it always does; any other is the tool's reason.
 fn refused(error: GuestError) -> CallError {
     let reason: String = error.code.chars().filter(|c| c.is_ascii_alphanumeric() || "_-.".contains(*c)).collect();
     let error = CallError::from(error);
@@ -132,7 +133,7 @@ fn complete(code: &CodeTool, value: Option<&str>, content: Option<&str>) -> Resu
     Ok(ToolResult::of(content, structured, false))
 }
 
-/// As the published schema says, in its one form.
+/// Returns the answer in its one form, after checking it against the published schema.
 fn checked(code: &CodeTool, structured: &Value) -> Result<String, CallError> {
     let Some(output) = code.output() else {
         return Err(CallError::new(Code::Internal, "The answer of this tool cannot be checked."));

@@ -1,4 +1,4 @@
-//! What could stand for an argument of a prompt or of a template, as its server suggests.
+//! Suggests values for an argument of a prompt or of a template, as its server does.
 
 use std::{sync::Arc, time::Instant};
 
@@ -14,11 +14,11 @@ use crate::{
     identity::Caller,
 };
 
-/// Of one answer, as the protocol has it.
+/// The bounds of one answer, which are the protocol's.
 const VALUES_MAX: usize = 100;
 const VALUE_MAX_CHARS: usize = 4_096;
 
-/// The `completion` of the answer. `reference`, `argument` and `context` are JSON objects of the caller.
+/// Returns the `completion` of the answer. `reference`, `argument` and `context` are JSON objects of the caller.
 pub async fn complete(
     gateway: &Gateway,
     caller: &Caller,
@@ -71,7 +71,7 @@ fn object(text: &str, member: &str) -> Result<Map<String, Value>, CallError> {
     }
 }
 
-/// The item, and what its server is told of it.
+/// Returns the item, and the reference that its server is sent.
 fn referred(
     listing: &Listing,
     reference: &Map<String, Value>,
@@ -109,7 +109,7 @@ fn checked_context(context: &Map<String, Value>) -> Result<Box<RawValue>, CallEr
     }
 }
 
-/// What of the answer is passed on.
+/// Returns the part of the answer that is passed on.
 fn suggested(members: &Map<String, Value>) -> Value {
     let completion = members.get("completion").cloned().unwrap_or_default();
     let all = completion["values"].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -19,7 +19,7 @@ use crate::{
     identity::Caller,
 };
 
-/// What the guest answered: not checked yet.
+/// The target's answer, which is not checked yet.
 pub(super) enum Answer<'t> {
     Page(&'t BoundCollection, Page),
     Record(&'t BoundCollection, String),
@@ -71,7 +71,7 @@ pub(super) async fn run<'t>(
             let (timeout_ms, writes) = (tool.tool.limits.timeout_ms, foreign.writes);
             let upstream = &foreign.upstream;
             let from = foreign::Origin { gateway, caller, upstream, timeout_ms, writes, request, asked };
-            // In a place of its own: what a request over the network takes would make the future of every call large.
+            // The future is boxed: what a request over the network takes would make the future of every call large.
             let answer = Box::pin(foreign::answer(&from, slot, sent, record)).await?;
             Ok(Answer::Foreign(foreign, answer))
         }

@@ -14,7 +14,7 @@ use crate::codes::Code;
 pub enum WriteOutcome {
     /// Nothing was written.
     None,
-    /// It may have been; a retry may duplicate.
+    /// The write may have happened; a retry may duplicate it.
     Unknown,
 }
 
@@ -31,18 +31,18 @@ pub struct CallError {
     pub form: ErrorForm,
 }
 
-/// In which form the caller is told.
+/// The form in which the caller is told.
 #[derive(Clone, Debug)]
 pub enum ErrorForm {
     /// A result that holds the members of the error.
     Plain,
-    /// The same, with all that is wrong with the arguments.
+    /// The plain form, with all faults of the arguments.
     Invalid(Box<InvalidArguments>),
     /// A result in the words of the server that the tool belongs to, passed on as it is.
     Foreign(Box<ToolResult>),
     /// The tool is unknown or hidden: a protocol error, not a result.
     UnknownTool,
-    /// What the caller answers belongs to no question of this call: a protocol error too.
+    /// The caller's answer belongs to no question of this call, which is a protocol error too.
     BadState,
     /// A header does not say what an argument says: a protocol error too.
     HeaderMismatch,
@@ -65,7 +65,7 @@ impl CallError {
         }
     }
 
-    /// There is no such prompt, or no such resource.
+    /// Returns the error for a prompt or a resource that does not exist.
     pub fn unknown() -> Self {
         Self::unknown_tool()
     }
@@ -91,7 +91,7 @@ impl CallError {
         }
     }
 
-    /// The tool has said so itself.
+    /// Returns the error for a refusal in the tool's own words.
     pub fn foreign(result: ToolResult) -> Self {
         Self { form: ErrorForm::Foreign(Box::new(result)), ..Self::new(Code::ToolError, "The tool failed.") }
     }
@@ -100,12 +100,12 @@ impl CallError {
         matches!(self.form, ErrorForm::UnknownTool)
     }
 
-    /// As the audit trail and the metrics name it.
+    /// Returns the name in the audit trail and the metrics.
     pub fn label(&self) -> &'static str {
         if self.is_unknown_tool() { "unknown_tool" } else { self.code.label() }
     }
 
-    /// What is wrong with the arguments.
+    /// Returns the faults of the arguments.
     pub fn invalid_arguments(&self) -> Option<&InvalidArguments> {
         match &self.form {
             ErrorForm::Invalid(invalid) => Some(invalid),
@@ -131,7 +131,8 @@ impl CallError {
         self
     }
 
-    /// As the agent reads it: `{code, call_id, message?, field?, reason?, errors?, retry_after_ms?, outcome?}`.
+    /// Returns the result that the agent reads: `{code, call_id, message?, field?, reason?, errors?, retry_after_ms?,
+    /// outcome?}`.
     pub fn into_result(self, call_id: &str) -> ToolResult {
         let invalid = match self.form {
             ErrorForm::Foreign(result) => return *result,
@@ -200,7 +201,7 @@ impl From<AdapterFailure> for CallError {
 }
 
 impl From<GuestError> for CallError {
-    /// Guest codes are open strings; one we do not know is the source's own error.
+    /// Reads a guest's error. Guest codes are open strings; one we do not know is the source's own error.
     fn from(error: GuestError) -> Self {
         if error.code == BAD_CURSOR {
             return Self::invalid(InvalidArguments::bad_cursor());

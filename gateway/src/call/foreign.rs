@@ -32,11 +32,11 @@ use crate::{
 const MESSAGE_MAX: usize = 500;
 /// Members of `_meta` of one answer.
 const META_MAX: usize = 64;
-/// What answers may not say in our name.
+/// The names that answers may not use, since they are ours.
 const OURS: [&str; 2] = ["dev.weir/", "io.modelcontextprotocol/serverInfo"];
 const INVALID_PARAMS: i64 = -32602;
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
-/// Of revisions up to 2025-11-25.
+/// The code for an unknown resource in revisions up to 2025-11-25.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
 /// One call, with everything it needs while its caller may go away.
@@ -56,31 +56,31 @@ pub(super) struct Outgoing {
     _slot: Slot,
 }
 
-/// Whose call it is, of which server, and since when it is asked.
+/// The origin of a call: whose it is, of which server, and since when it is asked.
 pub(super) struct Origin<'a> {
     pub gateway: &'a Gateway,
     pub caller: &'a Caller,
     pub upstream: &'a Arc<str>,
-    /// Of the tool, where it sets one.
+    /// The timeout of the tool, if it sets one.
     pub timeout_ms: Option<u64>,
     pub writes: bool,
     pub request: &'a CallRequest<'a>,
     pub asked: Instant,
 }
 
-/// What the server is sent.
+/// The request that the server is sent.
 pub(super) struct Sent {
     pub(super) asked: Asked,
     pub(super) resumed: Option<weir_upstream::Resumed>,
 }
 
-/// What it answered, and what it may ask of callers.
+/// The server's answer, and what it may ask of callers.
 pub(super) struct Answered {
     pub(super) result: Box<RawValue>,
     pub(super) may_ask: Vec<&'static str>,
 }
 
-/// The arguments as the server takes them, and what the caller answers to an earlier question.
+/// Returns the arguments as the server takes them, and the caller's answers to an earlier question.
 pub(super) fn sent(
     cursors: &Cursors,
     caller: &Caller,
@@ -96,7 +96,7 @@ pub(super) fn sent(
     Ok(Sent { asked: Asked::Tool { name: foreign.name.clone(), arguments: Some(arguments) }, resumed })
 }
 
-/// The answers to an earlier question of the server, with its own state.
+/// Returns the answers to an earlier question of the server, with its own state.
 pub(super) fn opened(
     cursors: &Cursors,
     bound: &Bound,
@@ -183,7 +183,7 @@ pub(super) async fn answer(
     answer
 }
 
-/// In a task of its own, which is told when its caller goes away.
+/// Runs the call in a task of its own, which is told when its caller goes away.
 pub(super) async fn detached(outgoing: Outgoing) -> Result<Answered, CallError> {
     let cancel = outgoing.cancel.child_token();
     let _gone = cancel.clone().drop_guard();
@@ -222,7 +222,7 @@ fn failed(failure: CallFailure, asked: &Asked, writes: bool) -> CallError {
     }
 }
 
-/// An error of the protocol: the server has said no.
+/// Reads an error of the protocol, by which the server has refused.
 fn refused(refusal: &Refusal, asked: &Asked, writes: bool) -> CallError {
     let message: String = refusal.message.chars().filter(|c| !c.is_control()).take(MESSAGE_MAX).collect();
     let said = message.to_lowercase();
@@ -253,14 +253,14 @@ fn changed(said: String) -> CallError {
     CallError::new(Code::SourceChanged, "The server of this tool no longer has it as it was published.").log(said)
 }
 
-/// For the log, on one line.
+/// Writes a failure on one line, for the log.
 fn told(failure: &Failure) -> String {
     let stderr = failure.stderr.join(" / ");
     let stderr = if stderr.is_empty() { stderr } else { format!("; its last words: {stderr}") };
     format!("expected {}; {}{stderr}", failure.expected, failure.cause)
 }
 
-/// The answer: read strictly, its structured content held against the pinned schema.
+/// Shapes the answer: it is read strictly, and its structured content is checked against the pinned schema.
 pub(super) fn shape(
     cursors: &Cursors,
     caller: &Caller,
@@ -294,7 +294,7 @@ pub(super) fn shape(
     Ok(CallOutcome::Complete(result))
 }
 
-/// The server asks its caller before it goes on.
+/// Passes on the server's questions to its caller, before it goes on.
 pub(super) fn input_required(
     cursors: &Cursors,
     bound: &Bound,
@@ -334,12 +334,13 @@ fn complete(
     Ok(result)
 }
 
-/// Members of `_meta` that are passed on.
+/// Returns the members of `_meta` that are passed on.
 pub(crate) fn theirs(meta: Map<String, Value>) -> impl Iterator<Item = (String, Value)> {
     meta.into_iter().filter(|(name, _)| !OURS.iter().any(|ours| name.starts_with(ours))).take(META_MAX)
 }
 
-/// An error is not held against the schema; where some clients do so all the same, what does not meet it is left out.
+/// Returns the structured content. That of an error need not meet the schema, but some clients check it all the same,
+/// so what does not meet it is left out.
 fn structured(foreign: &ForeignTool, structured: Option<Value>, is_error: bool) -> Result<Option<String>, CallError> {
     let checker = foreign.output();
     if foreign.promises_output() && checker.is_none() {

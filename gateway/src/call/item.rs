@@ -24,12 +24,13 @@ use crate::{
 
 /// Messages of one prompt, and contents of one resource.
 const PARTS_MAX: usize = 1_000;
-/// How long a look at the list of a server may take.
+/// The time that a look at the list of a server may take.
 const LOOK_MAX: Duration = Duration::from_secs(3);
-/// Of a resource that no list names, the audit trail holds the contract and the digest of the URI.
+/// The mark in the audit trail for a resource that no list names: the trail holds the contract and the digest of the
+/// URI.
 const UNLISTED: &str = "…";
 
-/// What was asked for.
+/// The outcome of a request for an item.
 pub enum ItemOutcome {
     Complete(Map<String, Value>),
     /// The server asks its caller something before it goes on (2026-07-28).
@@ -119,16 +120,16 @@ fn record_of(caller: &Caller, kind: ItemKind, request: &CallRequest<'_>) -> Opti
     templates.find_map(|template| Some((template.clone(), uri::record_key(&template.key, request.tool)?)))
 }
 
-/// What the caller may ask for, and where.
+/// The item that the caller may ask for, and its source.
 struct Found {
     source: Arc<ItemSource>,
     /// A prompt that is listed.
     prompt: Option<Arc<CatalogueItem>>,
-    /// As its maker knows it.
+    /// The item's key, as its maker knows it.
     own: Box<str>,
 }
 
-/// Hidden and unknown are the same answer.
+/// Finds an item. Hidden and unknown ones get the same answer.
 async fn visible(
     gateway: &Gateway,
     caller: &Caller,
@@ -181,8 +182,8 @@ fn resource(listing: &Listing, published: &str) -> Option<(Arc<ItemSource>, Stri
     }
 }
 
-/// Whether a resource that comes and goes may be read. An operator who takes some items and leaves others has chosen: then
-/// it has to be on the list as it is now.
+/// Returns `true` if a resource that comes and goes may be read. An operator who takes some items and leaves others has
+/// chosen: then the resource has to be on the list as it is now.
 async fn is_taken(
     gateway: &Gateway,
     caller: &Caller,
@@ -219,7 +220,7 @@ impl Found {
         Ok((Asked::Prompt { name: prompt.own.as_ref().into(), arguments }, bound))
     }
 
-    /// A question of the server belongs to one request: of one agent, for one thing, with these arguments.
+    /// Binds a question of the server to one request: that of one agent, for one thing, with these arguments.
     fn bound(&self, caller: &Caller, method: &str, name: &str, arguments: &str) -> Bound {
         let definitions = self.source.contract_version();
         asking::bound_to(caller, method, self.source.version.major, definitions, &format!("{name}\n{arguments}"))

@@ -1,4 +1,5 @@
-//! May this caller ask now, and is there room. Who has to wait is told at once instead of queueing.
+//! Decides whether this caller may ask now, and whether there is room. Whoever would have to wait is told at once
+//! instead of queueing.
 
 use std::time::Instant;
 
@@ -16,7 +17,7 @@ use crate::{
 /// Room for one call; given back when dropped.
 pub(super) struct Slot(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
 
-/// The bucket over everything: also for tools that do not exist.
+/// Takes from the bucket over everything, also for tools that do not exist.
 pub(super) fn admit(buckets: &Buckets, caller: &Caller, now: Instant) -> Result<(), CallError> {
     buckets.request(caller, now).map_err(|wait| limited("You are asking too often.", wait))
 }
@@ -34,7 +35,7 @@ pub(super) fn acquire(
     enter(in_flight)
 }
 
-/// The same for a prompt or a resource, which has no rate of its own.
+/// Takes room for a prompt or a resource, which has no rate of its own.
 pub(super) fn acquire_item(
     in_flight: &InFlight,
     buckets: &Buckets,

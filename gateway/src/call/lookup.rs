@@ -1,11 +1,11 @@
-//! Which tool, and may this caller see it.
+//! Finds the tool, if this caller may see it.
 
 use std::sync::Arc;
 
 use super::{CallError, CallRequest, record::CallRecord};
 use crate::{catalogue::CatalogueTool, identity::Caller};
 
-/// Hidden and unknown are the same answer.
+/// Finds a tool. Hidden and unknown ones get the same answer.
 pub(super) fn visible<'a>(
     caller: &Caller,
     request: &CallRequest<'a>,

@@ -98,7 +98,8 @@ fn list(
     Ok(result(bound, sentence.unwrap_or_else(|| format!("{count}{more}")), structured))
 }
 
-/// The write has run: an answer that does not conform cannot undo it, and the agent must know.
+/// Checks the answer of a write, which has run: an answer that does not conform cannot undo it, and the agent must
+/// know.
 fn written(bound: &BoundCollection, record: &str) -> Result<ToolResult, CallError> {
     let record = bound.records.record(record).map_err(|found| mismatch(found).outcome(WriteOutcome::Unknown))?;
     let (status, said) = match bound.published.verb {
@@ -119,8 +120,8 @@ fn mismatch(found: OutputMismatch) -> CallError {
     CallError::new(code, message).log(format!("{} at {}", found.reason, found.path))
 }
 
-/// A value that may not be passed on is a column of another type, perhaps: then the source is what has to be looked at.
-/// So it is where the adapter itself found it changed.
+/// Explains an answer that may not be passed on. Perhaps a column has another type: then the source has to be looked
+/// at, as it has to be if the adapter itself found it changed.
 pub(super) async fn explain(gateway: &Gateway, tool: &CatalogueTool, error: CallError) -> CallError {
     if !matches!(error.code, Code::OutputMismatch | Code::SourceChanged) {
         return error;
@@ -148,7 +149,7 @@ fn result(bound: &BoundCollection, sentence: String, structured: String) -> Tool
     ToolResult::new(text, structured, false)
 }
 
-/// The contract's `say:` template over the record: `Found {name} in {city}.`
+/// Fills in the contract's `say:` template from the record: `Found {name} in {city}.`
 fn sentence(bound: &BoundCollection, record: &str) -> Option<String> {
     let template = bound.published.say.as_deref()?;
     let record: Map<String, Value> = serde_json::from_str(record).ok()?;

@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// Where an error of ours stands that may not be structured content.
+/// The key for an error of ours that may not be structured content.
 const ERROR: &str = "dev.weir/error";
 
 pub(super) struct CallRecord {
@@ -38,14 +38,14 @@ pub(super) struct CallRecord {
     closed: bool,
 }
 
-/// How a caller names what it asked for, and proves it.
+/// The name of a finished request, and the proof that it is recorded.
 #[derive(Clone, Debug)]
 pub struct Proof {
     pub call_id: Arc<str>,
     pub receipt: Option<Receipt>,
 }
 
-/// What is written down at the end.
+/// The parts of what is written down at the end.
 struct Line {
     audit: Arc<Audit>,
     metrics: Arc<Metrics>,
@@ -61,7 +61,7 @@ struct Line {
     known: Mutex<Known>,
 }
 
-/// What the stages found out.
+/// The findings of the stages.
 #[derive(Default)]
 struct Known {
     asked: Option<Asked>,
@@ -69,15 +69,15 @@ struct Known {
     clear: Map<String, Value>,
     /// An adapter was asked.
     ran: bool,
-    /// It was asked to change something.
+    /// Whether the target was asked to change something.
     wrote: bool,
     marks: Marks,
 }
 
-/// What the caller may ask for, and asked for.
+/// The thing that the caller may ask for, and asked for.
 enum Asked {
     Tool(Arc<CatalogueTool>),
-    /// By the name that it is recorded under.
+    /// An item, by the name that it is recorded under.
     Item(Arc<ItemSource>, ItemKind, Box<str>),
 }
 
@@ -115,7 +115,7 @@ impl Asked {
     }
 }
 
-/// Where a write in its own task stands.
+/// The progress of a write in its own task.
 enum Write {
     Running,
     /// The caller has gone: the task closes the record.
@@ -149,7 +149,7 @@ impl CallRecord {
         self.line.opened
     }
 
-    /// Where the host says which plugin it was.
+    /// Returns the place where the host says which plugin it was.
     pub(super) fn ran_on(&self) -> &Arc<OnceLock<Arc<str>>> {
         &self.line.ran_on
     }
@@ -158,7 +158,7 @@ impl CallRecord {
         self.found(Asked::Tool(tool.clone()));
     }
 
-    /// A prompt or a resource, by the name that it is recorded under.
+    /// Notes a prompt or a resource, by the name that it is recorded under.
     pub(super) fn item(&mut self, source: &Arc<ItemSource>, kind: ItemKind, name: &str) {
         self.found(Asked::Item(source.clone(), kind, name.into()));
     }
@@ -169,7 +169,7 @@ impl CallRecord {
         known.marks.found = Some(Instant::now());
     }
 
-    /// What is asked for is about to be read, which changes nothing.
+    /// Notes that the item is about to be read, which changes nothing.
     pub(super) fn asks(&mut self) {
         let mut known = lock(&self.line.known);
         let now = Instant::now();
@@ -178,17 +178,17 @@ impl CallRecord {
         known.marks.asked = Some(now);
     }
 
-    /// When the adapter is asked, once that is certain.
+    /// Returns when the adapter was asked, once that is certain.
     pub(super) fn asked(&self) -> Option<Instant> {
         lock(&self.line.known).marks.asked
     }
 
-    /// The adapter has answered, or failed to.
+    /// Notes that the adapter has answered, or failed to.
     pub(super) fn answered(&mut self) {
         lock(&self.line.known).marks.answered = Some(Instant::now());
     }
 
-    /// The arguments are valid and about to reach an adapter. A write is recorded before it runs.
+    /// Notes that the arguments are valid and about to reach an adapter. A write is recorded before it runs.
     pub(super) fn intent(&mut self, input: &Input<'_>) -> Result<(), CallError> {
         let writes = input.ask.writes();
         {
@@ -268,7 +268,7 @@ impl CallRecord {
                 CallOutcome::InputRequired(InputRequired { receipt, ..asked })
             }
             (Ok(outcome), Ok(_)) => outcome,
-            // It has been done and cannot be undone: the truth, with a mark.
+            // The write has been done and cannot be undone: the caller is told the truth, with a mark.
             (Ok(CallOutcome::Complete(result)), Err(_)) if lock(&self.line.known).wrote => {
                 CallOutcome::Complete(ToolResult { unrecorded: true, ..result })
             }
@@ -281,7 +281,7 @@ impl CallRecord {
 }
 
 impl CallRecord {
-    /// The end of what is no call of a tool, with the call's id and its proof.
+    /// Closes the record of what is no call of a tool, and returns the call's id and its proof.
     pub(super) async fn close_item<T>(mut self, outcome: Result<T, CallError>) -> (Result<T, CallError>, Proof) {
         self.closed = true;
         let end = self.line.end(outcome.as_ref().err());
@@ -314,7 +314,7 @@ impl Drop for CallRecord {
         });
         if !running {
             let gone = CallError::new(Code::Cancelled, "The caller has gone.");
-            // Asked and no longer running: it may have been done, and nobody was told.
+            // The write was asked for and no longer runs: it may have been done, and nobody was told.
             let asked = {
                 let known = lock(&self.line.known);
                 known.wrote && known.marks.asked.is_some()
@@ -326,7 +326,8 @@ impl Drop for CallRecord {
 }
 
 impl Line {
-    /// The schema of another server's answers has no place for our errors, and some clients hold errors against it too.
+    /// Returns the result of an error. The schema of another server's answers has no place for our errors, and some
+    /// clients check errors against it too.
     fn result(&self, error: CallError) -> ToolResult {
         let is_ours = !matches!(error.form, ErrorForm::Foreign(_));
         let mut result = error.into_result(&self.call_id);
@@ -340,7 +341,8 @@ impl Line {
         result
     }
 
-    /// The end of the call, in the log, and with its place in the trail. Dropped, it is written all the same.
+    /// Ends the call, in the log, and with its place in the trail. If the result is dropped, the record is written all
+    /// the same.
     fn end<'a>(&'a self, error: Option<&'a CallError>) -> End<'a> {
         let closed = Instant::now();
         // Whole microseconds: more digits would be noise.
@@ -416,7 +418,7 @@ impl Line {
     }
 }
 
-/// Of a call that is over and not yet counted.
+/// A call that is over and not yet counted.
 struct End<'a> {
     line: &'a Line,
     error: Option<&'a CallError>,

@@ -11,7 +11,7 @@ use crate::{
     identity::Caller,
 };
 
-/// `key`: of the URI, which is `request.tool`.
+/// Reads a record. `key` is that of the URI, which is `request.tool`.
 pub(super) async fn read(
     gateway: &Gateway,
     caller: &Caller,
@@ -47,7 +47,7 @@ pub(super) async fn read(
     (Err(failed(&said)), proof)
 }
 
-/// A key that cannot be one names no record, like one that no record has.
+/// Returns the error of a failed read. A key that cannot be one names no record, like one that no record has.
 fn failed(said: &Value) -> CallError {
     let row = TABLE.iter().find(|row| said["code"] == row.label);
     let code = row.map_or(Code::Internal, |row| row.code);

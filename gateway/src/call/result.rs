@@ -1,4 +1,4 @@
-//! What a call answers: content blocks for whoever reads, a structured value for whoever computes.
+//! Defines the answer of a call: content blocks for whoever reads, a structured value for whoever computes.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ pub struct ToolResult {
     pub receipt: Option<Receipt>,
     /// Set when a completed write could not be recorded.
     pub unrecorded: bool,
-    /// How long each stage took.
+    /// The time of each stage.
     pub stages: Stages,
 }
 
@@ -33,18 +33,18 @@ pub enum Content {
     Blocks(String),
 }
 
-/// What a tool asks its caller before it goes on.
+/// The questions of a tool to its caller before it goes on.
 #[derive(Clone, Debug)]
 pub struct InputRequired {
     /// A JSON object on one line: a request of the protocol for each key.
     pub requests: Option<String>,
-    /// What the caller sends back unread; sealed.
+    /// The sealed state, which the caller sends back unread.
     pub state: Option<String>,
     pub receipt: Option<Receipt>,
 }
 
 impl ToolResult {
-    /// One text block and a structured value.
+    /// Creates a result of one text block and a structured value.
     pub fn new(text: String, structured: String, is_error: bool) -> Self {
         Self::of(Content::Text(text), Some(structured), is_error)
     }
@@ -56,7 +56,7 @@ impl ToolResult {
 }
 
 impl Content {
-    /// What a reader of text sees: the text blocks, a line each.
+    /// Returns what a reader of text sees: the text blocks, a line each.
     pub fn text(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) => Cow::Borrowed(text),

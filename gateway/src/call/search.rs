@@ -15,14 +15,14 @@ use crate::{
     identity::Caller,
 };
 
-/// There is no record of what was refused before a tool was named.
+/// The id in answers that were refused before a tool was named, of which there is no record.
 const NO_CALL: &str = "none";
 const FOUND_DEFAULT: u64 = 5;
 
 static FIND: LazyLock<ArgumentValidator> = LazyLock::new(|| validator(FIND_TOOLS));
 static CALL: LazyLock<ArgumentValidator> = LazyLock::new(|| validator(CALL_TOOL));
 
-/// What a request asks of a view with search.
+/// The request to a view with search.
 pub enum Searched<'a> {
     /// A call of this tool with these arguments, as they came.
     Call {
@@ -32,7 +32,7 @@ pub enum Searched<'a> {
     Answer(ToolResult),
 }
 
-/// `tool`: as the request names it; tools of the view may be called without `call_tool`.
+/// Reads a request. `tool` is the name in it; tools of the view may be called without `call_tool`.
 pub fn searched<'a>(
     gateway: &Gateway,
     caller: &Caller,
@@ -56,7 +56,7 @@ pub fn searched<'a>(
     }
 }
 
-/// The name that a caller made up, or may not know.
+/// Returns the answer to a name that a caller made up, or may not know.
 pub fn unknown(name: &str) -> ToolResult {
     let shown: String = name.chars().take(64).collect();
     let message = format!("There is no tool `{shown}` here. Use a name that {FIND_TOOLS} answers.");
@@ -73,7 +73,7 @@ struct Called<'a> {
     arguments: Option<&'a RawValue>,
 }
 
-/// The arguments inside stay as they came: the tool's own stage reads them.
+/// Reads the arguments of `call_tool`. Those inside stay as they came: the tool's own stage reads them.
 fn called(text: &str) -> Result<Called<'_>, CallError> {
     let read = serde_json::from_str::<Called<'_>>(text).ok();
     match read.filter(|called| called.arguments.is_none_or(|arguments| arguments.get().starts_with('{'))) {

@@ -8,9 +8,9 @@ use weir_plugin_host::ToolRef;
 
 pub struct CodeTool {
     pub published: Arc<OfferTarget>,
-    /// Where calls go.
+    /// The tool of the plugin that calls go to.
     pub source: ToolRef,
-    /// Put in where an argument is absent.
+    /// The values that are put in for absent arguments.
     pub defaults: Map<String, Value>,
     output_schema: Option<Schema>,
     output: OnceLock<Option<ResultChecker>>,
@@ -43,12 +43,12 @@ impl CodeTool {
         })
     }
 
-    /// Whether it publishes what its answers are.
+    /// Returns `true` if it publishes what its answers are.
     pub fn promises_output(&self) -> bool {
         self.output_schema.is_some()
     }
 
-    /// What every success is held against. Compiled on first use, as the arguments' schema is.
+    /// Returns the check that every success must pass. It is compiled on first use, as the arguments' schema is.
     pub fn output(&self) -> Option<&ResultChecker> {
         let schema = self.output_schema.as_ref()?;
         let compiled = self.output.get_or_init(|| {

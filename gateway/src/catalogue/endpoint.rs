@@ -1,4 +1,4 @@
-//! Where a client asks: everything, one contract as a server of its own, or a view.
+//! Defines where a client asks: everything, one contract as a server of its own, or a view.
 
 use std::{fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use crate::identity::Caller;
 /// Shown as its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// `/mcp`: every contract.
+    /// The endpoint `/mcp`, with every contract.
     All,
     /// `/mcp/<contract>`, whether there is such a contract or not.
     Contract(Arc<str>),
@@ -16,7 +16,8 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    /// Where this caller is led: who asks for everything gets the default view of its key, where it has one.
+    /// Returns the endpoint that this caller is led to: one that asks for everything gets the default view of its key,
+    /// if there is one.
     pub fn of(self, caller: &Caller) -> Self {
         match (self, caller.view()) {
             (Self::All, Some(view)) => Self::View(view.clone()),

@@ -12,9 +12,9 @@ pub struct ForeignTool {
     pub name: Arc<str>,
     /// A call may change something there.
     pub writes: bool,
-    /// Its contract has resources, so that links of its answers are published under the names that are served.
+    /// Whether its contract has resources, so that links in its answers are published under the names that are served.
     pub publishes_uris: bool,
-    /// Its output schema is published, so that clients hold answers against it.
+    /// Whether its output schema is published, so that clients check answers against it.
     pub publishes_output: bool,
     input_schema: Schema,
     input: OnceLock<Value>,
@@ -37,18 +37,18 @@ impl ForeignTool {
         }
     }
 
-    /// The tree of what its arguments are held against. Made on first use.
+    /// Returns the tree of the schema that its arguments are checked against. It is made on first use.
     pub fn checked_input(&self) -> &Value {
         self.input.get_or_init(|| self.input_schema.value())
     }
 
-    /// Whether its answers are held against a schema, published or not.
+    /// Returns `true` if its answers are checked against a schema, published or not.
     pub fn promises_output(&self) -> bool {
         self.output_schema.is_some()
     }
 
-    /// What `structuredContent` is held against. Compiled on first use, as the arguments' schema is. `None` as well where it
-    /// does not compile, which nobody but another hand in the state can have done.
+    /// Returns the check of `structuredContent`. It is compiled on first use, as the arguments' schema is. `None` also
+    /// means that the schema does not compile, which only somebody else's change of the state can have caused.
     pub fn output(&self) -> Option<&ResultChecker> {
         let schema = self.output_schema.as_ref()?;
         let compiled = self.output.get_or_init(|| {

@@ -13,7 +13,7 @@ use weir_contracts::{
 use super::{Catalogue, ListShape};
 use crate::telemetry::metrics::ToolMeter;
 
-/// What an endpoint can list beside tools.
+/// The kinds of items that an endpoint can list beside tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemKind {
     Prompt,
@@ -22,7 +22,7 @@ pub enum ItemKind {
 }
 
 impl ItemKind {
-    /// As the audit trail names it.
+    /// Returns the word in the audit trail.
     pub fn word(self) -> &'static str {
         match self {
             Self::Prompt => "prompt",
@@ -41,7 +41,7 @@ pub struct ItemSource {
     pub plugin: Option<ItemPlugin>,
     /// Its resources come and go: they are asked of the server each time.
     pub has_live_resources: bool,
-    /// Named by the methods, as no tool can be: `prompts/get` and `resources/read`.
+    /// The meters, named by the methods, as no tool can be: `prompts/get` and `resources/read`.
     pub meters: [ToolMeter; 2],
     digest: [u8; 32],
 }
@@ -57,26 +57,26 @@ pub struct ItemPlugin {
 
 pub struct CatalogueItem {
     pub kind: ItemKind,
-    /// What clients know it by: a name, a URI or a template.
+    /// The name, URI or template that clients know the item by.
     pub key: Box<str>,
-    /// What its maker knows it by.
+    /// The key that its maker knows it by.
     pub own: Box<str>,
     pub source: Arc<ItemSource>,
-    /// Of a prompt.
+    /// The arguments of a prompt.
     pub arguments: Vec<PromptArgument>,
-    /// Of records: the lookup, and its argument.
+    /// The lookup of records, and its argument.
     pub lookup: Option<Lookup>,
     entry: Map<String, Value>,
     digest: OnceLock<[u8; 32]>,
 }
 
-/// What reads a record.
+/// The tool that reads a record.
 pub struct Lookup {
     pub tool: Arc<str>,
     pub argument: Box<str>,
 }
 
-/// All items of one contract.
+/// The items of one contract.
 #[derive(Default)]
 pub(super) struct Items {
     pub(super) source: Option<Arc<ItemSource>>,
@@ -86,7 +86,7 @@ pub(super) struct Items {
 }
 
 impl Items {
-    /// Empty for a contract that has tools alone.
+    /// Prepares the items; there are none for a contract that has tools alone.
     pub(super) fn prepare(contract: &Contract, previous: Option<&Catalogue>) -> Self {
         let records = contract.tools.iter().filter_map(|tool| {
             let (argument, template) = listed::record_template(&contract.name, tool)?;
@@ -176,7 +176,7 @@ impl ItemSource {
         })
     }
 
-    /// Where what is asked of them is counted.
+    /// Returns the meter of what is asked of such items.
     pub fn meter(&self, kind: ItemKind) -> &ToolMeter {
         match kind {
             ItemKind::Prompt => &self.meters[0],
@@ -184,7 +184,7 @@ impl ItemSource {
         }
     }
 
-    /// `contract@version`, as logs and `_meta` show it.
+    /// Returns `contract@version`, as logs and `_meta` show it.
     pub fn contract_version(&self) -> &str {
         &self.meters[0].contract_version
     }
@@ -195,7 +195,7 @@ impl CatalogueItem {
         self.digest.get_or_init(|| Sha256::digest(self.entry(ListShape::Modern)).into())
     }
 
-    /// The item as a client of that shape reads it.
+    /// Returns the item as a client of that shape reads it.
     pub fn entry(&self, shape: ListShape) -> String {
         let mut entry = String::new();
         self.write(shape, &mut entry);
@@ -207,7 +207,8 @@ impl CatalogueItem {
     }
 }
 
-/// An entry of a list, with what its clients may know of where it comes from. Older clients know neither titles nor icons.
+/// Writes an entry of a list, with what its clients may know about where it comes from. Older clients know neither
+/// titles nor icons.
 pub fn write_entry(entry: &Map<String, Value>, contract_version: &str, shape: ListShape, out: &mut String) {
     let is_structured = matches!(shape, ListShape::Modern | ListShape::Structured);
     let mut shown = entry.clone();

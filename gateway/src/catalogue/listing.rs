@@ -1,4 +1,4 @@
-//! What the lists and `server/discover` answer for one endpoint, prepared.
+//! Prepares the answers of the lists and of `server/discover` for one endpoint.
 
 use std::{
     borrow::Cow,
@@ -18,7 +18,7 @@ use super::{
     search::Search,
 };
 
-/// How a tool is written down for one range of protocol versions.
+/// The form of a tool for one range of protocol versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListShape {
     /// 2026-07-28 and later.
@@ -36,7 +36,7 @@ pub enum ListShape {
 pub struct ServerInfo {
     pub name: String,
     pub title: Option<String>,
-    /// Of `/mcp/<contract>` the contract's version, of `/mcp` the catalogue's.
+    /// The contract's version for `/mcp/<contract>`, and the catalogue's for `/mcp`.
     pub version: String,
     pub instructions: Option<String>,
 }
@@ -50,7 +50,7 @@ pub struct Listing {
     pub templates: Pages<CatalogueItem>,
     /// Contracts that have items, in name order.
     sources: Vec<Arc<ItemSource>>,
-    /// It lists two tools that search the others.
+    /// The search, if it lists the two tools that search the others.
     search: Option<Search>,
     llms: OnceLock<String>,
 }
@@ -60,18 +60,18 @@ pub struct Pages<T> {
     entries: Vec<Arc<T>>,
     /// The clients that its schemas are written for.
     profile: Option<ClientProfile>,
-    /// By `ListShape`; written on first use.
+    /// The prepared lists, by `ListShape`; they are written on first use.
     prepared: [OnceLock<Prepared>; 4],
     digest: OnceLock<[u8; 32]>,
 }
 
 /// An entry of a list.
 pub trait Entry {
-    /// What clients know it by: no two entries of a list have the same.
+    /// Returns the key that clients know it by: no two entries of a list have the same.
     fn key(&self) -> &str;
-    /// Equal exactly when clients see the same entry, where nothing is written otherwise for some of them.
+    /// Returns a digest that is equal exactly if clients see the same entry, lowered forms for some of them aside.
     fn digest(&self) -> &[u8; 32];
-    /// What is written otherwise for these clients.
+    /// Returns the form for these clients, if it is another one.
     fn lowered(&self, _profile: ClientProfile) -> Option<&str> {
         None
     }
@@ -106,7 +106,8 @@ impl ServerInfo {
         }
     }
 
-    /// The catalogue's version names the set of contract versions: it moves whenever one of them does.
+    /// Makes the server of everything. The catalogue's version names the set of contract versions: it moves whenever
+    /// one of them does.
     pub(super) fn catalogue<'a>(contracts: impl Iterator<Item = &'a Contract>) -> Self {
         let mut digest = Sha256::new();
         for contract in contracts {
@@ -145,23 +146,23 @@ impl Listing {
         }
     }
 
-    /// With tools that are written for these clients.
+    /// Lists the tools as they are written for these clients.
     pub(super) fn for_clients(mut self, profile: Option<ClientProfile>) -> Self {
         self.tools.profile = profile;
         self
     }
 
-    /// With the two tools that search the others. `read_only`: whether all of those only read.
+    /// Lists the two tools that search the others. `read_only` says whether all of those only read.
     pub(super) fn with_search(self, read_only: bool) -> Self {
         Self { search: Some(Search::new(self.tools.entries(), read_only)), ..self }
     }
 
-    /// The search in its tools, where it lists that instead of them.
+    /// Returns the search in its tools, if it lists that instead of them.
     pub fn search(&self) -> Option<&Search> {
         self.search.as_ref()
     }
 
-    /// At most `size` of the tools that it lists, after `cursor`.
+    /// Returns at most `size` of the tools that it lists, after `cursor`.
     pub fn tools_page(&self, shape: ListShape, cursor: Option<&str>, size: usize) -> Result<Page<'_>, BadCursor> {
         match (&self.search, cursor) {
             (None, _) => self.tools.page(shape, cursor, size),
@@ -170,13 +171,13 @@ impl Listing {
         }
     }
 
-    /// The items of a contract, where the endpoint has any.
+    /// Returns the items of a contract, if the endpoint has any.
     pub fn source(&self, contract: &str) -> Option<&Arc<ItemSource>> {
         let at = self.sources.binary_search_by(|source| (*source.contract).cmp(contract)).ok()?;
         Some(&self.sources[at])
     }
 
-    /// Those whose resources are asked of the server each time.
+    /// Returns the sources whose resources are asked of the server each time.
     pub fn live(&self) -> impl Iterator<Item = &Arc<ItemSource>> {
         self.sources.iter().filter(|source| source.has_live_resources)
     }
@@ -195,17 +196,18 @@ impl Listing {
         !self.resources.is_empty() || !self.templates.is_empty() || self.live().next().is_some()
     }
 
-    /// Whether something of it is completed.
+    /// Returns `true` if anything in it can be completed.
     pub fn has_completions(&self) -> bool {
         !self.prompts.is_empty() || !self.templates.is_empty()
     }
 
-    /// The list in words, as `llms.txt`.
+    /// Returns the list in words, as `llms.txt`.
     pub fn llms(&self) -> &str {
         self.llms.get_or_init(|| llms::write(&self.server, self.tools.entries().iter().map(Arc::as_ref)))
     }
 
-    /// Equal exactly when every client sees the same lists: of tools, of prompts, of resources and templates.
+    /// Returns digests that are equal exactly if every client sees the same lists: of tools, of prompts, of resources
+    /// and templates.
     pub fn digests(&self) -> [[u8; 32]; 3] {
         let mut resources = Sha256::new();
         for source in self.live() {
@@ -222,7 +224,7 @@ impl Listing {
 }
 
 impl<T: Entry> Pages<T> {
-    /// Of two with the same key the first counts.
+    /// Sorts the entries. Of two with the same key the first counts.
     fn new(mut entries: Vec<Arc<T>>) -> Self {
         entries.sort_by(|a, b| a.key().cmp(b.key()));
         entries.dedup_by(|later, first| later.key() == first.key());
@@ -250,13 +252,14 @@ impl<T: Entry> Pages<T> {
         self.prepared[shape as usize].get_or_init(|| Prepared::write(&self.entries, shape, self.profile))
     }
 
-    /// One entry, by number.
+    /// Returns one entry, by number.
     pub(super) fn entry(&self, shape: ListShape, number: usize) -> &str {
         let prepared = self.prepared(shape);
         &prepared.bytes[prepared.spans[number].clone()]
     }
 
-    /// At most `size` entries after `cursor`. The cursor is the last key seen, so it survives a swap of the snapshot.
+    /// Returns at most `size` entries after `cursor`. The cursor is the last key seen, so it survives a swap of the
+    /// snapshot.
     pub fn page(&self, shape: ListShape, cursor: Option<&str>, size: usize) -> Result<Page<'_>, BadCursor> {
         let prepared = self.prepared(shape);
         let start = match cursor {
@@ -287,7 +290,7 @@ impl<T: Entry> Pages<T> {
     }
 }
 
-/// The key that a cursor stands for.
+/// Returns the key that a cursor stands for.
 pub fn after(cursor: &str) -> Result<String, BadCursor> {
     let last = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| BadCursor)?;
     let last = String::from_utf8(last).map_err(|_| BadCursor)?;

@@ -13,7 +13,7 @@ use super::{CatalogueTool, listing::ServerInfo};
 /// Deeper schemas are named and not written out.
 const DEPTH_MAX: usize = 3;
 
-/// `tools` in the order they are to be told in; those of one contract come together.
+/// Writes the page. The tools come in the order of their contracts and names.
 pub(super) fn write<'t>(server: &ServerInfo, tools: impl Iterator<Item = &'t CatalogueTool>) -> String {
     let mut tools: Vec<&CatalogueTool> = tools.collect();
     tools.sort_by(|a, b| (&a.contract, &a.name).cmp(&(&b.contract, &b.name)));
@@ -60,7 +60,7 @@ fn one(page: &mut String, tool: &CatalogueTool) {
     line(page, &format!("\n    weir call {}{}", told.name, words.concat()));
 }
 
-/// What a client may be asked to confirm.
+/// Returns a sentence about what a client may be asked to confirm.
 fn effects(annotations: &Annotations) -> String {
     let is = |hint: Option<bool>| hint == Some(true);
     if is(annotations.read_only_hint) {
@@ -75,8 +75,8 @@ fn effects(annotations: &Annotations) -> String {
     format!("{what}{again}")
 }
 
-/// The members of a good answer. As it is published, they stand at the root, and what must be there in the first arm; the
-/// other arm is that of errors.
+/// Returns the members of a good answer. In the published schema they stand at the root, and the required ones in the
+/// first arm; the other arm is that of errors.
 fn answer(output: &Value) -> Value {
     let arm = &output["anyOf"][0];
     let part = |keyword: &str| output.get(keyword).or_else(|| arm.get(keyword)).cloned().unwrap_or_default();
@@ -103,7 +103,7 @@ fn properties(page: &mut String, schema: &Value, depth: usize) {
     }
 }
 
-/// In one or two words.
+/// Returns the type in one or two words.
 fn kind(schema: &Value) -> String {
     let inner = without_null(schema);
     let mut kinds: Vec<&str> = match &inner["type"] {
@@ -161,7 +161,7 @@ fn line(page: &mut String, text: &str) {
     page.push('\n');
 }
 
-/// One line: a description must not make headings or lists of its own.
+/// Puts a text on one line: a description must not make headings or lists of its own.
 fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! What a view with search lists: one tool that finds its tools, and one that calls them.
+//! Makes the two tools that a view with search lists: one that finds its tools, and one that calls them.
 
 use std::{
     collections::BTreeSet,
@@ -19,7 +19,7 @@ const CONTRACTS_MAX: usize = 20;
 pub struct Search {
     /// The two tools as JSON objects joined by a comma, by `ListShape`.
     listed: [String; 4],
-    /// Made by the first question.
+    /// The index, made by the first question.
     index: OnceLock<Index>,
 }
 
@@ -43,7 +43,7 @@ impl Search {
         &self.listed[shape as usize]
     }
 
-    /// What the arguments of either tool are held against.
+    /// Returns the schema that the arguments of either tool are checked against.
     pub fn input(tool: &str) -> Value {
         match tool {
             FIND_TOOLS => json!({
@@ -74,7 +74,8 @@ impl Search {
 }
 
 impl Listing {
-    /// The tools that a question is about, as JSON objects with name, description and input schema, the best first.
+    /// Returns the tools that a question is about, as JSON objects with name, description and input schema, the best
+    /// first.
     pub fn find(&self, question: &str, most: usize) -> Vec<&str> {
         let Some(search) = self.search() else { return Vec::new() };
         let index = search.index.get_or_init(|| {

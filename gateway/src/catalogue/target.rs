@@ -1,4 +1,4 @@
-//! What a call of a published tool reaches, with everything the call needs prepared.
+//! Prepares what a call of a published tool reaches, with everything the call needs.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -23,17 +23,17 @@ pub enum Target {
 /// A collection as one tool asks it.
 pub struct BoundCollection {
     pub published: Arc<CollectionTarget>,
-    /// Where calls go.
+    /// The collection that calls go to.
     pub source: CollectionRef,
-    /// What every query asks for.
+    /// The order and the columns that every query asks for.
     pub order: Arc<[String]>,
     pub columns: Arc<[String]>,
-    /// What every record of an answer is held against.
+    /// The check that every record of an answer must pass.
     pub records: RecordChecker,
 }
 
 impl Target {
-    /// `None` for a bare form, which no contract publishes.
+    /// Prepares a target; `None` for a bare form, which no contract publishes.
     pub(super) fn prepare(contract: &Contract, tool: &Tool, sources: &Sources) -> Option<Self> {
         match &tool.target {
             contract::Target::Form => None,
@@ -54,7 +54,7 @@ impl Target {
         }
     }
 
-    /// The name of the other server, where one answers.
+    /// Returns the name of the other server, if one answers.
     pub fn upstream(&self) -> Option<&str> {
         match self {
             Self::Foreign(foreign) => Some(&foreign.upstream),
@@ -62,7 +62,7 @@ impl Target {
         }
     }
 
-    /// True where another server's output schema is published.
+    /// Returns `true` if another server's output schema is published.
     pub fn promises_foreign_output(&self) -> bool {
         matches!(self, Self::Foreign(foreign) if foreign.publishes_output)
     }

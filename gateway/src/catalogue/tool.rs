@@ -1,4 +1,4 @@
-//! One published tool, with everything a call needs prepared.
+//! Prepares one published tool, with everything a call needs.
 
 use std::sync::{Arc, OnceLock};
 
@@ -32,15 +32,15 @@ pub struct CatalogueTool {
     arguments: OnceLock<Option<ArgumentValidator>>,
     profiler: OnceLock<Profiler>,
     input: OnceLock<Value>,
-    /// By `ClientProfile`; made on first use, and nothing where that changes nothing.
+    /// The lowered forms, by `ClientProfile`; each is made on first use, and is `None` if it changes nothing.
     lowered: [OnceLock<Option<Box<Lowered>>>; ClientProfile::ALL.len()],
-    /// Where its calls are counted.
+    /// The meter that counts its calls.
     pub meter: ToolMeter,
     digest: [u8; 32],
 }
 
 impl CatalogueTool {
-    /// `None` for a bare form, which no contract publishes.
+    /// Prepares a tool; `None` for a bare form, which no contract publishes.
     pub(super) fn prepare(
         contract: &Contract,
         tool: &Arc<Tool>,
@@ -76,13 +76,14 @@ impl CatalogueTool {
         }))
     }
 
-    /// `contract@version`, as logs and `_meta` show it.
+    /// Returns `contract@version`, as logs and `_meta` show it.
     pub fn contract_version(&self) -> &str {
         &self.meter.contract_version
     }
 
-    /// Compiled on first use: ten thousand tools must not be paid for at start. `None`: the schema that was kept does not
-    /// compile, which nobody but another hand in the state can have done.
+    /// Returns the check of the arguments. It is compiled on first use: ten thousand tools must not be paid for at
+    /// start. `None` means that the stored schema does not compile, which only somebody else's change of the state can
+    /// have caused.
     pub fn arguments(&self) -> Option<&ArgumentValidator> {
         let compiled = self.arguments.get_or_init(|| {
             let compiled = ArgumentValidator::for_tool(&self.tool);
@@ -96,7 +97,7 @@ impl CatalogueTool {
         self.profiler.get_or_init(|| Profiler::new(&self.tool.input_schema.value()))
     }
 
-    /// The tree of its published input schema, for callers who send no JSON. Made on first use.
+    /// Returns the tree of its published input schema, for callers who send no JSON. It is made on first use.
     pub fn input(&self) -> &Value {
         self.input.get_or_init(|| self.tool.input_schema.value())
     }
@@ -105,7 +106,7 @@ impl CatalogueTool {
         &self.digest
     }
 
-    /// What these clients are told instead; `None` where that is the same.
+    /// Returns what these clients are told instead; `None` if that is the same.
     pub(super) fn lowered(&self, profile: ClientProfile) -> Option<&Lowered> {
         let lower = || {
             let lowered = client::lower(&self.name, &self.tool.input_schema.value(), profile);
@@ -117,7 +118,7 @@ impl CatalogueTool {
         self.lowered[profile as usize].get_or_init(lower).as_deref()
     }
 
-    /// The tool as a client of that shape reads it.
+    /// Writes the tool as a client of that shape reads it.
     pub(super) fn write(&self, shape: ListShape, profile: Option<ClientProfile>, out: &mut String) {
         let tool = &self.tool;
         let lowered = profile.and_then(|profile| self.lowered(profile));
@@ -144,14 +145,14 @@ impl CatalogueTool {
     }
 }
 
-/// What some clients are told of a tool. Its arguments meet the full schema all the same.
+/// The form of a tool for some clients. Its arguments meet the full schema all the same.
 pub(super) struct Lowered {
     pub(super) input: Schema,
-    /// It would cost these clients more than this tool.
+    /// Whether it would cost these clients more than this tool.
     pub(super) is_refused: bool,
 }
 
-/// One entry of `tools/list`, in the order of its members.
+/// An entry of `tools/list`, in the order of its members.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed<'a> {
@@ -171,8 +172,8 @@ struct Listed<'a> {
     meta: Option<Value>,
 }
 
-/// Everything that makes a tool what it is: published bytes, binding, source, limits. The source's key names its
-/// settings and its shape by their digest.
+/// Returns a digest of everything that makes a tool what it is: published bytes, binding, source, limits. The source's
+/// key names its settings and its shape by their digest.
 fn digest(contract: &Contract, tool: &Tool, source: Option<&CollectionRef>) -> [u8; 32] {
     let Tool { name, title, description, input_schema, output_schema, annotations, target, limits, audit_clear } = tool;
     Sha256::new()

@@ -11,7 +11,7 @@ use crate::config::View;
 /// A view of one snapshot: its tools are chosen when the snapshot is made, and a call looks for one name.
 pub(super) struct ServedView {
     pub(super) settings: View,
-    /// Where its listing stands.
+    /// The place of its listing.
     pub(super) place: usize,
     names: HashSet<Arc<str>, RandomState>,
 }
@@ -26,7 +26,7 @@ impl ServedView {
     }
 }
 
-/// Whether a view has a tool: everything that it says must be met.
+/// Returns `true` if a view has a tool: everything that the view says must be met.
 pub(super) fn selects(view: &View, tool: &CatalogueTool) -> bool {
     let of_contract =
         || view.contracts.is_empty() || view.contracts.iter().any(|contract| **contract == *tool.contract);
@@ -36,7 +36,7 @@ pub(super) fn selects(view: &View, tool: &CatalogueTool) -> bool {
     of_contract() && is_named() && !(view.read_only && tool.tool.writes()) && is_taken()
 }
 
-/// What a view lists of these tools.
+/// Returns what a view lists of these tools.
 pub(super) fn listing(view: &View, server: ServerInfo, tools: Vec<Arc<CatalogueTool>>) -> Listing {
     let listing = Listing::new(server, tools, &[]).for_clients(view.profile);
     if view.search { listing.with_search(view.read_only) } else { listing }

@@ -68,7 +68,7 @@ impl Api {
         Ok(Self { client, url, key })
     }
 
-    /// The JSON of the answer; null where it has none.
+    /// Returns the JSON of the answer; null if it has none.
     pub(super) async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
         let mut request = self.request(method, path);
         if let Some(body) = body {
@@ -77,7 +77,7 @@ impl Api {
         self.answer(request).await
     }
 
-    /// The same for a body that is no JSON.
+    /// Puts a body that is no JSON, and returns the JSON of the answer.
     pub(super) async fn put(&self, path: &str, content_type: &str, body: Vec<u8>) -> anyhow::Result<Value> {
         self.answer(self.request(Method::PUT, path).header("content-type", content_type).body(body)).await
     }
@@ -113,14 +113,14 @@ impl Api {
     }
 }
 
-/// A path of the API that has names from outside in it.
+/// Returns a path of the API with names from outside in it.
 pub(super) fn path(parts: &[&str]) -> String {
     let mut url = reqwest::Url::parse("http://weir").expect("it is a URL");
     url.path_segments_mut().expect("it has a path").extend(parts);
     url.path().to_owned()
 }
 
-/// One problem of a file, as it would be told of a file here.
+/// Writes one problem of a file, as it would be told of a file here.
 pub(super) fn told(problem: &Value) -> String {
     let part = |key: &str| problem[key].as_str().unwrap_or_default();
     let mut told = Problem::new(part("file"), part("place"), part("message"));
@@ -135,7 +135,7 @@ fn read(folder: &Path, name: &str) -> anyhow::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Columns as wide as their widest cell; an empty list says so.
+/// Writes columns as wide as their widest cell; an empty list says so.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     if rows.is_empty() {
         return "none\n".to_owned();
@@ -154,7 +154,7 @@ pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     [&head].into_iter().chain(rows).map(|row| line(row)).collect()
 }
 
-/// A cell: text as it is, null empty, times as they stand in logs.
+/// Writes a cell: text as it is, null as nothing, times as they stand in logs.
 pub(super) fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

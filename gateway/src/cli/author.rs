@@ -1,5 +1,5 @@
-//! What the author of a plugin works with: a folder to begin with, a build, the definitions, checks and tests; and how what
-//! came of it gets to where it runs. All of it is inside the program; this repository is not needed.
+//! Holds what the author of a plugin works with: a folder to begin with, a build, the definitions, checks and tests,
+//! and the way of the result to where it runs. All of it is inside the program; this repository is not needed.
 
 mod build;
 mod cases;

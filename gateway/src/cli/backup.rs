@@ -22,7 +22,7 @@ pub(super) struct Backup {
     settings: Settings,
 }
 
-/// What is copied as it stands, beside the database: keys, which plugins were let in, the builds
+/// The files and folders that are copied as they stand, beside the database: keys, the accepted plugins, the builds
 /// that published tools run on, recorded shapes, the audit trail.
 const COPIED: [&str; 7] =
     ["cursor.key", "audit.key", "admin.token", "plugins-accepted.json", "builds", "shapes", "audit"];
@@ -53,12 +53,12 @@ impl Backup {
     }
 }
 
-/// A folder for its owner alone.
+/// Makes a folder for its owner alone.
 fn private(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(folder)
 }
 
-/// Files keep their permissions; what vanished meanwhile is left out.
+/// Copies a file or folder. Files keep their permissions; what vanished meanwhile is left out.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let gone = |error: io::Error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) };
     if !from.is_dir() {

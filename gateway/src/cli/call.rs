@@ -129,7 +129,7 @@ impl Call {
     }
 }
 
-/// The agent of `WEIR_KEY`.
+/// Returns the agent of `WEIR_KEY`.
 pub(super) fn caller(started: &App) -> anyhow::Result<Caller> {
     let key = key();
     let credential = key.as_deref().map_or(Credential::None, Credential::Key);
@@ -140,7 +140,7 @@ pub(super) fn caller(started: &App) -> anyhow::Result<Caller> {
     })
 }
 
-/// `None` when help was asked for and printed.
+/// Parses the words; `None` if help was asked for and printed.
 fn parse(
     name: &str,
     description: &str,
@@ -158,7 +158,7 @@ fn parse(
     }
 }
 
-/// What the author of a plugin says of the tool on the command line. Nothing of it is published.
+/// Returns what the author of a plugin says about the tool on the command line. Nothing of it is published.
 fn cli(started: &App, tool: &Tool) -> Value {
     let Target::Offer(offered) = &tool.target else { return Value::Null };
     let Maker::Plugin(plugin) = &offered.maker else { return Value::Null };
@@ -179,7 +179,7 @@ pub(super) fn unknown(name: &str, names: &[&str]) -> anyhow::Error {
     }
 }
 
-/// A tool that an extracted document describes, at the server that is named beside it.
+/// Calls a tool that an extracted document describes, at the server that is named beside it.
 async fn of_document(
     from: &Path,
     url: Option<&str>,
@@ -193,7 +193,7 @@ async fn of_document(
     extracted::call(&target, name, &arguments).await.map(Some)
 }
 
-/// Two requests of the modern era need no session.
+/// Calls a tool at a URL, by two requests of the modern era, which need no session.
 async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option<ToolResult>> {
     let remote = Remote::new(url)?;
     let tools = remote.tools().await?;
@@ -213,7 +213,7 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
     Ok(Some(ToolResult::of(content, structured, result["isError"] == true)))
 }
 
-/// Whose call it is, where keys are needed.
+/// Returns the key of the caller, if keys are needed.
 pub(super) fn key() -> Option<String> {
     std::env::var("WEIR_KEY").ok().filter(|key| !key.is_empty())
 }
@@ -230,7 +230,7 @@ impl Remote {
         Ok(Self { client: reqwest::Client::builder().build()?, url: url.to_owned() })
     }
 
-    /// Every tool the endpoint lists.
+    /// Returns every tool that the endpoint lists.
     pub(super) async fn tools(&self) -> anyhow::Result<Vec<Value>> {
         const TOOLS_MAX: usize = 100_000;
         let mut cursor = Value::Null;

@@ -42,7 +42,7 @@ struct Clients {
     settings: Settings,
 }
 
-/// One tool as each client takes it.
+/// A tool as each client takes it.
 struct Checked {
     tool: Arc<CatalogueTool>,
     clients: Vec<(ClientProfile, Lowered)>,

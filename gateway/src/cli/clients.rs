@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// For a server behind a URL.
+/// Writes the entries for a server behind a URL.
 pub(super) fn http(name: &str, url: &str) -> String {
     let cursor = json!({ "mcpServers": { name: { "url": url } } });
     let code = json!({ "servers": { name: { "type": "http", "url": url } } });
@@ -14,7 +14,7 @@ pub(super) fn http(name: &str, url: &str) -> String {
     )
 }
 
-/// For a server the client starts itself.
+/// Writes the entries for a server that the client starts itself.
 pub(super) fn stdio(name: &str, command: &str, arguments: &[String]) -> String {
     let entry = json!({ "command": command, "args": arguments });
     let claude = json!({ "mcpServers": { name: entry } });

@@ -74,7 +74,7 @@ fn list(target: &Target, all: &Value) {
     }
 }
 
-/// What a source became, and how to go on.
+/// Writes how a source has changed, and how to go on.
 pub(super) fn drift(of: &Value) -> String {
     let lines = |key: &str| of[key].as_array().into_iter().flatten().map(cell).collect::<Vec<_>>();
     if of["difference"].is_null() {

@@ -72,7 +72,7 @@ impl Compile {
         }
     }
 
-    /// What an agent would see of another server, and beside it what was left out and what is published otherwise.
+    /// Returns what an agent would see of another server, and prints what was left out and what is published otherwise.
     fn offered(&self, document: &str) -> Result<serde_json::Value, Failure> {
         let overlay = match &self.overlay {
             Some(file) => Some(Overlay::read(&file.display().to_string(), &text(file)?)?),
@@ -187,7 +187,7 @@ impl Shapes {
     }
 }
 
-/// A file of reasonable size, or stdin.
+/// Reads a file of reasonable size, or stdin.
 pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     const MAX_BYTES: u64 = 16 << 20;
     let mut text = String::new();

@@ -31,7 +31,7 @@ impl Compose {
     }
 }
 
-/// The document to stdout, what was left out of it to stderr.
+/// Prints the document to stdout, and what was left out of it to stderr.
 pub(super) fn print(composed: &Composed, compact: bool) {
     match compact {
         true => println!("{}", composed.document.compact()),

@@ -82,7 +82,7 @@ impl Connect {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The whole file as it was where nothing else was changed since, and otherwise only our entry out of it.
+    /// Restores the whole file if nothing else was changed since, and otherwise removes only our entry from it.
     fn undo(&self, file: &Path, now: Option<String>) -> Done {
         let without = |text: &str| hosts::remove(self.client, text, &self.name);
         let now = now.unwrap_or_default();

@@ -57,7 +57,7 @@ pub(super) enum Command {
     },
 }
 
-/// Something waits for someone.
+/// The exit code when something waits for someone.
 const HELD: u8 = 3;
 
 impl Contracts {
@@ -180,7 +180,7 @@ fn show(target: &Target, name: &str) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What it would change; where it waits, how to agree.
+/// Shows what a draft would change and, if it waits, how to agree.
 fn show_draft(target: &Target, id: &str) -> Done {
     let draft = ask(target, Method::GET, &path(&["v1", "drafts", id]), None)?;
     let report = with_impact(&draft["report"], &draft);
@@ -222,7 +222,7 @@ fn submitted(target: &Target, answer: &Value) -> Done {
     Ok(if held { ExitCode::from(HELD) } else { ExitCode::SUCCESS })
 }
 
-/// The report of a draft with what it would mean for the calls of the past.
+/// Returns the report of a draft with what it would mean for past calls.
 fn with_impact(report: &Value, draft: &Value) -> Value {
     let mut report = report.clone();
     if let Some(report) = report.as_object_mut().filter(|_| !draft["impact"].is_null()) {

@@ -54,7 +54,7 @@ enum Sides {
     Output,
 }
 
-/// What a file turned out to be.
+/// The kind of a file that was read.
 enum Version {
     Contract(Box<Contract>),
     /// `{tools: […]}`.
@@ -65,7 +65,8 @@ const BREAKS: u8 = 2;
 const REVIEW: u8 = 3;
 
 impl Compare {
-    /// Exit code 0: breaks nothing; 2: breaks; 3: someone should look; 1: could not be compared.
+    /// Compares, with exit code 0 if nothing breaks, 2 if something does, 3 if someone should look, and 1 if the files
+    /// could not be compared.
     pub(super) fn run(self) -> Done {
         let (change, impact) = self.diff()?;
         let mut value = serde_json::to_value(&change).expect("plain data");
@@ -83,7 +84,7 @@ impl Compare {
         })
     }
 
-    /// The difference, and where a gateway can tell whom it would have hit in the past.
+    /// Returns the difference and, if a gateway can tell, whom it would have hit in the past.
     fn diff(&self) -> Result<(Diff, Value), Failure> {
         let mut impact = Value::Null;
         let (old, new) = match (self.files.as_slice(), &self.against) {
@@ -120,8 +121,9 @@ impl Compare {
         Ok((change, impact))
     }
 
-    /// What an admin API says is published there, and the calls of the past that NEW would have refused: null where none
-    /// are kept. `None` where no admin API can be asked, or it serves another contract than the endpoint lists.
+    /// Returns what an admin API says is published there, and the past calls that NEW would have refused: null if none
+    /// are kept. `None` means that no admin API can be asked, or that it serves another contract than the endpoint
+    /// lists.
     fn published(&self, url: &str, listed: &Version, new: &Version) -> Result<Option<(Contract, Value)>, Failure> {
         let Some(contract) = contract_at(url, new) else { return Ok(None) };
         let asked = self.ask_published(&contract, listed, new);
@@ -166,7 +168,7 @@ impl Compare {
     }
 }
 
-/// The contract that an endpoint of one contract serves, or the one that a file is of.
+/// Returns the contract that an endpoint of one contract serves, or the one that a file belongs to.
 fn contract_at(url: &str, new: &Version) -> Option<String> {
     let of_file = match new {
         Version::Contract(contract) => Some(contract.name.clone()),
@@ -176,14 +178,14 @@ fn contract_at(url: &str, new: &Version) -> Option<String> {
     of_url.or(of_file).filter(|contract| !contract.is_empty())
 }
 
-/// The input schemas of a document's tools, by name.
+/// Returns the input schemas of a document's tools, by name.
 fn inputs(document: &Value) -> Map<String, Value> {
     let tools = document["tools"].as_array().into_iter().flatten();
     tools.filter_map(|tool| Some((tool["name"].as_str()?.to_owned(), tool["inputSchema"].clone()))).collect()
 }
 
-/// A compiled document, or the answer of tools/list with or without its envelope. A contract's tools are called `tool`,
-/// theirs `name`.
+/// Recognizes a compiled document, or the answer of tools/list with or without its envelope. A contract's tools are
+/// called `tool`, theirs `name`.
 pub(super) fn document(mut value: Value) -> Option<Value> {
     let is_document = |value: &Value| {
         value["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"].is_string()))
@@ -213,7 +215,7 @@ fn listed(url: &str) -> Result<Version, Failure> {
     Ok(Version::Document(json!({ "tools": tools })))
 }
 
-/// Whose calls of the past it would have refused; empty where none are kept.
+/// Writes whose past calls it would have refused; nothing if none are kept.
 fn impact(impact: &Value) -> String {
     let (Some(calls), Some(agents)) = (impact["calls"].as_i64(), impact["agents"].as_array()) else {
         return String::new();
@@ -234,7 +236,7 @@ fn impact(impact: &Value) -> String {
     out
 }
 
-/// A report as a person reads it: the worst first, a line for each difference and one for its witness.
+/// Writes a report for a person: the worst first, a line for each difference and one for its witness.
 pub(super) fn text(report: &Value) -> String {
     let mut items: Vec<&Value> = report["items"].as_array().into_iter().flatten().collect();
     let rank = |item: &Value| {

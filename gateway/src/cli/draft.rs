@@ -45,15 +45,15 @@ pub(super) struct Draft {
 
 /// A source to look at: which adapter reaches it, and how.
 struct Source {
-    /// Of the contract.
+    /// The name of the contract.
     name: String,
-    /// What its name is made from.
+    /// The title that the name is made from.
     title: String,
     adapter: &'static str,
     settings: Value,
 }
 
-/// So that `weir serve` listens wherever it is started from.
+/// The block with an address, so that `weir serve` listens wherever it is started from.
 const LISTEN: &str = "[http]\nlisten = \"127.0.0.1:8484\"\n\n";
 
 /// The connection that a file or a URL on the command line becomes.
@@ -61,7 +61,7 @@ pub(super) const CONNECTION: &str = "source";
 /// Rows looked at for low-cardinality columns.
 const ROWS_MAX: usize = 20_000;
 const PAGE_ROWS: u32 = 1000;
-/// More values than this are no choice list.
+/// The bound on the values of a choice list.
 const CHOICES_MAX: usize = 12;
 
 impl Source {
@@ -125,7 +125,7 @@ impl Draft {
     }
 }
 
-/// A configuration that reaches one spreadsheet and nothing else.
+/// Returns a configuration that reaches one spreadsheet and nothing else.
 pub(super) fn file_config(file: &Path, write: bool, settings: &Settings) -> Result<Config, Failure> {
     let path = absolute(file)?;
     let folder = path.parent().context("a file lies in a folder")?;
@@ -191,7 +191,7 @@ async fn draft(gateway: &Gateway, source: &Source, shape: &Shape) -> Result<Draf
     Ok(drafted)
 }
 
-/// The values of text columns that hold few; a source that cannot be read has none.
+/// Returns the values of text columns that hold few; a source that cannot be read has none.
 async fn choices(gateway: &Gateway, source: &Source, shape: &Shape) -> BTreeMap<String, Vec<String>> {
     let texts: Vec<String> =
         shape.fields.iter().filter(|field| field.kind == Type::String).map(|field| field.key.clone()).collect();
@@ -265,7 +265,7 @@ fn absolute(file: &Path) -> anyhow::Result<PathBuf> {
     file.canonicalize().with_context(|| format!("{} cannot be opened", file.display()))
 }
 
-/// Base address and path of a URL. A query is not taken along: it belongs into the contract.
+/// Splits a URL into base address and path. A query is dropped, since it belongs into the contract.
 fn split(url: &str) -> anyhow::Result<(String, String)> {
     let parsed = reqwest::Url::parse(url).with_context(|| format!("{url} is not a URL"))?;
     anyhow::ensure!(matches!(parsed.scheme(), "http" | "https"), "{url} is not an http URL");
@@ -276,7 +276,7 @@ fn split(url: &str) -> anyhow::Result<(String, String)> {
     Ok((parsed.origin().ascii_serialization(), parsed.path().to_owned()))
 }
 
-/// Not in the shared temporary folder: compiled plugins are native code.
+/// Returns the state folder. It is not in the shared temporary folder, since compiled plugins are native code.
 pub(super) fn state_folder() -> PathBuf {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));

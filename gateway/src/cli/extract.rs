@@ -169,7 +169,7 @@ impl Extract {
     }
 }
 
-/// What the server lists, and what is to be said of how it does.
+/// Returns what the server lists, and remarks about how it does.
 async fn lists(target: Target, settings: Settings) -> Result<(Lists, Vec<String>), Failure> {
     let session = Session::open(&target, settings).await?;
     let listed = session.lists().await;

@@ -13,17 +13,17 @@ use weir_upstream::{Asked, Call, Command, RequestError, Session, Settings, Targe
 use super::{call, compile, extract};
 use crate::call::{Content, ToolResult};
 
-/// As `weir extract` waits.
+/// The wait, which is that of `weir extract`.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a document says of one tool.
+/// The words of a document about one tool.
 pub(super) struct Tool {
     pub(super) description: String,
-    /// Of the arguments; null where the document has none that is usable.
+    /// The schema of the arguments; null if the document has none that is usable.
     pub(super) schema: Value,
 }
 
-/// The tool of that name, or a sentence with those that there are.
+/// Returns the tool of that name, or a sentence with those that exist.
 pub(super) fn tool(file: &Path, name: &str) -> anyhow::Result<Tool> {
     let shown = file.display();
     let text = compile::read(file)?;
@@ -46,7 +46,7 @@ pub(super) fn tool(file: &Path, name: &str) -> anyhow::Result<Tool> {
     })
 }
 
-/// The words of the tool, and the command behind `--`.
+/// Splits the words of the tool from the command behind `--`.
 pub(super) fn split(words: &[String]) -> (&[String], &[String]) {
     match words.iter().position(|word| word == "--") {
         Some(at) => (&words[..at], &words[at + 1..]),
@@ -54,7 +54,7 @@ pub(super) fn split(words: &[String]) -> (&[String], &[String]) {
     }
 }
 
-/// Where the server of the document is, or what is needed to know that.
+/// Returns the address of the document's server, or what is needed to know it.
 pub(super) fn target(file: &Path, url: Option<&str>, command: &[String]) -> anyhow::Result<Target> {
     match (url, command) {
         (Some(url), []) => Ok(extract::url_target(url)?),

@@ -7,11 +7,12 @@ use clap::{Arg, ArgAction, Command};
 use serde_json::{Map, Value};
 use weir_contracts::{schema::without_null, text};
 
-/// What a file of arguments may have, as a request over HTTP.
+/// The bound on a file of arguments, which is that of a request over HTTP.
 const INPUT_MAX_BYTES: u64 = 4 << 20;
 
-/// The command of one tool: a flag for every argument, help from the descriptions. `cli` is what its author says of the
-/// command line (`{"parameters": {"environment": {"positional": true, "aliases": ["-e"], "metavar": "ENV"}}}`), or null.
+/// Returns the command of one tool: a flag for every argument, and help from the descriptions. `cli` is what its author
+/// says about the command line (`{"parameters": {"environment": {"positional": true, "aliases": ["-e"], "metavar":
+/// "ENV"}}}`), or null.
 pub(super) fn command(name: &str, description: &str, schema: &Value, cli: &Value) -> Command {
     let required = required(schema);
     let mut command = Command::new(name.to_owned())
@@ -66,7 +67,7 @@ pub(super) fn command(name: &str, description: &str, schema: &Value, cli: &Value
     command
 }
 
-/// The arguments that the flags say; what the schema refuses is left to the tool to refuse.
+/// Returns the arguments that the flags state; what the schema refuses is left to the tool to refuse.
 pub(super) fn arguments(schema: &Value, matches: &clap::ArgMatches) -> anyhow::Result<Map<String, Value>> {
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     let mut arguments = Map::new();
@@ -110,8 +111,8 @@ fn required(schema: &Value) -> Vec<&str> {
     schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// The arguments that may be given without a flag, in their order: those that the author declares so, or else those that
-/// are required.
+/// Returns the arguments that may be given without a flag, in their order: those that the author declares so, or else
+/// those that are required.
 fn positional(schema: &Value, cli: &Value) -> Vec<String> {
     let declared = cli["parameters"].as_object().into_iter().flatten();
     let declared: Vec<&str> =
@@ -125,7 +126,8 @@ fn by_position(field: &str) -> String {
     format!("{field} by position")
 }
 
-/// `-e` or `--env`. What the help and other arguments need stays theirs, and the first who names a flag has it.
+/// Adds `-e` or `--env`. Flags that the help and other arguments need stay theirs, and the first who names a flag has
+/// it.
 fn aliased(flag: Arg, alias: &str, taken: &mut BTreeSet<String>) -> Arg {
     let (long, name) = match (alias.strip_prefix("--"), alias.strip_prefix('-')) {
         (Some(name), _) => (true, name),
@@ -179,7 +181,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Text as the property's type reads it. One text may be a whole list.
+/// Returns text as the property's type reads it. One text may be a whole list.
 fn value(property: &Value, texts: &[&str]) -> Value {
     let takes_many = text::kind(property) == Some("array");
     let texts = if takes_many { texts } else { &texts[texts.len().saturating_sub(1)..] };

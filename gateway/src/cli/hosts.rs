@@ -26,7 +26,7 @@ pub(super) enum Host {
     Zed,
 }
 
-/// How a server is reached, for a client to write down.
+/// The way to reach a server, for a client to write down.
 pub(super) enum Entry {
     Command { program: String, arguments: Vec<String> },
     Url { url: String, headers: Vec<(String, String)> },
@@ -37,7 +37,7 @@ impl Host {
         self.to_possible_value().expect("every host has a name").get_name().to_owned()
     }
 
-    /// The file of the working folder's project, for those that have one.
+    /// Returns the file of the working folder's project, for clients that have one.
     pub(super) fn project_file(self) -> Option<PathBuf> {
         Some(PathBuf::from(match self {
             Self::ClaudeCode => ".mcp.json",
@@ -50,7 +50,7 @@ impl Host {
         }))
     }
 
-    /// The file of the user.
+    /// Returns the file of the user.
     pub(super) fn user_file(self) -> Result<PathBuf, Failure> {
         let home = home()?;
         let applications = match cfg!(target_os = "macos") {
@@ -72,7 +72,7 @@ impl Host {
         })
     }
 
-    /// The member that holds the servers by name.
+    /// Returns the member that holds the servers by name.
     pub(super) fn member(self) -> &'static str {
         match self {
             Self::VsCode => "servers",
@@ -82,7 +82,7 @@ impl Host {
         }
     }
 
-    /// The server in this client's own words; `None` where it cannot be told of a URL.
+    /// Returns the server in this client's own words; `None` if the client cannot take a URL.
     pub(super) fn entry(self, entry: &Entry) -> Option<Value> {
         let (url, headers) = match entry {
             Entry::Command { program, arguments } => {
@@ -111,7 +111,7 @@ impl Host {
     }
 }
 
-/// The server `name` of a client's configuration, or of a configuration file.
+/// Returns the server `name` of a client's configuration, or of a configuration file.
 pub(super) fn server(from: &str, name: &str) -> Result<Target, Failure> {
     let files = match Host::from_str(from, true) {
         Ok(host) => host.project_file().into_iter().chain([host.user_file()?]).collect(),
@@ -146,7 +146,7 @@ pub(super) fn server(from: &str, name: &str) -> Result<Target, Failure> {
         .step("use one of these names"))
 }
 
-/// The text of a configuration; `None` where there is no such file.
+/// Returns the text of a configuration; `None` if there is no such file.
 pub(super) fn text(file: &Path) -> Result<Option<String>, Failure> {
     const MAX_BYTES: u64 = 16 << 20;
     let unreadable = |cause: String| Failure::new(Kind::Start, format!("{} to be readable", file.display()), cause);

@@ -110,7 +110,8 @@ impl Openapi {
         }
     }
 
-    /// As `weir extract` reaches a URL: no redirect is followed, no proxy of the environment is used, and every answer is bounded.
+    /// Fetches the document as `weir extract` reaches a URL: no redirect is followed, proxies from the environment are
+    /// ignored, and every answer is bounded.
     async fn fetched(&self) -> anyhow::Result<String> {
         let url = &self.document;
         weir_connections::http::install_tls();

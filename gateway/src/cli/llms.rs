@@ -47,7 +47,7 @@ impl Llms {
     }
 }
 
-/// The page beside the endpoint, as the holder of `WEIR_KEY` sees it.
+/// Returns the page beside the endpoint, as the holder of `WEIR_KEY` sees it.
 async fn at_url(url: &str) -> anyhow::Result<String> {
     let endpoint = url.trim_end_matches('/');
     let page = match endpoint.strip_suffix("/mcp") {

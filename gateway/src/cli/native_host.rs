@@ -29,7 +29,7 @@ impl NativeHost {
     }
 }
 
-/// The words that start this command.
+/// Returns the words that start this command.
 pub(super) fn words() -> Vec<OsString> {
     let program = std::env::current_exe().map(Into::into);
     program.map(|program: OsString| vec![program, "native-host".into()]).unwrap_or_default()

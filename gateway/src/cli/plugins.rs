@@ -109,7 +109,7 @@ impl Plugins {
     }
 }
 
-/// A line for each file, and for each plugin that is built in.
+/// Prints a line for each file, and for each built-in plugin.
 fn outcomes(target: &Target, outcomes: &Value) {
     if target.json {
         println!("{outcomes}");
@@ -214,7 +214,7 @@ fn grants(plugin: &Value) -> String {
     grants.map(|(connection, grant)| format!("{connection}={}", cell(grant))).collect::<Vec<_>>().join(",")
 }
 
-/// `numbers` of `target/numbers.wasm`.
+/// Returns `numbers` for `target/numbers.wasm`.
 fn named(file: &Path) -> anyhow::Result<String> {
     let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     match file_name(stem) {

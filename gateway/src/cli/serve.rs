@@ -48,9 +48,9 @@ pub(super) struct Stdio {
     settings: Settings,
 }
 
-/// Where a spreadsheet is served when no address is given.
+/// The address of a spreadsheet when none is given.
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8484);
-/// After the last answer on stdio, what runs beside the calls has this long to end.
+/// The time that tasks beside the calls have to end after the last answer on stdio.
 const TASKS_END: Duration = Duration::from_millis(50);
 
 impl Serve {
@@ -114,7 +114,7 @@ impl Stdio {
     }
 }
 
-/// How the configuration is read at start and at each reload.
+/// Returns how the configuration is read at the start and at each reload.
 fn reading(file: bool, settings: Settings, listen: Option<SocketAddr>) -> Read {
     Box::new(move || match file {
         true => Err(vec![Problem::new("(command line)", "", "one file is served: there is no configuration to read")]),
@@ -122,7 +122,7 @@ fn reading(file: bool, settings: Settings, listen: Option<SocketAddr>) -> Read {
     })
 }
 
-/// With the address of the command line over it.
+/// Puts the address of the command line over that of the configuration.
 fn listening(mut config: Config, listen: Option<SocketAddr>) -> Result<Config, Vec<Problem>> {
     if let Some(listen) = listen {
         config.http.listen = Some(listen);
@@ -172,7 +172,7 @@ async fn start(
     Ok((started, reload))
 }
 
-/// SIGTERM or Ctrl-C: drain and leave.
+/// Waits for SIGTERM or Ctrl-C, after which the gateway drains and leaves.
 async fn stopped() {
     let mut terminate = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
         Ok(terminate) => terminate,

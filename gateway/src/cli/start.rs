@@ -1,4 +1,4 @@
-//! From settings to a program that serves.
+//! Turns settings into a program that serves.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Settings {
-    /// The file, with flags and environment over it.
+    /// Reads the file, with flags and environment over it.
     pub(super) fn config(&self) -> Result<Config, Vec<Problem>> {
         let file = self.config.clone().or_else(|| Some(PathBuf::from("weir.toml")).filter(|file| file.exists()));
         let mut config = match file {
@@ -26,17 +26,18 @@ impl Settings {
         Ok(config)
     }
 
-    /// The configuration that is read, or that would be.
+    /// Returns the file of the configuration that is read, or that would be.
     pub(super) fn file(&self) -> PathBuf {
         self.config.clone().unwrap_or_else(|| PathBuf::from("weir.toml"))
     }
 
-    /// True where a configuration was named or lies in the working folder.
+    /// Returns `true` if a configuration was named or lies in the working folder.
     pub(super) fn present(&self) -> bool {
         self.config.is_some() || Path::new("weir.toml").exists()
     }
 
-    /// Refused where nothing says what to serve: a client on stdio would get a server without tools, and nobody be told.
+    /// Refuses to start if nothing says what to serve: a client on stdio would get a server without tools, and nobody
+    /// would be told.
     pub(super) fn names_something(&self, config: &Config) -> anyhow::Result<()> {
         let folders = &config.folders;
         if self.present() || folders.contracts.exists() || folders.state.exists() {
@@ -69,13 +70,14 @@ impl Settings {
     }
 }
 
-/// For a command that answers and ends: its answer is wanted on the terminal, and no log of a start.
+/// Opens the gateway for a command that answers and ends: its answer is wanted on the terminal, and no log of a start.
 pub(super) async fn briefly(mut config: Config, process: Option<&str>) -> Result<App, Failure> {
     config.log.filter.get_or_insert_with(|| "warn".to_owned());
     open(config, process).await
 }
 
-/// `process`: what this process does, for the audit trail; without it nothing is called and nothing recorded.
+/// Opens the gateway. `process` is what this process does, for the audit trail; without it nothing is called and
+/// nothing recorded.
 pub(super) async fn open(config: Config, process: Option<&str>) -> Result<App, Failure> {
     // A spreadsheet of the command line may lie anywhere; only that one file is named to its adapter.
     let connection = Some(super::draft::CONNECTION);

@@ -33,7 +33,7 @@ use crate::{
 
 pub(super) type Upstreams = Head<Command>;
 
-/// Who agreed, in the history and the audit trail.
+/// The name of whoever agreed, in the history and the audit trail.
 const BY: &str = "cli";
 
 #[derive(Subcommand)]
@@ -231,7 +231,7 @@ impl Add {
         Ok(lookout::compile(&self.name, settings, &config.base, listed, &about, &BTreeMap::new())?)
     }
 
-    /// The configuration with the server in it.
+    /// Returns the configuration with the server in it.
     fn written(&self, before: &str) -> anyhow::Result<String> {
         let mut document: DocumentMut = before.parse().map_err(|error: toml_edit::TomlError| anyhow!("{error}"))?;
         let upstreams = document.entry("upstreams").or_insert_with(|| {
@@ -257,7 +257,7 @@ impl Add {
         Ok(document.to_string())
     }
 
-    /// Where it is, with references to secrets as they were given.
+    /// Writes the address of the server, with references to secrets as they were given.
     fn server(&self, entry: &mut Table) -> anyhow::Result<()> {
         let mut headers = Vec::new();
         for header in &self.headers {
@@ -308,12 +308,12 @@ impl Add {
     }
 }
 
-/// Whether a value says where it is to be taken from.
+/// Returns `true` if a value says where it is to be taken from.
 fn is_reference(value: &str) -> bool {
     value.starts_with("env:") || value.starts_with("file:") || value.contains("${")
 }
 
-/// Of a value that a client's configuration holds in clear.
+/// Warns of a value that a client's configuration holds in clear.
 fn warn_of_clear(key: &str, name: &str) {
     let variable = name.replace('-', "_").to_uppercase();
     eprintln!(
@@ -322,7 +322,7 @@ fn warn_of_clear(key: &str, name: &str) {
     );
 }
 
-/// What an operator agrees to.
+/// Prints what an operator agrees to.
 fn say(offer: &Offer) {
     let contract = &offer.compiled.contract;
     println!("server      {}", offer.server);
@@ -378,7 +378,7 @@ async fn publish(config: Config, name: &str, offer: Offer) -> Result<(), Failure
     Ok(())
 }
 
-/// So that a running gateway serves what the configuration says now.
+/// Reloads, so that a running gateway serves what the configuration says now.
 async fn reload(target: &Target) {
     let asked = match target.api() {
         Ok(api) => api.ask(Method::POST, "/v1/config/reload", None).await,

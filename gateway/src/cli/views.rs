@@ -46,25 +46,25 @@ const SEARCH: &str = "(search)";
 /// Questions that are asked to learn how long an answer is.
 const QUESTIONS_MAX: usize = 200;
 const FOUND: usize = 5;
-/// What a model writes to ask: the name of the tool and a question.
+/// The tokens that a model writes to ask: the name of the tool and a question.
 const QUESTION_TOKENS: usize = 30;
 
-/// What one way to the tools costs.
+/// The cost of one way to the tools.
 struct Row {
     name: String,
     /// Tools that can be called through it.
     tools: usize,
-    /// What `tools/list` carries.
+    /// The size of `tools/list`.
     bytes: usize,
-    /// The same, as a model is shown it.
+    /// The tokens of `tools/list`, as a model is shown it.
     tokens: usize,
-    /// One answer of `find_tools`, where there is search.
+    /// The tokens of one answer of `find_tools`, if there is search.
     found_tokens: Option<usize>,
 }
 
 impl Row {
-    /// A list is in each request of the task: one that ends in a call, one that ends in the answer. With search there is one
-    /// more in front, and what was found is in the two after it.
+    /// Returns the tokens of a task. A list is in each of its requests: one that ends in a call, one that ends in the
+    /// answer. With search there is one more in front, and what was found is in the two after it.
     fn task_tokens(&self) -> usize {
         match self.found_tokens {
             None => 2 * self.tokens,
@@ -144,7 +144,7 @@ fn row(catalogue: &Catalogue, name: &str, access: &Access, count: impl Fn(&str) 
     })
 }
 
-/// The mean answer, where every tool is looked for in the words of its own description.
+/// Returns the mean answer, if every tool is looked for in the words of its own description.
 fn found(listing: &Arc<Listing>, count: impl Fn(&str) -> usize) -> usize {
     let step = listing.tools.len().div_ceil(QUESTIONS_MAX).max(1);
     let answers: Vec<usize> = listing

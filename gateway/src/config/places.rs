@@ -1,4 +1,4 @@
-//! Where the keys of `weir.toml` stand, so that a problem is told with its line.
+//! Finds where the keys of `weir.toml` stand, so that a problem is told with its line.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use weir_contracts::Problem;
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     file: String,
-    /// By place, such as `/http/listen`; counted from 1.
+    /// The lines by place, such as `/http/listen`, counted from 1.
     lines: BTreeMap<String, usize>,
 }
 
@@ -32,7 +32,7 @@ impl Places {
         }
     }
 
-    /// A problem of the file at a place in it, or at the nearest one around it that is there.
+    /// Returns a problem of the file at a place in it, or at the nearest one around it that exists.
     pub fn problem(&self, place: impl Into<String>, message: impl Into<String>) -> Problem {
         let place = place.into();
         let mut around = place.as_str();

@@ -57,7 +57,7 @@ pub fn load(path: &Path) -> Result<Config, Vec<Problem>> {
     read(&file, &text, base)
 }
 
-/// `base`: the folder that relative paths start from.
+/// Reads a configuration. `base` is the folder that relative paths start from.
 pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>> {
     let mut table: Table = toml::from_str(text).map_err(|error| vec![syntax(file, text, &error)])?;
     let mut reader = Reader { places: Places::new(file, text), problems: Vec::new() };
@@ -103,7 +103,7 @@ pub fn read(file: &str, text: &str, base: &Path) -> Result<Config, Vec<Problem>>
     }
 }
 
-/// The rules that hold for a whole configuration, for one that flags have changed.
+/// Checks the rules for a whole configuration, for one that flags have changed.
 pub fn check(config: &Config) -> Result<(), Vec<Problem>> {
     let mut reader = Reader { places: config.places.clone(), problems: Vec::new() };
     reader.bounds(config);
@@ -121,7 +121,7 @@ impl Reader {
         self.problems.push(if hint.is_empty() { problem } else { problem.hint(hint) });
     }
 
-    /// A section whose keys all have defaults: each key is tried alone, so that each problem is found.
+    /// Reads a section whose keys all have defaults: each key is tried alone, so that each problem is found.
     fn section<T: DeserializeOwned + Default>(&mut self, table: &mut Table, name: &str) -> T {
         let Some(value) = table.remove(name) else { return T::default() };
         let Value::Table(section) = value else {
@@ -169,7 +169,7 @@ impl Reader {
         read
     }
 
-    /// One entry with required keys: what is wrong is taken out piece by piece, so that each is reported.
+    /// Reads one entry with required keys: faulty parts are taken out piece by piece, so that each is reported.
     fn entry<T: DeserializeOwned>(&mut self, mut value: Value, place: &str) -> Option<T> {
         let mut taken: Vec<String> = Vec::new();
         while taken.len() < PROBLEMS_MAX {
@@ -194,7 +194,7 @@ impl Reader {
         None
     }
 
-    /// Each plugin gets the keys of those who may sign it.
+    /// Gives each plugin the keys of those who may sign it.
     fn trust(&mut self, config: &mut Config) {
         for (signer, trust) in &config.trust {
             if !is_public_key(&trust.minisign) {
@@ -246,7 +246,7 @@ impl Reader {
         for (plugin, settings) in &config.plugins {
             self.native(plugin, settings);
             for connection in settings.grants.keys().filter(|name| !config.connections.contains_key(*name)) {
-                // One that is there and wrong has been told of.
+                // A connection that exists and is wrong has been reported already.
                 let wrong = format!("/connections/{connection}");
                 let told = |problem: &Problem| problem.place.split('/').take(3).eq(wrong.split('/'));
                 if self.problems.iter().any(told) {
@@ -261,7 +261,7 @@ impl Reader {
         self.views(config);
     }
 
-    /// Native code is not run because it lies somewhere: the configuration says which.
+    /// Checks native plugins. Native code is not run because it lies somewhere: the configuration says which.
     fn native(&mut self, plugin: &str, settings: &PluginConfig) {
         let is_digest = |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match &settings.native {
@@ -295,7 +295,7 @@ impl Reader {
         }
     }
 
-    /// A view is also a path segment, as a contract is.
+    /// Checks views. The name of a view is also a path segment, as a contract's is.
     fn views(&mut self, config: &Config) {
         for (view, settings) in &config.views {
             let place = format!("/views/{view}");
@@ -334,7 +334,7 @@ fn syntax(file: &str, text: &str, error: &toml::de::Error) -> Problem {
     Problem::new(file, place, error.message().trim()).hint("see docs/configuration.md for how each key is written")
 }
 
-/// Without the quoted source: it may hold a secret.
+/// Returns the message without the quoted source, which may hold a secret.
 fn first_line(error: &toml::de::Error) -> &str {
     error.message().lines().next().unwrap_or_default()
 }
@@ -343,7 +343,7 @@ fn told(place: &str, error: &toml::de::Error) -> KeyFault {
     words::told(first_line(error), u64::from(AT_LEAST_ONE.contains(&place)))
 }
 
-/// The way to the value that an error is about: the one without which it would be another error, or none.
+/// Returns the way to the value that an error is about: the one without which there would be another error, or none.
 fn at_fault<T: DeserializeOwned>(value: &Value, error: &toml::de::Error) -> Vec<String> {
     let mut path: Vec<String> = Vec::new();
     loop {
@@ -365,7 +365,7 @@ fn at_fault<T: DeserializeOwned>(value: &Value, error: &toml::de::Error) -> Vec<
     }
 }
 
-/// None where there is nothing to take out.
+/// Returns the value without the part at `path`; `None` if there is nothing to take out.
 fn without(value: &Value, path: &[String]) -> Option<Value> {
     let (last, within) = path.split_last()?;
     let mut value = value.clone();
@@ -415,7 +415,7 @@ mod tests {
         assert!(problems.iter().all(|problem| problem.line.is_some() && problem.hint.is_some()), "{all}");
     }
 
-    /// Each by its line, in words that need no Rust.
+    /// Checks each problem by its line, in words that need no Rust.
     #[test]
     fn problems_are_told_in_the_words_of_who_writes_the_file() {
         let text = r#"[http]

@@ -1,9 +1,9 @@
-//! What the reader of types says of a value, in the words of who writes `weir.toml`. A value may be a secret and is never
-//! repeated.
+//! Turns what the reader of types says about a value into the words of whoever writes `weir.toml`. A value may be a
+//! secret and is never repeated.
 
 use weir_contracts::name;
 
-/// What is wrong with the value of one key, and what to do.
+/// The fault of one key's value, and what to do.
 pub(super) struct KeyFault {
     pub(super) message: String,
     pub(super) hint: String,
@@ -12,7 +12,7 @@ pub(super) struct KeyFault {
     pub(super) missing: Option<String>,
 }
 
-/// `least`: the smallest whole number the key takes.
+/// Reads a message. `least` is the smallest whole number that the key takes.
 pub(super) fn told(said: &str, least: u64) -> KeyFault {
     let plain = |message: String, hint: String| KeyFault { message, hint, unknown: None, missing: None };
     let quoted: Vec<&str> = said.split('`').skip(1).step_by(2).collect();

@@ -17,7 +17,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Whether one more request may be answered.
+    /// Checks that one more request may be answered.
     pub(crate) fn room(&self) -> Result<(), RpcError> {
         match self.bytes < BYTES_MAX {
             true => Ok(()),
@@ -30,7 +30,7 @@ impl Batch {
         self.answers.push(ready(Some(body)).boxed());
     }
 
-    /// One that is still to be made; `None` when it was cancelled.
+    /// Adds an answer that is still to be made; it is `None` if the request was cancelled.
     pub(crate) fn later(&mut self, answer: BoxFuture<'static, Option<Vec<u8>>>) {
         self.answers.push(answer);
     }
@@ -39,7 +39,7 @@ impl Batch {
         self.answers.is_empty()
     }
 
-    /// All of them as one message, when the last is there; `None` when none is to be sent.
+    /// Returns all answers as one message, when the last is there; `None` if there are none.
     pub(crate) async fn message(self) -> Option<Vec<u8>> {
         let answers: Vec<Vec<u8>> = join_all(self.answers).await.into_iter().flatten().collect();
         (!answers.is_empty()).then(|| [b"[".as_slice(), &answers.join(&b","[..]), b"]"].concat())

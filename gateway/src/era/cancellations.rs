@@ -21,7 +21,7 @@ struct Entry {
     calls: usize,
 }
 
-/// One call in flight; taken out when dropped.
+/// A call in flight; it is taken out when dropped.
 pub struct InFlight<K: Eq + Hash> {
     cancellations: Arc<DashMap<K, Entry>>,
     key: K,
@@ -30,8 +30,8 @@ pub struct InFlight<K: Eq + Hash> {
 }
 
 impl<K: Eq + Hash + Clone> Cancellations<K> {
-    /// A call whose token is set by [`Self::cancel`], or together with `scope`. Ids should not be used twice at a time;
-    /// calls that do it all the same are cancelled together.
+    /// Opens a call whose token is set by [`Self::cancel`], or together with `scope`. Ids should not be used twice at a
+    /// time; calls that do it all the same are cancelled together.
     pub fn open(&self, key: K, scope: &CancellationToken) -> InFlight<K> {
         static SERIAL: AtomicU64 = AtomicU64::new(0);
         let mut entry = self.0.entry(key.clone()).or_insert_with(|| Entry {
@@ -43,9 +43,9 @@ impl<K: Eq + Hash + Clone> Cancellations<K> {
         InFlight { cancellations: self.0.clone(), key, serial: entry.serial, token: entry.token.clone() }
     }
 
-    /// False when no such call is in flight: it may have ended already, so this is no error.
+    /// Cancels a call. Returns `false` if none is in flight: it may have ended already, so this is no error.
     pub fn cancel(&self, key: &K) -> bool {
-        // Taken out before the token is set: a new call of the same id must not be born cancelled.
+        // The entry is taken out before the token is set: a new call of the same id must not be born cancelled.
         let entry = self.0.remove(key);
         if let Some((_, entry)) = &entry {
             entry.token.cancel();

@@ -1,4 +1,4 @@
-//! Up to 2025-11-25: a handshake, then requests of the version it agreed on.
+//! Speaks the protocol up to 2025-11-25: a handshake, then requests of the version it agreed on.
 
 use axum::http::HeaderMap;
 
@@ -8,7 +8,7 @@ use crate::{
     wire::{GivenParams, Id, Method, Params, RpcError, Version},
 };
 
-/// The few checks of a legacy request. `headers`: only over HTTP, for the trace.
+/// Makes the few checks of a legacy request. `headers` are there only over HTTP, for the trace.
 pub fn admit<'a>(
     id: Id<'a>,
     method: &str,
@@ -26,7 +26,7 @@ pub fn admit<'a>(
     Ok(Request { id, method: found, params, version, progress_token, trace, param_headers: None })
 }
 
-/// The version a legacy HTTP request names in its header. `None`: it names none.
+/// Returns the version that a legacy HTTP request names in its header; `None` if it names none.
 pub fn header_version(headers: &HeaderMap) -> Result<Option<Version>, RpcError> {
     let mut values = headers.get_all(PROTOCOL_VERSION_HEADER).iter();
     let Some(first) = values.next() else { return Ok(None) };
@@ -41,14 +41,14 @@ pub fn header_version(headers: &HeaderMap) -> Result<Option<Version>, RpcError> 
     }
 }
 
-/// What a notification asks of us.
+/// The request in a notification.
 pub enum Notice {
     Cancelled(Box<str>),
     Nothing,
 }
 
 impl Notice {
-    /// Unknown notifications are none of our business: never an error.
+    /// Reads a notification. Unknown ones are ignored, and never an error.
     pub fn read(method: &str, params: GivenParams<'_>) -> Self {
         if method != "notifications/cancelled" {
             return Self::Nothing;

@@ -16,7 +16,8 @@ const METHOD_HEADER: &str = "mcp-method";
 const NAME_HEADER: &str = "mcp-name";
 const PARAM_HEADERS: &str = "mcp-param-";
 
-/// The checks of a modern request, in the order the specification's error codes need. `headers`: only over HTTP.
+/// Makes the checks of a modern request, in the order the specification's error codes need. `headers` are there only
+/// over HTTP.
 pub fn admit<'a>(
     id: Id<'a>,
     method: &str,
@@ -37,7 +38,7 @@ pub fn admit<'a>(
     Ok(Request { id, method: found, params, version, progress_token, trace, param_headers })
 }
 
-/// Whether `_meta` is what a modern request must carry.
+/// Returns `true` if `_meta` is what a modern request must carry.
 pub fn is_valid(meta: &Meta<'_>) -> bool {
     claimed_version(meta).is_ok_and(|version| Version::names_modern(&version))
 }
@@ -72,7 +73,8 @@ struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// What is there must agree; whether all is there comes after the version is known to be spoken.
+    /// Reads the headers. Those that are there must agree; whether all are there is asked after the version is known to
+    /// be spoken.
     fn read(headers: &'a HeaderMap, method: &str, version: &str) -> Result<Self, RpcError> {
         let named = Self {
             version: single(headers, PROTOCOL_VERSION_HEADER, "MCP-Protocol-Version")?,

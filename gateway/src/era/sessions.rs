@@ -22,7 +22,7 @@ use crate::{
     wire::Version,
 };
 
-/// Looked at when room is needed, so that one request never walks through all sessions.
+/// The number of sessions looked at when room is needed, so that one request never walks through all of them.
 const LOOKED_AT_MAX: usize = 16;
 
 /// 128 random bits, on the wire as 32 hexadecimal digits.
@@ -37,7 +37,7 @@ pub struct Session {
     endpoint: Endpoint,
     /// Milliseconds since the table was made.
     used: AtomicU64,
-    /// Set when the session ends: its calls and its stream end with it.
+    /// The token that is cancelled when the session ends: its calls and its stream end with it.
     ended: CancellationToken,
     /// The one stream of notifications: each message goes out once.
     stream: Mutex<Option<CancellationToken>>,
@@ -45,7 +45,7 @@ pub struct Session {
 
 pub struct Sessions {
     table: DashMap<SessionId, Arc<Session>>,
-    /// In the order of their opening, renewed when found in use: a clock's hand, not a sorted list.
+    /// The sessions in the order of their opening, renewed when found in use: a clock's hand, not a sorted list.
     queue: Mutex<VecDeque<(SessionId, u64)>>,
     most: usize,
     idle: Duration,
@@ -115,13 +115,14 @@ impl Sessions {
             ended: CancellationToken::new(),
             stream: Mutex::new(None),
         });
-        // In the table first: what is queued and not in it counts as ended.
+        // The table comes first: a session that is queued and not in the table counts as ended.
         self.table.insert(session.id, session.clone());
         self.make_room(session.id, now);
         session
     }
 
-    /// The session, where it lives and is this caller's on this endpoint; who may not have it cannot tell whether it is.
+    /// Returns the session, if it lives and belongs to this caller on this endpoint; others cannot tell whether it
+    /// exists.
     pub fn get(&self, id: SessionId, caller: &Caller, endpoint: &Endpoint) -> Option<Arc<Session>> {
         let session = self.table.get(&id)?.clone();
         if session.caller != *caller || session.endpoint != *endpoint {

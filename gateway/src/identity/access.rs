@@ -1,15 +1,15 @@
-//! What a key may see and call. What it may not is not there for it: hidden and unknown are the same.
+//! Decides what a key may see and call. Anything else is not there for it: hidden and unknown are the same.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// Everything, or the union of whole contracts and single tools.
+/// The access to everything, or to the union of whole contracts and single tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access(Option<Arc<Narrow>>);
 
-/// Less than everything.
+/// An access to less than everything.
 #[derive(Debug, PartialEq, Eq)]
 struct Narrow {
     list: AccessList,
@@ -42,7 +42,7 @@ impl Access {
         self.0.as_ref().is_none_or(|narrow| allows(&narrow.list))
     }
 
-    /// Everything of it, tools and all else.
+    /// Returns `true` if all of the contract is allowed, tools and all else.
     pub fn allows_contract(&self, contract: &str) -> bool {
         self.0.as_ref().is_none_or(|narrow| narrow.list.contracts.contains(contract))
     }

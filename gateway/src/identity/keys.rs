@@ -1,4 +1,4 @@
-//! All keys, ready to look up.
+//! Keeps all keys, ready to look up.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -22,7 +22,7 @@ use super::{
 /// Calls, and the seconds they are counted over.
 type Rate = (u32, u32);
 
-/// Kept small: there may be a million of them.
+/// A key. It is kept small, since there may be a million of them.
 #[derive(Debug)]
 pub struct Key {
     pub id: Box<str>,
@@ -31,16 +31,16 @@ pub struct Key {
     pub access: Access,
     /// The view that stands for everything, where the key has one.
     pub view: Option<Arc<str>>,
-    /// Over all methods and tools, where the key has one of its own.
+    /// The rate over all methods and tools, if the key has one of its own.
     pub rate: Option<Rate>,
-    /// By tool name, where the key has any.
+    /// The rates by tool name, if the key has any.
     #[expect(clippy::box_collection, reason = "most keys have none, and a million of them are kept")]
     tool_rates: Option<Box<HashMap<Box<str>, Rate>>>,
     secret_hash: [u8; 32],
     created_ms: i64,
     expires_ms: Option<i64>,
     is_revoked: AtomicBool,
-    /// Made for the first who waits for the end of the key.
+    /// The token for the end of the key, made for the first who waits for it.
     revoked: OnceLock<CancellationToken>,
 }
 
@@ -71,10 +71,10 @@ pub(super) struct Keys {
     shared: Mutex<Shared>,
 }
 
-/// Found by its id, which is stored once.
+/// A key that is found by its id, which is stored once.
 struct ById(Arc<Key>);
 
-/// What many keys have in common, held once.
+/// The values that many keys have in common, held once.
 #[derive(Default)]
 struct Shared {
     names: HashSet<Arc<str>>,
@@ -136,7 +136,7 @@ impl Keys {
         key.state(now_ms).map(|()| key)
     }
 
-    /// A valid key of that agent, the newest.
+    /// Returns the newest valid key of that agent.
     pub(super) fn of_agent(&self, agent: &str, now_ms: i64) -> Option<Arc<Key>> {
         let mut newest: Option<Arc<Key>> = None;
         for shard in &self.shards {
@@ -175,7 +175,7 @@ impl PartialEq for ById {
 impl Eq for ById {}
 
 impl Shared {
-    /// Of a tenant or a view.
+    /// Returns the shared name of a tenant or a view.
     fn name(&mut self, name: &str) -> Arc<str> {
         if let Some(known) = self.names.get(name) {
             return known.clone();
@@ -187,7 +187,7 @@ impl Shared {
         name
     }
 
-    /// What cannot be read allows nothing: the row was not written by us.
+    /// Reads an access. An unreadable one allows nothing, since we did not write that row.
     fn access(&mut self, text: &str) -> Access {
         if let Some(known) = self.access.get(text) {
             return known.clone();
@@ -224,15 +224,15 @@ impl Key {
         }
     }
 
-    /// Of one tool, where the key has one of its own.
+    /// Returns the rate of one tool, if the key has one of its own.
     pub fn tool_rate(&self, tool: &str) -> Option<Rate> {
         self.tool_rates.as_ref()?.get(tool).copied()
     }
 
-    /// Cancelled when the key is revoked.
+    /// Returns a token that is cancelled when the key is revoked.
     pub fn revoked(&self) -> CancellationToken {
         let token = self.revoked.get_or_init(CancellationToken::new).clone();
-        // Asked after the token is there: who revokes says so first, and cancels the token that is there then.
+        // This is asked after the token is there: revoking says so first, and then cancels the token that is there.
         if self.is_revoked.load(Ordering::SeqCst) {
             token.cancel();
         }
@@ -246,7 +246,7 @@ impl Key {
         }
     }
 
-    /// The clock is asked where the key can expire.
+    /// Returns whether the key is valid. The clock is asked only if the key can expire.
     fn state(&self, now_ms: impl FnOnce() -> i64) -> Result<(), Refused> {
         if self.is_revoked.load(Ordering::SeqCst) {
             return Err(Refused::Revoked);

@@ -1,5 +1,6 @@
-//! How a key looks: `weir_<id>_<secret>` for an agent, `weiradm_<id>_<secret>` for an admin. The secret has 256 random
-//! bits, so that one plain SHA-256 is a hash nobody can turn round, and refusing a bad key costs next to nothing.
+//! Defines the form of keys: `weir_<id>_<secret>` for an agent, `weiradm_<id>_<secret>` for an admin. The secret has
+//! 256 random bits, so that one plain SHA-256 is a hash nobody can turn round, and refusing a bad key costs next to
+//! nothing.
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -14,12 +15,12 @@ pub enum Kind {
     Admin,
 }
 
-/// What a request brought along, not believed yet.
+/// The credential of a request, which is not believed yet.
 #[derive(Clone, Copy)]
 pub enum Credential<'a> {
     None,
     Key(&'a str),
-    /// More than one header, another scheme, not text.
+    /// There is more than one header, another scheme, or no text.
     Malformed,
 }
 
@@ -45,7 +46,7 @@ impl Kind {
 }
 
 impl<'a> Credential<'a> {
-    /// Of an `Authorization` header, or of each where there are several.
+    /// Reads the `Authorization` header, or each if there are several.
     pub fn of_header(mut values: impl Iterator<Item = &'a [u8]>) -> Self {
         let Some(first) = values.next() else { return Self::None };
         let text = std::str::from_utf8(first).ok().filter(|_| values.next().is_none());
@@ -56,7 +57,7 @@ impl<'a> Credential<'a> {
         bearer.map_or(Self::Malformed, |key| Self::Key(key.trim()))
     }
 
-    /// The public part of what looks like a key, believed or not.
+    /// Returns the public part of what looks like a key, believed or not.
     pub fn id(self) -> Option<&'a str> {
         let Self::Key(text) = self else { return None };
         Parts::read(text, Kind::Agent).or_else(|| Parts::read(text, Kind::Admin)).map(|parts| parts.id)
@@ -75,7 +76,7 @@ impl Minted {
 }
 
 impl Minted {
-    /// One that was minted before.
+    /// Reads a key that was minted before.
     pub fn read(text: &str, kind: Kind) -> Option<Self> {
         let parts = Parts::read(text, kind)?;
         let hash = Sha256::digest(parts.secret.as_bytes()).into();
@@ -90,14 +91,14 @@ impl<'a> Parts<'a> {
         (id.len() == ID_HEX && secret.len() == SECRET_HEX && hex(id) && hex(secret)).then_some(Self { id, secret })
     }
 
-    /// In the same time, whatever the hash.
+    /// Compares in the same time, whatever the hash is.
     pub(super) fn matches(&self, hash: &[u8; 32]) -> bool {
         let own: [u8; 32] = Sha256::digest(self.secret.as_bytes()).into();
         own.ct_eq(hash).into()
     }
 }
 
-/// Whether `text` is the admin key of that id and hash.
+/// Returns the id if `text` is the admin key of that id and hash.
 pub fn admin_matches(text: &str, find: impl Fn(&str) -> Option<[u8; 32]>) -> Option<String> {
     let parts = Parts::read(text, Kind::Admin)?;
     let hash = find(parts.id);

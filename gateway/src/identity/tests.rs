@@ -19,14 +19,14 @@ fn row(minted: &Minted, agent: &str) -> KeyRow {
     }
 }
 
-/// In the order of their changes.
+/// Returns identities with these rows, in the order of their changes.
 fn identities(rows: &[KeyRow], required: bool) -> Identities {
     let identities = Identities::new(required);
     change(&identities, rows);
     identities
 }
 
-/// Changes that another process made after what was seen.
+/// Applies changes that another process made after what was seen.
 fn change(identities: &Identities, rows: &[KeyRow]) {
     let numbered = rows.iter().zip(identities.seen() + 1..);
     let rows: Vec<KeyRow> = numbered.map(|(row, change)| KeyRow { change, ..row.clone() }).collect();
@@ -112,7 +112,7 @@ fn an_older_reading_never_undoes_a_revocation() {
     assert_eq!(keys.seen(), 2);
 }
 
-/// Another access is another key, and a revoked one is so for those who wait for its end, whoever came first.
+/// A key with another access is another key; a revoked one is so for all who wait for its end, whoever came first.
 #[test]
 fn who_waits_for_the_end_of_a_key_hears_of_it() {
     let key = minted();
@@ -127,7 +127,7 @@ fn who_waits_for_the_end_of_a_key_hears_of_it() {
     assert!(narrow.revoked().is_cancelled(), "it was revoked before this was asked");
 }
 
-/// A million keys: each at most 300 bytes, and a change of one as cheap as among ten.
+/// There are a million keys: each takes at most 300 bytes, and a change of one is as cheap as among ten.
 #[test]
 fn a_key_is_small_and_a_change_of_one_costs_one() {
     const MANY: usize = 200_000;

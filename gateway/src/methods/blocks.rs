@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::wire::Version;
 
-/// `blocks` is a JSON array on one line, and so is what comes back.
+/// Lowers blocks for a version. `blocks` is a JSON array on one line, and so is what comes back.
 pub(super) fn lowered(blocks: &str, version: Version) -> Cow<'_, str> {
     if version >= Version::V2025_06_18 {
         return Cow::Borrowed(blocks);
@@ -17,7 +17,7 @@ pub(super) fn lowered(blocks: &str, version: Version) -> Cow<'_, str> {
     Cow::Owned(Value::Array(read).to_string())
 }
 
-/// The same of one block.
+/// Lowers one block.
 pub(super) fn lower(block: &mut Value, version: Version) {
     let text = |name: &str| block[name].as_str().unwrap_or_default().to_owned();
     let said = match block["type"].as_str() {

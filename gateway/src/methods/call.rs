@@ -1,4 +1,4 @@
-//! What may take a while: from the request to the call path. Of `tools/call`, from its outcome to the answer too.
+//! Takes requests that may take a while to the call path, and for `tools/call` turns the outcome into the answer.
 
 use std::{borrow::Cow, io::Write as _, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
 
 /// The call's receipt, in `_meta`.
 pub(super) const RECEIPT: &str = "dev.weir/receipt";
-/// Set when a completed write could not be recorded.
+/// The key of the mark that a completed write could not be recorded.
 const AUDIT: &str = "dev.weir/audit";
 pub(super) const BAD_STATE: &str =
     "`params.requestState` belongs to no question of this call, or the answer comes too late";
@@ -62,11 +62,11 @@ pub struct Call<'a> {
     capabilities: Option<Cow<'a, str>>,
     /// JSON: its answers.
     responses: Option<Cow<'a, str>>,
-    /// What it was given with the question.
+    /// The state that the caller was given with the question.
     state: Option<Cow<'a, str>>,
 }
 
-/// What is asked for. `arguments`, `reference`, `argument` and `context` are JSON objects.
+/// The subject of a request. `arguments`, `reference`, `argument` and `context` are JSON objects.
 #[derive(Clone, Debug)]
 pub(super) enum Asked<'a> {
     Tool {
@@ -216,7 +216,8 @@ impl<'a> Call<'a> {
         if cancel.is_cancelled() { None } else { Some(answer) }
     }
 
-    /// In a view with search, the tool that is called stands in the arguments, or the answer is what was found.
+    /// Answers `tools/call`. In a view with search, the tool that is called stands in the arguments, or the answer is
+    /// what was found.
     async fn called(
         &self,
         scope: &RequestScope,
@@ -240,7 +241,7 @@ impl<'a> Call<'a> {
         self.tool(scope, request, searching.is_some(), channel).await
     }
 
-    /// As the call path takes it. `asked`: the name, and the arguments.
+    /// Returns the request as the call path takes it, for a name and its arguments.
     fn request<'r>(
         &'r self,
         scope: &'r RequestScope,
@@ -298,14 +299,14 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// `_meta`: the proof that the call is recorded, and what every modern result carries.
+    /// Writes `_meta`: the proof that the call is recorded, and what every modern result carries.
     fn meta(&self, answer: &mut ResultWriter, listing: Option<&Listing>, result: &ToolResult) {
         if result.receipt.is_none() && !result.unrecorded && result.meta.is_empty() && listing.is_none() {
             return;
         }
         let meta = answer.member("_meta");
         meta.push(b'{');
-        // Neither needs an escape: digits, letters, `:` and `-`.
+        // Neither needs an escape: they are digits, letters, `:` and `-`.
         if let Some(receipt) = &result.receipt {
             write!(meta, "\"{RECEIPT}\":\"{receipt}\",").expect("memory can be written");
         }
@@ -325,7 +326,7 @@ impl<'a> Call<'a> {
         meta.push(b'}');
     }
 
-    /// The tool asks first. Only modern clients are asked this way.
+    /// Answers that the tool asks first. Only modern clients are asked this way.
     pub(super) fn ask(&self, listing: Option<&Listing>, ask: &InputRequired) -> Vec<u8> {
         let room = [&ask.requests, &ask.state].into_iter().flatten().map(String::len).sum::<usize>();
         let mut answer = ResultWriter::new(&self.id, room + 384);
@@ -376,7 +377,7 @@ impl<'a> Call<'a> {
             Content::Blocks(blocks) => content.extend_from_slice(lowered(blocks, self.version).as_bytes()),
         }
         if let Some(structured) = result.structured.as_ref().filter(|_| self.version.is_structured()) {
-            // Written by us, value by value: on stdio a line break would end the message.
+            // We wrote this, value by value: on stdio a line break would end the message.
             debug_assert!(!structured.as_bytes().contains(&b'\n'), "a message is one line");
             answer.json("structuredContent", structured);
         }

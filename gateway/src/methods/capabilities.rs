@@ -1,4 +1,4 @@
-//! What an endpoint says it has, and that it answers for nothing else.
+//! States what an endpoint has, and refuses requests for anything else.
 //!
 //! Modern clients are told of prompts and resources even where there are none: what is published later is announced, and
 //! clients that list everything a server may have are answered alike. Legacy clients are told of what there is; those
@@ -10,7 +10,7 @@ use crate::{
     wire::{Method, RpcError},
 };
 
-/// A JSON object.
+/// Returns the capabilities as a JSON object.
 pub(super) fn stated(listing: &Listing, modern: bool) -> String {
     let mut stated = r#"{"tools":{"listChanged":true}"#.to_owned();
     if modern || listing.has_prompts() {
@@ -29,7 +29,7 @@ pub(super) fn stated(listing: &Listing, modern: bool) -> String {
     stated
 }
 
-/// What is not stated is a method that is not known.
+/// Checks a request: a method that is not stated is an unknown one.
 pub(super) fn check(listing: &Listing, request: &Request<'_>) -> Result<(), RpcError> {
     let modern = request.version.is_modern();
     let is_stated = match request.method {

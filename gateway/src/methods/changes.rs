@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::RequestScope;
 use crate::{announcements::WatchedResources, call, wire::notification};
 
-/// What lists can change, in the order of [`Listing::digests`](crate::catalogue::Listing::digests).
+/// The notifications for changed lists, in the order of [`Listing::digests`](crate::catalogue::Listing::digests).
 const LISTS_CHANGED: [&str; 3] =
     ["notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed"];
 

@@ -6,7 +6,7 @@ use crate::{
     wire::{ResultWriter, RpcError, error_answer},
 };
 
-/// `asked`: `ref`, `argument` and `context`, as the client wrote them.
+/// Answers a completion. The texts are `ref`, `argument` and `context`, as the client wrote them.
 pub(super) async fn answer(
     call: &Call<'_>,
     scope: &RequestScope,

@@ -20,7 +20,7 @@ pub(super) fn answer(scope: &RequestScope, listing: &Listing, request: &Request<
     Ok(result.finish())
 }
 
-/// The version asked for where it is spoken, else our latest legacy one: the client decides whether it can go on.
+/// Returns the version asked for if it is spoken, else our latest legacy one: the client decides whether it can go on.
 pub fn negotiate(params: &Params<'_>) -> Result<Version, RpcError> {
     let Some(asked) = params.protocol_version.and_then(raw::string) else {
         return Err(RpcError::invalid_params("`params.protocolVersion` must be a string"));

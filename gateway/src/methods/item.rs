@@ -79,7 +79,7 @@ fn complete(
         }
     }
     if call.version.is_modern() && kind != ItemKind::Prompt {
-        // What another server answers to one agent is not for others, nor for later.
+        // The answer of another server to one agent is not for others, nor for later.
         result.json("ttlMs", "0").string("cacheScope", "private");
     }
     write_meta(&mut result, listing, meta, proof);
@@ -109,7 +109,7 @@ fn write_meta(result: &mut ResultWriter, listing: Option<&Listing>, theirs: Map<
     meta.push(b'}');
 }
 
-/// An error of the protocol, with what a call's result would say of it.
+/// Returns an error of the protocol, with what a call's result would say about it.
 fn refused(error: &CallError, kind: ItemKind, name: &str, modern: bool, proof: &Proof) -> RpcError {
     match (&error.form, kind) {
         (ErrorForm::UnknownTool, ItemKind::Prompt) => RpcError::unknown_prompt(name),

@@ -58,13 +58,13 @@ pub(super) fn write_page(
     result.finish()
 }
 
-/// What a key shows is for its agent alone.
+/// Writes how long the list may be kept, and by whom: what a key shows is for its agent alone.
 pub(super) fn write_cache(result: &mut ResultWriter, scope: &RequestScope) {
     let cache_scope = if scope.caller.key.is_some() { "private" } else { "public" };
     result.json("ttlMs", &scope.gateway.config().http.list_ttl_ms.to_string()).string("cacheScope", cache_scope);
 }
 
-/// `_meta` with the endpoint's `serverInfo`, as on every modern result.
+/// Writes `_meta` with the endpoint's `serverInfo`, as on every modern result.
 pub(super) fn write_server(result: &mut ResultWriter, server: &ServerInfo) {
     let meta = result.member("_meta");
     meta.push(b'{');
@@ -72,7 +72,7 @@ pub(super) fn write_server(result: &mut ResultWriter, server: &ServerInfo) {
     meta.push(b'}');
 }
 
-/// The one member of it, for a `_meta` that has others.
+/// Writes `serverInfo` alone, for a `_meta` that has other members.
 pub(super) fn write_server_member(meta: &mut Vec<u8>, server: &ServerInfo) {
     meta.push(b'"');
     meta.extend_from_slice(key::SERVER_INFO.as_bytes());
@@ -80,7 +80,7 @@ pub(super) fn write_server_member(meta: &mut Vec<u8>, server: &ServerInfo) {
     write_server_info(meta, server, true);
 }
 
-/// Older clients know no title.
+/// Writes the server. Older clients know no title.
 pub(super) fn write_server_info(out: &mut Vec<u8>, server: &ServerInfo, with_title: bool) {
     out.extend_from_slice(br#"{"name":"#);
     write_string(out, &server.name);

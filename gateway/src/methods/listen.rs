@@ -13,7 +13,7 @@ use crate::{
     wire::{Id, ResultWriter, RpcError, key, notification, raw},
 };
 
-/// All open streams of one transport: their bound and their end.
+/// All open streams of one transport, with their bound and their end.
 #[derive(Clone)]
 pub struct Subscriptions {
     room: Arc<Semaphore>,
@@ -21,10 +21,10 @@ pub struct Subscriptions {
     ending: CancellationToken,
 }
 
-/// One open subscription: a source of messages that queues nothing.
+/// An open subscription: a source of messages that queues nothing.
 pub struct Subscription {
     id: Id<'static>,
-    /// Which lists: of tools, of prompts, of resources and templates.
+    /// The lists that it follows: of tools, of prompts, of resources and templates.
     lists: [bool; 3],
     /// The URIs of resources that are listened for.
     resources: Vec<String>,
@@ -45,7 +45,7 @@ enum Next {
 }
 
 impl Subscriptions {
-    /// `ending`: when set, every subscription is closed with its result.
+    /// Creates subscriptions. When `ending` is cancelled, each of them is closed with its result.
     pub fn new(most: usize, ending: CancellationToken) -> Self {
         let most = most.min(Semaphore::MAX_PERMITS);
         Self { room: Arc::new(Semaphore::new(most)), most, ending }
@@ -64,7 +64,7 @@ impl Subscriptions {
         &self.ending
     }
 
-    /// Room for one stream, which the legacy ones share.
+    /// Takes room for one stream, which the legacy ones share.
     pub fn admit(&self) -> Result<OwnedSemaphorePermit, RpcError> {
         let full = |_| RpcError::internal("too many notification streams are open ([http] streams_max)");
         self.room.clone().try_acquire_owned().map_err(full)
@@ -95,7 +95,7 @@ impl Subscription {
         &self.id
     }
 
-    /// The next message; `None` after the last one. May be dropped and called again.
+    /// Returns the next message; `None` after the last one. It may be dropped and called again.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         match self.next {
             Next::Acknowledge => {
@@ -140,7 +140,7 @@ impl Subscription {
         result.finish()
     }
 
-    /// Every message of a subscription carries the id of its request.
+    /// Returns the `_meta` of every message: it carries the id of the subscription's request.
     fn meta(&self) -> String {
         format!(r#"{{"{}":{}}}"#, key::SUBSCRIPTION_ID, self.id.as_json())
     }

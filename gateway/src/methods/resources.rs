@@ -12,7 +12,7 @@ use crate::{
     wire::error_answer,
 };
 
-/// How long a server may take to list; what it lists later is missing from this list alone.
+/// The time that a server may take to list; what it lists later is missing from this list alone.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(super) async fn answer(
@@ -32,7 +32,7 @@ pub(super) async fn answer(
     list::write_page(scope, &listing, (&call.id, call.version), "resources", &page)
 }
 
-/// URI and entry, in the order of the URIs; of two with the same one counts.
+/// Returns URI and entry of every resource, in the order of the URIs; of two with the same URI one counts.
 async fn every(scope: &RequestScope, listing: &Listing, shape: ListShape) -> Vec<(String, String)> {
     let live = join_all(listing.live().map(|source| now(scope, source.clone(), shape))).await;
     let pinned = listing.resources.entries().iter().map(|resource| (resource.key.to_string(), resource.entry(shape)));
@@ -42,7 +42,7 @@ async fn every(scope: &RequestScope, listing: &Listing, shape: ListShape) -> Vec
     entries
 }
 
-/// What one server lists to this caller. One that does not answer lists nothing, and costs nobody else.
+/// Returns what one server lists to this caller. A server that does not answer lists nothing, and costs nobody else.
 async fn now(scope: &RequestScope, source: Arc<ItemSource>, shape: ListShape) -> Vec<(String, String)> {
     let gateway = &scope.gateway;
     let upstream = source.upstream.as_ref().and_then(|upstream| gateway.upstreams().get(upstream));

@@ -1,6 +1,6 @@
 //! W3C trace context, as far as it is taken over.
 
-/// The text where it is a well-formed `traceparent` (version, trace id, parent id, flags), else nothing.
+/// Returns the text if it is a well-formed `traceparent` (version, trace id, parent id, flags).
 pub fn traceparent(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     let hex = |bytes: &[u8]| bytes.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));

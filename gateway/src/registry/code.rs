@@ -50,7 +50,7 @@ impl ToolGate for CodeGate {
     }
 }
 
-/// What became of definitions.
+/// The outcome for definitions.
 enum Submitted {
     /// No tool of the plugin is published.
     Nothing,
@@ -99,7 +99,7 @@ impl Registry {
         }
     }
 
-    /// Other settings may publish other tools of the builds that serve.
+    /// Submits the tools of the builds that serve, since other settings may publish other ones.
     pub(super) async fn submit_all_code(&self, report: &mut super::Report) {
         for (plugin, definitions) in self.gateway.host().defined() {
             match self.submit_code(&plugin, &definitions).await {
@@ -140,7 +140,7 @@ impl Registry {
         Ok(Submitted::Judged(verdict))
     }
 
-    /// A plugin that is being worked on is published as it is built, whatever that changes.
+    /// Publishes a plugin that is being developed as it is built, whatever that changes.
     async fn publish_at_work(&self, held: Held, by: &str) -> Result<Verdict, GateError> {
         let approval = Approval { fingerprint: &held.fingerprint, role: Role::Operator, by };
         match self.gate.publish(&held.draft, &approval).await {
@@ -151,7 +151,8 @@ impl Registry {
         }
     }
 
-    /// The contract as it can be served: a version whose build is not there yet waits behind the one that is served.
+    /// Returns the contract as it can be served: a version whose build is not there yet waits behind the one that is
+    /// served.
     pub(super) fn servable(&self, contract: &Arc<Contract>) -> Arc<Contract> {
         let (Some(plugin), Some(definitions)) = (contract.plugin(), &contract.definitions) else {
             return contract.clone();

@@ -21,21 +21,21 @@ use super::{
     shapes::Of,
 };
 
-/// After a start.
+/// The time until the first look after a start.
 const FIRST_LOOK: Duration = Duration::from_secs(10);
-/// Who asks for the drafts that mend what drifted.
+/// The author of drafts that mend what drifted.
 const BY: &str = "drift";
 /// Drafts of one contract that are looked through for one that was decided before.
 const DRAFTS_MAX: u32 = 200;
 
-/// How a source was found to differ from the recorded shape.
+/// A difference found between a source and its recorded shape.
 #[derive(Debug)]
 pub struct Drift {
-    /// Of the contract: what differs from another one is not known.
+    /// The version of the contract: how the source differs from another one is not known.
     version: Version,
-    /// One sentence for each column.
+    /// The differences, one sentence for each column.
     pub reasons: Vec<String>,
-    /// What agents would get of it, if they got it: they get `source_changed`.
+    /// The difference that agents would get, if they got it: they get `source_changed`.
     pub difference: Diff,
     /// The draft that would publish the contract over the source as it is now, where its form fits that unchanged.
     pub draft: Option<String>,
@@ -50,7 +50,7 @@ impl Registry {
         // A start touches no source; soon after it they are looked at.
         let mut next = Instant::now() + FIRST_LOOK;
         let Some(mut checks) = self.gateway.source_checks().listen() else { return };
-        // Beside the checks that calls ask for, however many come.
+        // These looks come beside the checks that calls ask for, however many those are.
         let mut looks = tokio::time::interval(WATCH_INTERVAL);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -86,7 +86,8 @@ impl Registry {
         matches!(self.look(live, collection).await, Ok((_, Some(_))))
     }
 
-    /// The shape of a collection as its source has it now, and how it no longer is what was published.
+    /// Returns the shape of a collection as its source has it now, and its drift, if it no longer is what was
+    /// published.
     pub async fn look(
         &self,
         live: &LiveContract,
@@ -116,14 +117,14 @@ impl Registry {
         Ok((shape, Some(drift)))
     }
 
-    /// How a source differed from a live contract at the last look.
+    /// Returns how a source differed from a live contract at the last look.
     pub fn drift(&self, live: &LiveContract, collection: &str) -> Option<Arc<Drift>> {
         let known = self.drifted.lock().unwrap_or_else(PoisonError::into_inner);
         let drift = known.get(&(live.contract.name.clone(), collection.to_owned()))?;
         (drift.version == live.contract.version).then(|| Arc::clone(drift))
     }
 
-    /// How many collections are served that their sources no longer serve in full.
+    /// Returns the number of served collections that their sources no longer serve in full.
     pub fn drifted(&self) -> usize {
         let live = self.gate.live();
         let known = self.drifted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +143,7 @@ impl Registry {
         };
     }
 
-    /// A draft of the same form over the source as it is now, or what to edit for want of one.
+    /// Returns a draft of the same form over the source as it is now, or what to edit for want of one.
     async fn mend(&self, live: &LiveContract, collection: &Collection, shape: &Shape) -> (Option<String>, Vec<String>) {
         let Ok(source) = form::read(&live.contract.name, &live.source) else { return (None, Vec::new()) };
         let other = live.contract.collections.iter().map(|other| (other.name.clone(), other.shape.clone()));
@@ -151,7 +152,7 @@ impl Registry {
         match compile::compile(&source, &shapes) {
             Ok(contract) => match self.propose(live, contract).await {
                 Ok(Some(draft)) => {
-                    // What is compiled from now on is compiled for the source as it is.
+                    // From now on, compiling uses the source as it is.
                     self.record(live, collection, shape);
                     (Some(draft), Vec::new())
                 }
@@ -176,8 +177,8 @@ impl Registry {
         }
     }
 
-    /// Held like any change that someone has to look at. What waits already is not put aside for it, and what someone
-    /// decided about is not asked again.
+    /// Holds a draft like any change that someone has to look at. A draft that waits already is not put aside for it,
+    /// and what someone decided about is not asked again.
     async fn propose(&self, live: &LiveContract, contract: Contract) -> Result<Option<String>, GateError> {
         let change = weir_contracts::diff::diff(&live.contract, &contract);
         let base = Some(live.contract.version.to_string());

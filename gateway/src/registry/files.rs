@@ -17,7 +17,8 @@ pub(super) struct Stamp {
     bytes: u64,
 }
 
-/// `*.yaml`, `*.yml` and `*.json` at the top of the folder, but for `*.lock.json`. A folder that is not there is empty.
+/// Lists `*.yaml`, `*.yml` and `*.json` at the top of the folder, except `*.lock.json`. A folder that does not exist is
+/// empty.
 pub(super) fn list(folder: &Path) -> Result<BTreeMap<PathBuf, Stamp>, Problem> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -40,13 +41,13 @@ pub(super) fn list(folder: &Path) -> Result<BTreeMap<PathBuf, Stamp>, Problem> {
     Ok(found)
 }
 
-/// How the folder is named where a contract has it for its owner: without links, so that one folder has one name.
+/// Returns the name of the folder as a contract's owner: without links, so that one folder has one name.
 pub(super) fn owner(folder: &Path) -> String {
     let whole = folder.canonicalize().or_else(|_| std::path::absolute(folder));
     whole.unwrap_or_else(|_| folder.to_owned()).display().to_string()
 }
 
-/// Of the lock beside a contract file; `None` where there is none.
+/// Returns the stamp of the lock beside a contract file; `None` if there is no lock.
 pub(super) fn lock_stamp(path: &Path, name: &str) -> Option<Stamp> {
     let meta = path.with_file_name(format!("{name}.lock.json")).metadata().ok()?;
     Some(Stamp { modified: meta.modified().ok(), bytes: meta.len() })
@@ -62,7 +63,7 @@ pub(super) fn read(path: &Path) -> Result<String, Problem> {
     std::fs::read_to_string(path).map_err(|error| problem(format!("cannot be read: {error}")))
 }
 
-/// The lock beside a contract file: `NAME.lock.json`, by the contract's name.
+/// Returns the lock beside a contract file: `NAME.lock.json`, by the contract's name.
 pub(super) fn lock_text(path: &Path, name: &str) -> Option<(std::path::PathBuf, Result<String, Problem>)> {
     let lock = path.with_file_name(format!("{name}.lock.json"));
     lock.exists().then(|| (lock.clone(), read(&lock)))

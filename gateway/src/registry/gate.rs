@@ -34,7 +34,7 @@ use crate::{
     telemetry::{Audit, Unrecorded},
 };
 
-/// How often a submission is judged anew because someone else published meanwhile.
+/// The number of times that a submission is judged anew because someone else published meanwhile.
 const ATTEMPTS: usize = 4;
 
 pub struct Gate {
@@ -43,7 +43,7 @@ pub struct Gate {
     live: Mutex<BTreeMap<String, Arc<LiveContract>>>,
     /// Live versions that this program cannot read, by contract.
     unreadable: Mutex<BTreeMap<String, Unreadable>>,
-    /// How many drafts of each class wait for someone.
+    /// The number of drafts of each class that wait for someone.
     waiting: Mutex<Vec<(ChangeClass, u32)>>,
     /// The state's generation that `live` was read at; -1 before the first time.
     seen: AtomicI64,
@@ -78,13 +78,13 @@ pub struct Submission<'a> {
     pub owner: Option<&'a str>,
     /// `file:PATH`, or the name of an admin.
     pub by: &'a str,
-    /// True: it waits for someone even where it could go live.
+    /// Whether it waits for someone even if it could go live.
     pub hold: bool,
-    /// The revision it was made on; another one refuses it. `None`: any.
+    /// The revision it was made on; another one refuses it. `None` stands for any.
     pub on: Option<i64>,
 }
 
-/// What became of a submission.
+/// The outcome of a submission.
 #[derive(Debug)]
 pub enum Verdict {
     Unchanged { version: Version },
@@ -130,7 +130,7 @@ impl Gate {
 
     /// Takes over what any process published.
     pub async fn refresh(&self) -> Result<(), GateError> {
-        // Asked before the rest is read: what moves meanwhile is read again next time.
+        // The generation is asked for before the rest is read: what moves meanwhile is read again next time.
         let generation = self.state.generation().await?;
         if self.seen.load(Ordering::Relaxed) != generation {
             self.read().await?;
@@ -169,17 +169,17 @@ impl Gate {
         *before = now;
     }
 
-    /// Live versions that this program cannot read, by contract. The others are served.
+    /// Returns the live versions that this program cannot read, by contract. The others are served.
     pub fn unreadable(&self) -> BTreeMap<String, Unreadable> {
         self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// By name.
+    /// Returns the live contracts by name.
     pub fn live(&self) -> BTreeMap<String, Arc<LiveContract>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many drafts of each class wait for someone.
+    /// Returns how many drafts of each class wait for someone.
     pub fn waiting_by_class(&self) -> Vec<(&'static str, u32)> {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.iter().map(|(class, count)| (class.as_str(), *count)).collect()
@@ -230,7 +230,7 @@ impl Gate {
             return Ok(Verdict::Unchanged { version: before.version });
         }
         if (change.class, submission.hold) == (Class::Identical, false) {
-            // Retired, and now back as it was.
+            // The contract was retired, and now is back as it was.
             let version = before.version.to_string();
             let subject = format!("{name}@{version}");
             let change = self.state.switch(name, None, Some(&version), None, now_ms(), submission.by);
@@ -250,8 +250,8 @@ impl Gate {
         Ok(Verdict::Published { version, diff: Some(change) })
     }
 
-    /// What the submission is compared with: what is live, or was when the contract was retired. A name's history outlives
-    /// its deletion.
+    /// Returns what the submission is compared with: what is live, or was when the contract was retired. A name's
+    /// history outlives its deletion.
     async fn before(
         &self,
         name: &str,
@@ -279,8 +279,8 @@ impl Gate {
         Ok(Verdict::Published { version: contract.version, diff: None })
     }
 
-    /// What a lock file says was published becomes the first version here. Its form is not known, so that the file
-    /// beside it is judged.
+    /// Makes the contract of a lock file the first version here. Its form is not known, so that the file beside it is
+    /// judged.
     pub async fn restore(&self, lock: &Lock, name: &str, owner: &str) -> Result<(), GateError> {
         let contract = &lock.contract;
         if contract.name != name {
@@ -302,7 +302,7 @@ impl Gate {
         Ok(())
     }
 
-    /// How going back to an earlier version would differ from what is live.
+    /// Returns how going back to an earlier version would differ from what is live.
     pub async fn rollback_diff(&self, name: &str, to: &str) -> Result<Diff, GateError> {
         self.refresh().await?;
         let target = self.state.version(name, to).await?.ok_or(StateError::Unknown("version"))?;
@@ -332,7 +332,7 @@ impl Gate {
         Ok(change)
     }
 
-    /// A contract is changed where it comes from, and its tools are its own.
+    /// Checks that a contract is changed where it comes from, and that its tools are its own.
     fn check(&self, submission: &Submission<'_>, live: &BTreeMap<String, Arc<LiveContract>>) -> Result<(), GateError> {
         let contract = &submission.contract;
         let mut problems = Vec::new();
@@ -380,7 +380,7 @@ impl Gate {
         self.recorded(AdminAct::Publish, &subject, &row.fingerprint, &row.published_by, change).await
     }
 
-    /// First the trail, then the change: what cannot be recorded is not done, and what then fails is recorded too.
+    /// Records a change before it is made: what cannot be recorded is not done, and what then fails is recorded too.
     async fn recorded(
         &self,
         act: AdminAct,
@@ -404,7 +404,7 @@ impl Gate {
     }
 }
 
-/// What the state holds as live, as far as it can be read.
+/// The live versions of the state, as far as they can be read.
 #[derive(Default)]
 struct Read {
     live: BTreeMap<String, Arc<LiveContract>>,
@@ -412,7 +412,7 @@ struct Read {
 }
 
 impl Read {
-    /// A version that is new to this process. Where it cannot be read, what was served of the contract is served on.
+    /// Takes a version that is new to this process. If it cannot be read, what was served of the contract is served on.
     fn take(&mut self, row: Live, known: Option<&Arc<LiveContract>>) {
         match artifact(&row.name, &row.artifact) {
             Ok(contract) => {
@@ -507,13 +507,13 @@ fn artifact(name: &str, text: &str) -> Result<Contract, GateError> {
     Contract::from_own_artifact(text).map_err(|error| GateError::Artifact(format!("{name}: {error}")))
 }
 
-/// What an approval of a contract binds to that was never published before.
+/// Returns the fingerprint that an approval binds to, for a contract that was never published.
 pub fn first_fingerprint(contract: &Contract) -> String {
     digest(&[&contract.to_artifact().to_string()])
 }
 
-/// What someone reads who is asked to agree to a contract that was never published: every tool, as agents would see it, and
-/// what lint finds. In the form of the report of a difference.
+/// Writes a report for someone who is asked to agree to a contract that was never published: every tool, as agents
+/// would see it, and what lint finds. It has the form of the report of a difference.
 fn first_report(contract: &Contract, fingerprint: &str) -> Value {
     let item = |tool: &Arc<Tool>| {
         let effect = match (tool.annotations.read_only_hint, tool.annotations.destructive_hint) {

@@ -1,4 +1,4 @@
-//! What a change would have meant for the calls that were kept: asked before it is published.
+//! Finds out, before a change is published, what it would have meant for the calls that were kept.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -51,7 +51,7 @@ pub struct AgentImpact {
 /// The input schemas that a contract's tools would have, by name.
 pub type Inputs = BTreeMap<String, Value>;
 
-/// Of a contract; `None`: retired, it has no tools.
+/// Returns the input schemas of a contract's tools; `None` stands for a retired contract, which has no tools.
 pub fn inputs(contract: Option<&Contract>) -> Inputs {
     let tools = contract.into_iter().flat_map(|contract| &contract.tools);
     tools.map(|tool| (tool.name.clone(), tool.input_schema.value())).collect()

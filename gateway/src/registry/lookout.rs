@@ -27,15 +27,14 @@ use super::{
     gate::{DraftStatus, GateError, LiveContract, Origin, Submission, Verdict},
 };
 
-/// How long no further change may come before a changed list is read.
+/// The time without a further change after which a changed list is read.
 const QUIET: Duration = Duration::from_secs(1);
-/// Between two looks, however often a server says that its lists changed.
+/// The least time between two looks, however often a server says that its lists changed.
 const APART: Duration = Duration::from_secs(3);
-/// The pause after a first failed look; each further one doubles it …
+/// The pause after a first failed look; each further one doubles it, up to [`AGAIN_MAX`].
 const AGAIN_MIN: Duration = Duration::from_secs(1);
-/// … up to this.
 const AGAIN_MAX: Duration = Duration::from_secs(60);
-/// All pages of all lists, beside the server's start.
+/// The time for all pages of all lists, beside the server's start.
 const LISTING_MAX: Duration = Duration::from_secs(120);
 /// Drafts of one contract that are looked through for one that was decided before.
 const DRAFTS_MAX: u32 = 200;
@@ -65,7 +64,7 @@ impl Registry {
         }
     }
 
-    /// What waits of a server that is taken out of the configuration before any of it was published is no longer asked for.
+    /// Drops the drafts of a server that is taken out of the configuration before any of it was published.
     async fn forget(&self, contract: &str) {
         if contract.is_empty() || self.gate.live().contains_key(contract) {
             return;
@@ -83,7 +82,7 @@ impl Registry {
         }
     }
 
-    /// At the start, whenever the server says that a list changed, at a pace, and where a call doubts it.
+    /// Looks at a server at the start, whenever it says that a list changed, at a pace, and when a call doubts it.
     async fn look_out(self: Arc<Self>, upstream: Arc<Upstream>) {
         let (mut failures, mut said) = (0_u32, None);
         loop {
@@ -163,7 +162,7 @@ impl Registry {
         })
     }
 
-    /// The draft that waits, where one does.
+    /// Submits an offer, and returns the draft that waits, if one does.
     async fn submit_offer(
         &self,
         upstream: &Upstream,
@@ -222,7 +221,7 @@ impl Registry {
         self.submit(submission).await
     }
 
-    /// Whether it waits for someone even where the gate would let it through.
+    /// Returns `true` if the offer waits for someone even if the gate would let it through.
     async fn holds(
         &self,
         config: &UpstreamConfig,
@@ -230,7 +229,7 @@ impl Registry {
         contract: &Contract,
     ) -> Result<bool, GateError> {
         let Some(live) = live else {
-            // One that was retired and comes back is compared with what it was, and waits.
+            // A contract that was retired and comes back is compared with what it was, and waits.
             let is_first = self.gate.state().versions(&contract.name).await?.is_empty();
             return Ok(!(is_first && config.first == First::Publish));
         };
@@ -241,7 +240,7 @@ impl Registry {
         Ok(!diff(&live.contract, contract).awaiting_consent(changes).is_empty())
     }
 
-    /// Someone has decided against exactly this, and is not asked again.
+    /// Returns `true` if someone has decided against exactly this: then nobody is asked again.
     async fn is_discarded(&self, live: Option<&LiveContract>, name: &str, source: &str) -> Result<bool, GateError> {
         let base = live.map(|live| live.contract.version.to_string());
         let drafts = self.gate.state().drafts(Some(name), DRAFTS_MAX).await?;
@@ -249,7 +248,8 @@ impl Registry {
         Ok(last.is_some_and(|draft| draft.status == DraftStatus::Discarded))
     }
 
-    /// A server that is taken out of the configuration is listed on until someone agrees that its tools go.
+    /// Finds the servers that were taken out of the configuration: each is listed on until someone agrees that its
+    /// tools go.
     async fn unconfigured(&self, gone: &mut BTreeSet<(String, Version)>) {
         let config = Arc::clone(&self.gateway.config());
         let owner = files::owner(&config.base);
@@ -277,19 +277,19 @@ impl Registry {
     }
 }
 
-/// What a server lists, as it can be published.
+/// A server's lists, as they can be published.
 pub struct Offer {
     pub compiled: Compiled,
-    /// What it was compiled from.
+    /// The text that it was compiled from.
     pub source: String,
-    /// What the server says it is.
+    /// The server's words about what it is.
     pub server: String,
     pub notes: Vec<String>,
     pub overlay: Option<Overlay>,
 }
 
-/// Makes a contract of what a server lists. `base`: the folder that the overlay's path starts from. `taken`: the names of
-/// tools that other contracts have, and which.
+/// Makes a contract of what a server lists. `base` is the folder that the overlay's path starts from. `taken` has the
+/// names of tools that other contracts have, and which contract has each.
 pub fn compile(
     name: &str,
     config: &UpstreamConfig,
@@ -308,7 +308,7 @@ pub fn compile(
     };
     let (all, mut notes) = lists(listed, about);
     let server = all.info.as_ref().map(|info| info.get().to_owned()).unwrap_or_default();
-    // What is not published is no part of what is compared: a resource that comes and goes changes no contract.
+    // An unpublished item is no part of the comparison: a resource that comes and goes changes no contract.
     let has_resources = all.resources.is_some();
     let pinned = Lists {
         tools: all.tools,
@@ -338,7 +338,7 @@ pub fn compile(
     Ok(Offer { compiled, source, server, notes, overlay })
 }
 
-/// What a server lists, as documents are composed of it, and what is to be said of how it lists.
+/// Returns a server's lists, as documents are composed of them, and remarks about how it lists.
 pub fn lists(listed: Listed, about: &RawValue) -> (Lists, Vec<String>) {
     let mut lists = Lists {
         tools: listed.tools,

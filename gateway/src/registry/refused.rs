@@ -1,4 +1,4 @@
-//! Everything that is refused as it stands now. What does not need it is served.
+//! Collects everything that is refused as it stands now. Whatever does not need it is served.
 
 use std::sync::PoisonError;
 
@@ -18,7 +18,7 @@ pub enum Kind {
     Upstream,
 }
 
-/// One thing that is refused, and every reason.
+/// A thing that is refused, and every reason.
 #[derive(Clone, Debug)]
 pub struct Refused {
     pub kind: Kind,
@@ -42,14 +42,14 @@ impl Kind {
 }
 
 impl Registry {
-    /// How much of each kind is refused now.
+    /// Returns how many things of each kind are refused now.
     pub fn refused_by_kind(&self) -> Vec<(&'static str, usize)> {
         let refused = self.refused();
         let count = |kind| refused.iter().filter(|refused| refused.kind == kind).count();
         Kind::ALL.map(|kind| (kind.word(), count(kind))).to_vec()
     }
 
-    /// What is refused now: contract files, published versions, plugin files, connections and upstreams.
+    /// Returns what is refused now: contract files, published versions, plugin files, connections and upstreams.
     pub fn refused(&self) -> Vec<Refused> {
         let files = self.unserved.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let files = files.into_iter().filter(|file| !file.problems.is_empty()).map(|file| Refused {

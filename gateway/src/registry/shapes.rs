@@ -1,4 +1,4 @@
-//! Recorded shapes in the state folder: `shapes/<contract>/<collection>.json`.
+//! Keeps recorded shapes in the state folder: `shapes/<contract>/<collection>.json`.
 
 use std::{fs, io, path::PathBuf};
 
@@ -43,7 +43,7 @@ impl Recorded {
         (entry.adapter == collection.adapter && entry.settings == *collection.settings).then_some(entry.shape)
     }
 
-    /// Whole or not at all: a process that dies here leaves the old record.
+    /// Writes a shape whole or not at all: a process that dies here leaves the old record.
     pub(super) fn put(&self, contract: &str, collection: Of<'_>, shape: &Shape) -> io::Result<()> {
         let Some(path) = self.path(contract, collection) else { return Ok(()) };
         let entry = Entry {

@@ -20,10 +20,9 @@ use crate::config;
 /// stranger cannot fill the disk.
 const REFUSALS_PER_SECOND: NonZeroU32 = NonZeroU32::new(20).unwrap();
 
-/// A record waits for those of the other calls that its thread has to answer, to share one write with them. After one that
-/// waited longer than this …
+/// A record waits for those of the other calls that its thread has to answer, to share one write with them. If one waited
+/// longer than this, records are written without waiting for the time of [`NO_WAIT`].
 const WAIT_MAX: Duration = Duration::from_millis(1);
-/// … records are written without waiting, for this time.
 const NO_WAIT: Duration = Duration::from_millis(100);
 
 /// Refusals that are counted apart; with another reason they are their kind's `other`.
@@ -45,9 +44,9 @@ const REFUSALS: [(RefusedWhat, &str, &str); 13] = [
 const OTHER: &str = "other";
 
 pub struct Audit {
-    /// `None`: nothing is recorded (tests within this process, commands that only look).
+    /// The trail and the key; `None` if nothing is recorded (tests within this process, commands that only look).
     trail: Option<(Trail, ArgumentsKey)>,
-    /// `fsync = "each"`: an append waits for the disk.
+    /// Whether an append waits for the disk, which is `fsync = "each"`.
     waits: bool,
     started: Instant,
     /// Microseconds since the start.
@@ -55,7 +54,7 @@ pub struct Audit {
     refusals: DefaultDirectRateLimiter,
     /// Refusals not recorded yet.
     uncounted: AtomicU64,
-    /// All of them, in the order of [`REFUSALS`].
+    /// The counts of all refusals, in the order of [`REFUSALS`].
     counted: [AtomicU64; REFUSALS.len()],
 }
 
@@ -74,7 +73,7 @@ impl Audit {
         Self::with(None)
     }
 
-    /// `audit/` in the state folder. `process`: what this process does.
+    /// Opens `audit/` in the state folder. `process` is what this process does.
     pub fn open(state: &Path, process: &str, config: &config::Audit) -> anyhow::Result<Self> {
         let settings = Settings {
             process: process.to_owned(),
@@ -107,18 +106,18 @@ impl Audit {
         }
     }
 
-    /// `None` where nothing is recorded at all.
+    /// Appends an event; `None` if nothing is recorded at all.
     pub fn append(&self, event: &Event<'_>) -> Result<Option<Receipt>, Unrecorded> {
         self.enter(event).and_then(|entry| self.written(entry))
     }
 
-    /// The place of an event in the trail; it is recorded once it is [`Self::written`].
+    /// Returns the place of an event in the trail; it is recorded once it is [`Self::written`].
     pub fn enter(&self, event: &Event<'_>) -> Result<Option<Entry<'_>>, Unrecorded> {
         let Some((trail, _)) = &self.trail else { return Ok(None) };
         trail.enter(event).map(Some).map_err(unrecorded)
     }
 
-    /// With all that has been entered meanwhile.
+    /// Writes the entry with all that has been entered meanwhile.
     pub fn written(&self, entry: Option<Entry<'_>>) -> Result<Option<Receipt>, Unrecorded> {
         let Some(entry) = entry else { return Ok(None) };
         let written = match self.waits {
@@ -142,13 +141,13 @@ impl Audit {
         }
     }
 
-    /// Of the arguments as they were sent.
+    /// Returns the digest of the arguments as they were sent.
     pub fn digest(&self, arguments: &[u8]) -> Option<String> {
         self.trail.as_ref().map(|(_, key)| key.digest(arguments))
     }
 
-    /// Someone was turned away before there was a call: where, with the public id of which key, and from which address,
-    /// as far as known. Never fails the refusal itself.
+    /// Notes that someone was turned away before there was a call: where, with the public id of which key, and from
+    /// which address, as far as known. This never fails the refusal itself.
     pub fn refused(&self, what: RefusedWhat, place: &str, key_id: Option<&str>, address: Option<IpAddr>, reason: &str) {
         self.uncounted.fetch_add(1, Ordering::Relaxed);
         let alike = |(kind, _, known): &(RefusedWhat, _, &str)| *kind == what && (*known == reason || *known == OTHER);
@@ -173,7 +172,8 @@ impl Audit {
         let _ = self.append(&Event::Refused(refused));
     }
 
-    /// Someone changed what is served or who may use it. What cannot be recorded must not be done: this comes first.
+    /// Records that someone changes what is served or who may use it. A change that cannot be recorded must not be
+    /// made, so this comes first.
     pub fn admin(
         &self,
         act: AdminAct,
@@ -185,13 +185,13 @@ impl Audit {
         self.append(&Event::Admin(Admin { act, subject, fingerprint, by, call_id: None, detail })).map(drop)
     }
 
-    /// What was refused and why, both from a closed list, and how often.
+    /// Returns what was refused and why, both from a closed list, and how often.
     pub fn refusals(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
         let counts = REFUSALS.iter().zip(&self.counted);
         counts.map(|((_, what, reason), count)| (*what, *reason, count.load(Ordering::Relaxed)))
     }
 
-    /// For readiness and metrics.
+    /// Returns the health, for readiness and metrics.
     pub fn health(&self) -> Option<weir_audit::Health> {
         self.trail.as_ref().map(|(trail, _)| trail.health())
     }

@@ -16,7 +16,7 @@ use tracing_subscriber::{EnvFilter, Registry, fmt, prelude::*, reload};
 use self::lines::{Lines, Maker, Writer};
 use crate::config::{Log, LogFormat};
 
-/// What one call's line says. No argument and no value is among it.
+/// The parts of one call's line. No argument and no value is among them.
 pub struct Call<'a> {
     pub call_id: &'a str,
     pub agent: &'a str,
@@ -25,14 +25,15 @@ pub struct Call<'a> {
     pub contract: Option<&'a str>,
     /// The word of the audit trail.
     pub outcome: &'static str,
-    /// Which error it was.
+    /// The code of the error.
     pub code: Option<&'a str>,
     pub milliseconds: f64,
     pub trace: Option<&'a str>,
     pub detail: Option<&'a str>,
 }
 
-/// Written here where nobody watches a terminal: through `tracing` a line costs several times as much.
+/// Logs a call. The line is written here if nobody watches a terminal: through `tracing` it costs several times as
+/// much.
 pub fn call(call: &Call<'_>) {
     let Some((lines, format)) = CALLS.get() else { return traced(call) };
     if !tracing::enabled!(target: "weir::call", Level::INFO) {
@@ -125,7 +126,7 @@ impl Call<'_> {
     }
 }
 
-/// As `{:?}` writes it; what needs no escape is copied.
+/// Writes a field as `{:?}` does; a value that needs no escape is copied.
 fn field(line: &mut Vec<u8>, name: &str, value: &str) {
     let plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
     line.push(b' ');
@@ -143,12 +144,12 @@ fn microseconds<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Erro
 /// The filter in effect, to be set anew.
 static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
-/// Where calls put their lines down themselves, and how they look.
+/// The place where calls write their lines themselves, and the format of those.
 static CALLS: OnceLock<(Arc<Lines>, LogFormat)> = OnceLock::new();
 static LINES: OnceLock<Arc<Lines>> = OnceLock::new();
 static WRITER: Mutex<Option<Writer>> = Mutex::new(None);
 
-/// Once per process; a second start (in tests) keeps the first.
+/// Starts logging, once per process; a second start (in tests) keeps the first.
 pub fn start(log: &Log) -> std::io::Result<()> {
     let (filter, handle) = reload::Layer::new(filter(log));
     let registry = tracing_subscriber::registry().with(filter);
@@ -170,7 +171,7 @@ pub fn start(log: &Log) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What waits to be written is written: the last act of a process.
+/// Writes what waits to be written, as the last act of a process.
 pub fn end() {
     let writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(writer) = writer {
@@ -178,19 +179,19 @@ pub fn end() {
     }
 }
 
-/// Lines that were lost because nobody took them from stderr.
+/// Returns how many lines were lost because nobody took them from stderr.
 pub fn lines_lost() -> usize {
     LINES.get().map_or(0, |lines| lines.lost())
 }
 
-/// From the next line on.
+/// Sets the filter from the next line on.
 pub fn set_filter(log: &Log) {
     if let Some(handle) = FILTER.get() {
         let _ = handle.reload(filter(log));
     }
 }
 
-/// The environment's, the configuration's, or the default.
+/// Returns the environment's filter, the configuration's, or the default.
 fn filter(log: &Log) -> EnvFilter {
     let configured = log.filter.as_deref().unwrap_or("info,wasmtime=warn,sqlx=warn,hyper=warn");
     let filter = EnvFilter::try_from_env("WEIR_LOG").or_else(|_| EnvFilter::try_new(configured));

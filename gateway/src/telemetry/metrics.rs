@@ -30,7 +30,7 @@ use crate::{
 
 /// Calls that came to no tool.
 const UNKNOWN: &str = "_unknown";
-/// Everything beyond the bound on series.
+/// The label of everything beyond the bound on series.
 const OTHER: &str = "_other";
 /// The stages of a call, in their order.
 pub const STAGES: [&str; 6] = ["lookup", "arguments", "intent", "adapter", "output", "record"];
@@ -39,12 +39,12 @@ const ADAPTER: usize = 3;
 const LOADS: [&str; 4] = ["loaded", "refused", "removed", "held"];
 const RELOADS: [&str; 2] = ["taken", "refused"];
 
-/// How long each stage took; `None`: not reached.
+/// The time of each stage; `None` if it was not reached.
 pub type Stages = [Option<Duration>; STAGES.len()];
 
 /// A number that lives elsewhere, read when it is scraped.
 type Reading = Box<dyn Fn() -> usize + Send + Sync>;
-/// Likewise, one number for each word.
+/// A reading of one number for each word.
 type Counts<N> = Box<dyn Fn() -> Vec<(&'static str, N)> + Send + Sync>;
 
 /// The metrics of one gateway.
@@ -56,7 +56,7 @@ pub struct Metrics {
     unknown_tool: IntCounter,
     overhead: Histogram,
     stages: [Histogram; STAGES.len()],
-    /// In the order of [`REASONS`].
+    /// The counters of reasons, in the order of [`REASONS`].
     reasons: Vec<IntCounter>,
     requests: Vec<[IntCounter; Version::ALL.len()]>,
     durations: Vec<Histogram>,
@@ -74,7 +74,7 @@ pub struct Metrics {
     token: ArcSwapOption<[u8; 32]>,
 }
 
-/// When one stage of a call gave over to the next; what was not reached is `None`.
+/// The times when one stage of a call gave over to the next; a stage that was not reached is `None`.
 #[derive(Clone, Copy, Default)]
 pub struct Marks {
     pub found: Option<Instant>,
@@ -83,7 +83,7 @@ pub struct Marks {
     pub answered: Option<Instant>,
 }
 
-/// One call that has ended and been recorded.
+/// A call that has ended and been recorded.
 pub struct Ended<'a> {
     pub tool: Option<&'a ToolMeter>,
     pub agent: &'a Arc<str>,
@@ -91,9 +91,9 @@ pub struct Ended<'a> {
     pub unknown_tool: bool,
     /// The call did not succeed.
     pub failed: bool,
-    /// What the arguments broke.
+    /// The faults of the arguments.
     pub invalid: Option<&'a InvalidArguments>,
-    /// What the caller is told; differs from the error's where the call could not be recorded.
+    /// The code that the caller is told; it differs from the error's if the call could not be recorded.
     pub code: Option<Code>,
     pub outcome: Outcome,
     pub opened: Instant,
@@ -103,7 +103,8 @@ pub struct Ended<'a> {
 }
 
 impl Metrics {
-    /// `tools_max`: tools with series of their own. `token`: what a scraper must show.
+    /// Creates the metrics. `tools_max` is the number of tools with series of their own; `token` is what a scraper must
+    /// show.
     pub fn new(tools_max: usize, token: Option<&str>) -> Self {
         let registry = Registry::new();
         #[cfg(target_os = "linux")]
@@ -150,17 +151,17 @@ impl Metrics {
         }
     }
 
-    /// What a scraper must show, from the next scrape on.
+    /// Sets what a scraper must show, from the next scrape on.
     pub fn set_token(&self, token: Option<&str>) {
         self.token.store(token.map(digest).map(Arc::new));
     }
 
-    /// Whether a scraper must show a token at all.
+    /// Returns `true` if a scraper must show a token.
     pub fn are_guarded(&self) -> bool {
         self.token.load().is_some()
     }
 
-    /// Whether the scraper has shown the token that is needed.
+    /// Returns `true` if the scraper has shown the token that is needed.
     pub fn admit(&self, credential: Credential<'_>) -> bool {
         match (self.token.load().as_deref(), credential) {
             (None, _) => true,
@@ -169,7 +170,7 @@ impl Metrics {
         }
     }
 
-    /// A new snapshot is about to be served.
+    /// Prepares series for a new snapshot that is about to be served.
     pub fn publish<'a>(&self, tools: impl Iterator<Item = &'a ToolMeter>) {
         self.tools.publish(tools);
     }
@@ -203,7 +204,7 @@ impl Metrics {
         stages
     }
 
-    /// A request of any method; how long it took where it was answered at once.
+    /// Counts a request of any method, with the time it took if it was answered at once.
     pub fn request(&self, method: Method, version: Version, took: Option<Duration>) {
         self.requests[method as usize][version as usize].inc();
         if let Some(took) = took {
@@ -221,17 +222,18 @@ impl Metrics {
         self.loads[at].inc();
     }
 
-    /// A call of another server, its start and its waiting for a turn included.
+    /// Counts a call of another server, including its start and its waiting for a turn.
     pub fn upstream(&self, name: &str, took: Duration) {
         self.upstreams.with_label_values(&[name]).observe(took.as_secs_f64());
     }
 
-    /// The configuration was taken over, or refused.
+    /// Counts that the configuration was taken over, or refused.
     pub fn config_reload(&self, taken: bool) {
         self.reloads[usize::from(!taken)].inc();
     }
 
-    /// How many drafts wait, by class, how many collections have drifted, and how much was refused, by kind.
+    /// Sets how a scrape reads the number of waiting drafts by class, of drifted collections, and of refused things by
+    /// kind.
     pub fn watch_registry(
         &self,
         drafts: impl Fn() -> Vec<(&'static str, u32)> + Send + Sync + 'static,
@@ -243,7 +245,7 @@ impl Metrics {
         let _ = self.refused.set(Box::new(refused));
     }
 
-    /// What the HTTP transport has open.
+    /// Sets how a scrape reads what the HTTP transport has open.
     pub fn watch_http(
         &self,
         sessions: impl Fn() -> usize + Send + Sync + 'static,
@@ -254,7 +256,7 @@ impl Metrics {
     }
 }
 
-/// What a scrape reads beside the series themselves.
+/// These functions return what a scrape reads beside the series themselves.
 impl Metrics {
     pub fn gather(&self) -> Vec<MetricFamily> {
         self.registry.gather()
@@ -280,12 +282,12 @@ impl Metrics {
         self.refused.get().map(|read| read()).unwrap_or_default()
     }
 
-    /// Contracts with series of their own.
+    /// Returns how many contracts may have series of their own.
     pub fn contracts_max(&self) -> usize {
         self.tools_max
     }
 
-    /// `count` contracts had no room for series of their own.
+    /// Counts contracts that had no room for series of their own.
     pub fn folded_contracts(&self, count: usize) {
         self.folded_contracts.inc_by(count as u64);
     }

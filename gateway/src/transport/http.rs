@@ -48,7 +48,7 @@ use crate::{
 pub use self::access::check as check_access;
 pub(crate) use self::rest::openapi_document;
 
-/// What all connections share.
+/// The state that all connections share.
 struct Server {
     gateway: Arc<Gateway>,
     access: access::Current,
@@ -111,7 +111,7 @@ fn router(server: Arc<Server>) -> Router {
         .route("/mcp/view/{view}", any(view))
         .route("/llms.txt", any(llms::all))
         .route("/mcp/{contract}/llms.txt", any(llms::contract))
-        // Of a contract with the name `view`: no view has this name.
+        // This is the page of a contract with the name `view`: no view has this name.
         .route("/mcp/view/llms.txt", any(llms::contract_view))
         .route("/mcp/view/{view}/llms.txt", any(llms::view))
         .route("/rest/{contract}/", any(rest::reference))
@@ -124,10 +124,11 @@ fn router(server: Arc<Server>) -> Router {
         .with_state(server)
 }
 
-/// Where a client looks that wants to sign in by OAuth: below `/.well-known/`, at the root or after the endpoint.
+/// The paths where a client looks that wants to sign in by OAuth: below `/.well-known/`, at the root or after the
+/// endpoint.
 const SIGN_IN: [&str; 3] = ["oauth-protected-resource", "oauth-authorization-server", "openid-configuration"];
 
-/// Nothing is served here. Whoever looks for a sign-in is told that a key is needed.
+/// Answers requests for what is not served. Whoever looks for a sign-in is told that a key is needed.
 async fn nothing(State(server): State<Arc<Server>>, request: Request) -> Response {
     let path = request.uri().path();
     let is_discovery = path.split_once("/.well-known/").is_some_and(|(_, rest)| {
@@ -168,7 +169,7 @@ async fn view(State(server): State<Arc<Server>>, Path(view): Path<String>, reque
     answer(&server, Endpoint::View(view.into()), request).await
 }
 
-/// Host and Origin come first, whatever the method; CORS headers go on whatever the answer.
+/// Answers a request. Host and Origin come first, whatever the method; CORS headers go on whatever the answer.
 async fn answer(server: &Arc<Server>, endpoint: Endpoint, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let origin = match server.access.check(&head.uri, &head.headers) {
@@ -222,7 +223,8 @@ async fn answer(server: &Arc<Server>, endpoint: Endpoint, request: Request) -> R
     response
 }
 
-/// hyper reads a connection's next request into the map of this answer's headers: let it be one that has the room.
+/// Gives a header map back: hyper reads a connection's next request into the map of this answer's headers, so that
+/// should be one that has the room.
 fn give_back(mut asked: HeaderMap, answered: &mut HeaderMap) {
     asked.clear();
     asked.extend(answered.drain());

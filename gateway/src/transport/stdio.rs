@@ -1,4 +1,4 @@
-//! stdio: one message per line, both eras by message, answers in the order they are ready.
+//! Speaks over stdio: one message per line, both eras by message, answers in the order they are ready.
 
 mod lines;
 
@@ -31,14 +31,14 @@ use crate::{
 const RUNNING_MAX: usize = 2048;
 /// Answers waiting for a slow reader; beyond it nothing more is read.
 const WAITING_MAX: usize = 64;
-/// After the end of input calls may still finish; a client that launched us kills us after two seconds.
+/// The time for calls to finish after the end of input; a client that launched us kills us after two seconds.
 const GRACE: Duration = Duration::from_millis(1500);
-/// And then what is left to write may still be written.
+/// The time after that for writing what is left to write.
 const FLUSH_MAX: Duration = Duration::from_millis(500);
 
 /// Serves until the end of `stdin` or `shutdown`. Calls in flight then have a moment to finish and are cancelled after
-/// it; writes that a source has been handed run to their end. `key`: whose messages these are, asked anew for each.
-/// `endpoint`: what is asked.
+/// it; writes that a source has been handed run to their end. `key` says whose messages these are, and is looked up
+/// anew for each. `endpoint` is what is asked.
 pub async fn serve(
     gateway: Arc<Gateway>,
     key: Option<String>,
@@ -104,7 +104,7 @@ pub async fn serve(
     Ok(read?)
 }
 
-/// The one writer, so that lines never mix.
+/// Writes the messages. There is one writer, so that lines never mix.
 async fn write(mut stdout: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
     while let Some(mut message) = messages.recv().await {
         message.push(b'\n');
@@ -128,10 +128,10 @@ struct Connection {
     calls: Cancellations<Box<str>>,
     subscriptions: Subscriptions,
     tasks: TaskTracker,
-    /// Set when nobody reads our answers any more.
+    /// The token that is cancelled when nobody reads our answers any more.
     gone: CancellationToken,
     out: mpsc::Sender<Vec<u8>>,
-    /// Of legacy requests: what the last `initialize` agreed on.
+    /// The version of legacy requests, which the last `initialize` agreed on.
     version: Version,
     watching: Watching,
 }
@@ -140,7 +140,7 @@ struct Connection {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Watching {
     No,
-    /// From its `initialize` on, once that is answered.
+    /// The client is told from its `initialize` on, once that is answered.
     Due,
     Yes,
 }
@@ -194,7 +194,7 @@ impl Connection {
         methods::answer(&self.scope, &self.subscriptions, request)
     }
 
-    /// As the key is now: it may have been revoked since the last message.
+    /// Returns the caller as the key is now: it may have been revoked since the last message.
     fn caller(&self) -> Result<Caller, RpcError> {
         let resolved = self.scope.gateway.identities().resolve(credential(self.key.as_deref()));
         resolved.map_err(|refused| RpcError::unauthorized(refused.message()))
@@ -321,7 +321,7 @@ impl Connection {
     }
 
     async fn send(&self, message: Vec<u8>) {
-        // Nobody reads: `gone` says so to everyone.
+        // If nobody reads, `gone` says so to everyone.
         let _ = self.out.send(message).await;
     }
 

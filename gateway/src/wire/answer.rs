@@ -13,7 +13,7 @@ pub struct ResultWriter {
 }
 
 impl ResultWriter {
-    /// `size`: about how many bytes the members will take.
+    /// Begins an answer. `size` is about how many bytes the members will take.
     pub fn new(id: &Id<'_>, size: usize) -> Self {
         let mut bytes = Vec::with_capacity(size + id.as_json().len() + 48);
         bytes.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -22,7 +22,7 @@ impl ResultWriter {
         Self { bytes, empty: true }
     }
 
-    /// A member whose value is JSON already.
+    /// Adds a member whose value is JSON already.
     pub fn json(&mut self, key: &'static str, json: &str) -> &mut Self {
         self.member(key).extend_from_slice(json.as_bytes());
         self
@@ -50,7 +50,7 @@ impl ResultWriter {
     }
 }
 
-/// An error in answer to a message. JSON-RPC wants `null` where the id could not be read.
+/// Returns an error in answer to a message. JSON-RPC wants `null` if the id could not be read.
 pub fn error_answer(id: Option<&Id<'_>>, error: &RpcError) -> Vec<u8> {
     let mut bytes = format!(r#"{{"jsonrpc":"2.0","id":{},"error":"#, id.map_or("null", Id::as_json)).into_bytes();
     write_error(&mut bytes, error);
@@ -58,7 +58,7 @@ pub fn error_answer(id: Option<&Id<'_>>, error: &RpcError) -> Vec<u8> {
     bytes
 }
 
-/// An error before there was a message, so that there is no id to speak of.
+/// Returns an error before there was a message, so that there is no id.
 pub fn error_without_id(error: &RpcError) -> Vec<u8> {
     let mut bytes = br#"{"jsonrpc":"2.0","error":"#.to_vec();
     write_error(&mut bytes, error);
@@ -66,7 +66,7 @@ pub fn error_without_id(error: &RpcError) -> Vec<u8> {
     bytes
 }
 
-/// `params` is JSON.
+/// Returns a notification; `params` is JSON.
 pub fn notification(method: &'static str, params: Option<&str>) -> Vec<u8> {
     match params {
         Some(params) => format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#).into_bytes(),
@@ -84,7 +84,7 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
 /// Room for six times a text is made to escape it quickly; longer ones are escaped byte by byte.
 const SHORT: usize = 64 << 10;
 
-/// How many bytes [`write_string`] wants free.
+/// Returns how many bytes [`write_string`] wants free.
 pub fn string_room(text: &str) -> usize {
     match text.len() <= SHORT {
         true => text.len() * 6 + 64,
@@ -105,7 +105,7 @@ static ERRORS: [(&str, AtomicU64); 9] = [
     ("other", AtomicU64::new(0)),
 ];
 
-/// Each code, and how often it was answered.
+/// Returns each code, and how often it was answered.
 pub fn errors_answered() -> impl Iterator<Item = (&'static str, u64)> {
     ERRORS.iter().map(|(code, count)| (*code, count.load(Ordering::Relaxed)))
 }

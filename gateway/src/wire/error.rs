@@ -22,39 +22,40 @@ impl RpcError {
         Self::new(-32700, 400, format!("not valid JSON: {reason}"))
     }
 
-    /// Not a JSON-RPC message, or one that has no place here.
+    /// Returns the error for what is not a JSON-RPC message, or for one that has no place here.
     pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(-32600, 400, message)
     }
 
-    /// The same at another HTTP status: 403, 405, 413, 415 …
+    /// Returns an invalid request at another HTTP status, such as 403, 405, 413 or 415.
     pub fn refused(status: u16, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(-32600, status, message)
     }
 
-    /// Nobody is known by that key.
+    /// Returns the error for a key by which nobody is known.
     pub fn unauthorized(message: &'static str) -> Self {
         Self::refused(401, message)
     }
 
-    /// `data` says when to come back, as a call's result does.
+    /// Returns the error for too many requests. `data` says when to come back, as a call's result does.
     pub fn rate_limited(retry_after_ms: u32) -> Self {
         let data = format!(r#"{{"code":"{}","retry_after_ms":{retry_after_ms}}}"#, Code::RateLimited.label());
         let seconds = retry_after_ms.div_ceil(1000);
         Self { data: Some(data), retry_after_s: Some(seconds), ..Self::refused(429, "you are asking too often") }
     }
 
-    /// A modern client tells a modern server by this 404 with a body; legacy errors of methods ride on 200.
+    /// Returns the error for an unknown method. A modern client tells a modern server by this 404 with a body; legacy
+    /// errors of methods ride on 200.
     pub fn unknown_method(method: &str, modern: bool) -> Self {
         Self::new(-32601, if modern { 404 } else { 200 }, format!("unknown method `{}`", shown(method)))
     }
 
-    /// `params` or `_meta` cannot be read.
+    /// Returns the error for `params` or `_meta` that cannot be read.
     pub fn malformed_params(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(-32602, 400, message)
     }
 
-    /// `params` can be read, and the method refuses them: in band.
+    /// Returns the error for `params` that can be read but that the method refuses, in band.
     pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(-32602, 200, message)
     }
@@ -74,7 +75,8 @@ impl RpcError {
         Self { data: Some(data), ..Self::new(code, 200, format!("unknown resource `{}`", shown(uri))) }
     }
 
-    /// A prompt or a resource could not be had. Wrong arguments are an error of the protocol here.
+    /// Returns the error for a prompt or a resource that could not be had. Wrong arguments are an error of the protocol
+    /// here.
     pub fn of_call(code: crate::codes::Code, message: Cow<'static, str>) -> Self {
         let number = if code == crate::codes::Code::InvalidArguments { -32602 } else { -32603 };
         Self::new(number, 200, message)
@@ -108,7 +110,7 @@ impl RpcError {
     }
 }
 
-/// At most the first 128 characters: an error does not carry a client's megabyte back.
+/// Returns at most the first 128 characters: an error does not carry a client's megabyte back.
 fn shown(text: &str) -> &str {
     text.char_indices().nth(128).map_or(text, |(end, _)| &text[..end])
 }

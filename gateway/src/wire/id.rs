@@ -14,7 +14,7 @@ impl<'a> Id<'a> {
     /// A longer id is refused: ids in flight are kept, so they need a bound.
     pub const LENGTH_MAX: usize = 1024;
 
-    /// `None` for anything but a string or an integer; `null` is not an id.
+    /// Reads an id; `None` for anything but a string or an integer, since `null` is not an id.
     pub fn read(value: &'a RawValue) -> Option<Self> {
         (raw::is_integer(value) || raw::string(value).is_some()).then(|| Self(Cow::Borrowed(value.get())))
     }
@@ -27,7 +27,7 @@ impl<'a> Id<'a> {
         Id(Cow::Owned(self.0.into_owned()))
     }
 
-    /// Equal for equal ids however they are escaped; `1` and `"1"` stay apart.
+    /// Returns a key that is equal for equal ids however they are escaped; `1` and `"1"` stay apart.
     pub fn key(&self) -> Box<str> {
         if !self.0.contains('\\') {
             return self.0.as_ref().into();

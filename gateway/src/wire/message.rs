@@ -13,12 +13,12 @@ use super::{GivenParams, Id, RpcError, raw};
 /// Messages in one batch (2025-03-26 only).
 pub const BATCH_MAX: usize = 64;
 
-/// One body or line.
+/// A body or a line.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly every body is one message")]
 pub enum Body<'a> {
     One(Message<'a>),
-    /// At least one element, at most [`BATCH_MAX`]; each still to be read.
+    /// A batch of at least one element and at most [`BATCH_MAX`]; each is still to be read.
     Batch(Vec<&'a RawValue>),
 }
 
@@ -38,7 +38,7 @@ pub struct Response<'a> {
     pub outcome: Result<&'a RawValue, &'a RawValue>,
 }
 
-/// What is wrong with a message, and its id where that could be read.
+/// The fault of a message, and its id if that could be read.
 #[derive(Debug)]
 pub struct Malformed<'a> {
     pub id: Option<Id<'a>>,
@@ -57,7 +57,7 @@ impl<'a> Body<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// One object. Members that JSON-RPC does not know are ignored; one given twice is refused.
+    /// Reads one object. Members that JSON-RPC does not know are ignored; one given twice is refused.
     pub fn read(text: &'a str) -> Result<Self, Malformed<'a>> {
         if !text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('{') {
             let error = match serde_json::from_str::<&RawValue>(text) {
@@ -69,7 +69,7 @@ impl<'a> Message<'a> {
         if let Ok(envelope) = serde_json::from_str::<Envelope<'a, GivenParams<'a>>>(text) {
             return envelope.message();
         }
-        // With params raw, so that what is wrong in them can be said with the request's own id.
+        // The params are kept raw, so that their faults can be reported with the request's own id.
         let envelope = serde_json::from_str::<Envelope<'a, RawParams<'a>>>(text);
         envelope.map_err(|error| said(text, &error))?.message()
     }
@@ -154,7 +154,7 @@ impl<'a, P: Into<GivenParams<'a>>> Envelope<'a, P> {
     }
 }
 
-/// The id of the one request that `bytes` hold, however little else of it is right. A batch has none.
+/// Returns the id of the one request that `bytes` hold, however little else of it is right. A batch has none.
 pub fn request_id(bytes: &[u8]) -> Option<Id<'_>> {
     let id = match Body::read(bytes) {
         Ok(Body::One(Message::Request { id, .. })) => id,
@@ -164,7 +164,7 @@ pub fn request_id(bytes: &[u8]) -> Option<Id<'_>> {
     (id.as_json().len() <= Id::LENGTH_MAX).then_some(id)
 }
 
-/// The id of a message that is otherwise unreadable.
+/// Returns the id of a message that is otherwise unreadable.
 fn only_id(text: &str) -> Option<Id<'_>> {
     #[derive(Deserialize)]
     struct OnlyId<'a> {

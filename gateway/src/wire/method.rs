@@ -59,7 +59,7 @@ impl Method {
         }
     }
 
-    /// Which eras have it: legacy, modern.
+    /// Returns which eras have the method: legacy, modern.
     fn eras(self) -> (bool, bool) {
         match self {
             Self::ListTools
@@ -75,7 +75,7 @@ impl Method {
         }
     }
 
-    /// The method of that name in that era.
+    /// Returns the method of that name in that era.
     pub fn find(method: &str, modern: bool) -> Option<Self> {
         let found = Self::ALL.into_iter().find(|known| known.name() == method)?;
         let (in_legacy, in_modern) = found.eras();

@@ -9,9 +9,9 @@ use super::{Id, LogLevel, RpcError, raw};
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one for each request, and nearly all are read")]
 pub enum GivenParams<'a> {
-    /// Read in the same pass as the envelope.
+    /// The params were read in the same pass as the envelope.
     Read(Params<'a>),
-    /// As they came, when there was something wrong with the message: it is said when they are asked for.
+    /// The params are as they came, since something was wrong with the message: that is said when they are asked for.
     Raw(Option<&'a RawValue>),
 }
 
@@ -73,7 +73,7 @@ pub struct Meta<'a> {
 }
 
 impl<'a> GivenParams<'a> {
-    /// Absent params are empty ones; which members must be there is the method's business.
+    /// Reads the params. Absent ones are empty; the method decides which members must be there.
     pub fn read(self) -> Result<Params<'a>, RpcError> {
         match self {
             Self::Read(params) => Ok(params),
@@ -82,7 +82,7 @@ impl<'a> GivenParams<'a> {
         }
     }
 
-    /// Whether `_meta` names a protocol version.
+    /// Returns `true` if `_meta` names a protocol version.
     pub fn claim_modern(&self) -> bool {
         match self {
             Self::Read(params) => params.meta.protocol_version.is_some(),
@@ -133,7 +133,7 @@ impl<'a> Params<'a> {
 }
 
 impl<'a> Meta<'a> {
-    /// The token that asks for progress: a string or an integer, echoed as it came.
+    /// Returns the token that asks for progress: a string or an integer, echoed as it came.
     pub fn progress_token(&self) -> Result<Option<&'a str>, RpcError> {
         match self.progress_token {
             None => Ok(None),
@@ -164,7 +164,7 @@ pub fn log_level(word: &RawValue, place: &str) -> Result<LogLevel, RpcError> {
 mod tests {
     use super::super::{Body, Message};
 
-    /// What is said of a request with these params, which has an id to say it with.
+    /// Returns what is said about a request with these params, which has an id to say it with.
     fn refused(params: &str) -> Option<String> {
         let text = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{params}}}"#);
         let Ok(Body::One(Message::Request { params, .. })) = Body::read(text.as_bytes()) else {

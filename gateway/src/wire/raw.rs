@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// The text of a JSON string; `None` for anything else, lone surrogates included.
+/// Returns the text of a JSON string; `None` for anything else, lone surrogates included.
 pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
     match inner.contains('\\') {
@@ -21,18 +21,18 @@ pub(crate) fn is_object(raw: &RawValue) -> bool {
     raw.get().starts_with('{')
 }
 
-/// Digits with an optional sign: `1.0` and `1e3` are numbers, but not written as integers.
+/// Returns `true` for digits with an optional sign: `1.0` and `1e3` are numbers, but not written as integers.
 pub(crate) fn is_integer(raw: &RawValue) -> bool {
     let digits = raw.get().strip_prefix('-').unwrap_or(raw.get());
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// For `deserialize_with`: tells a member that is `null` from one that is absent.
+/// Tells a member that is `null` from one that is absent, for `deserialize_with`.
 pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// For `deserialize_with`: an object and nothing else, where a derived struct would read an array by position.
+/// Reads an object and nothing else, for `deserialize_with`; a derived struct would read an array by position.
 pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
     struct Object<T>(PhantomData<T>);
 

@@ -1,6 +1,6 @@
 //! The protocol revisions that are spoken.
 
-/// In the order of their dates.
+/// The protocol versions, in the order of their dates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
     V2024_11_05,
@@ -14,9 +14,9 @@ impl Version {
     pub const ALL: [Self; 5] =
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
     pub const LEGACY: [Self; 4] = [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25];
-    /// What `initialize` is answered with when the client asks for a version that is not spoken.
+    /// The answer to `initialize` if the client asks for a version that is not spoken.
     pub const LEGACY_LATEST: Self = Self::V2025_11_25;
-    /// What a legacy HTTP request without a session and without the version header is taken for (the specification).
+    /// The version of a legacy HTTP request without a session and without the version header (the specification).
     pub const LEGACY_ASSUMED: Self = Self::V2025_03_26;
     pub const MODERN: [Self; 1] = [Self::V2026_07_28];
 
@@ -42,17 +42,17 @@ impl Version {
         self >= Self::V2026_07_28
     }
 
-    /// Whether results carry `structuredContent`, tools `outputSchema`, and servers a title.
+    /// Returns `true` if results carry `structuredContent`, tools `outputSchema`, and servers a title.
     pub fn is_structured(self) -> bool {
         self >= Self::V2025_06_18
     }
 
-    /// Only one revision had batches.
+    /// Returns `true` for the only revision that had batches.
     pub fn has_batches(self) -> bool {
         self == Self::V2025_03_26
     }
 
-    /// Whether a text names a revision of the modern era, spoken here or not.
+    /// Returns `true` if a text names a revision of the modern era, spoken here or not.
     pub fn names_modern(text: &str) -> bool {
         let bytes = text.as_bytes();
         let date = bytes.len() == 10

@@ -7,7 +7,7 @@ use super::{
     rows::{from_row, words},
 };
 
-/// Where a contract comes from: it is changed there and nowhere else.
+/// The place that a contract comes from: it is changed there and nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A contract file.
@@ -22,7 +22,7 @@ pub enum Origin {
 
 words!(Origin { File = "file", Api = "api", Code = "code", Upstream = "upstream" });
 
-/// Where a version comes from, and for one from a file the contracts folder that owns it.
+/// The source of a version, and for one from a file the contracts folder that owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source<'a> {
     pub origin: Origin,
@@ -39,7 +39,7 @@ pub struct ContractRow {
     pub live: Option<String>,
     /// Moves with every change of `live`.
     pub revision: i64,
-    /// What was live before it was retired.
+    /// The version that was live before the contract was retired.
     pub last: Option<String>,
     /// The version that someone went back from, until its file says something else.
     pub rolled_back: Option<String>,
@@ -69,7 +69,7 @@ pub struct VersionRow {
     pub artifact: String,
     /// The form it was compiled from.
     pub source: String,
-    /// How it differed from the version before.
+    /// The class of its difference from the version before.
     pub class: ChangeClass,
     pub fingerprint: String,
     pub published_ms: i64,
@@ -138,14 +138,14 @@ pub struct NewDraft<'a> {
 }
 
 impl State {
-    /// The live version of every contract, in name order.
+    /// Returns the live version of every contract, in name order.
     pub async fn live(&self) -> Result<Vec<Live>, StateError> {
         let query = "SELECT name, origin, owner, version, revision, artifact, source \
                      FROM contracts JOIN versions ON contract = name AND version = live ORDER BY name";
         Ok(sqlx::query_as(query).fetch_all(&self.pool).await?)
     }
 
-    /// The live version of one contract; null where it has none.
+    /// Returns the live version of one contract, if it has one.
     pub async fn live_of(&self, contract: &str) -> Result<Option<Live>, StateError> {
         let query = "SELECT name, origin, owner, version, revision, artifact, source \
                      FROM contracts JOIN versions ON contract = name AND version = live WHERE name = ?";
@@ -161,20 +161,20 @@ impl State {
         Ok(done.rows_affected() == 1)
     }
 
-    /// Which versions are live, without their texts: cheap enough to ask twice a second.
+    /// Returns which versions are live, without their texts: cheap enough to ask twice a second.
     pub async fn heads(&self) -> Result<Vec<ContractRow>, StateError> {
         Ok(sqlx::query_as("SELECT * FROM contracts ORDER BY name").fetch_all(&self.pool).await?)
     }
 
-    /// Of one contract; null where the name was never used.
+    /// Returns the row of one contract; `None` if the name was never used.
     pub async fn head(&self, contract: &str) -> Result<Option<ContractRow>, StateError> {
         let query = "SELECT * FROM contracts WHERE name = ?";
         Ok(sqlx::query_as(query).bind(contract).fetch_optional(&self.pool).await?)
     }
 
-    /// Its file says something else by now than the version that someone went back from.
+    /// Forgets the rollback of a contract whose file no longer is what someone went back from.
     pub async fn forget_rollback(&self, contract: &str) -> Result<(), StateError> {
-        // Asked of every file at a start: only a change takes the lock of writers.
+        // This is asked of every file at a start: only a change takes the lock of writers.
         if self.head(contract).await?.is_none_or(|head| head.rolled_back.is_none()) {
             return Ok(());
         }
@@ -183,7 +183,7 @@ impl State {
         Ok(())
     }
 
-    /// Of one contract, oldest first; empty where the name was never used.
+    /// Returns the versions of one contract, oldest first; none if the name was never used.
     pub async fn versions(&self, contract: &str) -> Result<Vec<VersionRow>, StateError> {
         let query = "SELECT * FROM versions WHERE contract = ? ORDER BY published_ms, version";
         Ok(sqlx::query_as(query).bind(contract).fetch_all(&self.pool).await?)
@@ -259,7 +259,7 @@ impl State {
         Ok(())
     }
 
-    /// The same live version from a later text of its form: nothing an agent could see has changed.
+    /// Keeps a later text of the form for the same live version: nothing an agent could see has changed.
     pub async fn keep(&self, contract: &str, version: &str, source: &str) -> Result<(), StateError> {
         let update = "UPDATE versions SET source = ? WHERE contract = ? AND version = ?";
         sqlx::query(update).bind(source).bind(contract).bind(version).execute(&self.pool).await?;
@@ -315,13 +315,13 @@ impl State {
         Ok(draft.id.to_owned())
     }
 
-    /// The newest `most` of one contract, or of all.
+    /// Returns the newest `most` drafts of one contract, or of all.
     pub async fn drafts(&self, contract: Option<&str>, most: u32) -> Result<Vec<DraftRow>, StateError> {
         let query = "SELECT * FROM drafts WHERE ?1 IS NULL OR contract = ?1 ORDER BY created_ms DESC, id LIMIT ?2";
         Ok(sqlx::query_as(query).bind(contract).bind(most).fetch_all(&self.pool).await?)
     }
 
-    /// How many drafts of each class are pending.
+    /// Returns how many drafts of each class are pending.
     pub async fn waiting(&self) -> Result<Vec<(ChangeClass, u32)>, StateError> {
         let query = "SELECT class, count(*) FROM drafts WHERE status = 'pending' GROUP BY class ORDER BY class";
         Ok(sqlx::query_as(query).fetch_all(&self.pool).await?)
@@ -345,7 +345,7 @@ impl State {
         }
     }
 
-    /// Pending file drafts of a contract whose file is as the live version again.
+    /// Drops the pending file drafts of a contract whose file is the same as the live version again.
     pub async fn drop_held(&self, contract: &str, at_ms: i64, by: &str) -> Result<(), StateError> {
         let query = "SELECT count(*) FROM drafts WHERE contract = ? AND origin = 'file' AND status = 'pending'";
         let (held,): (i64,) = sqlx::query_as(query).bind(contract).fetch_one(&self.pool).await?;
@@ -377,7 +377,7 @@ async fn set_live(
     to: Option<&str>,
     back_from: Option<&str>,
 ) -> Result<(), StateError> {
-    // Of several rollbacks in a row the first went back from what the file says.
+    // Of several rollbacks in a row, the first one went back from what the file says.
     let update = "UPDATE contracts SET last = COALESCE(live, last), live = ?1, revision = revision + 1, \
                   rolled_back = CASE WHEN ?2 IS NOT NULL THEN COALESCE(rolled_back, ?2) END WHERE name = ?3";
     sqlx::query(update).bind(to).bind(back_from).bind(contract).execute(&mut **change).await?;

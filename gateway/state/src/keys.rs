@@ -11,11 +11,11 @@ pub struct KeyRow {
     pub secret_hash: Vec<u8>,
     pub agent: String,
     pub tenant: String,
-    /// JSON; null: every tool.
+    /// The access as JSON; null for every tool.
     pub access: Option<String>,
-    /// The view that stands for everything; null: everything does.
+    /// The view that stands for everything; null if everything does.
     pub view: Option<String>,
-    /// JSON; null: as configured.
+    /// The limits as JSON; null for those that are configured.
     pub limits: Option<String>,
     pub created_ms: i64,
     pub created_by: String,
@@ -54,13 +54,13 @@ pub struct AdminRow {
 from_row!(AdminRow { id, secret_hash, name, role, created_ms, created_by, revoked_ms });
 
 impl State {
-    /// All keys that ever were, by id.
+    /// Returns all keys that ever were, by id.
     pub async fn keys(&self) -> Result<Vec<KeyRow>, StateError> {
         Ok(sqlx::query_as("SELECT * FROM keys ORDER BY created_ms, id").fetch_all(&self.pool).await?)
     }
 
-    /// Those that changed after the change `seen`, in the order of their changes, at most `most`. It costs what changed,
-    /// however many keys there are.
+    /// Returns the keys that changed after the change `seen`, in the order of their changes, at most `most`. The cost
+    /// is that of what changed, however many keys there are.
     pub async fn keys_after(&self, seen: i64, most: u32) -> Result<Vec<KeyRow>, StateError> {
         let query = "SELECT * FROM keys WHERE change > ? ORDER BY change LIMIT ?";
         Ok(sqlx::query_as(query).bind(seen).bind(most).fetch_all(&self.pool).await?)
@@ -86,7 +86,7 @@ impl State {
         Ok(())
     }
 
-    /// Of one key alone. A key revoked before keeps its time.
+    /// Revokes one key alone. A key revoked before keeps its time.
     pub async fn revoke_key(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
         let update = "UPDATE keys SET revoked_ms = coalesce(revoked_ms, ?) WHERE id = ?";
         let done = sqlx::query(update).bind(at_ms).bind(id).execute(&self.pool).await?;

@@ -1,4 +1,5 @@
-//! What a gateway remembers: contract versions, drafts and keys, in one SQLite file that several processes share.
+//! Stores what a gateway remembers: contract versions, drafts and keys, in one SQLite file that several processes
+//! share.
 //!
 //! Rows in, rows out: what an artifact, a report or an access list says is for others to read. Every change is one
 //! IMMEDIATE transaction; a change that rests on what it read checks that nothing moved meanwhile ([`StateError::Moved`]).
@@ -31,9 +32,9 @@ pub use words::{ChangeClass, DraftStatus, Role};
 
 /// The file in the state folder.
 pub const FILE: &str = "weir.db";
-/// Held while the file is made and its tables are brought to this version.
+/// The file that is locked while the database is made and its tables are brought to this version.
 const LOCK: &str = "weir.db.lock";
-/// How long a change waits for another process that is writing.
+/// The time a change waits for another process that is writing.
 const BUSY: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +61,7 @@ impl State {
         let path = folder.join(FILE);
         let failed = |error: Box<dyn std::error::Error + Send + Sync>| StateError::Open { path: path.clone(), error };
         create(folder, &path).map_err(|error| failed(error.into()))?;
-        // Of several processes that start at once the others wait here: SQLite has no lock for migrations, and turning a
+        // If several processes start at once, the others wait here: SQLite has no lock for migrations, and turning a
         // new file to WAL does not wait for others that do the same.
         let lock = fs::File::create(folder.join(LOCK)).map_err(|error| failed(error.into()))?;
         lock.lock().map_err(|error| failed(error.into()))?;
@@ -84,7 +85,7 @@ impl State {
         &self.path
     }
 
-    /// A copy of everything as it is at one moment, while others go on; `to` must not be there yet.
+    /// Copies everything as it is at one moment, while others go on; `to` must not exist yet.
     pub async fn back_up(&self, to: &Path) -> Result<(), StateError> {
         sqlx::query("VACUUM INTO ?").bind(to.to_string_lossy()).execute(&self.pool).await?;
         Ok(())
@@ -96,7 +97,7 @@ impl State {
         Ok(generation)
     }
 
-    /// True while the file can be read.
+    /// Returns `true` while the file can be read.
     pub async fn is_healthy(&self) -> bool {
         sqlx::query("SELECT 1 FROM keys LIMIT 1").execute(&self.pool).await.is_ok()
     }

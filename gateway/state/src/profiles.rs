@@ -1,4 +1,4 @@
-//! What calls looked like, counted by day.
+//! Stores what calls looked like, counted by day.
 
 use super::{State, StateError, rows::from_row};
 
@@ -50,7 +50,7 @@ impl State {
         Ok(())
     }
 
-    /// Of one contract, over all days kept.
+    /// Returns the profiles of one contract, over all days kept.
     pub async fn profiles(&self, contract: &str) -> Result<Vec<ProfileRow>, StateError> {
         let query = "SELECT contract, tool, agent, profile, sum(calls) AS calls FROM profiles WHERE contract = ? \
                      GROUP BY tool, agent, profile ORDER BY agent, tool, profile";

@@ -2,7 +2,7 @@
 
 use super::{State, StateError, rows::from_row};
 
-/// How long a retry finds its answer, in milliseconds.
+/// The time for which a retry finds its answer, in milliseconds.
 const KEPT_MS: i64 = 24 * 3600 * 1000;
 /// The status of a request that was begun and has not ended.
 const PENDING: i64 = 0;
@@ -20,10 +20,10 @@ pub struct ReplyRow {
 
 from_row!(ReplyRow { admin, key, request, status, body, created_ms });
 
-/// What is known of a request as it begins.
+/// The state of a request as it begins.
 #[derive(Clone, Debug)]
 pub enum Begun {
-    /// It is the first with its key: it runs, and ends with [`State::end_reply`].
+    /// The request is the first with its key: it runs, and ends with [`State::end_reply`].
     First,
     /// The first one has not ended, or its process was stopped; the digest of the request.
     Pending(String),

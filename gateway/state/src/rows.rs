@@ -1,5 +1,5 @@
-//! How rows become structs and words become enums. Written out, since sqlx's derives link SQLite a second time, into the
-//! compiler's own process: 30 seconds of every first build.
+//! Turns rows into structs and words into enums. This is written out, since sqlx's derives link SQLite a second time,
+//! into the compiler's own process: 30 seconds of every first build.
 
 /// Reads each named column into the field of the same name.
 macro_rules! from_row {

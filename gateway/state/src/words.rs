@@ -57,7 +57,7 @@ pub enum DraftStatus {
 words!(DraftStatus { Pending = "pending", Published = "published", Discarded = "discarded", Superseded = "superseded" });
 
 impl Role {
-    /// Who may publish a change of that class.
+    /// Returns the least role that may publish a change of that class.
     pub fn for_class(class: ChangeClass) -> Self {
         match class {
             ChangeClass::Breaking | ChangeClass::Undecided => Self::Operator,

@@ -1,4 +1,4 @@
-//! On real files, with several handles as several processes have them.
+//! Tests the state on real files, with several handles as several processes have them.
 
 use weir_state::{
     AdminRow, ChangeClass, DraftStatus, KeyRow, NewDraft, Origin, Role, Source, State, StateError, VersionRow,

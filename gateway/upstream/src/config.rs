@@ -1,4 +1,4 @@
-//! What an operator writes under `[upstreams.NAME]` of `weir.toml`.
+//! Holds what an operator writes under `[upstreams.NAME]` of `weir.toml`.
 
 use std::{
     collections::BTreeMap,
@@ -26,41 +26,42 @@ pub struct UpstreamConfig {
     pub command: Vec<String>,
     /// Further arguments.
     pub args: Vec<String>,
-    /// Beside `PATH`, `HOME`, `LANG` and `TMPDIR`.
+    /// The child's environment beside `PATH`, `HOME`, `LANG` and `TMPDIR`.
     pub env: BTreeMap<String, String>,
-    /// Where the command is started; by default the folder of the configuration.
+    /// The folder in which the command is started; by default the folder of the configuration.
     pub folder: Option<PathBuf>,
     pub url: Option<String>,
-    /// Sent with every request.
+    /// The headers sent with every request.
     pub headers: BTreeMap<String, String>,
-    /// By default the one that the URL answers to.
+    /// The transport; by default the one that the URL answers to.
     pub transport: Option<TransportWord>,
-    /// Who may share one session.
+    /// The callers that may share one session.
     pub isolation: Isolation,
-    /// What the server may ask of callers; it may list other tools where it may ask.
+    /// The questions that the server may ask of callers; it may list other tools if it may ask.
     pub ask: Vec<Ask>,
-    /// What becomes of its tools when they are seen for the first time.
+    /// What happens to the server's tools when they are seen for the first time.
     pub first: First,
-    /// What becomes of changes later.
+    /// What happens to later changes.
     pub changes: Changes,
-    /// Whether the list of its resources is asked of it each time, or is part of what was approved.
+    /// Whether the list of its resources is asked for each time, or is part of what was approved.
     pub resources: Resources,
     /// A file that chooses, renames, describes and bounds its tools.
     pub overlay: Option<PathBuf>,
     /// The contract that its tools are published as; by default one of its own name.
     pub contract: Option<String>,
-    /// In front of the name of every tool, with `_` between them; by default the upstream's name, and with "" nothing.
+    /// The text in front of every tool's name, with `_` between them; by default the upstream's name, and with ""
+    /// nothing.
     pub prefix: Option<String>,
-    /// How long a start may take. A call waits for one ten seconds at most.
+    /// The time that a start may take. A call waits ten seconds for it at most.
     pub start_s: u64,
-    /// For each list, and for a call where its tool sets nothing else.
+    /// The timeout of each list, and of a call whose tool sets no other.
     pub timeout_ms: u64,
     pub in_flight_max: usize,
     pub sessions_max: usize,
     /// A session that was not used for so long is closed.
     pub idle_s: u64,
     pub result_max_bytes: usize,
-    /// All its lists together.
+    /// The bound on all its lists together.
     pub list_max_bytes: usize,
     pub items_max: usize,
 }
@@ -87,30 +88,30 @@ pub enum Isolation {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum First {
-    /// They wait until someone publishes them.
+    /// The tools wait until someone publishes them.
     #[default]
     Hold,
-    /// They are published, unless lint finds an error.
+    /// The tools are published, unless lint finds an error.
     Publish,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Changes {
-    /// All of them wait.
+    /// All changes wait.
     #[default]
     Hold,
-    /// Those that change no text, add nothing and take nothing from callers are published.
+    /// Changes that change no text, add nothing and take nothing from callers are published.
     Compatible,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Resources {
-    /// They come and go, as files do: the list is the server's at the time.
+    /// The resources come and go, as files do: the server is asked for the list each time.
     #[default]
     Live,
-    /// As they were approved.
+    /// The list is the one that was approved.
     Pinned,
 }
 
@@ -144,11 +145,11 @@ impl Default for UpstreamConfig {
     }
 }
 
-/// What is wrong with an entry beside the types of its values: the key, what, and what to do.
+/// A fault of an entry beside the types of its values: the key, the fault, and what to do.
 pub type Wrong = (&'static str, String, String);
 
 impl UpstreamConfig {
-    /// Everything at once.
+    /// Returns all faults at once.
     pub fn check(&self, name: &str) -> Vec<Wrong> {
         let mut wrong = Vec::new();
         let mut note = |key, what: &str, hint: &str| wrong.push((key, what.to_owned(), hint.to_owned()));
@@ -206,8 +207,8 @@ impl UpstreamConfig {
         self.contract.as_deref().unwrap_or(name)
     }
 
-    /// Where the server is, with every secret in its place. `guard`: the words that start the guard of children. The error
-    /// names the reference, never a value.
+    /// Returns the address of the server, with every secret filled in. `guard` has the words that start the guard of
+    /// children. The error names the reference, never a value.
     pub(crate) fn target(&self, base: &Path, guard: &[OsString]) -> Result<Target, String> {
         let resolved = |values: &BTreeMap<String, String>| {
             let each = values.iter().map(|(name, value)| Ok((name.clone(), resolve(value, base)?)));
@@ -247,7 +248,7 @@ impl UpstreamConfig {
     }
 }
 
-/// One text or a list of them.
+/// Reads one text or a list of texts.
 fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     struct Words;
     impl<'de> Visitor<'de> for Words {

@@ -4,17 +4,17 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
-/// One failure, as it is shown: the precondition, the cause, the steps.
+/// A failure as it is shown: the precondition, the cause, the steps.
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub kind: Kind,
-    /// What was expected, as the rest of a sentence that begins with `Expected`.
+    /// The precondition, as the rest of a sentence that begins with `Expected`.
     pub expected: String,
     pub cause: String,
-    /// What a child wrote to stderr last, by lines.
+    /// The last lines that a child wrote to stderr.
     pub stderr: Vec<String>,
     pub steps: Vec<String>,
-    /// False where the server cannot have read anything of the request, so that it may be sent again.
+    /// Whether the server may have read something of the request; if not, it may be sent again.
     pub is_handed_over: bool,
 }
 
@@ -34,7 +34,7 @@ pub enum Kind {
     Closed,
     Timeout,
     TooLarge,
-    /// Something that is not MCP, or not a version of it that is spoken here.
+    /// The server does not speak MCP, or no version of it that is spoken here.
     Protocol,
     Cancelled,
 }
@@ -64,7 +64,7 @@ impl Failure {
         self
     }
 
-    /// With the last lines of what a child wrote to stderr.
+    /// Adds the last lines of what a child wrote to stderr.
     pub(crate) fn stderr(mut self, text: &str) -> Self {
         const LINES_MAX: usize = 5;
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -100,7 +100,7 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl RequestError {
-    /// As a failure of `method`, for those to whom a refusal is one.
+    /// Returns a failure of `method`, for callers to whom a refusal is one.
     pub fn into_failure(self, method: &str) -> Failure {
         match self {
             Self::Failed(failure) => failure,
@@ -120,7 +120,7 @@ impl From<Failure> for RequestError {
     }
 }
 
-/// A stranger's text for a terminal or a log: one line, bounded, without control characters.
+/// Makes a stranger's text fit for a terminal or a log: one line, bounded, without control characters.
 pub(crate) fn one_line(text: &str, chars_max: usize) -> String {
     let mut line: String = text
         .chars()

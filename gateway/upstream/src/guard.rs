@@ -18,10 +18,10 @@ use rustix::{
 };
 use tokio::{process::Child, sync::oneshot, time::timeout};
 
-/// How long a child has for each of: its stdin is closed, TERM.
+/// The time that a child has after its stdin is closed, and again after TERM.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
-/// Likewise, when nobody waits for it any more.
+/// The same time, when nobody waits for the child any more.
 const ALONE: Duration = Duration::from_secs(1);
 
 /// Runs the command to its end; the exit code is the command's.
@@ -48,7 +48,7 @@ async fn watch(program: &OsString, arguments: &[OsString]) -> io::Result<i32> {
             return Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()));
         }
         _ = gone => {
-            // With us went the other end of its stdin, which tells it already.
+            // The gateway is gone, and with it the other end of the child's stdin, which tells it already.
             if timeout(ALONE, child.wait()).await.is_err() {
                 tell(&child);
             }
@@ -77,7 +77,7 @@ pub fn end_with_reader(pipe: impl AsFd + Send + 'static) {
     });
 }
 
-/// Ready once nobody reads what is written to `pipe`.
+/// Returns a receiver that is ready once nobody reads what is written to `pipe`.
 fn when_gone(pipe: impl AsFd + Send + 'static) -> oneshot::Receiver<()> {
     let (gone, when) = oneshot::channel();
     std::thread::spawn(move || {
@@ -87,7 +87,7 @@ fn when_gone(pipe: impl AsFd + Send + 'static) -> oneshot::Receiver<()> {
     when
 }
 
-/// The system marks a pipe whose reader is gone.
+/// Waits until the system marks the pipe as one whose reader is gone.
 fn wait_for_the_end(pipe: &impl AsFd) {
     loop {
         let mut descriptors = [PollFd::new(pipe, PollFlags::empty())];

@@ -1,5 +1,5 @@
-//! Which era a server speaks. It is asked for the modern one first, and the legacy one is its answer to a refusal: the
-//! other way round, reference servers refuse what comes second.
+//! Finds out which era a server speaks. It is asked for the modern one first, and for the legacy one after a refusal:
+//! the other way round, reference servers refuse what comes second.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
     settings::Era,
 };
 
-/// What both sides agreed on.
+/// The result of the handshake: the version, and what the server says about itself.
 pub(crate) struct Agreed {
     pub(crate) version: &'static str,
     /// The result of `server/discover` or `initialize`: name, capabilities, instructions.
@@ -32,7 +32,8 @@ enum Verdict {
     Legacy,
 }
 
-/// `probe` bounds the silence of a child before it is asked for the legacy era as well; `None` waits for the answer.
+/// Agrees on an era. `probe` bounds the silence of a child before it is asked for the legacy era as well; `None` waits
+/// for the answer.
 pub(crate) async fn agree(core: &Core, era: Era, probe: Option<Duration>) -> Result<Agreed, Failure> {
     if era == Era::Legacy {
         return initialize(core).await;

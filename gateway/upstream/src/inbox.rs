@@ -1,4 +1,4 @@
-//! What comes from a server: answers find those who wait for them, the server's own requests are answered.
+//! Takes what comes from a server: answers find those who wait for them, and the server's own requests are answered.
 
 use std::{
     collections::HashMap,
@@ -26,7 +26,7 @@ pub(crate) type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
 pub(crate) struct Inbox {
     waiting: Mutex<Waiting>,
     ask: Vec<Ask>,
-    /// How often a list changed, or nothing came any more.
+    /// The number of times that a list changed, or that the session ended.
     changes: watch::Sender<u64>,
     pub(crate) rubbish: AtomicU64,
     /// Answers that nobody waits for.
@@ -101,14 +101,14 @@ impl Inbox {
         self.receive_one(text).into_iter().collect()
     }
 
-    /// The request ends without an answer.
+    /// Ends a request without an answer.
     pub(crate) fn fail(&self, id: u64, error: RequestError) {
         if let Some(awaited) = self.waiting().by_id.remove(&id) {
             let _ = awaited.answer.send(Err(error)); // nobody may wait any more
         }
     }
 
-    /// Nothing will come any more; the first reason stays.
+    /// Ends the session. The first reason stays.
     pub(crate) fn close(&self, failure: Failure) {
         let mut waiting = self.waiting();
         let failure = waiting.over.get_or_insert(failure).clone();
@@ -124,7 +124,7 @@ impl Inbox {
         self.waiting().over.is_some()
     }
 
-    /// Why nothing comes any more, once that is so.
+    /// Returns why nothing comes any more, once that is so.
     pub(crate) fn over(&self) -> Option<Failure> {
         self.waiting().over.clone()
     }
@@ -190,7 +190,8 @@ impl Inbox {
         }
     }
 
-    /// Nobody stands behind this client who could be asked, so that what it must answer is the polite no.
+    /// Returns the answer to a request of the server. Nobody stands behind this client who could be asked, so it is a
+    /// polite no.
     fn answer_to(&self, id: &RawValue, method: &str) -> String {
         let id = if id.get().len() <= 256 { id.get() } else { "null" };
         let result = match method {

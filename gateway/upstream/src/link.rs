@@ -37,7 +37,8 @@ impl Link {
         }
     }
 
-    /// Ready once the message is handed over, or waits to be: an answer comes to the inbox, and so does a failure.
+    /// Sends a message. It is ready once the message is handed over, or waits to be: an answer comes to the inbox, and
+    /// so does a failure.
     pub(crate) async fn send(&self, message: Outgoing) -> Result<(), Failure> {
         match self {
             Self::Child(child) => child.send(message.text).await,
@@ -60,7 +61,7 @@ impl Link {
         }
     }
 
-    /// What the server wrote to stderr last.
+    /// Returns what the server wrote to stderr last.
     pub(crate) fn stderr(&self) -> String {
         if let Self::Child(child) = self { child.stderr() } else { String::new() }
     }

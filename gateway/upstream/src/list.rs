@@ -1,4 +1,4 @@
-//! All lists of a server, each followed to its end or its bound.
+//! Reads all lists of a server, each to its end or its bound.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,7 +14,7 @@ use crate::{
     session::{Request, Session},
 };
 
-/// How often lists that change while they are read are read again.
+/// The number of times that lists are read again if they change while they are read.
 const READ_AGAIN_MAX: usize = 5;
 const METHOD_NOT_FOUND: i64 = -32601;
 
@@ -25,11 +25,11 @@ pub struct Listed {
     pub resources: Option<Vec<Box<RawValue>>>,
     pub templates: Option<Vec<Box<RawValue>>>,
     pub prompts: Option<Vec<Box<RawValue>>>,
-    /// What was not as it should be, though it could be read.
+    /// The faults of the lists that did not keep them from being read.
     pub notes: Vec<String>,
 }
 
-/// What all lists together may still take.
+/// The room that all lists together have left.
 struct Left {
     bytes: usize,
     items: usize,
@@ -56,7 +56,7 @@ impl Session {
         Err(Failure::new(Kind::Protocol, "the server's lists to settle", cause))
     }
 
-    /// The list of resources alone, as it is now. A server that does not know it has none.
+    /// Returns the present list of resources alone. A server that does not know it has none.
     pub(crate) async fn resources(&self) -> Result<Vec<Box<RawValue>>, Failure> {
         let bounds = self.core.settings().bounds;
         let mut left = Left { bytes: bounds.list_max_bytes, items: bounds.items_max };
@@ -84,7 +84,7 @@ impl Session {
         Ok(listed)
     }
 
-    /// `None` where the server does not know the method.
+    /// Reads one list; `None` if the server does not know the method.
     async fn list(
         &self,
         method: &'static str,
@@ -135,7 +135,7 @@ impl Session {
     }
 }
 
-/// The items, and the cursor of the next page. An empty cursor ends the list, as it does for every client.
+/// Returns the items, and the cursor of the next page. An empty cursor ends the list, as it does for every client.
 fn read_page(page: &RawValue, member: &str) -> Option<(Vec<Box<RawValue>>, Option<String>)> {
     let members: HashMap<String, &RawValue> = serde_json::from_str(page.get()).ok()?;
     let items = serde_json::from_str(members.get(member)?.get()).ok()?;

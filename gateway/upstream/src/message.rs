@@ -16,7 +16,7 @@ pub(crate) struct Outgoing {
     /// `None` for what has no answer.
     pub(crate) id: Option<u64>,
     pub(crate) method: &'static str,
-    /// Of a tool, a prompt or a resource.
+    /// The name of a tool or a prompt, or the URI of a resource.
     pub(crate) name: Option<String>,
     /// The revision that both agreed on, or that is asked for in the modern era.
     pub(crate) version: Option<&'static str>,
@@ -53,7 +53,7 @@ pub(crate) struct IncomingError<'m> {
     pub(crate) data: Option<&'m RawValue>,
 }
 
-/// How far a call is, as the server says.
+/// The progress of a call, as the server reports it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Progress {
     pub progress: f64,
@@ -71,7 +71,7 @@ pub(crate) struct ProgressParams {
     pub(crate) progress: Progress,
 }
 
-/// A JSON object of members that are JSON already.
+/// Returns a JSON object of members that are JSON already.
 pub(crate) fn object(members: &[(&str, &str)]) -> String {
     let mut text = String::from("{");
     for (name, value) in members {

@@ -25,9 +25,8 @@ use crate::{
     settings::{Settings, Target},
 };
 
-/// The wait after a first failed start; each further one doubles it …
+/// The wait after a first failed start; each further one doubles it, up to [`RESTART_MAX`].
 const RESTART_MIN: Duration = Duration::from_millis(500);
-/// … up to this.
 const RESTART_MAX: Duration = Duration::from_secs(60);
 /// A session that ended sooner, and had answered nothing, counts as a failed start.
 const LIVED: Duration = Duration::from_secs(10);
@@ -35,7 +34,7 @@ const LIVED: Duration = Duration::from_secs(10);
 /// changed as they start.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// Whose session it is.
+/// The owner of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Shared,
@@ -43,7 +42,7 @@ pub(crate) enum Key {
     Lookout,
     Tenant(Arc<str>),
     Agent(Arc<str>, Arc<str>),
-    /// Of an agent's client.
+    /// A session of an agent's client.
     Session(Arc<str>, Arc<str>, u128),
 }
 
@@ -97,7 +96,7 @@ pub(crate) struct Lease {
 pub(crate) enum Unready {
     /// The server is still on its way.
     Starting,
-    /// It did not start, and is tried again after a while.
+    /// The server did not start, and is tried again after a while.
     Failed {
         failure: Option<Failure>,
         retry_after: Duration,
@@ -124,7 +123,7 @@ impl Pool {
         }
     }
 
-    /// A session for `key`, waited for so long.
+    /// Returns a session for `key`, waiting so long at most.
     pub(crate) async fn session(self: &Arc<Self>, key: Key, patience: Duration) -> Result<Lease, Unready> {
         let key = if self.stateless.load(Ordering::Relaxed) { Key::Shared } else { key };
         let slot = self.slot(key)?;
@@ -138,7 +137,7 @@ impl Pool {
         }
     }
 
-    /// The one that is there, or one that is being opened from now on.
+    /// Returns the slot that is there, or one that is being opened from now on.
     fn slot(self: &Arc<Self>, key: Key) -> Result<Arc<Slot>, Unready> {
         let mut slots = lock(&self.slots);
         if self.closing.is_cancelled() {
@@ -216,7 +215,7 @@ impl Pool {
         });
     }
 
-    /// Of a session that ended by itself.
+    /// Notes the end of a session that ended by itself.
     fn note_end(&self, over: &Slot) {
         let opening = over.opening.borrow();
         if let Opening::Ready(session) = &*opening {
@@ -228,7 +227,7 @@ impl Pool {
         }
     }
 
-    /// Until the next start may be tried.
+    /// Returns the time until the next start may be tried.
     fn wait(&self) -> Duration {
         let trouble = lock(&self.trouble);
         trouble.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
@@ -239,7 +238,7 @@ impl Pool {
         let mut slots = lock(&self.slots);
         let idle: Vec<Key> = slots
             .iter()
-            // What everybody shares, and what we listen with, stays.
+            // The sessions that everybody shares, and that we listen with, stay.
             .filter(|(key, _)| !matches!(key, Key::Lookout | Key::Shared))
             .filter(|(_, slot)| slot.is_idle() && lock(&slot.used).elapsed() >= self.idle)
             .map(|(key, _)| key.clone())
@@ -304,7 +303,7 @@ impl Pool {
 }
 
 impl Lease {
-    /// The server has answered: whatever becomes of the session, it had started well.
+    /// Notes that the server has answered: whatever happens to the session, it had started well.
     pub(crate) fn answered(&self) {
         self.slot.answered.store(true, Ordering::Relaxed);
         *lock(&self.slot.used) = Instant::now();
@@ -320,12 +319,12 @@ impl Slot {
         }
     }
 
-    /// Somebody makes a request in it.
+    /// Returns `true` if somebody makes a request in the session.
     fn is_busy(&self) -> bool {
         matches!(&*self.opening.borrow(), Opening::Ready(session) if Arc::strong_count(session) > 1)
     }
 
-    /// Nobody makes a request in it.
+    /// Returns `true` if nobody makes a request in the session.
     fn is_idle(&self) -> bool {
         match &*self.opening.borrow() {
             Opening::Ready(session) => Arc::strong_count(session) == 1,
@@ -343,7 +342,7 @@ impl Trouble {
     }
 }
 
-/// Between three quarters of it and all of it, so that servers that ended together do not start together.
+/// Returns between three quarters of the wait and all of it, so that servers that ended together do not start together.
 fn jitter(wait: Duration) -> Duration {
     let random = RandomState::new().hash_one(0_u8) % 256;
     wait.mul_f64(0.75 + random as f64 / 1024.0)

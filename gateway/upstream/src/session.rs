@@ -25,20 +25,20 @@ use crate::{
     settings::{Ask, Era, Settings, Target, Transport},
 };
 
-/// How long the true outcome of a call is waited for after it was cancelled.
+/// The time for which the true outcome of a call is waited for after it was cancelled.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
 pub struct Session {
     pub(crate) core: Core,
     agreed: RwLock<Arc<Agreed>>,
-    /// Held while a session that is over is opened anew.
+    /// The lock that is held while a session that is over is opened anew.
     renewing: tokio::sync::Mutex<()>,
 }
 
-/// One request for a caller: a call of a tool, or what else is asked of a server.
+/// A request for a caller: a call of a tool, or anything else that is asked of a server.
 pub struct Call<'c> {
     pub asked: &'c Asked,
-    /// What the caller answers to what the server asked before.
+    /// The caller's answers to what the server asked before.
     pub resumed: Option<&'c Resumed>,
     pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
     pub cancel: &'c CancellationToken,
@@ -47,10 +47,10 @@ pub struct Call<'c> {
     pub traceparent: Option<&'c str>,
 }
 
-/// What is asked of a server. Every text of it is JSON but names and URIs.
+/// The question to a server. Every text in it is JSON, except names and URIs.
 #[derive(Clone, Debug)]
 pub enum Asked {
-    /// `arguments`: an object, as it is to be sent.
+    /// A call of a tool. `arguments` is an object, as it is to be sent.
     Tool {
         name: Arc<str>,
         arguments: Option<Box<RawValue>>,
@@ -77,7 +77,7 @@ pub struct Resumed {
     pub state: Option<Box<RawValue>>,
 }
 
-/// What requests are sent with, before and after an era is agreed on.
+/// The parts that send requests, before and after an era is agreed on.
 pub(crate) struct Core {
     link: Link,
     inbox: Arc<Inbox>,
@@ -107,7 +107,8 @@ impl Session {
             Target::Command(_) => Transport::Either,
         };
         let mut era = if transport == Transport::Sse { Era::Legacy } else { settings.era };
-        // At most: as asked for; and another way to ask, where the first one cannot have been understood.
+        // There are at most two tries: as asked for, and another way to ask if the first one cannot have been
+        // understood.
         let mut retried = false;
         loop {
             let opened = Self::attempt(target, transport, era, &settings, deadline).await;
@@ -123,7 +124,7 @@ impl Session {
                         .await
                         .map_err(|failure| if failure.kind == Kind::NotHere { before } else { failure });
                 }
-                // It fell over the question for its era: some servers end at what they do not know.
+                // The server fell over the question for its era: some end at what they do not know.
                 (Target::Command(_), Kind::Closed) if era == Era::Either && !retried => {
                     (era, retried) = (Era::Legacy, true);
                 }
@@ -166,7 +167,7 @@ impl Session {
         self.core.link.close().await;
     }
 
-    /// The result of `server/discover` or `initialize`, as the server wrote it.
+    /// Returns the result of `server/discover` or `initialize`, as the server wrote it.
     pub fn about(&self) -> Box<RawValue> {
         self.agreed().about.clone()
     }
@@ -179,27 +180,27 @@ impl Session {
         self.agreed().is_modern()
     }
 
-    /// True once nothing can be asked any more: the child ended, or its stream did.
+    /// Returns `true` once nothing can be asked any more: the child ended, or its stream did.
     pub fn is_closed(&self) -> bool {
         self.core.inbox.is_closed()
     }
 
-    /// Why nothing can be asked any more, once that is so.
+    /// Returns why nothing can be asked any more, once that is so.
     pub(crate) fn over(&self) -> Option<Failure> {
         self.core.inbox.over()
     }
 
-    /// How often the server said that a list changed.
+    /// Returns how often the server said that a list changed.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.core.inbox.changes()
     }
 
-    /// What a child wrote to stderr last.
+    /// Returns what a child wrote to stderr last.
     pub fn stderr(&self) -> String {
         self.core.link.stderr()
     }
 
-    /// Messages that were none, and answers that nobody had asked for.
+    /// Returns how many messages were none, and how many answers nobody had asked for.
     pub fn skipped(&self) -> (u64, u64) {
         (self.core.inbox.rubbish.load(Ordering::Relaxed), self.core.inbox.strays.load(Ordering::Relaxed))
     }
@@ -262,7 +263,7 @@ impl Session {
             }
         };
         self.cancel(id, &agreed).await;
-        // What was under way may be done all the same, and then its true outcome is worth a moment.
+        // The call may have been done all the same, and then its true outcome is worth a moment.
         let may_answer = !agreed.is_modern() || !matches!(self.core.link, Link::Http(_));
         if may_answer && let Ok(Ok(answer)) = timeout(CANCEL_GRACE, &mut wait.answer).await {
             return answer;
@@ -279,7 +280,7 @@ impl Session {
         let _ = timeout(CANCEL_GRACE, tell).await; // it ends for us either way
     }
 
-    /// Any other request. A session that is over is opened anew, once.
+    /// Makes any other request. A session that is over is opened anew, once.
     pub(crate) async fn request(&self, request: Request) -> Result<Box<RawValue>, RequestError> {
         let again = Request {
             method: request.method,
@@ -324,7 +325,7 @@ impl Asked {
         }
     }
 
-    /// What HTTP says in `Mcp-Name`.
+    /// Returns what HTTP says in `Mcp-Name`.
     pub(crate) fn name(&self) -> Option<&str> {
         match self {
             Self::Tool { name, .. } | Self::Prompt { name, .. } => Some(name),
@@ -333,7 +334,7 @@ impl Asked {
         }
     }
 
-    /// `name`: as JSON.
+    /// Returns the members of the parameters. `name` is JSON.
     fn params<'p>(&'p self, name: &'p str) -> Vec<(&'static str, &'p str)> {
         match self {
             Self::Tool { arguments, .. } | Self::Prompt { arguments, .. } => {
@@ -366,7 +367,7 @@ impl Core {
         self.inbox.changes()
     }
 
-    /// `_meta` of a request.
+    /// Returns `_meta` of a request.
     pub(crate) fn meta(&self, version: &str, progress: Option<u64>, traceparent: Option<&str>) -> String {
         let (version_text, capabilities) = (message::text(version), message::capabilities(&self.settings.ask));
         let client = message::client_info();

@@ -1,10 +1,10 @@
-//! What a session is opened to, and its bounds.
+//! Defines what a session is opened to, and its bounds.
 
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
 
 use serde::Deserialize;
 
-/// Where the server is.
+/// The address of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     Command(Command),
@@ -16,7 +16,7 @@ pub enum Target {
 pub struct Command {
     pub program: OsString,
     pub arguments: Vec<OsString>,
-    /// Beside `PATH`, `HOME`, `LANG` and `TMPDIR`; nothing else of our environment reaches the child.
+    /// The child's environment beside `PATH`, `HOME`, `LANG` and `TMPDIR`; nothing else of ours reaches the child.
     pub environment: BTreeMap<OsString, OsString>,
     pub folder: Option<PathBuf>,
     /// The words that start [`guard`](crate::guard()), before which the command is put. Without it a child outlives us
@@ -27,7 +27,7 @@ pub struct Command {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     pub url: String,
-    /// Sent with every request, and never shown.
+    /// The headers sent with every request, which are never shown.
     pub headers: Vec<(String, String)>,
     pub transport: Transport,
 }
@@ -54,14 +54,14 @@ pub enum Era {
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub era: Era,
-    /// What the server may ask of a client; it may list other tools where it may ask.
+    /// The questions that the server may ask of a client; it may list other tools if it may ask.
     pub ask: Vec<Ask>,
-    /// From the start of the process, or of the first connection, until both have agreed on an era.
+    /// The time from the start of the process, or of the first connection, until both have agreed on an era.
     pub start: Duration,
     pub request: Duration,
-    /// How long a child may keep silent to the question for its era before the other question is asked too.
+    /// The time that a child may keep silent to the question for its era before the other question is asked too.
     pub probe: Duration,
-    /// How long no `list_changed` may have come before the lists are taken for settled.
+    /// The time without a `list_changed` after which the lists are taken for settled.
     pub quiet: Duration,
     pub bounds: Bounds,
 }
@@ -78,9 +78,9 @@ pub enum Ask {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// One message of the server: a line of its stdout, a body, an event.
+    /// The bound on one message of the server: a line of its stdout, a body, an event.
     pub message_max_bytes: usize,
-    /// All lists together.
+    /// The bound on all lists together.
     pub list_max_bytes: usize,
     pub items_max: usize,
     pub pages_max: usize,
@@ -113,7 +113,7 @@ impl std::fmt::Debug for Url {
 }
 
 impl Ask {
-    /// The capability of a client that it needs.
+    /// Returns the client's capability that the question needs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Elicitation => "elicitation",

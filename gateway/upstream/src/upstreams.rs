@@ -26,12 +26,12 @@ use crate::{
     settings::Target,
 };
 
-/// What a call waits for a server that is still starting, of its own time.
+/// The part of its own time that a call waits for a server that is still starting.
 const START_PATIENCE: Duration = Duration::from_secs(10);
-/// How often idle sessions are looked for.
+/// The time between two looks for idle sessions.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
-/// All of them, by name.
+/// All upstreams by name.
 #[derive(Default)]
 pub struct Upstreams {
     by_name: RwLock<BTreeMap<String, Arc<Upstream>>>,
@@ -39,7 +39,7 @@ pub struct Upstreams {
     guard: Vec<OsString>,
 }
 
-/// One that is about to be served: its secrets were found.
+/// An upstream that is about to be served: its secrets were found.
 pub struct Resolved {
     name: String,
     config: UpstreamConfig,
@@ -57,14 +57,14 @@ pub struct Upstream {
     seen: Mutex<Seen>,
 }
 
-/// What the last look found.
+/// The findings of the last look.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// `None`: not looked yet.
+    /// The time of the last look; `None` before the first.
     pub at: Option<SystemTime>,
     /// Why it could not be looked at, or what it lists could not be published.
     pub failure: Option<String>,
-    /// What the server says it is.
+    /// The server's words about what it is.
     pub server: String,
     /// The contract that its tools are published as; empty where that is not known.
     pub contract: String,
@@ -72,19 +72,19 @@ pub struct Seen {
     pub tools: usize,
     /// Items that cannot, and why.
     pub left_out: Vec<String>,
-    /// What is said of the rest.
+    /// The remarks about the rest.
     pub notes: Vec<String>,
     /// The draft that waits for someone.
     pub draft: Option<String>,
 }
 
-/// How a call ended, as it is counted.
+/// The outcome of a call, as it is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Called {
     Answered,
     /// The server refused it with an error of the protocol.
     Refused,
-    /// It was not sent: no session, no turn, or a wait after failures.
+    /// The call was not sent: no session, no turn, or a wait after failures.
     Unavailable,
     /// The connection or the server broke, or what came was too large or no answer.
     Failed,
@@ -92,7 +92,7 @@ pub enum Called {
     Cancelled,
 }
 
-/// One request, and whose it is.
+/// A request, and whose it is.
 pub struct CallerRequest<'c> {
     pub tenant: &'c Arc<str>,
     pub agent: &'c Arc<str>,
@@ -112,11 +112,11 @@ pub enum CallFailure {
     Overloaded {
         retry_after_ms: u32,
     },
-    /// Its last calls all failed.
+    /// The last calls all failed.
     BackedOff {
         retry_after_ms: u32,
     },
-    /// There is no session; nothing was sent.
+    /// There is no session, and nothing was sent.
     NotThere {
         why: Failure,
         retry_after_ms: u32,
@@ -130,7 +130,7 @@ impl Upstreams {
         Self { by_name: RwLock::default(), guard }
     }
 
-    /// With every secret in its place, and what is wrong with the others.
+    /// Returns the upstreams with every secret filled in, and the faults of the others.
     pub fn resolve(
         &self,
         configs: &BTreeMap<String, UpstreamConfig>,
@@ -208,7 +208,7 @@ impl Upstream {
         &self.config
     }
 
-    /// The contract that its tools are published as.
+    /// Returns the contract that its tools are published as.
     pub fn contract(&self) -> &str {
         self.config.contract(&self.name)
     }
@@ -241,7 +241,7 @@ impl Upstream {
         result
     }
 
-    /// Whose session it is.
+    /// Returns the owner of the session that a call uses.
     fn key(&self, tenant: &Arc<str>, agent: &Arc<str>, session: Option<u128>) -> Key {
         match (self.config.isolation, session) {
             (Isolation::Shared, _) => Key::Shared,
@@ -251,7 +251,7 @@ impl Upstream {
         }
     }
 
-    /// The resources that the server lists to this caller now.
+    /// Returns the resources that the server lists to this caller now.
     pub async fn resources(
         &self,
         tenant: &Arc<str>,
@@ -320,7 +320,7 @@ impl Upstream {
         CallFailure::NotThere { why: unready.into_failure(&self.name), retry_after_ms }
     }
 
-    /// What the server lists now, and what it says it is. The session stays open, to hear of changes.
+    /// Returns what the server lists now, and what it says it is. The session stays open, to hear of changes.
     pub async fn lists(&self) -> Result<(Listed, Box<RawValue>), Failure> {
         let key = if self.config.isolation == Isolation::Shared { Key::Shared } else { Key::Lookout };
         let patience = Duration::from_secs(self.config.start_s.saturating_add(1));
@@ -330,12 +330,13 @@ impl Upstream {
         Ok((listed, lease.session.about()))
     }
 
-    /// Ready when the server says that a list changed, in any session; never again once it is no longer used.
+    /// Waits until the server says that a list changed, in any session. It never ends once the upstream is no longer
+    /// used.
     pub async fn list_changed(&self) {
         self.pool.changed().notified().await;
     }
 
-    /// Ready once it is no longer used.
+    /// Waits until the upstream is no longer used.
     pub async fn ended(&self) {
         self.pool.closing().cancelled().await;
     }
@@ -349,7 +350,7 @@ impl Upstream {
         self.pool.changed().notify_one();
     }
 
-    /// What the last look found.
+    /// Returns the findings of the last look.
     pub fn seen(&self) -> Seen {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -362,17 +363,17 @@ impl Upstream {
         self.pool.open_sessions()
     }
 
-    /// Sessions that were opened in the place of one that had ended by itself.
+    /// Returns how many sessions were opened in the place of one that had ended by itself.
     pub fn restarts(&self) -> u64 {
         self.pool.restarts()
     }
 
-    /// What a child wrote to stderr last, without the secrets that it was given.
+    /// Returns what a child wrote to stderr last, without the secrets that it was given.
     pub fn stderr(&self) -> String {
         self.pool.stderr()
     }
 
-    /// How many calls ended so.
+    /// Returns how many calls ended like this.
     pub fn calls(&self, called: Called) -> u64 {
         self.calls[called as usize].load(Ordering::Relaxed)
     }
@@ -390,7 +391,7 @@ fn late(patience: Duration) -> Failure {
 }
 
 impl session::Asked {
-    /// What failures are counted by.
+    /// Returns the name by which failures are counted.
     fn called(&self) -> Arc<str> {
         match self {
             Self::Tool { name, .. } => name.clone(),
@@ -402,7 +403,7 @@ impl session::Asked {
 impl Seen {
     pub const STATES: [&'static str; 3] = ["up", "down", "unknown"];
 
-    /// `up`, `down`, or `unknown` before the first look.
+    /// Returns `up`, `down`, or `unknown` before the first look.
     pub fn state(&self) -> &'static str {
         match (self.at, &self.failure) {
             (None, _) => "unknown",

@@ -139,7 +139,7 @@ async fn many_calls_run_at_once_and_each_gets_its_answer() {
     }
 }
 
-/// Nothing of ours but four variables, and what the operator gives.
+/// The child sees four of our variables, and those that the operator gives.
 #[tokio::test]
 async fn a_child_sees_its_own_environment_alone() {
     let mut command = command(&["good"]);
@@ -150,7 +150,7 @@ async fn a_child_sees_its_own_environment_alone() {
     assert_eq!(environment["GIVEN"], "yes");
     let allowed = ["PATH", "HOME", "LANG", "TMPDIR", "GIVEN", "LC_CTYPE", "__CF_USER_TEXT_ENCODING"];
     for name in environment.as_object().expect("an object").keys() {
-        // Where `python3` is a shim that chooses one, it says which, and the shell it is written for adds its own.
+        // If `python3` is a shim that chooses one, it says which, and the shell it is written for adds its own.
         let of_a_shim = name.contains("PYENV_") || ["PWD", "OLDPWD", "SHLVL", "_"].contains(&name.as_str());
         assert!(allowed.contains(&name.as_str()) || of_a_shim, "the child sees {name}");
     }

@@ -49,7 +49,7 @@ async fn call(session: &Session, name: &str) -> Result<String, RequestError> {
     session.call(call).await.map(|result| result.get().to_owned())
 }
 
-/// What a server of the tests saw, and the session it gave.
+/// The requests that a server of the tests saw, and the session it gave.
 #[derive(Default)]
 struct Seen {
     requests: Mutex<Vec<(HeaderMap, Value)>>,
@@ -67,7 +67,7 @@ fn events(messages: &[Value]) -> Response {
     ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
 }
 
-/// A legacy server with sessions. Each one is over after it listed once.
+/// Plays a legacy server with sessions. Each one is over after it listed once.
 async fn legacy(State(seen): State<Arc<Seen>>, method: Method, headers: HeaderMap, body: Bytes) -> Response {
     if method != Method::POST {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
@@ -123,7 +123,7 @@ async fn a_session_that_is_over_is_opened_anew_and_the_call_runs_once() {
     }
 }
 
-/// A modern server: streams, and calls that are cancelled by hanging up.
+/// Plays a modern server: streams, and calls that are cancelled by hanging up.
 async fn modern(State(seen): State<Arc<Seen>>, headers: HeaderMap, Json(request): Json<Value>) -> Response {
     seen.requests.lock().expect("whole").push((headers, request.clone()));
     match (request["method"].as_str().unwrap_or_default(), request["params"]["name"].as_str()) {
@@ -224,7 +224,7 @@ async fn a_modern_call_is_cancelled_by_hanging_up() {
     .expect("the server sees it within a second");
 }
 
-/// HTTP+SSE: answers come on the one stream.
+/// Plays a server of HTTP+SSE: answers come on the one stream.
 fn old(endpoint: &'static str) -> Router {
     let (sender, receiver) = mpsc::channel::<Result<Bytes, Infallible>>(16);
     let receiver = Arc::new(Mutex::new(Some(receiver)));
@@ -261,7 +261,7 @@ async fn the_transport_of_2024_is_found_by_itself() {
     session.close().await;
 }
 
-/// Our credentials would go with it.
+/// Our credentials would go to that host.
 #[tokio::test]
 async fn a_stream_cannot_send_us_to_another_host() {
     let url = serve(old("http://169.254.169.254/latest")).await;

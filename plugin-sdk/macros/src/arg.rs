@@ -47,11 +47,11 @@ pub(crate) struct Arg {
     pub(crate) le: Option<Keyed<Literal>>,
     pub(crate) pattern: Option<Keyed<LitStr>>,
     pub(crate) format: Option<Keyed<LitStr>>,
-    /// None in it: the type's own `Default`.
+    /// The default; `None` inside stands for the type's own `Default`.
     pub(crate) default: Option<Keyed<Option<Expr>>>,
     pub(crate) required: Option<Ident>,
     pub(crate) title: Option<Keyed<LitStr>>,
-    /// What `///` says, unless `description` says it.
+    /// The text of the `///` lines, unless `description` gives one.
     pub(crate) description: Option<String>,
     pub(crate) examples: Option<Literal>,
     pub(crate) positional: Option<Ident>,
@@ -135,7 +135,7 @@ impl Arg {
         Ok(())
     }
 
-    /// What cannot hold together, whatever the type is.
+    /// Reports keys that exclude each other, whatever the type is.
     fn contradictions(&self, mistakes: &mut Mistakes) {
         if let (Some(least), Some(most)) = (&self.min_len, &self.max_len)
             && least.value > most.value
@@ -175,7 +175,7 @@ impl Arg {
         self.default_outside(mistakes);
     }
 
-    /// A literal default that the constraints beside it refuse.
+    /// Reports a literal default that the constraints beside it refuse.
     fn default_outside(&self, mistakes: &mut Mistakes) {
         let Some(Keyed { value: Some(expression), .. }) = &self.default else { return };
         let Some(literal) = Literal::of(expression) else { return };
@@ -219,7 +219,7 @@ impl Arg {
     }
 }
 
-/// A regular expression that the gateway's checks can run: without look-around and references back.
+/// Reads a regular expression that the gateway's checks can run: it has no look-around and no back-references.
 fn pattern(meta: &ParseNestedMeta<'_>) -> syn::Result<LitStr> {
     let pattern: LitStr = meta.value()?.parse()?;
     let Err(error) = regex_syntax::Parser::new().parse(&pattern.value()) else { return Ok(pattern) };
@@ -260,7 +260,7 @@ fn cli_option(meta: &ParseNestedMeta<'_>) -> syn::Result<CliOption> {
     Ok(option)
 }
 
-/// `-e` or `--env`.
+/// Checks that an alias has the form `-e` or `--env`.
 fn is_alias(alias: &LitStr) -> syn::Result<()> {
     let text = alias.value();
     let word = |word: &str| {
@@ -279,7 +279,7 @@ fn is_alias(alias: &LitStr) -> syn::Result<()> {
     Err(syn::Error::new(alias.span(), format!("an alias is a flag: write `alias = \"{dashes}{bare}\"`")))
 }
 
-/// The place of an aliased flag, for the check that two parameters do not share it.
+/// Returns the aliases of a flag with their places, to check that two parameters do not share one.
 pub(crate) fn aliases(arg: &Arg) -> Vec<(String, Span)> {
     let option = arg.option.iter().flat_map(|option| &option.value.aliases);
     option.map(|alias| (alias.value(), alias.span())).collect()

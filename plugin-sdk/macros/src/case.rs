@@ -32,7 +32,7 @@ impl Case {
         found.ok_or_else(|| syn::Error::new(text.span(), format!("this case is unknown: write one of {}", names())))
     }
 
-    /// A field, which is written `in_snake_case`.
+    /// Renames a field, which is written `in_snake_case`.
     pub(crate) fn field(self, name: &str) -> String {
         let pascal = || name.split('_').map(capital).collect::<String>();
         match self {
@@ -45,7 +45,7 @@ impl Case {
         }
     }
 
-    /// A variant, which is written `InPascalCase`.
+    /// Renames a variant, which is written `InPascalCase`.
     pub(crate) fn variant(self, name: &str) -> String {
         let mut snake = String::new();
         for (at, letter) in name.char_indices() {

@@ -11,7 +11,7 @@ use crate::{
     variants::{Enum, Tagging},
 };
 
-/// `#[data]`: the derive, with a word that tells it so.
+/// Expands `#[data]` into the derive, with a word that tells the derive so.
 pub(crate) fn attribute(attributes: TokenStream, item: TokenStream) -> TokenStream {
     let mut mistakes = Mistakes::default();
     if !attributes.is_empty() {
@@ -186,7 +186,7 @@ fn of_struct(fields: &Fields, name: &Ident, container: &Container, around: &mut 
     Some(Parts { kind, write, read: quote!(Ok(#read)), print: quote!(let Self #pattern = self; #print), beside: None })
 }
 
-/// `#[repr(i32)]` and its kin.
+/// Returns `true` for `#[repr(i32)]` and its kin.
 fn has_number_repr(attributes: &[Attribute]) -> bool {
     const NUMBERS: [&str; 8] = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"];
     let mut found = false;
@@ -199,7 +199,7 @@ fn has_number_repr(attributes: &[Attribute]) -> bool {
     found
 }
 
-/// How an enum is told apart in JSON, as serde does it.
+/// Returns how serde marks the variants of an enum in JSON.
 pub(crate) fn tagging(container: &Container) -> Tagging {
     match (&container.tag, &container.content) {
         _ if container.untagged => Tagging::None,

@@ -2,7 +2,7 @@
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// The text of the `///` lines, none where there are none.
+/// Returns the text of the `///` lines, or `None` if there are none.
 pub(crate) fn text(attributes: &[Attribute]) -> Option<String> {
     let mut lines = Vec::new();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {
@@ -18,7 +18,7 @@ pub(crate) fn text(attributes: &[Attribute]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// A function's title and description: the first paragraph, and the rest or else the first paragraph again.
+/// Returns a function's title and description: the first paragraph, and the rest or else the first paragraph again.
 pub(crate) fn title_and_description(text: &str) -> (String, String) {
     let (first, rest) = text.split_once("\n\n").unwrap_or((text, ""));
     let title = first.lines().map(str::trim).collect::<Vec<_>>().join(" ");

@@ -12,9 +12,9 @@ use crate::{
     serde, types,
 };
 
-/// What is known where fields are read: the item around them.
+/// The item around the fields that are read.
 pub(crate) struct Around<'a> {
-    /// True under `#[data]`: an `Option` is left out of an answer instead of being null.
+    /// Whether the item has `#[data]`: then an `Option` is left out of an answer instead of being null.
     pub(crate) data: bool,
     /// The item's own type parameters.
     pub(crate) generics: Vec<Ident>,
@@ -24,10 +24,10 @@ pub(crate) struct Around<'a> {
     pub(crate) items: TokenStream,
 }
 
-/// What a struct or a variant holds.
+/// The content of a struct or a variant.
 pub(crate) enum Payload {
     Unit,
-    /// One value without a name: the inner one.
+    /// One value without a name.
     Newtype(Slot),
     Tuple(Vec<Slot>),
     Named(Named),
@@ -41,14 +41,14 @@ pub(crate) struct Named {
 struct Field {
     name: Ident,
     slot: Slot,
-    /// `#[serde(skip)]`: neither read nor printed.
+    /// Whether the field has `#[serde(skip)]`, so that it is neither read nor printed.
     skip: bool,
     /// Tells by a reference whether the value is left out of an answer.
     skip_if: Option<TokenStream>,
 }
 
 impl Around<'_> {
-    /// The fields of a struct or a variant. `rename_all` is the rule for the names of fields.
+    /// Reads the fields of a struct or a variant. `rename_all` is the rule for the names of fields.
     pub(crate) fn payload(
         &mut self,
         fields: &Fields,
@@ -75,7 +75,7 @@ impl Around<'_> {
         }
     }
 
-    /// A struct whose one field is all of it: `#[serde(transparent)]`.
+    /// Reads a struct that is its one field: `#[serde(transparent)]`.
     pub(crate) fn transparent(&mut self, field: &syn::Field) -> Slot {
         self.unnamed(field)
     }
@@ -147,7 +147,7 @@ impl Around<'_> {
     }
 }
 
-/// True where the type names one of the type parameters.
+/// Returns `true` if the type names one of the type parameters.
 fn names_any(of: &Type, generics: &[Ident]) -> bool {
     fn any(tokens: TokenStream, generics: &[Ident]) -> bool {
         tokens.into_iter().any(|token| match token {
@@ -160,7 +160,7 @@ fn names_any(of: &Type, generics: &[Ident]) -> bool {
 }
 
 impl Slot {
-    /// A field that is neither read nor printed.
+    /// Returns a field that is neither read nor printed.
     fn skipped(make: TokenStream) -> Self {
         let (parameter, items, property) = Default::default();
         Self { name: String::new(), parameter, items, property, make: Some(make), json: None }
@@ -168,7 +168,7 @@ impl Slot {
 }
 
 impl Payload {
-    /// Statements that write the keywords on `schema`.
+    /// Returns statements that write the keywords on `schema`.
     pub(crate) fn write(&self) -> TokenStream {
         match self {
             Self::Unit => quote!(schema.set("type", "\"null\"");),
@@ -188,7 +188,7 @@ impl Payload {
         }
     }
 
-    /// An expression that reads `value` and makes `constructor` of it.
+    /// Returns an expression that reads `value` and makes `constructor` of it.
     pub(crate) fn read(&self, constructor: &TokenStream) -> TokenStream {
         match self {
             Self::Unit => quote!({
@@ -235,7 +235,7 @@ impl Payload {
         }
     }
 
-    /// The names that hold references to the values, for a pattern: `(a, b)`, `{ a: a, … }`.
+    /// Returns the pattern that binds references to the values: `(a, b)`, `{ a: a, … }`.
     pub(crate) fn pattern(&self) -> TokenStream {
         match self {
             Self::Unit => TokenStream::new(),
@@ -254,7 +254,7 @@ impl Payload {
         }
     }
 
-    /// Statements that append to `out` what [`Self::pattern`] holds.
+    /// Returns statements that append to `out` what [`Self::pattern`] holds.
     pub(crate) fn print(&self) -> TokenStream {
         match self {
             Self::Unit => quote!(out.push_str("null");),

@@ -55,7 +55,7 @@ pub fn tool_schema(item: TokenStream) -> TokenStream {
     data::derive(item.into()).into()
 }
 
-/// The list of tools in `export!`.
+/// Expands the list of tools in `export!`.
 #[doc(hidden)]
 #[proc_macro]
 pub fn exported_tools(list: TokenStream) -> TokenStream {

@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 use syn::{Expr, ExprLit, ExprUnary, Lit, UnOp};
 
-/// What a literal is, as far as its type matters.
+/// The kind of a literal, as far as its type matters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Sort {
     Text,
@@ -26,7 +26,7 @@ pub(crate) struct Literal {
 }
 
 impl Literal {
-    /// The literal that an expression is; none where it is anything else.
+    /// Returns the literal that an expression is, or `None` if it is anything else.
     pub(crate) fn of(expression: &Expr) -> Option<Self> {
         let (sort, json, length, number) = match expression {
             Expr::Lit(ExprLit { lit, .. }) => scalar(lit, false)?,
@@ -81,7 +81,7 @@ fn scalar(literal: &Lit, negative: bool) -> Option<Scalar> {
     })
 }
 
-/// A text as JSON.
+/// Returns a text as JSON.
 pub(crate) fn json_text(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {

@@ -8,7 +8,7 @@ use syn::Error;
 pub(crate) struct Mistakes(Option<Error>);
 
 impl Mistakes {
-    /// One mistake, at these tokens.
+    /// Adds a mistake at these tokens.
     pub(crate) fn add(&mut self, tokens: impl ToTokens, message: impl std::fmt::Display) {
         self.push(Error::new_spanned(tokens, message));
     }
@@ -29,7 +29,7 @@ impl Mistakes {
     }
 }
 
-/// The sentence about an unknown key: what was meant, or else all keys there are.
+/// Returns the sentence about an unknown key: which key was meant, or else all keys there are.
 pub(crate) fn unknown(key: &str, attribute: &str, known: &[&str]) -> String {
     let begins = |known: &&str| known.len() > 1 && (key.starts_with(*known) || known.starts_with(key));
     if let Some(known) = known.iter().find(|known| key.len() > 1 && begins(known)) {
@@ -44,7 +44,7 @@ pub(crate) fn unknown(key: &str, attribute: &str, known: &[&str]) -> String {
     }
 }
 
-/// How many letters differ (Levenshtein).
+/// Returns how many letters differ (Levenshtein).
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

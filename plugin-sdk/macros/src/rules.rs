@@ -1,4 +1,4 @@
-//! One parameter or field as code: what it says in a schema, how it is read, and what is held against its type.
+//! Writes one parameter or field as code: its part of a schema, how it is read, and the checks of its type.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -12,7 +12,7 @@ use crate::{
 
 /// The code of one parameter or field.
 pub(crate) struct Slot {
-    /// Its name in JSON.
+    /// The name in JSON.
     pub(crate) name: String,
     /// The `Parameter` of its type: a constant's name, or an expression where the type is generic.
     pub(crate) parameter: TokenStream,
@@ -26,7 +26,8 @@ pub(crate) struct Slot {
     pub(crate) json: Option<String>,
 }
 
-/// `generic`: the type names a parameter of the item around it, so that nothing of it can stand in a constant.
+/// Makes a slot. `generic` means that the type names a parameter of the item around it, so that nothing about it can
+/// stand in a constant.
 pub(crate) fn slot(at: usize, name: String, of: &Type, arg: &Arg, generic: bool) -> Slot {
     let mut items = TokenStream::new();
     let parameter = if generic {
@@ -89,7 +90,7 @@ pub(crate) fn slot(at: usize, name: String, of: &Type, arg: &Arg, generic: bool)
 }
 
 impl Slot {
-    /// An expression that takes the value out of `fields`; `?` leaves the function around it.
+    /// Returns an expression that takes the value out of `fields`; its `?` leaves the function around it.
     pub(crate) fn take(&self, fields: &TokenStream) -> TokenStream {
         let (name, parameter) = (&self.name, &self.parameter);
         match (&self.json, &self.make) {
@@ -196,7 +197,7 @@ fn checks(parameter: &TokenStream, of: &Type, arg: &Arg) -> TokenStream {
     checks
 }
 
-/// A type as its author wrote it, without the spaces of tokens.
+/// Returns a type as its author wrote it, without the spaces of tokens.
 pub(crate) fn shown(of: &Type) -> String {
     let text = of.to_token_stream().to_string();
     let mut out = String::new();
@@ -213,7 +214,7 @@ pub(crate) fn shown(of: &Type) -> String {
     out
 }
 
-/// The `Some` of an optional text, for constants.
+/// Returns the `Some` or `None` of an optional text, for constants.
 pub(crate) fn optional(text: Option<&str>) -> TokenStream {
     match text {
         Some(text) => quote!(::core::option::Option::Some(#text)),
@@ -221,7 +222,7 @@ pub(crate) fn optional(text: Option<&str>) -> TokenStream {
     }
 }
 
-/// A text as JSON, for the constants of tagged enums.
+/// Returns a text as JSON, for the constants of tagged enums.
 pub(crate) fn quoted(text: &str) -> String {
     json_text(text)
 }

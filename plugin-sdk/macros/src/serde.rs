@@ -10,7 +10,7 @@ use crate::{
     mistakes::{Mistakes, unknown},
 };
 
-/// On a struct, an enum or a variant.
+/// The keys on a struct, an enum or a variant.
 #[derive(Default)]
 pub(crate) struct Container {
     pub(crate) rename_all: Option<Case>,
@@ -26,7 +26,7 @@ pub(crate) struct Container {
     pub(crate) default: Option<TokenStream>,
 }
 
-/// On a field.
+/// The keys on a field.
 #[derive(Default)]
 pub(crate) struct Field {
     pub(crate) rename: Option<String>,
@@ -65,7 +65,7 @@ impl Container {
                 "transparent" => read.transparent = true,
                 "deny_unknown_fields" => read.closed = true,
                 "skip" => read.skip = true,
-                // They say how serde's own code is made, and change nothing in JSON.
+                // These keys say how serde's own code is made, and change nothing in JSON.
                 "crate" | "bound" => drop(meta.value()?.parse::<TokenStream>()?),
                 other => return Err(refused(key, other, &CONTAINER)),
             }
@@ -100,7 +100,7 @@ fn each(
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("serde")) {
         let result = attribute.parse_nested_meta(|meta| match meta.path.get_ident().cloned() {
             Some(key) => read(&key, &meta),
-            // `crate = "…"`: a keyword is an identifier to syn's paths, so this is something else.
+            // In `crate = "…"` the keyword is an identifier to syn's paths, so this is something else.
             None => Err(meta.error("write a key of `#[serde(…)]`")),
         });
         if let Err(error) = result {
@@ -109,7 +109,7 @@ fn each(
     }
 }
 
-/// `key = "text"`; serde's `rename(serialize = …, deserialize = …)` would be two schemas of one type.
+/// Reads `key = "text"`. Serde's `rename(serialize = …, deserialize = …)` would be two schemas of one type.
 fn text(meta: &ParseNestedMeta<'_>) -> syn::Result<LitStr> {
     if meta.input.peek(Token![=]) {
         return meta.value()?.parse();

@@ -118,7 +118,7 @@ impl Keys {
     }
 }
 
-/// `requests("sql", "http")`.
+/// Reads `requests("sql", "http")`.
 fn requests(meta: &ParseNestedMeta<'_>) -> syn::Result<Vec<LitStr>> {
     const IMPORTS: [&str; 3] = ["sql", "http", "files"];
     let content;
@@ -140,7 +140,7 @@ fn tool_name(name: &str) -> Result<(), String> {
         .to_owned())
 }
 
-/// What no function that is a tool may have.
+/// Refuses what no function that is a tool may have.
 fn signature(function: &ItemFn, mistakes: &mut Mistakes) {
     let signature = &function.sig;
     if !signature.generics.params.is_empty() {
@@ -239,7 +239,7 @@ fn command_line(arg: &Arg) -> Option<TokenStream> {
     })
 }
 
-/// Some for `&Context` (false) and `Option<&Context>` (true).
+/// Recognizes `&Context` (false) and `Option<&Context>` (true).
 fn context(of: &Type) -> Option<bool> {
     let is_context = |of: &Type| matches!(of, Type::Reference(reference) if reference.mutability.is_none() && is_named(&reference.elem, "Context"));
     if is_context(of) {
@@ -308,7 +308,7 @@ fn tool(function: &ItemFn, keys: &Keys, parameters: &[Parameter]) -> TokenStream
     }
 }
 
-/// The function without what only the macro reads.
+/// Returns the function without the attributes that only the macro reads.
 fn plain(function: &ItemFn) -> ItemFn {
     let mut plain = function.clone();
     for input in &mut plain.sig.inputs {
@@ -400,11 +400,11 @@ fn call(function: &ItemFn, parameters: &[Parameter]) -> TokenStream {
     }
 }
 
-/// The mistakes, and enough of the tool for `export!` not to complain of it too.
+/// Returns the mistakes, and enough of the tool that `export!` does not complain about it too.
 fn stand_in(function: &ItemFn, mistakes: Mistakes) -> TokenStream {
     let (name, visibility, mistakes) = (&function.sig.ident, &function.vis, mistakes.into_tokens());
     let text = bare(name);
-    // What it imports stays used, and what calls it finds it. With a `self` it is no function at all.
+    // The plain function keeps imports used and callers working. With a `self` it would be no function at all.
     let plain = function.sig.receiver().is_none().then(|| plain(function));
     let plain = plain.map(|plain| quote!(#[allow(dead_code)] #plain));
     quote! {

@@ -120,7 +120,7 @@ fn named(path: &TypePath, mistakes: &mut Mistakes) {
     }
 }
 
-/// The last name of a path, and the types in its angle brackets.
+/// Returns the last name of a path, and the types in its angle brackets.
 fn inner(path: &TypePath) -> Option<(&Ident, Vec<&Type>)> {
     let last = path.path.segments.last()?;
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return Some((&last.ident, Vec::new())) };
@@ -145,7 +145,7 @@ fn is_number(of: &Type) -> bool {
     matches!(of, Type::Path(path) if path.path.get_ident().is_some_and(|name| NUMBERS.contains(&name.to_string().as_str())))
 }
 
-/// The type that is read for a parameter: a `&str` is lent from a `String`, a `Cow` owns.
+/// Returns the type that is read for a parameter: a `&str` is borrowed from a `String`, a `Cow` owns its text.
 pub(crate) fn owned(of: &Type) -> (Type, bool) {
     if let Type::Reference(reference) = of
         && reference.mutability.is_none()
@@ -184,7 +184,7 @@ fn own_cows(of: &mut Type) {
     }
 }
 
-/// The type a function returns, for a constant.
+/// Returns the type that a function returns, for a constant.
 pub(crate) fn owned_return(of: &Type) -> Type {
     let mut of = of.clone();
     own_cows(&mut of);
@@ -198,7 +198,7 @@ pub(crate) fn known(of: &Type) -> TokenStream {
     checks
 }
 
-/// The same for what a function returns.
+/// Returns the checks for the type that a function returns.
 pub(crate) fn known_return(of: &Type) -> TokenStream {
     let mut checks = TokenStream::new();
     output_known(of, &mut checks);
@@ -258,7 +258,7 @@ fn output_known(of: &Type, checks: &mut TokenStream) -> TokenStream {
                 }
             }
             ("Answer", arguments) => inside.extend(arguments.iter().map(|argument| output_known(argument, checks))),
-            // Also a name of the author's own for one of these: what it stands for may be returned.
+            // An author may have an own type of one of these names, which may be returned if it has a schema.
             ("Option" | "Vec" | "HashMap" | "BTreeMap" | "HashSet" | "BTreeSet" | "VecDeque", [_, ..]) => {
                 return schema_known(of, checks);
             }
@@ -272,7 +272,7 @@ fn output_known(of: &Type, checks: &mut TokenStream) -> TokenStream {
     assert_known(of, quote!(::weir_plugin_sdk::tools::Returned<#of>), &inside, &message, checks)
 }
 
-/// One check. It stays silent where something inside is unknown, which is told already.
+/// Adds one check. It stays silent if something inside is unknown, since that is reported already.
 fn assert_known(
     at: &Type,
     probe: TokenStream,

@@ -87,7 +87,7 @@ impl Enum {
         }
     }
 
-    /// One of some texts.
+    /// Writes an enum that is one of several texts.
     fn texts(&self) -> Parts {
         let names: Vec<&String> = self.variants.iter().map(|variant| &variant.name).collect();
         let idents: Vec<&Ident> = self.variants.iter().map(|variant| &variant.ident).collect();
@@ -133,7 +133,7 @@ impl Enum {
         }
     }
 
-    /// One of some numbers.
+    /// Writes an enum that is one of several numbers.
     fn numbers(&self) -> Parts {
         let idents: Vec<&Ident> = self.variants.iter().map(|variant| &variant.ident).collect();
         let skipped = self.skipped(quote!(0));
@@ -300,7 +300,7 @@ impl Enum {
         )
     }
 
-    /// `("name", Some(writer of the payload))` of each variant.
+    /// Returns `("name", Some(writer of the payload))` of each variant.
     fn writers(&self) -> Vec<TokenStream> {
         let writer = |Variant { name, payload, .. }: &Variant| match payload {
             Payload::Unit => quote!((#name, ::core::option::Option::None)),

@@ -1,4 +1,4 @@
-//! What adapters of large sources import beside the rest: `weir:plugin@0.1.1`. One that uses none of it imports none.
+//! Holds the imports for adapters of large sources: `weir:plugin@0.1.1`. A plugin that uses none of them imports none.
 
 #[allow(missing_docs, unsafe_code, unreachable_pub, clippy::all)]
 mod generated {

@@ -1,6 +1,6 @@
 //! The exports of a plugin with tools: `weir:plugin@0.1.1`.
 //!
-//! What a plugin imports stays that of 0.1.0, which is the same: an adapter is the same bytes with or without this.
+//! The imports of a plugin stay those of 0.1.0, which are the same: an adapter is the same bytes with or without this.
 
 #[allow(missing_docs, unsafe_code, unreachable_pub, clippy::all)]
 mod generated {

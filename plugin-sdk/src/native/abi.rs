@@ -5,7 +5,7 @@ use std::mem::ManuallyDrop;
 
 /// The version of the interface. Another one is another table; this one may grow at its end.
 pub const ABI: u32 = 1;
-/// What a library exports.
+/// The symbol that a library exports.
 pub const SYMBOL: &str = "weir_plugin_abi";
 
 /// Head and body are the answer.
@@ -14,7 +14,7 @@ pub const DONE: i32 = 0;
 pub const FAILED: i32 = 1;
 /// The head is `{"message"}`: what was called is in an unknown state.
 pub const PANICKED: i32 = 2;
-/// There is no such function.
+/// The status for a function that does not exist.
 pub const UNKNOWN: i32 = 3;
 
 /// Bytes that are lent for the time of a call.
@@ -33,7 +33,7 @@ pub struct Owned {
     capacity: usize,
 }
 
-/// What a call came to.
+/// The outcome of a call.
 #[repr(C)]
 pub struct Reply {
     status: i32,
@@ -44,7 +44,7 @@ pub struct Reply {
 /// Calls one function: the token of the call, the function's name, its head and its body.
 pub type CallFunction = unsafe extern "C" fn(u64, Slice, Slice, Slice, *mut Reply);
 
-/// What each side shows the other.
+/// The functions that each side shows the other.
 #[repr(C)]
 pub struct Table {
     /// [`ABI`].
@@ -74,7 +74,7 @@ impl Slice {
         Self { pointer: bytes.as_ptr(), length: bytes.len() }
     }
 
-    /// The bytes of a slice.
+    /// Returns the bytes of a slice.
     ///
     /// # Safety
     /// They must be lent for as long as `'a`.
@@ -114,7 +114,7 @@ impl Owned {
 }
 
 impl Table {
-    /// The table of a side that answers with `call`.
+    /// Returns the table of a side that answers with `call`.
     pub const fn new(call: CallFunction) -> Self {
         Self { abi: ABI, size: size_of::<Self>() as u32, call, release }
     }
@@ -149,7 +149,7 @@ pub unsafe fn put(answer: Answer, out: *mut Reply) {
 unsafe extern "C" fn release(reply: *mut Reply) {
     // SAFETY: it comes back from the other side once, as the interface says.
     if let Some(reply) = unsafe { reply.as_mut() } {
-        // SAFETY: `put` made both.
+        // SAFETY: `put` made both parts.
         unsafe {
             reply.head.free();
             reply.body.free();

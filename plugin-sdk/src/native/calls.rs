@@ -33,7 +33,7 @@ pub(crate) mod progress {
         if !host::is_there() {
             return faked::cancelled();
         }
-        // Where the host no longer answers, the call is over.
+        // If the host no longer answers, the call is over.
         host::ask::<wire::Cancelled>("progress.cancelled", &(), &[]).is_ok_and(|(told, _)| told.cancelled)
     }
 }

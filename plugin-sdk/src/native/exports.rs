@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::plugin::{self, Plugin};
 use crate::{items, tools};
 
-/// One call. What the library has no use for, it does not know.
+/// Answers one call. A function that the library has no use for is unknown to it.
 pub(super) fn answer<P: Plugin>(function: &[u8], head: &[u8], body: &[u8]) -> Answer {
     let has_collections = !P::adapters().is_empty();
     let has_items = P::items().is_some();

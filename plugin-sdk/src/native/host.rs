@@ -14,7 +14,7 @@ use super::{exports, wire};
 use crate::error::{Error, Result};
 use crate::plugin::Plugin;
 
-/// Whoever loaded the library; null in an author's own tests.
+/// The table of whoever loaded the library; null in an author's own tests.
 static HOST: AtomicPtr<Table> = AtomicPtr::new(std::ptr::null_mut());
 
 thread_local! {
@@ -28,7 +28,7 @@ impl<P: Plugin> Exports<P> {
     const TABLE: Table = Table::new(call::<P>);
 }
 
-/// What `weir_plugin_abi` answers: null where the host speaks another version.
+/// Returns what `weir_plugin_abi` answers: null if the host speaks another version.
 pub fn table<P: Plugin>(abi: u32, host: *const Table) -> *const Table {
     if abi != ABI || host.is_null() {
         return std::ptr::null();
@@ -37,7 +37,7 @@ pub fn table<P: Plugin>(abi: u32, host: *const Table) -> *const Table {
     &raw const *const { &Exports::<P>::TABLE }
 }
 
-/// No panic leaves the library.
+/// Answers one call of the host. No panic leaves the library.
 unsafe extern "C" fn call<P: Plugin>(token: u64, function: Slice, head: Slice, body: Slice, out: *mut Reply) {
     log_panics();
     TOKEN.set(token);
@@ -60,7 +60,7 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a text".to_owned())
 }
 
-/// With the place of the panic, which the caught one does not tell.
+/// Logs panics with their place, which a caught panic does not tell.
 fn log_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -68,7 +68,8 @@ fn log_panics() {
     });
 }
 
-/// True in a library that was loaded: the functions of the SDK go to the host, and not to [`crate::testing`].
+/// Returns `true` in a library that was loaded: then the functions of the SDK go to the host, and not to
+/// [`crate::testing`].
 pub(crate) fn is_there() -> bool {
     !HOST.load(Ordering::Acquire).is_null()
 }
@@ -80,7 +81,7 @@ pub(crate) fn ask<T: DeserializeOwned>(function: &str, head: &impl Serialize, bo
     Ok((head, body))
 }
 
-/// The same where the answer has no head.
+/// Asks for an answer without a head.
 pub(crate) fn ask_bytes(function: &str, head: &impl Serialize, body: &[u8]) -> Result<Vec<u8>> {
     Ok(send(function, head, body)?.body)
 }

@@ -1,4 +1,4 @@
-//! What the heads of messages say: JSON objects. Both sides compile this file.
+//! Defines the heads of messages, which are JSON objects. Both sides compile this file.
 //!
 //! Texts and contents that may be large are the body. Where a message has several, they follow each other in the body and
 //! the head has their lengths, in the same order.
@@ -65,7 +65,7 @@ pub(crate) struct Condition<'a> {
     pub(crate) value: Text<'a>,
 }
 
-/// What `collections.read` and `files.list` answer.
+/// The answer of `collections.read` and `files.list`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Next<'a> {
     pub(crate) next: Option<Text<'a>>,
@@ -90,7 +90,7 @@ pub(crate) struct Call<'a> {
     pub(crate) options: Option<Text<'a>>,
 }
 
-/// What `tools.call` answers; the body is the value, and an empty one is none.
+/// The answer of `tools.call`; the body is the value, and an empty body is none.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Told<'a> {
     pub(crate) kind: Text<'a>,
@@ -115,7 +115,7 @@ pub(crate) struct Report<'a> {
     pub(crate) message: Text<'a>,
 }
 
-/// What `progress.cancelled` answers.
+/// The answer of `progress.cancelled`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Cancelled {
     pub(crate) cancelled: bool,
@@ -140,7 +140,7 @@ pub(crate) struct Connection<'a> {
     pub(crate) connection: Text<'a>,
 }
 
-/// What `sql.dialect` answers.
+/// The answer of `sql.dialect`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Dialect<'a> {
     pub(crate) dialect: Text<'a>,
@@ -163,20 +163,20 @@ pub(crate) struct Statements<'a> {
     pub(crate) statements: Vec<Statement<'a>>,
 }
 
-/// What `sql.query` answers of its records, which are the body.
+/// The answer of `sql.query`, except for its records, which are the body.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Rows {
     pub(crate) length: usize,
     pub(crate) truncated: bool,
 }
 
-/// What `sql.execute` answers.
+/// The answer of `sql.execute`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Changed {
     pub(crate) changed: u64,
 }
 
-/// What `sql.query-many` and `http.send-many` answer, in the order asked.
+/// The answers of `sql.query-many` and `http.send-many`, in the order asked.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Answers<T> {
     pub(crate) answers: Vec<Answered<T>>,
@@ -208,7 +208,7 @@ pub(crate) struct Requests<'a> {
     pub(crate) requests: Vec<Request<'a>>,
 }
 
-/// What `http.send` answers.
+/// The answer of `http.send`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Response {
     pub(crate) status: u16,
@@ -223,7 +223,7 @@ pub(crate) struct File<'a> {
     pub(crate) path: Text<'a>,
 }
 
-/// What `files.stat` answers.
+/// The answer of `files.stat`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Info<'a> {
     pub(crate) version: Text<'a>,
@@ -247,7 +247,7 @@ pub(crate) struct FileReplace<'a> {
     pub(crate) if_version: Option<Text<'a>>,
 }
 
-/// What `files.replace` and `parts.replace` answer.
+/// The answer of `files.replace` and `parts.replace`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Version<'a> {
     pub(crate) version: Text<'a>,
@@ -261,14 +261,14 @@ pub(crate) struct FileList<'a> {
     pub(crate) cursor: Option<Text<'a>>,
 }
 
-/// What `files.list` answers.
+/// The answer of `files.list`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Listing {
     pub(crate) paths: Vec<String>,
     pub(crate) next: Option<String>,
 }
 
-/// `parts.read`: where each part begins, and its length. The body of the answer is the parts.
+/// The request of `parts.read`: where each part begins, and its length. The body of the answer is the parts.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PartsRead<'a> {
     pub(crate) root: Text<'a>,
@@ -276,13 +276,14 @@ pub(crate) struct PartsRead<'a> {
     pub(crate) parts: Vec<(u64, u32)>,
 }
 
-/// What `parts.read` answers.
+/// The answer of `parts.read`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Lengths {
     pub(crate) lengths: Vec<usize>,
 }
 
-/// `parts.replace`: where each edit begins, how many bytes go, and how many of the body take their place.
+/// The request of `parts.replace`: where each edit begins, how many bytes go, and how many of the body take their
+/// place.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PartsReplace<'a> {
     pub(crate) root: Text<'a>,
@@ -299,7 +300,7 @@ pub(crate) struct Name<'a> {
     pub(crate) column: Text<'a>,
 }
 
-/// What `index.find` and `index.begin` answer.
+/// The answer of `index.find` and `index.begin`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Covers {
     pub(crate) covers: Option<u64>,
@@ -320,7 +321,7 @@ pub(crate) struct Range<'a> {
 /// The length of the key, and where the record lies.
 pub(crate) type Entry = (usize, u64, u32);
 
-/// What `index.entries` answers; the body is the keys.
+/// The answer of `index.entries`; the body is the keys.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Entries {
     pub(crate) entries: Vec<Entry>,

@@ -82,7 +82,7 @@ impl<T: ToolSchema + Hash + Eq, S: BuildHasher + Default> ToolSchema for HashSet
         read_list(value)
     }
 
-    /// In the order of their texts: equal sets are equal bytes.
+    /// Prints the set in the order of its texts, so that equal sets are equal bytes.
     fn print(&self, out: &mut String) {
         let print = |value: &T| {
             let mut text = String::new();

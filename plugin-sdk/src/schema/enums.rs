@@ -7,19 +7,19 @@ use super::{Mismatch, Writer, write_text};
 /// A variant's name, and what writes the value it holds.
 pub type Variant = (&'static str, Option<fn(&mut Writer)>);
 
-/// One of some texts.
+/// Writes the schema of an enum that is one of several texts.
 pub fn write_choice(names: &[&str], schema: &mut Writer) {
     schema.set("type", "\"string\"");
     schema.set("enum", list(names.iter().map(|name| write_text(name))));
 }
 
-/// One of some numbers.
+/// Writes the schema of an enum that is one of several numbers.
 pub fn write_numbers(numbers: &[i64], schema: &mut Writer) {
     schema.set("type", "\"integer\"");
     schema.set("enum", list(numbers.iter().map(i64::to_string)));
 }
 
-/// `"Point"`, or `{"Circle": {…}}`.
+/// Writes the schema of `"Point"` or `{"Circle": {…}}`.
 pub fn write_outside(variants: &[Variant], schema: &mut Writer) {
     let mut options = Vec::new();
     let names: Vec<String> =
@@ -37,7 +37,7 @@ pub fn write_outside(variants: &[Variant], schema: &mut Writer) {
     schema.set("anyOf", list(options.into_iter()));
 }
 
-/// `{"kind": "circle", …}`: the tag stands among the members of the value.
+/// Writes the schema of `{"kind": "circle", …}`, in which the tag stands among the members of the value.
 pub fn write_inside(tag: &str, variants: &[Variant], schema: &mut Writer) {
     let tag = write_text(tag);
     let mut options = Vec::new();
@@ -61,7 +61,7 @@ pub fn write_inside(tag: &str, variants: &[Variant], schema: &mut Writer) {
     schema.set("anyOf", list(options.into_iter()));
 }
 
-/// `{"kind": "circle", "value": {…}}`: the tag stands beside the value.
+/// Writes the schema of `{"kind": "circle", "value": {…}}`, in which the tag stands beside the value.
 pub fn write_beside(tag: &str, content: &str, variants: &[Variant], schema: &mut Writer) {
     let (tag, content) = (write_text(tag), write_text(content));
     let mut options = Vec::new();
@@ -78,13 +78,13 @@ pub fn write_beside(tag: &str, content: &str, variants: &[Variant], schema: &mut
     schema.set("anyOf", list(options.into_iter()));
 }
 
-/// The value alone.
+/// Writes the schema of an enum without a tag, which is the value alone.
 pub fn write_untagged(variants: &[fn(&mut Writer)], schema: &mut Writer) {
     let options: Vec<String> = variants.iter().map(|write| schema.inner(*write)).collect();
     schema.set("anyOf", list(options.into_iter()));
 }
 
-/// A variant's name and the value it holds: `"Point"`, or `{"Circle": {…}}`.
+/// Returns a variant's name and the value that it holds: `"Point"`, or `{"Circle": {…}}`.
 pub fn variant(value: Value) -> Result<(String, Option<Value>), Mismatch> {
     let wrong = || Mismatch::new("must be a text, or an object with one member");
     match value {

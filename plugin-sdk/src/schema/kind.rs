@@ -1,4 +1,4 @@
-//! What a schema's values are, as far as the constraints of `#[arg(…)]` have to know at compile time.
+//! Defines the kinds of values, as far as the constraints of `#[arg(…)]` have to know them at compile time.
 
 /// The kind of a type's values. The macros check each constraint and each literal default against it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub enum Kind {
     Text,
     /// A text of a form of its own: a character, a date, base64.
     FixedText,
-    /// One of some texts.
+    /// One of several texts.
     Choice,
     /// A whole number within the type's bounds.
     Integer {
@@ -26,34 +26,34 @@ pub enum Kind {
     FixedList,
     /// An object with names of the caller's choice.
     Map,
-    /// Anything else: no constraint of `#[arg(…)]` can bound it.
+    /// Anything else, which no constraint of `#[arg(…)]` can bound.
     Any,
-    /// Of a type without a schema, which is an error of its own: everything passes, so that it stays the only one.
+    /// A type without a schema, which is an error of its own: everything passes, so that it stays the only error.
     Unknown,
 }
 
 impl Kind {
-    /// True where `min_len` and `max_len` have a meaning.
+    /// Returns `true` if `min_len` and `max_len` have a meaning.
     pub const fn has_length(self) -> bool {
         matches!(self, Self::Text | Self::List | Self::Map | Self::Unknown)
     }
 
-    /// True where `gt`, `lt`, `ge` and `le` have a meaning.
+    /// Returns `true` if `gt`, `lt`, `ge` and `le` have a meaning.
     pub const fn has_order(self) -> bool {
         matches!(self, Self::Integer { .. } | Self::Number | Self::Unknown)
     }
 
-    /// True where `pattern` and `format` have a meaning.
+    /// Returns `true` if `pattern` and `format` have a meaning.
     pub const fn is_text(self) -> bool {
         matches!(self, Self::Text | Self::Unknown)
     }
 
-    /// True where a bound may have a fraction.
+    /// Returns `true` if a bound may have a fraction.
     pub const fn takes_fraction(self) -> bool {
         !matches!(self, Self::Integer { .. })
     }
 
-    /// True unless the type's own bounds exclude the whole number.
+    /// Returns `true` unless the type's own bounds exclude the whole number.
     pub const fn holds(self, number: i128) -> bool {
         match self {
             Self::Integer { min, max } => min <= number && number <= max,
@@ -61,27 +61,27 @@ impl Kind {
         }
     }
 
-    /// True where a text literal can be the default.
+    /// Returns `true` if a text literal can be the default.
     pub const fn takes_text(self) -> bool {
         matches!(self, Self::Text | Self::FixedText | Self::Choice | Self::Any | Self::Unknown)
     }
 
-    /// True where a whole number can be the default.
+    /// Returns `true` if a whole number can be the default.
     pub const fn takes_integer(self) -> bool {
         matches!(self, Self::Integer { .. } | Self::Number | Self::Any | Self::Unknown)
     }
 
-    /// True where a number with a fraction can be the default.
+    /// Returns `true` if a number with a fraction can be the default.
     pub const fn takes_number(self) -> bool {
         matches!(self, Self::Number | Self::Any | Self::Unknown)
     }
 
-    /// True where `true` and `false` can be the default.
+    /// Returns `true` if `true` and `false` can be the default.
     pub const fn takes_boolean(self) -> bool {
         matches!(self, Self::Boolean | Self::Any | Self::Unknown)
     }
 
-    /// True where a list literal can be the default.
+    /// Returns `true` if a list literal can be the default.
     pub const fn takes_list(self) -> bool {
         matches!(self, Self::List | Self::FixedList | Self::Any | Self::Unknown)
     }

@@ -20,7 +20,7 @@ pub trait MapKey: Sized {
     /// Reads a member's name.
     fn read_name(name: String) -> Result<Self, Mismatch>;
 
-    /// The member's name.
+    /// Returns the member's name.
     fn name(&self) -> &str;
 }
 
@@ -56,7 +56,7 @@ fn read_map<K: MapKey, T: ToolSchema, M: FromIterator<(K, T)>>(value: Value) -> 
 }
 
 fn print_map<'a, K: MapKey + 'a, T: ToolSchema + 'a>(members: impl Iterator<Item = (&'a K, &'a T)>, out: &mut String) {
-    // One order, whatever hasher and whatever key: equal maps are equal bytes.
+    // The order is always that of the names, whatever the hasher and the key are, so that equal maps are equal bytes.
     let mut members: Vec<(&str, &T)> = members.map(|(key, value)| (key.name(), value)).collect();
     members.sort_by_key(|(name, _)| *name);
     out.push('{');

@@ -23,7 +23,7 @@ impl ToolSchema for bool {
     }
 }
 
-/// A whole number of 64 bits or fewer; `5.0` is one, as JSON Schema says.
+/// Reads a whole number of 64 bits or fewer; `5.0` is one, as JSON Schema says.
 fn whole(value: &Value) -> Option<i128> {
     let number = value.as_number()?;
     if let Some(whole) = number.as_i64() {
@@ -130,7 +130,7 @@ macro_rules! floats {
                 number.map(|number| number as $type).ok_or_else(|| Mismatch::new("must be a number"))
             }
 
-            /// Null where the number is not finite: JSON has no other word, and the gateway refuses it.
+            /// Prints null if the number is not finite: JSON has no other word, and the gateway refuses it.
             fn print(&self, out: &mut String) {
                 if !self.is_finite() {
                     return out.push_str("null");

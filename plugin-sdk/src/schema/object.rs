@@ -9,7 +9,7 @@ use crate::value::write_string;
 pub struct Fields(Map<String, Value>);
 
 impl Fields {
-    /// The members of a value that must be an object.
+    /// Returns the members of a value that must be an object.
     pub fn of(value: Value) -> Result<Self, Mismatch> {
         match value {
             Value::Object(members) => Ok(Self(members)),
@@ -56,7 +56,7 @@ impl Fields {
         (field.read)(value).map_err(|mismatch| mismatch.inside(name))
     }
 
-    /// What has not been taken.
+    /// Returns the members that have not been taken.
     pub fn rest(self) -> Value {
         Value::Object(self.0)
     }
@@ -74,7 +74,7 @@ fn missing(name: &str) -> Mismatch {
     Mismatch::new("is required").inside(name)
 }
 
-/// The elements of a value that must be a list.
+/// Returns the elements of a value that must be a list.
 pub fn elements(value: Value) -> Result<Vec<Value>, Mismatch> {
     match value {
         Value::Array(values) => Ok(values),
@@ -82,7 +82,7 @@ pub fn elements(value: Value) -> Result<Vec<Value>, Mismatch> {
     }
 }
 
-/// The elements of a list that must have so many.
+/// Returns the elements of a list that must have so many.
 pub fn tuple_elements(value: Value, count: usize) -> Result<Vec<Value>, Mismatch> {
     let values = elements(value)?;
     if values.len() == count { Ok(values) } else { Err(Mismatch::new(format!("must have {count} items"))) }
@@ -93,7 +93,7 @@ pub fn print_member<T: ToolSchema>(name: &str, value: &T, out: &mut String) {
     print_field(name, value, T::print, out);
 }
 
-/// The same, with the type's trait left behind.
+/// Prints a field, with the type's trait erased.
 pub fn print_field<T>(name: &str, value: &T, print: fn(&T, &mut String), out: &mut String) {
     if !out.ends_with('{') {
         out.push(',');

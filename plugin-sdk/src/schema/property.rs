@@ -4,20 +4,20 @@ use serde_json::Value;
 
 use super::{Kind, Mismatch, ToolSchema, Writer, write_text};
 
-/// What one type can do, its trait left behind.
+/// The functions of one type, with its trait erased.
 ///
 /// The code of the macros names [`ToolSchema`] only in [`Parameter::of`], so that a type without a schema is one error,
 /// at the type.
 pub struct Parameter<T> {
-    /// What constraints may bound.
+    /// The kind of value that constraints apply to.
     pub kind: Kind,
     /// Reads a value.
     pub read: fn(Value) -> Result<T, Mismatch>,
-    /// The value where none is given.
+    /// Returns the value if none is given.
     pub absent: fn() -> Option<T>,
     /// Appends a value as JSON.
     pub print: fn(&T, &mut String),
-    /// True for a value that a field may leave out of an answer.
+    /// Returns `true` for a value that a field may leave out of an answer.
     pub is_absent: fn(&T) -> bool,
     optional: bool,
     write: fn(&mut Writer),
@@ -25,13 +25,13 @@ pub struct Parameter<T> {
 }
 
 impl<T: ToolSchema> Parameter<T> {
-    /// True: the type has a schema.
+    /// Whether the type has a schema: here it has.
     pub const KNOWN: bool = true;
 
-    /// Everything of the type.
+    /// The functions of the type.
     pub const OF: Self = Self::of();
 
-    /// Everything of the type, where it names the parameters of an item around it.
+    /// Returns the functions of the type, for a type that names the parameters of an item around it.
     pub const fn of() -> Self {
         Self {
             kind: T::KIND,
@@ -49,9 +49,9 @@ impl<T: ToolSchema> Parameter<T> {
 /// Stands in for [`Parameter`]'s own constants where the type has no schema: the code of the macros asserts `KNOWN`, and
 /// says in words what is missing. A bound would say it in the names of traits.
 pub trait Unknown: Sized {
-    /// False: the type has no schema.
+    /// Whether the type has a schema: here it has none.
     const KNOWN: bool = false;
-    /// Something to name, so that there is one error and not many.
+    /// A stand-in, so that there is one error and not many.
     const OF: Self;
 }
 
@@ -68,11 +68,11 @@ impl<T> Unknown for Parameter<T> {
     };
 }
 
-/// Whether a type can be the key of a map.
+/// Tells whether a type can be the key of a map.
 pub struct Key<T>(std::marker::PhantomData<T>);
 
 impl<T: super::MapKey> Key<T> {
-    /// True: it can.
+    /// Whether the type can be a key: here it can.
     pub const KNOWN: bool = true;
 }
 
@@ -81,12 +81,12 @@ impl<T> Unknown for Key<T> {
 }
 
 impl<T> Parameter<T> {
-    /// True for an `Option`.
+    /// Returns `true` for an `Option`.
     pub const fn is_optional(&self) -> bool {
         self.optional
     }
 
-    /// A property of this type, without anything said in `#[arg(…)]`.
+    /// Returns a property of this type, with nothing said in `#[arg(…)]`.
     pub const fn property(&self, name: &'static str) -> Property {
         Property {
             name,
@@ -104,55 +104,55 @@ impl<T> Parameter<T> {
     }
 }
 
-/// One property of an object: a parameter of a tool, or a field of a struct.
+/// A property of an object: a parameter of a tool, or a field of a struct.
 #[derive(Clone, Copy)]
 pub struct Property {
-    /// Its name in JSON.
+    /// The name in JSON.
     pub name: &'static str,
-    /// What the constraints are about.
+    /// The kind of value that the constraints are about.
     pub kind: Kind,
-    /// What stands in `#[arg(…)]` and in the documentation.
+    /// The rules in `#[arg(…)]` and in the documentation.
     pub rules: &'static [Rule],
-    /// What holds where the property is left out.
+    /// The value that stands for an absent property.
     pub default: Default,
-    /// True where it may not be left out.
+    /// Whether the property must not be left out.
     pub required: bool,
-    /// Where null stands for a value that is left out.
+    /// The places in which null stands for an absent value.
     pub nulls: Nulls,
-    /// True where an answer may leave the property out although a caller may not.
+    /// Whether an answer may leave the property out although a caller may not.
     pub left_out: bool,
-    /// How `weir call` takes it.
+    /// The way in which `weir call` takes the parameter.
     pub cli: Option<Cli>,
     optional: bool,
     write: fn(&mut Writer),
     write_present: fn(&mut Writer),
 }
 
-/// Where null stands for an `Option` that is `None`.
+/// The places in which null stands for an `Option` that is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
-    /// Nowhere: the property is left out.
+    /// Null is nowhere: the property is left out.
     Never,
-    /// In an answer, which prints it; a caller leaves it out.
+    /// Null is in an answer, which prints it; a caller leaves the property out.
     InOutput,
-    /// In both: what has no name cannot be left out.
+    /// Null is in both: a value without a name cannot be left out.
     Always,
 }
 
-/// One constraint or annotation of a property.
+/// A constraint or annotation of a property.
 #[derive(Clone, Copy, Debug)]
 pub enum Rule {
-    /// At least as long, or as many.
+    /// The least length, or number of elements.
     MinLen(u64),
-    /// At most as long, or as many.
+    /// The greatest length, or number of elements.
     MaxLen(u64),
-    /// Greater than; the number as JSON.
+    /// The exclusive minimum; the number as JSON.
     Gt(&'static str),
-    /// Less than.
+    /// The exclusive maximum.
     Lt(&'static str),
-    /// At least.
+    /// The minimum.
     Ge(&'static str),
-    /// At most.
+    /// The maximum.
     Le(&'static str),
     /// A regular expression.
     Pattern(&'static str),
@@ -160,57 +160,57 @@ pub enum Rule {
     Format(&'static str),
     /// A title for people.
     Title(&'static str),
-    /// What it is.
+    /// A description.
     Description(&'static str),
     /// A JSON array.
     Examples(&'static str),
 }
 
-/// What holds where a property is left out.
+/// The value that stands for an absent property.
 #[derive(Clone, Copy)]
 pub enum Default {
-    /// Nothing is said.
+    /// No default is stated.
     None,
     /// A literal, as JSON.
     Json(&'static str),
     /// Another expression: it is made when the tool is described, and checked against the schema then.
     Made(fn() -> String),
-    /// Something that the schema does not tell: `#[serde(default)]`.
+    /// A default that the schema does not tell: `#[serde(default)]`.
     Silent,
 }
 
-/// How `weir call` takes a parameter.
+/// The way in which `weir call` takes a parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct Cli {
-    /// Without a flag, in the order of the parameters.
+    /// Whether the value comes without a flag, in the order of the parameters.
     pub positional: bool,
     /// Further flags: `-e`.
     pub aliases: &'static [&'static str],
-    /// What the help calls the value.
+    /// The name of the value in the help.
     pub metavar: Option<&'static str>,
 }
 
 impl Property {
-    /// With these constraints.
+    /// Adds these constraints.
     pub const fn rules(mut self, rules: &'static [Rule]) -> Self {
         self.rules = rules;
         self
     }
 
-    /// Never left out.
+    /// Makes the property one that is never left out.
     pub const fn required(mut self) -> Self {
         self.required = true;
         self
     }
 
-    /// With a default, and so never required.
+    /// Adds a default, so that the property is not required.
     pub const fn default(mut self, default: Default) -> Self {
         self.default = default;
         self.required = false;
         self
     }
 
-    /// As a parameter: an `Option` without a default has null for one.
+    /// Makes the property a parameter: for an `Option` without a default, null is the default.
     pub const fn parameter(mut self) -> Self {
         if self.optional && !self.required && matches!(self.default, Default::None) {
             self.default = Default::Json("null");
@@ -218,31 +218,31 @@ impl Property {
         self
     }
 
-    /// Null where it is `None`.
+    /// Prints null for `None`.
     pub const fn nulls(mut self) -> Self {
         self.nulls = Nulls::Always;
         self
     }
 
-    /// Null in an answer where it is `None`.
+    /// Prints null for `None` in an answer.
     pub const fn nulls_in_output(mut self) -> Self {
         self.nulls = Nulls::InOutput;
         self
     }
 
-    /// An answer may leave it out.
+    /// Allows an answer to leave the property out.
     pub const fn may_be_left_out(mut self) -> Self {
         self.left_out = true;
         self
     }
 
-    /// On the command line.
+    /// Sets the way in which the command line takes it.
     pub const fn cli(mut self, cli: Cli) -> Self {
         self.cli = Some(cli);
         self
     }
 
-    /// The default as JSON.
+    /// Returns the default as JSON.
     pub fn default_json(&self) -> Option<String> {
         match self.default {
             Default::Json(json) => Some(json.to_owned()),
@@ -302,7 +302,7 @@ impl Rule {
     }
 }
 
-/// Writes an object of these properties. `closed`: no other member is taken.
+/// Writes an object of these properties. `closed` means that no other member is taken.
 pub fn write_object(properties: &[Property], closed: bool, schema: &mut Writer) {
     let mut members = String::from("{");
     let mut required: Vec<String> = Vec::new();

@@ -123,7 +123,8 @@ impl ToolSchema for Time {
         schema.set_text("format", "time");
     }
 
-    /// The format `time` has an offset, which a clock on the wall has not: one that is given is left out.
+    /// Reads a time of day. The format `time` has an offset, which a clock on the wall has not, so a given one is
+    /// dropped.
     fn read(value: Value) -> Result<Self, Mismatch> {
         let text = text(value)?;
         let clock = match text.get(1..).and_then(|rest| rest.find(['Z', 'z', '+', '-'])) {

@@ -21,22 +21,22 @@ pub struct Writer {
 type Definition = (&'static str, String, fn(&mut Writer), Option<String>);
 
 impl Writer {
-    /// A writer of what a caller sends.
+    /// Creates a writer for what a caller sends.
     pub fn for_input() -> Self {
         Self { open: Vec::new(), named: Vec::new(), definitions: Vec::new(), output: false }
     }
 
-    /// A writer of what a tool answers: there a field that is printed as null says so.
+    /// Creates a writer for what a tool answers, where a field that is printed as null says so.
     pub fn for_output() -> Self {
         Self { output: true, ..Self::for_input() }
     }
 
-    /// True where the schema is one of answers.
+    /// Returns `true` if the schema is one of answers.
     pub fn is_output(&self) -> bool {
         self.output
     }
 
-    /// The whole schema as JSON, with `$defs` at its end where a type holds itself.
+    /// Returns the whole schema as JSON, with `$defs` at its end if a type contains itself.
     pub fn whole(mut self, write: impl FnOnce(&mut Writer)) -> String {
         self.open.push(Vec::new());
         write(&mut self);
@@ -75,7 +75,7 @@ impl Writer {
 
     /// Sets a keyword to a whole number.
     pub fn set_number(&mut self, keyword: &'static str, number: i128) {
-        // Two numbers of 64 bits print with less code than one of 128.
+        // Printing two numbers of 64 bits takes less code than one of 128.
         let text = match (i64::try_from(number), u64::try_from(number)) {
             (Ok(signed), _) => signed.to_string(),
             (_, Ok(unsigned)) => unsigned.to_string(),
@@ -89,18 +89,18 @@ impl Writer {
         self.open.last_mut().expect("a schema is open while a type writes").retain(|(name, _)| *name != keyword);
     }
 
-    /// The value of a keyword of the schema that is open.
+    /// Returns the value of a keyword of the schema that is open.
     pub fn get(&self, keyword: &str) -> Option<&str> {
         let keywords = self.open.last().expect("a schema is open while a type writes");
         keywords.iter().find(|(name, _)| *name == keyword).map(|(_, value)| value.as_str())
     }
 
-    /// A schema inside this one, as JSON: `let items = schema.inner(T::write);`.
+    /// Returns a schema inside this one, as JSON: `let items = schema.inner(T::write);`.
     pub fn inner(&mut self, write: fn(&mut Writer)) -> String {
         self.inner_with(&mut |schema| write(schema))
     }
 
-    /// The same with something to hold on to.
+    /// Returns a schema inside this one, written by a closure.
     pub fn inner_with(&mut self, write: &mut dyn FnMut(&mut Writer)) -> String {
         self.open.push(Vec::new());
         write(self);
@@ -176,7 +176,7 @@ fn member(out: &mut String, name: &str, json: &str) {
     out.push_str(json);
 }
 
-/// A text as JSON.
+/// Returns a text as JSON.
 pub fn write_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     write_string(text, &mut out);

@@ -9,12 +9,12 @@ pub fn set_ms(now_ms: u64) {
     NOW_MS.set(now_ms);
 }
 
-/// What [`crate::clock::now_ms`] tells.
+/// Returns the time that [`crate::clock::now_ms`] tells.
 pub fn now_ms() -> u64 {
     NOW_MS.get()
 }
 
-/// What [`crate::clock::monotonic_ns`] tells.
+/// Returns the time that [`crate::clock::monotonic_ns`] tells.
 pub fn monotonic_ns() -> u64 {
     NOW_MS.get().wrapping_mul(1_000_000)
 }

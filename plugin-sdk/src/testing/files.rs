@@ -33,12 +33,12 @@ pub fn remove(root: &str, path: &str) {
     ROOTS.with_borrow_mut(|roots| roots.files.remove(&(root.to_owned(), path.to_owned())));
 }
 
-/// What a file holds now.
+/// Returns what a file holds now.
 pub fn content(root: &str, path: &str) -> Option<Vec<u8>> {
     ROOTS.with_borrow(|roots| roots.files.get(&(root.to_owned(), path.to_owned())).map(|(_, content)| content.clone()))
 }
 
-/// How many reads there were: to see what a cache saved.
+/// Returns the number of reads, to see what a cache saved.
 pub fn reads() -> u64 {
     ROOTS.with_borrow(|roots| roots.reads)
 }
@@ -65,7 +65,7 @@ pub fn read(root: &str, path: &str, offset: u64, length: u32) -> Result<Vec<u8>>
 
 /// Answers [`crate::files::replace`].
 pub fn replace(root: &str, path: &str, if_version: Option<&str>, content: &[u8]) -> Result<String> {
-    // Taken out while it runs, so that it may write files itself.
+    // The action is taken out while it runs, so that it may write files itself.
     if let Some(mut act) = ROOTS.with_borrow_mut(|roots| roots.before_replace.take()) {
         act();
         ROOTS.with_borrow_mut(|roots| roots.before_replace = Some(act));

@@ -12,18 +12,18 @@ thread_local! {
     static SENT: RefCell<Vec<Request>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Every request from now on is answered by `answer`; without it, `denied`.
+/// Answers every request from now on by `answer`; without it, requests are `denied`.
 pub fn answer(answer: impl FnMut(&Request) -> Result<Response> + 'static) {
     ANSWER.set(Some(Box::new(answer)));
 }
 
-/// A JSON answer.
+/// Returns a JSON answer.
 pub fn json(status: u16, body: &str) -> Response {
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     Response { status, headers, body: body.as_bytes().to_vec() }
 }
 
-/// What was sent so far.
+/// Returns the requests sent so far.
 pub fn sent() -> Vec<Request> {
     SENT.with_borrow(Clone::clone)
 }

@@ -16,22 +16,22 @@ struct Indexes {
 
 thread_local! { static INDEXES: RefCell<Indexes> = RefCell::default(); }
 
-/// The work that was asked for since the last look.
+/// Returns the work that was asked for since the last look.
 pub fn asked() -> Vec<String> {
     INDEXES.with_borrow_mut(|indexes| std::mem::take(&mut indexes.later))
 }
 
-/// How many ranges were read: to see that an index was used.
+/// Returns the number of ranges read, to see that an index was used.
 pub fn ranges() -> u64 {
     INDEXES.with_borrow(|indexes| indexes.ranges)
 }
 
-/// How much the index covers.
+/// Returns how much the index covers.
 pub fn find(name: &Name) -> Option<u64> {
     INDEXES.with_borrow(|indexes| indexes.done.get(name).map(|(covers, _)| *covers))
 }
 
-/// The entries of a range.
+/// Returns the entries of a range.
 pub fn range(name: &Name, range: &Range) -> Result<Vec<Entry>> {
     INDEXES.with_borrow_mut(|indexes| {
         indexes.ranges += 1;

@@ -1,4 +1,4 @@
-//! What an adapter logged.
+//! Keeps what an adapter logged.
 
 use std::cell::RefCell;
 
@@ -7,7 +7,7 @@ use std::cell::RefCell;
 pub struct Line {
     /// `info`, `error`, …
     pub level: String,
-    /// What was said.
+    /// The text of the line.
     pub message: String,
     /// A JSON object.
     pub fields: Option<String>,
@@ -15,7 +15,7 @@ pub struct Line {
 
 thread_local! { static LINES: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) }; }
 
-/// All lines so far.
+/// Returns all lines so far.
 pub fn lines() -> Vec<Line> {
     LINES.with_borrow(Clone::clone)
 }

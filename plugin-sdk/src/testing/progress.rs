@@ -1,4 +1,4 @@
-//! What an adapter reported, and a caller that may go.
+//! Keeps what an adapter reported, and plays a caller that may go.
 
 use std::cell::{Cell, RefCell};
 
@@ -7,12 +7,12 @@ thread_local! {
     static CANCELLED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// All reports so far: done, total, message.
+/// Returns all reports so far: done, total, message.
 pub fn reports() -> Vec<(f64, Option<f64>, String)> {
     REPORTS.with_borrow(Clone::clone)
 }
 
-/// From now on the caller has gone.
+/// Makes the caller gone from now on.
 pub fn cancel() {
     CANCELLED.set(true);
 }

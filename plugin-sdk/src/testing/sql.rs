@@ -5,12 +5,12 @@ use std::cell::RefCell;
 use crate::error::{Error, Result};
 use crate::sql::{Rows, Statement};
 
-/// What a test's database does with a statement. A query reads `rows`, an execute `changed`.
+/// The answer of a test's database to a statement. A query reads `rows`, an execute `changed`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// What a query finds.
+    /// The rows that a query finds.
     pub rows: Rows,
-    /// How many rows an execute changes.
+    /// The number of rows that an execute changes.
     pub changed: u64,
 }
 
@@ -26,22 +26,22 @@ thread_local! {
     static STATEMENTS: RefCell<Vec<Statement>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Every statement from now on is answered by `run`; without it, `denied`.
+/// Answers every statement from now on by `run`; without it, statements are `denied`.
 pub fn answer(dialect: &str, run: impl FnMut(&Statement) -> Result<Answer> + 'static) {
     DATABASE.set(Some(Database { dialect: dialect.to_owned(), run: Box::new(run) }));
 }
 
-/// An answer of rows (a JSON array of objects).
+/// Returns an answer of rows (a JSON array of objects).
 pub fn rows(records: &str) -> Answer {
     Answer { rows: Rows { records: records.to_owned(), truncated: false }, changed: 0 }
 }
 
-/// An answer of a number of changed rows.
+/// Returns an answer of a number of changed rows.
 pub fn changed(changed: u64) -> Answer {
     Answer { changed, ..Answer::default() }
 }
 
-/// What was run so far.
+/// Returns the statements run so far.
 pub fn statements() -> Vec<Statement> {
     STATEMENTS.with_borrow(Clone::clone)
 }

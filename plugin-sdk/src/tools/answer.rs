@@ -13,12 +13,12 @@ pub struct Answer<T = ()> {
 }
 
 impl<T> Answer<T> {
-    /// A value. Without content blocks the gateway makes the text of it.
+    /// Answers with a value. Without content blocks the gateway makes the text from it.
     pub fn of(value: T) -> Self {
         Self { value: Some(value), content: None, question: None }
     }
 
-    /// A question: the call ends here, and comes again with the response.
+    /// Answers with a question: the call ends here, and comes again with the response.
     pub fn ask(question: Question) -> Self {
         Self { value: None, content: None, question: Some(question) }
     }
@@ -44,12 +44,12 @@ impl From<Answer> for Reply {
 }
 
 impl Answer<()> {
-    /// Content blocks alone.
+    /// Answers with content blocks alone.
     pub fn blocks(blocks: impl IntoIterator<Item = Content>) -> Self {
         Self { value: None, content: Some(blocks.into_iter().collect()), question: None }
     }
 
-    /// One text.
+    /// Answers with one text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::blocks([Content::text(text)])
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::Reply;
 use crate::schema::{Mismatch, ToolSchema, Writer};
 
-/// One or more questions to whoever called, answered before the call comes again.
+/// A question, of one or more requests, to whoever called. It is answered before the call comes again.
 ///
 /// The state is the tool's own text. It travels through the caller sealed by the gateway, so that nobody reads or
 /// changes it on the way; it comes back with the responses in [`super::Context::state`].
@@ -15,14 +15,14 @@ pub struct Question {
     state: Option<String>,
 }
 
-/// What became of a form.
+/// The outcome of a form.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Elicited<T> {
-    /// It was filled in.
+    /// The form was filled in.
     Accepted(T),
     /// The answer is no.
     Declined,
-    /// It was closed without an answer.
+    /// The form was closed without an answer.
     Cancelled,
 }
 
@@ -32,12 +32,12 @@ impl Question {
         Self::default().and_form::<T>(key, message)
     }
 
-    /// Any request that MCP lets a server make: `sampling/createMessage`, `roots/list`, `elicitation/create`.
+    /// Asks any request that MCP lets a server make: `sampling/createMessage`, `roots/list`, `elicitation/create`.
     pub fn request(key: &str, method: &str, params: Value) -> Self {
         Self::default().and_request(key, method, params)
     }
 
-    /// One form more.
+    /// Adds a form.
     pub fn and_form<T: ToolSchema>(self, key: &str, message: &str) -> Self {
         let schema = Writer::for_input().whole(T::write);
         let schema: Value = serde_json::from_str(&schema).unwrap_or_default();
@@ -45,13 +45,13 @@ impl Question {
         self.and_request(key, "elicitation/create", params)
     }
 
-    /// One request more.
+    /// Adds a request.
     pub fn and_request(mut self, key: &str, method: &str, params: Value) -> Self {
         self.requests.insert(key.to_owned(), json!({ "method": method, "params": params }));
         self
     }
 
-    /// What the tool wants to know again when the call continues.
+    /// Keeps a text that the tool wants to know again when the call continues.
     pub fn state(mut self, state: impl Into<String>) -> Self {
         self.state = Some(state.into());
         self

@@ -4,38 +4,38 @@ use serde_json::{Map, Value, json};
 
 use crate::Bytes;
 
-/// One content block of an answer, as MCP writes it.
+/// A content block of an answer, as MCP writes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Content(Map<String, Value>);
 
 impl Content {
-    /// A text.
+    /// Creates a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(json!({ "type": "text", "text": text.into() }))
     }
 
-    /// An image: `image/png` and its bytes.
+    /// Creates an image from its type, such as `image/png`, and its bytes.
     pub fn image(mime_type: &str, bytes: impl Into<Bytes>) -> Self {
         Self::new(json!({ "type": "image", "data": bytes.into().to_base64(), "mimeType": mime_type }))
     }
 
-    /// A sound: `audio/wav` and its bytes.
+    /// Creates a sound from its type, such as `audio/wav`, and its bytes.
     pub fn audio(mime_type: &str, bytes: impl Into<Bytes>) -> Self {
         Self::new(json!({ "type": "audio", "data": bytes.into().to_base64(), "mimeType": mime_type }))
     }
 
-    /// Where something can be read.
+    /// Creates a link to something that can be read.
     pub fn link(uri: &str, name: &str) -> Self {
         Self::new(json!({ "type": "resource_link", "uri": uri, "name": name }))
     }
 
-    /// A resource that is read already: its text.
+    /// Creates a resource that is included as its text.
     pub fn resource_text(uri: &str, mime_type: &str, text: impl Into<String>) -> Self {
         let resource = json!({ "uri": uri, "mimeType": mime_type, "text": text.into() });
         Self::new(json!({ "type": "resource", "resource": resource }))
     }
 
-    /// A resource that is read already: its bytes.
+    /// Creates a resource that is included as its bytes.
     pub fn resource_bytes(uri: &str, mime_type: &str, bytes: impl Into<Bytes>) -> Self {
         let resource = json!({ "uri": uri, "mimeType": mime_type, "blob": bytes.into().to_base64() });
         Self::new(json!({ "type": "resource", "resource": resource }))
@@ -47,7 +47,7 @@ impl Content {
         self
     }
 
-    /// Who the block is for (`user`, `assistant`), and how much it matters, from 0 to 1.
+    /// Says who the block is for (`user`, `assistant`), and how much it matters, from 0 to 1.
     pub fn annotated(self, audience: &[&str], priority: f64) -> Self {
         self.member("annotations", json!({ "audience": audience, "priority": priority }))
     }

@@ -1,4 +1,4 @@
-//! Who calls, under which contract, and what the call may tell on its way.
+//! Tells a tool who calls, under which contract, and carries what the call reports on its way.
 
 use std::cell::OnceCell;
 
@@ -12,39 +12,39 @@ use crate::{log, progress};
 /// The call a tool runs in. A parameter `&Context` gets it and is no part of the schema.
 pub struct Context {
     json: String,
-    /// Parsed when it is read for the first time: most tools never do.
+    /// The parsed members. Most tools never read them, so they are parsed at the first use.
     members: OnceCell<Map<String, Value>>,
     resumed: Option<String>,
     resumption: OnceCell<Map<String, Value>>,
 }
 
 impl Context {
-    /// A context of JSON: for a unit test, `Context::new("{}", None)`.
+    /// Creates a context from JSON; for a unit test, `Context::new("{}", None)`.
     pub fn new(json: impl Into<String>, resumed: Option<String>) -> Self {
         Self { json: json.into(), members: OnceCell::new(), resumed, resumption: OnceCell::new() }
     }
 
-    /// The agent that calls, as the operator named it.
+    /// Returns the agent that calls, as the operator named it.
     pub fn agent(&self) -> Option<&str> {
         self.text("agent")
     }
 
-    /// The tenant the agent belongs to.
+    /// Returns the tenant the agent belongs to.
     pub fn tenant(&self) -> Option<&str> {
         self.text("tenant")
     }
 
-    /// The call, as the audit trail names it.
+    /// Returns the id of the call in the audit trail.
     pub fn call_id(&self) -> Option<&str> {
         self.text("call_id")
     }
 
-    /// The contract the tool is published under.
+    /// Returns the contract the tool is published under.
     pub fn contract(&self) -> Option<&str> {
         self.text("contract")
     }
 
-    /// The caller's language, where it is known: `de-AT`.
+    /// Returns the caller's language, if it is known: `de-AT`.
     pub fn locale(&self) -> Option<&str> {
         self.text("locale")
     }
@@ -59,17 +59,17 @@ impl Context {
         self.get("deadline_ms")?.as_u64()
     }
 
-    /// Anything else the gateway tells of the call.
+    /// Returns anything else the gateway tells about the call.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.members().get(name)
     }
 
-    /// All that the gateway tells of the call.
+    /// Returns all that the gateway tells about the call.
     pub fn members(&self) -> &Map<String, Value> {
         self.members.get_or_init(|| serde_json::from_str(&self.json).unwrap_or_default())
     }
 
-    /// The operator's settings of this plugin.
+    /// Returns the operator's settings for this plugin.
     pub fn settings<T: ToolSchema>(&self) -> Result<T> {
         let settings = dispatch::settings();
         let value = if settings.is_empty() {
@@ -89,7 +89,7 @@ impl Context {
         progress::report(done, total, message);
     }
 
-    /// True once the caller has gone: stop early.
+    /// Returns `true` once the caller has gone: stop early.
     pub fn cancelled(&self) -> bool {
         progress::cancelled()
     }
@@ -99,27 +99,27 @@ impl Context {
         if self.cancelled() { Err(Error::cancelled()) } else { Ok(()) }
     }
 
-    /// A line for the gateway's log.
+    /// Writes a line to the gateway's log.
     pub fn log(&self, message: &str) {
         log::info(message);
     }
 
-    /// True where this call continues one that asked back.
+    /// Returns `true` if this call continues one that asked back.
     pub fn is_resumed(&self) -> bool {
         self.resumed.is_some()
     }
 
-    /// The state that the question kept.
+    /// Returns the state that the question kept.
     pub fn state(&self) -> Option<&str> {
         self.resumption().get("state")?.as_str()
     }
 
-    /// The response to a question, as MCP writes it.
+    /// Returns the response to a question, as MCP writes it.
     pub fn response(&self, key: &str) -> Option<&Value> {
         self.resumption().get("responses")?.get(key)
     }
 
-    /// The response to a form; none where it was not asked yet, or came without a response.
+    /// Returns the response to a form; `None` if the form was not asked yet, or came back without a response.
     pub fn elicited<T: ToolSchema>(&self, key: &str) -> Result<Option<Elicited<T>>> {
         let Some(response) = self.response(key) else { return Ok(None) };
         Elicited::read(response).map(Some).map_err(|mismatch| mismatch.inside(key).into())

@@ -1,4 +1,4 @@
-//! One tool as the gateway is told of it: an MCP Tool object, with `cli` beside it.
+//! Defines one tool as the gateway is told of it: an MCP Tool object, with `cli` beside it.
 
 use serde_json::Value;
 
@@ -8,17 +8,17 @@ use crate::schema::{Fields, Property, Writer, fits, write_object, write_text};
 
 /// A function that `#[tool]` stands above. The attribute implements it for an empty enum of the function's name.
 pub trait Tool {
-    /// What the tool says of itself.
+    /// The tool's description of itself.
     const DEFINITION: Definition;
 
     /// Reads the arguments, calls the function and tells what it came to.
     fn call(arguments: Fields, context: &Context) -> Result<Reply>;
 }
 
-/// What a tool says of itself.
+/// A tool's description of itself.
 #[derive(Clone, Copy)]
 pub struct Definition {
-    /// Its name: the function's, unless another is given.
+    /// The name: the function's, unless another is given.
     pub name: &'static str,
     /// The first paragraph of the documentation.
     pub title: Option<&'static str>,
@@ -26,7 +26,7 @@ pub struct Definition {
     pub description: Option<&'static str>,
     /// `readOnlyHint` and its kin, those that were given.
     pub annotations: &'static [(&'static str, bool)],
-    /// Which imports the operator is asked for: `sql`, `http`, `files`.
+    /// The imports that the operator is asked for: `sql`, `http`, `files`.
     pub requests: &'static [&'static str],
     /// A schema of the arguments that was written by hand, JSON. `None`: it is made of the parameters.
     pub input: Option<&'static str>,
@@ -39,7 +39,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// The MCP Tool object as JSON; fails where a default does not meet its own schema.
+    /// Returns the MCP Tool object as JSON; fails if a default does not meet its own schema.
     pub fn to_json(&self) -> Result<String> {
         let input = self.input_schema();
         self.check_defaults(&input)?;
@@ -114,7 +114,8 @@ impl Definition {
         }
     }
 
-    /// `{"parameters": {"environment": {"positional": true}, "service": {"aliases": ["-s"], "metavar": "NAME"}}}`.
+    /// Returns `{"parameters": {"environment": {"positional": true}, "service": {"aliases": ["-s"], "metavar":
+    /// "NAME"}}}`.
     fn cli(&self) -> Option<String> {
         let mut parameters = Vec::new();
         for (name, cli) in self.parameters.iter().filter_map(|parameter| Some((parameter.name, parameter.cli?))) {

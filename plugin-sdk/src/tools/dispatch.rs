@@ -1,4 +1,4 @@
-//! What the component interface asks of a plugin with tools: the definitions, and one call.
+//! Answers what the component interface asks of a plugin with tools: the definitions, and one call.
 
 use std::cell::RefCell;
 
@@ -24,18 +24,18 @@ pub struct Invocation {
     pub options: Option<String>,
 }
 
-/// What a call came to, as the gateway takes it.
+/// The outcome of a call, as the gateway takes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     /// `complete` or `input-required`.
     pub kind: String,
     /// JSON, as the output schema says.
     pub value: Option<String>,
-    /// A JSON array of MCP content blocks; none: the gateway makes one of `value`.
+    /// A JSON array of MCP content blocks; without one the gateway makes a block of `value`.
     pub content: Option<String>,
-    /// For `input-required`: a JSON object, key → `{method, params}`.
+    /// The requests of `input-required`: a JSON object, key → `{method, params}`.
     pub requests: Option<String>,
-    /// For `input-required`: the tool's own text, which the gateway seals.
+    /// The tool's own text of `input-required`, which the gateway seals.
     pub state: Option<String>,
     /// A JSON object, for what the interface does not know yet.
     pub options: Option<String>,
@@ -47,7 +47,7 @@ impl Reply {
     }
 }
 
-/// One exported tool, its type forgotten.
+/// An exported tool, with its type erased.
 #[derive(Clone, Copy)]
 pub struct Entry {
     pub(crate) definition: &'static Definition,
@@ -58,18 +58,18 @@ pub struct Entry {
 pub struct Function<T>(std::marker::PhantomData<T>);
 
 impl<T: Tool> Function<T> {
-    /// True: it is a tool.
+    /// Whether the function is a tool: here it is.
     pub const KNOWN: bool = true;
 
-    /// Its entry.
+    /// The function's entry.
     pub const ENTRY: Entry = Entry { definition: &T::DEFINITION, call: T::call };
 }
 
 /// Stands in for [`Function`]'s own constants where the function is no tool.
 pub trait NoTool {
-    /// False: it is no tool.
+    /// Whether the function is a tool: here it is not.
     const KNOWN: bool = false;
-    /// Something to name.
+    /// A stand-in entry.
     const ENTRY: Entry = Entry { definition: &NONE, call: |_, _| Err(Error::internal("This function is no tool.")) };
 }
 
@@ -102,8 +102,8 @@ pub(super) fn settings() -> String {
     SETTINGS.with_borrow(Clone::clone)
 }
 
-/// The definitions of a plugin's tools: a JSON array of MCP Tool objects. Fails where a default does not meet its own
-/// schema, and where two tools have one name.
+/// Returns the definitions of a plugin's tools: a JSON array of MCP Tool objects. Fails if a default does not meet its
+/// own schema, or if two tools have one name.
 pub fn definitions<P: Plugin>() -> Result<String> {
     let tools = P::tools();
     let mut out = String::from("[");

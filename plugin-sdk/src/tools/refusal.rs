@@ -1,4 +1,4 @@
-//! How a tool says no.
+//! Defines how a tool says no.
 
 use std::any::Any;
 use std::fmt;
@@ -25,12 +25,12 @@ use crate::error::Error;
 pub struct ToolError(Error);
 
 impl ToolError {
-    /// A refusal of the tool's own. The reason is a short word that programs can rely on.
+    /// Creates a refusal of the tool's own. The reason is a short word that programs can rely on.
     pub fn refuse(reason: &str, sentence: impl Into<String>) -> Self {
         Self(Error::new(reason, sentence))
     }
 
-    /// What was asked for is not there.
+    /// Creates the refusal for something that does not exist.
     pub fn not_found(sentence: impl Into<String>) -> Self {
         Self(Error::not_found(sentence))
     }
@@ -40,22 +40,22 @@ impl ToolError {
         Self(self.0.field(field))
     }
 
-    /// When a further try makes sense.
+    /// Says when a further try makes sense.
     pub fn retry_after_ms(self, retry_after_ms: u32) -> Self {
         Self(self.0.retry_after_ms(retry_after_ms))
     }
 
-    /// Anything that helps whoever reads the log.
+    /// Adds anything that helps whoever reads the log.
     pub fn details(self, details: serde_json::Value) -> Self {
         Self(self.0.details(details))
     }
 
-    /// The reason: the code of the error.
+    /// Returns the reason, which is the code of the error.
     pub fn reason(&self) -> &str {
         &self.0.code
     }
 
-    /// The sentence the caller reads.
+    /// Returns the sentence that the caller reads.
     pub fn sentence(&self) -> &str {
         &self.0.message
     }
@@ -99,7 +99,7 @@ impl From<ToolError> for Error {
     note = "return `Result<_, ToolError>` and refuse with `ToolError::refuse(\"reason\", \"A sentence for the caller.\")`"
 )]
 pub trait ToolFailure {
-    /// The error as the gateway takes it.
+    /// Returns the error as the gateway takes it.
     fn into_error(self) -> Error;
 }
 

@@ -1,4 +1,4 @@
-//! What a function may return, and the reply it becomes.
+//! Turns what a function returns into a reply.
 
 use std::future::Future;
 use std::pin::pin;
@@ -8,17 +8,18 @@ use super::{Answer, Reply, ToolFailure};
 use crate::error::{Error, Result};
 use crate::schema::{ToolSchema, Unknown, Writer};
 
-/// What a tool may return: nothing, a value with a schema, an `Option` of one, an [`Answer`], or a `Result` of these.
+/// A type that a tool may return: nothing, a value with a schema, an `Option` of one, an [`Answer`], or a `Result` of
+/// these.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`: it has no schema",
     label = "a return type without a schema",
     note = "write `#[data]` above a struct or an enum of your own, or return a type of the table in docs/tools-from-code.md"
 )]
 pub trait ToolOutput: Sized {
-    /// What writes the output schema; none where nothing is answered.
+    /// The writer of the output schema; `None` if nothing is answered.
     const OUTPUT: Option<fn(&mut Writer)>;
 
-    /// The reply.
+    /// Returns the reply.
     fn reply(self) -> Result<Reply>;
 }
 
@@ -87,19 +88,19 @@ impl ToolOutput for Answer<()> {
     }
 }
 
-/// What one return type can do, its trait left behind: as [`crate::schema::Parameter`] for what a tool answers.
+/// The functions of one return type, with its trait erased, as [`crate::schema::Parameter`] has them for parameters.
 pub struct Returned<T> {
-    /// What writes the output schema.
+    /// The writer of the output schema.
     pub output: Option<fn(&mut Writer)>,
     /// Makes the reply.
     pub reply: fn(T) -> Result<Reply>,
 }
 
 impl<T: ToolOutput> Returned<T> {
-    /// True: a tool may return the type.
+    /// Whether a tool may return the type: here it may.
     pub const KNOWN: bool = true;
 
-    /// Everything of the type.
+    /// The functions of the type.
     pub const OF: Self = Self { output: T::OUTPUT, reply: T::reply };
 }
 
@@ -107,11 +108,11 @@ impl<T> Unknown for Returned<T> {
     const OF: Self = Self { output: None, reply: |_| Err(Error::internal("The return type has no schema.")) };
 }
 
-/// Whether a tool may fail with a type.
+/// Tells whether a tool may fail with a type.
 pub struct Failing<E>(std::marker::PhantomData<E>);
 
 impl<E: ToolFailure> Failing<E> {
-    /// True: it may.
+    /// Whether a tool may fail with the type: here it may.
     pub const KNOWN: bool = true;
 }
 

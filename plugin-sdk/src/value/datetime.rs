@@ -33,13 +33,13 @@ impl Datetime {
         Self::at_offset(civil, offset)
     }
 
-    /// A calendar's day and a clock's time in `zone`.
+    /// Returns the time of a calendar's day and a clock's time in `zone`.
     pub fn from_civil(year: i16, month: i8, day: i8, hour: i8, minute: i8, second: i8, zone: &Zone) -> Option<Self> {
         let civil = civil::DateTime::new(year, month, day, hour, minute, second, 0).ok()?;
         Self::at_offset(civil, zone.offset_at(civil))
     }
 
-    /// The calendar and clock of a zone at this point in time; none at the very ends of the calendar.
+    /// Returns the calendar and clock of a zone at this point in time; `None` at the very ends of the calendar.
     pub(super) fn in_zone(&self, zone: &Zone) -> Option<civil::DateTime> {
         let timestamp = TimeZone::UTC.to_timestamp(self.0).ok()?;
         Some(zone.0.to_datetime(timestamp))
@@ -51,7 +51,7 @@ impl Datetime {
     }
 }
 
-/// `2024-05-06T05:08:09.5Z`: zeros at the end of the fraction are not written.
+/// Writes `2024-05-06T05:08:09.5Z`, without zeros at the end of the fraction.
 impl fmt::Display for Datetime {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let civil = self.0;
@@ -77,7 +77,7 @@ impl fmt::Display for Datetime {
 pub struct Zone(TimeZone);
 
 impl Zone {
-    /// `UTC`, an offset (`+02:00`) or an IANA name (`Europe/Vienna`).
+    /// Reads `UTC`, an offset (`+02:00`) or an IANA name (`Europe/Vienna`).
     pub fn parse(name: &str) -> Result<Self> {
         if name.eq_ignore_ascii_case("UTC") || name == "Z" {
             return Ok(Self(TimeZone::UTC));
@@ -89,17 +89,17 @@ impl Zone {
         TimeZone::get(name).map(Self).map_err(|_| unknown_zone(name))
     }
 
-    /// The shape's zone, UTC without one.
+    /// Returns the shape's zone, or UTC if it has none.
     pub fn of(shape: &crate::Shape) -> Result<Self> {
         shape.timezone.as_deref().map_or_else(|| Ok(Self::utc()), Self::parse)
     }
 
-    /// UTC.
+    /// Returns UTC.
     pub fn utc() -> Self {
         Self(TimeZone::UTC)
     }
 
-    /// Of a time without an offset of its own.
+    /// Returns the offset of a time that has none of its own.
     fn offset_at(&self, civil: civil::DateTime) -> Offset {
         match self.0.to_ambiguous_timestamp(civil).offset() {
             AmbiguousOffset::Unambiguous { offset } => offset,
@@ -119,7 +119,7 @@ fn unknown_zone(name: &str) -> Error {
         .field("timezone")
 }
 
-/// True for a date of the calendar written `YYYY-MM-DD`.
+/// Returns `true` for a date of the calendar written `YYYY-MM-DD`.
 pub fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
@@ -164,7 +164,7 @@ mod tests {
             ("2024-10-27 02:30:00", "Europe/Vienna", "2024-10-27T00:30:00Z"),
             ("2024-03-31 02:30:00", "Europe/Vienna", "2024-03-31T01:30:00Z"),
             ("0000-01-01T00:00:00Z", "UTC", "0000-01-01T00:00:00Z"),
-            // What many sources write for "never ends".
+            // Many sources write this for "never ends".
             ("9999-12-31 23:59:59+00", "UTC", "9999-12-31T23:59:59Z"),
             ("9999-12-31T23:59:59.999999999Z", "UTC", "9999-12-31T23:59:59.999999999Z"),
             ("9999-12-31 23:59:59", "Europe/Vienna", "9999-12-31T22:59:59Z"),

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Decimal<'a>(Cow<'a, str>);
 
-/// More digits than this are refused: `1e999999999` is short to write and long to hold.
+/// The bound on digits: `1e999999999` is short to write and long to hold.
 const DIGITS_MAX: usize = 1_000;
 
 impl<'a> Decimal<'a> {
@@ -22,17 +22,17 @@ impl<'a> Decimal<'a> {
         canonical(text).map(|text| Self(Cow::Owned(text)))
     }
 
-    /// The digits.
+    /// Returns the digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The decimal with a text of its own.
+    /// Returns the decimal with a text of its own.
     pub fn into_owned(self) -> Decimal<'static> {
         Decimal(Cow::Owned(self.0.into_owned()))
     }
 
-    /// The value as an integer, where it is one that fits.
+    /// Returns the value as an integer, if it is one that fits.
     pub fn to_integer(&self) -> Option<i128> {
         if self.0.contains('.') { None } else { self.0.parse().ok() }
     }
@@ -68,7 +68,7 @@ impl Ord for Decimal<'_> {
     }
 }
 
-/// True for text that is already what `canonical` would make of it: the usual case, and free.
+/// Returns `true` for text that `canonical` would leave as it is: the usual case, and free.
 fn is_canonical(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = match digits.split_once('.') {
@@ -104,7 +104,7 @@ fn canonical(text: &str) -> Option<String> {
     if significant.is_empty() {
         return Some("0".to_owned());
     }
-    // Where the point stands, counted from the first significant digit.
+    // The position of the point is counted from the first significant digit.
     let point = i64::try_from(whole.len()).ok()? - i64::try_from(leading).ok()? + exponent;
     let length = i64::try_from(significant.len()).ok()?;
     if point.unsigned_abs() as usize > DIGITS_MAX || significant.len() > DIGITS_MAX {

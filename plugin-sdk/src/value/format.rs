@@ -11,7 +11,7 @@ use crate::shape::{Field, TextFormat, Type};
 /// Longer cells are neither a number nor a date.
 const TEXT_MAX: usize = 1_200;
 
-/// A cell that is not empty, as its column writes it; none where it is not written so.
+/// Reads a cell that is not empty, as its column writes it; `None` if the cell is not written so.
 pub(super) fn read(text: &str, kind: Type, format: &TextFormat, zone: &Zone) -> Option<Value<'static>> {
     if text.len() > TEXT_MAX {
         return None;
@@ -34,8 +34,9 @@ pub(super) fn read(text: &str, kind: Type, format: &TextFormat, zone: &Zone) -> 
 }
 
 impl Value<'_> {
-    /// The text of a cell that [`Value::from_text`] reads back as this value. None where the column's format cannot hold
-    /// the value whole: a time of day in a format without seconds, a year of the last century in one of two digits.
+    /// Returns the text of a cell that [`Value::from_text`] reads back as this value. `None` means that the column's
+    /// format cannot hold the whole value: a time of day in a format without seconds, a year of the last century in one
+    /// of two digits.
     pub fn to_text(&self, field: &Field, zone: &Zone) -> Option<String> {
         let text = match self {
             Value::Null => return Some(String::new()),
@@ -72,7 +73,7 @@ fn has_digits_of_its_own(field: &Field) -> bool {
     format(field).is_some_and(|format| format.decimal.is_some() || format.grouping.is_some())
 }
 
-/// A point unless the column says otherwise, or has points between its groups.
+/// Returns the decimal mark: a point unless the column says otherwise, or has points between its groups.
 fn decimal_mark(format: &TextFormat) -> &str {
     match (&format.decimal, &format.grouping) {
         (Some(decimal), _) => decimal,
@@ -81,7 +82,7 @@ fn decimal_mark(format: &TextFormat) -> &str {
     }
 }
 
-/// `1.234,50` → `1234.50`. Groups are of three digits, and all of them or none are set apart.
+/// Rewrites `1.234,50` as `1234.50`. Groups are of three digits, and all of them or none are set apart.
 fn plain_digits(text: &str, format: &TextFormat) -> Option<String> {
     let decimal = decimal_mark(format);
     let unsigned = text.strip_prefix('-').unwrap_or(text);
@@ -116,7 +117,7 @@ fn plain_digits(text: &str, format: &TextFormat) -> Option<String> {
     Some(digits)
 }
 
-/// People and programs write the same space or apostrophe in several ways.
+/// Returns `true` for marks that people and programs use for each other, such as several kinds of space or apostrophe.
 fn is_same_mark(mark: char, wanted: char) -> bool {
     const SPACES: [char; 4] = [' ', '\u{a0}', '\u{202f}', '\u{2009}'];
     const APOSTROPHES: [char; 2] = ['\'', '’'];
@@ -124,7 +125,7 @@ fn is_same_mark(mark: char, wanted: char) -> bool {
     mark == wanted || both(&SPACES) || both(&APOSTROPHES)
 }
 
-/// Digits with a point as the column writes them.
+/// Writes digits with a point as the column does.
 fn number(digits: &str, field: &Field) -> String {
     let Some(format) = format(field) else { return digits.to_owned() };
     let unsigned = digits.strip_prefix('-').unwrap_or(digits);
@@ -155,7 +156,7 @@ fn read_datetime(text: &str, pattern: &str, zone: &Zone) -> Option<Datetime> {
     is_plausible(civil.year(), text).then_some(datetime)
 }
 
-/// A year of one to three digits is one that was cut off, and a sign is none of a date.
+/// Returns `true` for a plausible date: a year of one to three digits was cut off, and no date has a sign.
 fn is_plausible(year: i16, text: &str) -> bool {
     (1000..=9999).contains(&year) && !text.contains('+')
 }
@@ -196,7 +197,7 @@ mod tests {
             (numbers(Type::Number, "", ","), "1,234.5", "1234.5"),
             (numbers(Type::Number, ",", " "), "1\u{202f}234,5", "1234.5"),
             (numbers(Type::Number, "", "'"), "1’234.5", "1234.5"),
-            // What is not written so is passed on as it is.
+            // Texts that are written differently are passed on as they are.
             (numbers(Type::Number, ",", "."), "1.23,5", "\"1.23,5\""),
             (numbers(Type::Number, ",", "."), "1,234,5", "\"1,234,5\""),
             (numbers(Type::Number, ",", "."), "1234.5", "\"1234.5\""),

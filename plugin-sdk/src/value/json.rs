@@ -1,4 +1,4 @@
-//! From JSON as a source wrote it to a value, number text kept exact; and canonical JSON out.
+//! Converts a source's JSON to a value, with the text of numbers kept exact, and a value to canonical JSON.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use crate::shape::{Field, Type};
 const DEPTH_MAX: usize = 64;
 
 impl<'a> Value<'a> {
-    /// A JSON text as its column's type.
+    /// Reads a JSON text as its column's type.
     pub fn from_json(raw: &'a RawValue, field: &Field, zone: &Zone) -> Self {
         let text = raw.get();
         match text.as_bytes().first() {
@@ -29,7 +29,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A parsed JSON value (an argument) as its column's type.
+    /// Reads a parsed JSON value (an argument) as its column's type.
     pub fn from_argument(argument: &serde_json::Value, field: &Field, zone: &Zone) -> Value<'static> {
         if let (serde_json::Value::String(text), Type::String) = (argument, field.kind) {
             return Value::Text(Cow::Owned(text.clone()));
@@ -68,7 +68,8 @@ fn from_number<'a>(text: &'a str, field: &Field) -> Value<'a> {
     }
 }
 
-/// `text` is the JSON of `string`. Databases send numbers that JSON cannot hold as strings, so text is read once more.
+/// Reads a JSON string; `text` is the JSON of `string`. Databases send numbers that JSON cannot hold as strings, so
+/// text is read once more.
 fn from_string<'a>(string: Cow<'a, str>, text: &'a str, field: &Field, zone: &Zone) -> Value<'a> {
     let unfit = || Value::Unfit(Cow::Borrowed(text));
     match field.kind {
@@ -109,7 +110,8 @@ fn from_nested<'a>(text: &'a str, field: &Field, zone: &Zone, depth: usize) -> V
     }
 }
 
-/// JSON text without spaces, strings in their shortest spelling, typed where the field says how. None: not JSON.
+/// Returns JSON text without spaces, with strings in their shortest spelling and typed as the field says; `None` if it
+/// is not JSON.
 pub fn compact_json(text: &str, field: &Field, zone: &Zone) -> Option<String> {
     let raw: &RawValue = serde_json::from_str(text).ok()?;
     match Value::from_json(raw, field, zone) {
@@ -154,7 +156,7 @@ pub fn write_string(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Eight bytes at once: a component has no wider registers without asking for them.
+/// Checks eight bytes at once: a component has no wider registers without asking for them.
 fn needs_no_escape(bytes: [u8; 8]) -> bool {
     const ONES: u64 = u64::MAX / 255;
     const HIGHEST: u64 = ONES << 7;
@@ -171,7 +173,7 @@ pub(super) fn json_of_string(text: &str) -> String {
     out
 }
 
-/// A finite double in its shortest spelling; whole ones without `.0`, so that 100 and 100.0 are the same bytes.
+/// Writes a finite double in its shortest spelling; whole ones have no `.0`, so that 100 and 100.0 are the same bytes.
 pub(crate) fn write_number(number: f64, out: &mut String) {
     if number.fract() == 0.0 && number.abs() < 1e15 {
         write!(out, "{}", number as i64).expect("a String takes all");

@@ -1,4 +1,4 @@
-//! From the text of a cell to a value.
+//! Converts the text of a cell to a value.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use super::{Datetime, Decimal, Value, Zone, compact_json, is_date};
 use crate::shape::{Field, Type};
 
 impl<'a> Value<'a> {
-    /// A cell of text as its column's type, in the column's own format where it has one; dates also as the value table
-    /// writes them. An empty cell is null where the column is nullable, else the empty string.
+    /// Reads a cell of text as its column's type, in the column's own format if it has one; dates also as the value
+    /// table writes them. An empty cell is null if the column is nullable, else the empty string.
     pub fn from_text(text: &'a str, field: &Field, zone: &Zone) -> Self {
         let Some(format) = &field.format else { return Self::from_plain_text(text, field, zone) };
         match super::format::read(text, field.kind, format, zone) {
@@ -21,7 +21,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Text as the value table writes it, whatever the column's format.
+    /// Reads text as the value table writes it, whatever the column's format.
     pub(super) fn from_plain_text(text: &'a str, field: &Field, zone: &Zone) -> Self {
         if text.is_empty() {
             return if field.nullable || field.kind != Type::String {
@@ -50,7 +50,8 @@ impl<'a> Value<'a> {
     }
 }
 
-/// `true` and `false` in any case, `1` and `0`. Yes, no, on, off stay text: they mean other things in other languages.
+/// Reads `true` and `false` in any case, `1` and `0`. Yes, no, on and off stay text: they mean other things in other
+/// languages.
 fn boolean_from_text(text: &str) -> Option<bool> {
     match text {
         "1" => Some(true),
@@ -61,7 +62,7 @@ fn boolean_from_text(text: &str) -> Option<bool> {
     }
 }
 
-/// Decimal and scientific spellings, and the NaN and infinities that sources spell out (they become null).
+/// Reads decimal and scientific spellings, and the NaN and infinities that sources spell out (they become null).
 fn number_from_text(text: &str) -> Option<f64> {
     let spelled = text.trim_start_matches(['+', '-']);
     let is_spelled = ["nan", "inf", "infinity"].iter().any(|name| spelled.eq_ignore_ascii_case(name));

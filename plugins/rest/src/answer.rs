@@ -1,11 +1,12 @@
-//! What comes back: status codes to ours, and JSON where it was promised.
+//! Reads answers: status codes become our errors, and bodies must be JSON if that was promised.
 
 use std::collections::BTreeMap;
 
 use weir_plugin_sdk::serde_json::{self, json, value::RawValue};
 use weir_plugin_sdk::{Error, clock, http};
 
-/// The answer's body, or the error its status means. `not_found` is for the caller to understand: a record, or a list?
+/// Returns the answer's body, or the error its status means. The caller interprets `not_found`, since it knows whether
+/// it asked for a record or a list.
 pub(crate) fn checked(response: &http::Response) -> Result<&[u8], Error> {
     let error = match response.status {
         200..300 => return Ok(&response.body),
@@ -26,7 +27,8 @@ pub(crate) fn checked(response: &http::Response) -> Result<&[u8], Error> {
     Err(error.details(json!({ "status": response.status, "body": body })))
 }
 
-/// The JSON at a pointer, its numbers as they were written. None: the body is empty, or nothing is there.
+/// Returns the JSON at a pointer, with its numbers as they were written; `None` if the body is empty or nothing is
+/// there.
 pub(crate) fn at<'a>(body: &'a [u8], pointer: &str) -> Result<Option<&'a RawValue>, Error> {
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(None);
@@ -36,7 +38,7 @@ pub(crate) fn at<'a>(body: &'a [u8], pointer: &str) -> Result<Option<&'a RawValu
     Ok(inside(raw, pointer))
 }
 
-/// JSON Pointer over raw JSON.
+/// Follows a JSON Pointer in raw JSON.
 pub(crate) fn inside<'a>(mut raw: &'a RawValue, pointer: &str) -> Option<&'a RawValue> {
     for step in pointer.split('/').skip(1) {
         let step = step.replace("~1", "/").replace("~0", "~");
@@ -64,7 +66,7 @@ fn retry_after_ms(response: &http::Response) -> Option<u32> {
     Some(u32::try_from(wait).unwrap_or(u32::MAX))
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`, the one form that is sent today.
+/// Reads `Sun, 06 Nov 1994 08:49:37 GMT`, the one form that is sent today.
 fn http_date_ms(text: &str) -> Option<u64> {
     let mut parts = text.split_once(", ")?.1.split(' ');
     let day: i64 = parts.next()?.parse().ok()?;

@@ -75,7 +75,7 @@ fn key(settings: &Settings, shape: &Shape) -> Result<Vec<String>, Error> {
 }
 
 impl Settings {
-    /// Where a field lies in the record, if not under its own name.
+    /// Returns the place of a field in the record, if it is not under its own name.
     pub(crate) fn place(&self, field: &str) -> Option<String> {
         let given: FullField = serde_json::from_value(self.fields.as_ref()?.get(field)?.clone()).ok()?;
         given.at
@@ -83,7 +83,7 @@ impl Settings {
 }
 
 impl crate::settings::Operation {
-    /// Where a column of the result lies in the answer, if not under its own name; `""` is all of it.
+    /// Returns the place of a result's column in the answer, if it is not under its own name; `""` is all of it.
     pub(crate) fn place(&self, column: &str) -> Option<String> {
         let given: FullField = serde_json::from_value(self.returns.get(column)?.clone()).ok()?;
         given.at
@@ -104,8 +104,8 @@ fn written(fields: &Map<String, Json>) -> Result<Vec<Field>, Error> {
     fields.iter().map(one).collect()
 }
 
-/// The types that fit all records of the first page. A sample proves no field to be always there, so all but the key
-/// are nullable.
+/// Returns the types that fit all records of the first page. A sample proves no field to be always there, so all but
+/// the key are nullable.
 fn sampled(settings: &Settings) -> Result<Vec<Field>, Error> {
     let list = settings
         .list
@@ -136,7 +136,7 @@ fn sampled(settings: &Settings) -> Result<Vec<Field>, Error> {
     Ok(names.into_iter().map(field).collect())
 }
 
-/// The narrowest type all values have, and how JSON spells it.
+/// Returns the narrowest type that all values have, and how JSON spells it.
 fn kind(values: &[&RawValue]) -> (Type, &'static str) {
     let values: Vec<_> = values.iter().map(|raw| raw.get()).filter(|text| *text != "null").collect();
     let all = |test: &dyn Fn(&str) -> bool| !values.is_empty() && values.iter().all(|text| test(text));

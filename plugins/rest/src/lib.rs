@@ -22,7 +22,7 @@ use weir_plugin_sdk::{Adapter, Change, Error, Page, Query, Shape, Zone};
 
 use settings::Settings;
 
-/// One open collection.
+/// An open collection.
 pub struct Rest {
     settings: Settings,
     shape: Shape,

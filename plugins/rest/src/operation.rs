@@ -40,7 +40,7 @@ pub(crate) fn call(rest: &Rest, change: &Change) -> Result<String, Error> {
     })))
 }
 
-/// The request with every parameter in its place.
+/// Returns the request with every parameter in its place.
 fn filled(rest: &Rest, operation: &Operation, given: &Map<String, Json>) -> Result<http::Request, Error> {
     if let Some(unknown) = given.keys().find(|name| !operation.params.contains_key(*name)) {
         return Err(Error::invalid(format!("The operation has no parameter {unknown:?}.")).field(unknown));
@@ -98,7 +98,7 @@ fn filled(rest: &Rest, operation: &Operation, given: &Map<String, Json>) -> Resu
     Ok(request)
 }
 
-/// The arguments to call again with; null on the last page, nothing where there are no pages.
+/// Returns the arguments to call again with: null on the last page, `None` if there are no pages.
 fn next(
     operation: &Operation,
     given: &Map<String, Json>,
@@ -140,7 +140,7 @@ fn next(
                         param.place == Place::Query && param.name.as_ref().unwrap_or(own) == &name
                     };
                     let (own, param) = operation.params.iter().find(is_meant)?;
-                    // What the caller sent already need not be said again.
+                    // A value that the caller sent already need not be repeated.
                     (given.get(own).map(|sent| text(param, sent)) != Some(value.clone())).then(|| {
                         let typed = match param.r#type {
                             weir_plugin_sdk::Type::String => None,

@@ -7,21 +7,21 @@ use crate::answer;
 use crate::request::request;
 use crate::settings::{List, Pagination, Settings};
 
-/// More pages than this are a list that never ends.
+/// The bound on pages; a list with more never ends.
 const PAGES_MAX: usize = 900;
 
 pub(crate) struct Pages<'a> {
     settings: &'a Settings,
     list: &'a List,
     query: Vec<(String, String)>,
-    /// Where the next page is: a page number, an offset, a cursor, or a path with its query. None: there is none.
+    /// The next page: a page number, an offset, a cursor, or a path with its query. `None` if there is none.
     next: Option<String>,
     read: usize,
 }
 
 pub(crate) struct PageOfList {
     pub(crate) records: Vec<Box<RawValue>>,
-    /// By which this page is found again.
+    /// The position by which this page is found again.
     pub(crate) position: String,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Pages<'a> {
         self.read += 1;
         let response = http::send(&self.request(&position))?;
         let body = answer::checked(&response).map_err(|error| match error.code.as_str() {
-            // The list itself: nothing a caller named.
+            // The failure concerns the list itself, which no caller named.
             "not_found" | "invalid" | "conflict" => {
                 Error { details: error.details, ..Error::upstream_error("The web service does not answer the list.") }
             }
@@ -106,7 +106,7 @@ impl<'a> Pages<'a> {
             }
             Pagination::Offset { .. } => match count {
                 0 => None,
-                // By what came, not by what was asked: services cap the size.
+                // The records that came are counted, not those asked for, since services cap the size.
                 count => Some((position.parse::<u64>().map_err(|_| bad())? + count as u64).to_string()),
             },
             Pagination::Cursor { next, .. } => match answer::at(&response.body, next)?.map(RawValue::get) {
@@ -124,7 +124,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// The query of the next page, where a header says that there is one.
+/// Returns the query of the next page, if a header says that there is one.
 pub(crate) fn next_of(response: &http::Response) -> Option<String> {
     let links = response.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("link"));
     links.filter_map(|(_, value)| next_link(value)).next()
@@ -134,7 +134,7 @@ fn bad() -> Error {
     weir_plugin_sdk::order::bad_cursor()
 }
 
-/// The query of the link whose `rel` is `next`. Only the query is taken from it: path and host stay ours.
+/// Returns the query of the link whose `rel` is `next`. Only the query is taken from it: path and host stay ours.
 fn next_link(header: &str) -> Option<String> {
     header.split(',').find_map(|link| {
         let (address, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;

@@ -1,11 +1,11 @@
-//! How the value of a parameter is written outside a body, in the styles of OpenAPI.
+//! Writes the value of a parameter outside a body, in the styles of OpenAPI.
 
 use weir_plugin_sdk::serde_json::{Map, Value};
 
 use crate::request::encode;
 use crate::settings::{Param, Style};
 
-/// In a path or a header.
+/// Writes a value for a path or a header.
 pub(crate) fn text(param: &Param, value: &Value) -> String {
     let explodes = param.explode.unwrap_or(false);
     match (param.style, value) {
@@ -18,7 +18,7 @@ pub(crate) fn text(param: &Param, value: &Value) -> String {
     }
 }
 
-/// In a query.
+/// Writes a value for a query.
 pub(crate) fn pairs(param: &Param, name: &str, value: &Value) -> Vec<(String, String)> {
     let one = |text: String| vec![(name.to_owned(), text)];
     let explodes = param.explode.unwrap_or(param.style == Some(Style::Form));
@@ -46,7 +46,7 @@ pub(crate) fn pairs(param: &Param, name: &str, value: &Value) -> Vec<(String, St
     }
 }
 
-/// A body of a form: lists are the same name again, what is nested is JSON.
+/// Writes the body of a form: a list repeats its name, and nested values are JSON.
 pub(crate) fn form(members: &Map<String, Value>) -> String {
     let mut body = String::new();
     let values = members.iter().flat_map(|(name, value)| match value {

@@ -39,7 +39,7 @@ pub(crate) fn read(rest: &Rest, query: &Query) -> Result<Page, Error> {
     Ok(Page { records: records.finish(), next })
 }
 
-/// The key, where the conditions name a whole one and the service answers single records.
+/// Returns the key, if the conditions name a whole one and the service answers single records.
 fn named(rest: &Rest, query: &Query) -> Option<Map<String, serde_json::Value>> {
     rest.settings.get.as_ref()?;
     let mut key = Map::new();
@@ -52,7 +52,7 @@ fn named(rest: &Rest, query: &Query) -> Option<Map<String, serde_json::Value>> {
     (!key.is_empty()).then_some(key)
 }
 
-/// One record by its key; none where the service says 404, or answers another record.
+/// Returns one record by its key; `None` if the service says 404, or answers another record.
 pub(crate) fn one(rest: &Rest, key: &Map<String, serde_json::Value>) -> Result<Option<Values>, Error> {
     let Some(get) = &rest.settings.get else { return Ok(None) };
     let Some(path) = path(&get.path, key)? else { return Ok(None) };
@@ -134,7 +134,7 @@ fn listed(
     Ok((found.into_iter().map(|(values, _)| values).collect(), next))
 }
 
-/// A cursor is the page of the last record, and that record's order values.
+/// Reads a cursor: the page of the last record, and that record's order values.
 fn resume(rest: &Rest, query: &Query, by: &[usize]) -> Result<(Option<String>, Option<Values>), Error> {
     let Some(cursor) = &query.cursor else { return Ok((None, None)) };
     let (position, last): (String, String) = serde_json::from_str(cursor).map_err(|_| bad_cursor())?;
@@ -143,7 +143,7 @@ fn resume(rest: &Rest, query: &Query, by: &[usize]) -> Result<(Option<String>, O
     Ok(((!position.is_empty()).then_some(position), Some(last)))
 }
 
-/// True where the service answers in the order asked for, so that reading may stop early.
+/// Returns `true` if the service answers in the order asked for, so that reading may stop early.
 fn is_sorted(list: &List, order: &[Order]) -> bool {
     let promised: Vec<_> = list.sorted_by.iter().map(|by| Order::parse(by)).collect();
     !promised.is_empty() && promised.len() >= order.len() && promised[..order.len()] == *order

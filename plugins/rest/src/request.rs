@@ -1,4 +1,4 @@
-//! What is sent: paths from templates, whose parameters stay in their place.
+//! Makes requests: paths are made from templates, and parameters stay in their place.
 
 use weir_plugin_sdk::serde_json::{Map, Value};
 use weir_plugin_sdk::{Error, http};
@@ -19,7 +19,7 @@ pub(crate) fn request(settings: &Settings, method: &str, path: String) -> http::
     }
 }
 
-/// Fills `{name}` from the values. None: a value that no path can hold, so nothing is there.
+/// Fills `{name}` from the values. `None` means that a value is one that no path can hold, so nothing is there.
 pub(crate) fn path(template: &str, values: &Map<String, Value>) -> Result<Option<String>, Error> {
     let mut path = String::new();
     let mut rest = template;
@@ -43,8 +43,8 @@ pub(crate) fn path(template: &str, values: &Map<String, Value>) -> Result<Option
     Ok(Some(path))
 }
 
-/// False for what the connection refuses in any path, since servers that decode it twice would leave their place:
-/// nothing at all, control characters, and `.` or `..` as a step of the text or of what it decodes to.
+/// Returns `false` for what the connection refuses in any path, since servers that decode it twice would leave their
+/// place: an empty text, control characters, and `.` or `..` as a step of the text or of what it decodes to.
 fn fits(text: &str) -> bool {
     let steps_stay = |text: &[u8]| {
         text.split(|byte| matches!(byte, b'/' | b'\\')).all(|step| {
@@ -57,7 +57,7 @@ fn fits(text: &str) -> bool {
     !text.is_empty() && [text.as_bytes(), &decoded].into_iter().all(|text| whole(text) && steps_stay(text))
 }
 
-/// `%xx` once; anything else stays as it is.
+/// Decodes `%xx` once; anything else stays as it is.
 fn decode(text: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -77,7 +77,8 @@ fn decode(text: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// Everything but letters, digits and `-_.~` becomes `%xx`: a slash, a question mark or a second `%` stays a character.
+/// Writes everything but letters, digits and `-_.~` as `%xx`, so that a slash, a question mark or a second `%` stays a
+/// character.
 pub(crate) fn encode(text: &str, out: &mut String) {
     use std::fmt::Write;
     for byte in text.bytes() {

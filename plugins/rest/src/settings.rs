@@ -119,7 +119,7 @@ pub(crate) enum Pagination {
 }
 
 impl Pagination {
-    /// The parameters it speaks of.
+    /// Returns the parameters that the pagination names.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         let names = match self {
             Self::None => [None, None],
@@ -164,15 +164,15 @@ pub(crate) struct Operation {
     pub(crate) returns: Map<String, Value>,
     #[serde(default)]
     pub(crate) record: String,
-    /// How the body is written: JSON of any kind, or `application/x-www-form-urlencoded`.
+    /// The media type of the body: JSON of any kind, or `application/x-www-form-urlencoded`.
     #[serde(default = "json")]
     pub(crate) content_type: String,
-    /// What the answer is asked for as.
+    /// The media type that the answer is asked for as.
     pub(crate) accept: Option<String>,
-    /// Of what it answers, the list that [`Self::pagination`] counts.
+    /// The place in the answer of the list that [`Self::pagination`] counts.
     #[serde(default)]
     pub(crate) records: String,
-    /// How to ask for the next page; its names are those of parameters. The result says it in [`NEXT`].
+    /// The way to ask for the next page; its names are those of parameters. The result has it in [`NEXT`].
     #[serde(default)]
     pub(crate) pagination: Pagination,
 }
@@ -198,12 +198,12 @@ pub(crate) struct Param {
     pub(crate) description: Option<String>,
     #[serde(default, rename = "in")]
     pub(crate) place: Place,
-    /// Its name there; its own without it.
+    /// The parameter's name in the request; by default its own.
     #[serde(rename = "as")]
     pub(crate) name: Option<String>,
-    /// How lists and objects are written outside a body; as JSON without it.
+    /// The style of lists and objects outside a body; by default they are JSON.
     pub(crate) style: Option<Style>,
-    /// As OpenAPI says: true for `form` unless it is given, else false.
+    /// Whether values are exploded, as in OpenAPI: by default only for `form`.
     pub(crate) explode: Option<bool>,
 }
 
@@ -213,14 +213,14 @@ pub(crate) enum Place {
     /// A member of it.
     #[default]
     Body,
-    /// All of it.
+    /// The whole body.
     WholeBody,
     Query,
     Path,
     Header,
 }
 
-/// In OpenAPI's words.
+/// A style, in OpenAPI's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Style {

@@ -96,7 +96,7 @@ fn write(rest: &Rest, verb: Verb, key: Value, record: Value) -> Result<Value, Er
     rest.write(&change).map(|json| weir_plugin_sdk::serde_json::from_str(&json).unwrap())
 }
 
-/// Nothing of it is even asked of the service.
+/// The service is not even asked.
 #[test]
 fn changes_cannot_be_held_to_conditions() {
     service(json!([{"id": 1, "name": "a"}]));
@@ -171,7 +171,7 @@ fn every_pagination_walks_to_the_end_once() {
             assert_eq!(ids, [10, 7, 4, 1, 11, 8, 5, 2], "{pagination} {sorted}");
         }
     }
-    // Sorted as asked for, a page reads no further than it must.
+    // If the service sorts as asked, a page reads no further than it must.
     service(posts(1000));
     let settings = r#"{"connection":"blog","sample":true,"list":{"path":"/posts","sorted_by":["id"],
         "pagination":{"style":"page","page":"_page","size":"_limit","per_page":10}}}"#;
@@ -297,7 +297,8 @@ fn operations_are_declared_and_called() {
     }
 }
 
-/// `settings` of one operation called `go`; what is answered as JSON, with a `Link` header where one is given.
+/// Calls an operation named `go` with these `settings`; the service answers with this JSON, and with a `Link` header if
+/// one is given.
 fn gone(settings: Value, params: Value, body: &'static str, link: &'static str) -> Result<Value, Error> {
     testing::reset();
     http::answer(move |_| {
@@ -350,7 +351,7 @@ fn operations_send_what_a_document_asks_for() {
     }
 }
 
-/// What to call again with, in every style.
+/// The next arguments are checked in every style.
 #[test]
 fn operations_lead_to_their_next_page() {
     let paged = |pagination: Value| {

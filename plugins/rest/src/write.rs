@@ -53,7 +53,7 @@ fn update(rest: &Rest, change: &Change) -> Result<String, Error> {
     let method = update.method.as_deref().unwrap_or("PATCH");
     let mut sent = body(rest, &change.record)?;
     if method == "PUT" {
-        // It replaces the record, so what is not to change goes along.
+        // The request replaces the record, so the fields that are not to change go along.
         let mut whole = raw_record(rest, &key)?;
         whole.append(&mut sent);
         sent = whole;
@@ -119,7 +119,7 @@ fn with_body(request: &mut http::Request, body: &Map<String, Json>) {
     request.body = Some(serde_json::to_vec(body).expect("JSON prints"));
 }
 
-/// The record in the answer, if it holds one: an empty body or `{}` does not.
+/// Returns the record in the answer, if it holds one: an empty body or `{}` does not.
 fn answered(rest: &Rest, response: &http::Response, pointer: &str) -> Result<Option<Values>, Error> {
     let body = answer::checked(response)?;
     let raw = answer::at(body, pointer)?.filter(|raw| answer::members(raw).is_some_and(|members| !members.is_empty()));
@@ -130,7 +130,7 @@ fn shown(rest: &Rest, values: &Values) -> String {
     record(rest.shape.fields.iter().zip(values).map(|(field, value)| (field.key.as_str(), value.clone())))
 }
 
-/// As the service shows it when asked.
+/// Returns the record as the service shows it when asked.
 fn shown_again(rest: &Rest, key: &Map<String, Json>, sent: &Map<String, Json>) -> Result<String, Error> {
     match one(rest, key)? {
         Some(values) => Ok(shown(rest, &values)),
@@ -144,7 +144,7 @@ fn shown_as_sent(rest: &Rest, sent: &Map<String, Json>) -> Result<String, Error>
     Ok(record(rest.shape.fields.iter().map(|field| (field.key.as_str(), value(field)))))
 }
 
-/// What goes into a body: the values as the service spells them.
+/// Returns the values of a body, spelled as the service does.
 fn body(rest: &Rest, given: &Map<String, Json>) -> Result<Map<String, Json>, Error> {
     let mut body = Map::new();
     for (key, json) in given {
@@ -158,7 +158,7 @@ fn body(rest: &Rest, given: &Map<String, Json>) -> Result<Map<String, Json>, Err
         }
         let as_number = field.kind == Type::Decimal && field.native.as_deref() == Some("number");
         let text = match &value {
-            // Its digits as they are: a decimal that the service keeps as a number stays one, exactly.
+            // The digits stay as they are: a decimal that the service keeps as a number stays one, exactly.
             Value::Decimal(decimal) if as_number => decimal.as_str().to_owned(),
             value => value.to_json(),
         };
@@ -168,7 +168,7 @@ fn body(rest: &Rest, given: &Map<String, Json>) -> Result<Map<String, Json>, Err
     Ok(body)
 }
 
-/// Under its own name, or where the settings say that it lies.
+/// Puts the value under its own name, or where the settings say.
 fn insert_at(body: &mut Map<String, Json>, pointer: &str, key: &str, value: Json) {
     let steps: Vec<_> = pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect();
     let Some((last, folders)) = steps.split_last() else {
@@ -186,7 +186,7 @@ fn insert_at(body: &mut Map<String, Json>, pointer: &str, key: &str, value: Json
     inside.insert(last.clone(), value);
 }
 
-/// The key in a record to be created, where it is all there.
+/// Returns the key in a record to be created, if all of it is there.
 fn key_of(rest: &Rest, given: &Map<String, Json>) -> Option<Map<String, Json>> {
     let part = |name: &String| Some((name.clone(), given.get(name).filter(|value| !value.is_null())?.clone()));
     let key: Map<String, Json> = rest.shape.key.iter().map(part).collect::<Option<_>>()?;
@@ -201,7 +201,7 @@ fn whole_key(rest: &Rest, change: &Change) -> Result<Map<String, Json>, Error> {
     rest.shape.key.iter().map(part).collect()
 }
 
-/// The record with everything the service keeps in it, also what the shape does not know.
+/// Returns the record with everything that the service keeps in it, including what the shape does not know.
 fn raw_record(rest: &Rest, key: &Map<String, Json>) -> Result<Map<String, Json>, Error> {
     let get = endpoint(&rest.settings.get, "get")?;
     let response = send(rest, "GET", filled(get, key)?, None)?;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::settings::{Format, Settings};
 use crate::table::Table;
 
-/// All tables together; a larger file is streamed by every call.
+/// The bound on all tables together; a larger file is streamed by every call.
 pub(crate) const BYTES_MAX: usize = 24 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ struct Entry {
     table: Rc<Table>,
 }
 
-// The most recently used last.
+// The most recently used table is last.
 thread_local! { static TABLES: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) }; }
 
 pub(crate) fn get(settings: &Settings, version: &str) -> Option<Rc<Table>> {

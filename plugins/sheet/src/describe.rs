@@ -29,7 +29,7 @@ pub(crate) fn describe(settings: &Settings) -> Result<Shape, Error> {
     Ok(survey.shape(settings))
 }
 
-/// What was seen so far.
+/// The observations so far.
 #[derive(Default)]
 struct Survey {
     names: Vec<String>,
@@ -103,7 +103,7 @@ impl Survey {
         shape
     }
 
-    /// Whether the fractions of this file stand behind a comma: what all columns that can tell agree on.
+    /// Returns whether the fractions of this file stand behind a comma, if all columns that can tell agree.
     fn decimal_comma(&self) -> Option<bool> {
         let mut said = self.columns.iter().filter_map(|column| match column.kind(false) {
             // A column of `1.234` alone says nothing against the comma of others.
@@ -117,7 +117,8 @@ impl Survey {
         said.all(|other| other == first).then_some(first)
     }
 
-    /// Of the columns named like a key whose cells are all there and all different, the one named most like one.
+    /// Returns the key: of the columns named like a key whose cells are all there and all different, it is the one
+    /// named most like one.
     fn key(&mut self, fields: &[Field], positions: &[usize]) -> Option<usize> {
         let ranked = fields.iter().enumerate().filter_map(|(at, field)| Some((key::rank(&field.key)?, at)));
         let mut ranked: Vec<(usize, usize)> = ranked.collect();
@@ -183,7 +184,7 @@ fn capabilities(settings: &Settings, fields: &[Field]) -> Capabilities {
         }
         Format::Workbook(name) => capabilities.read_only = Some(format!("{name} files are read-only")),
     }
-    // All of them for every column: which make sense for a type is the value table's business, the same for all.
+    // Every column has all comparisons: the value table says which make sense for a type, the same for all adapters.
     debug_assert!(!fields.is_empty());
     let all = Comparison::ALL.map(|comparison| comparison.name().to_owned()).to_vec();
     capabilities.matches.insert("*".to_owned(), all);

@@ -1,15 +1,15 @@
-//! From header cells to column names: what is blank or doubled gets a name of its own.
+//! Makes column names from header cells: a blank or repeated one gets a name of its own.
 
 use std::collections::HashSet;
 
 use weir_plugin_sdk::{Error, Shape};
 
-/// More columns than a person has ever typed a header for.
+/// The bound on columns: more than a person has ever typed a header for.
 pub(crate) const COLUMNS_MAX: usize = 2_000;
 const NAME_BYTES_MAX: usize = 256;
 
-/// One name per column, all different: a blank or very long header is `column_N` (counted from 1), the second `price`
-/// is `price_2`.
+/// Returns one name per column, all different: a blank or very long header becomes `column_N` (counted from 1), and the
+/// second `price` becomes `price_2`.
 pub(crate) fn names<'a>(cells: impl Iterator<Item = &'a str>) -> Vec<String> {
     let given: Vec<&str> = cells.map(str::trim).collect();
     let mut taken: HashSet<String> = HashSet::new();
@@ -29,12 +29,12 @@ pub(crate) fn names<'a>(cells: impl Iterator<Item = &'a str>) -> Vec<String> {
     names
 }
 
-/// The name of a column without a header; also of those to the right of the last header.
+/// Returns the name of a column without a header; this includes columns to the right of the last header.
 pub(crate) fn unnamed(index: usize) -> String {
     format!("column_{}", index + 1)
 }
 
-/// Where each field of the recorded shape stands in the file now.
+/// The present place in the file of each field of the recorded shape.
 #[derive(Clone, Debug)]
 pub(crate) struct Columns {
     positions: Vec<Option<usize>>,
@@ -55,7 +55,7 @@ impl Columns {
         Self { positions, width: names.len() }
     }
 
-    /// The column of a field, by the field's index in the shape.
+    /// Returns the column of a field, by the field's index in the shape.
     pub(crate) fn position(&self, field: usize, shape: &Shape) -> Result<usize, Error> {
         self.positions[field].ok_or_else(|| {
             let key = &shape.fields[field].key;

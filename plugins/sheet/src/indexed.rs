@@ -28,7 +28,7 @@ const IN_ORDER: [usize; 2] = [4_096, 65_536];
 const TAIL_BYTES_MAX: u64 = 1 << 20;
 /// Rows read at once.
 const ROWS_AT_ONCE: usize = 2_048;
-/// One piece of building, in processor time of an instance.
+/// The processor time of an instance for one piece of building.
 const PIECE_NS: u64 = 400_000_000;
 const ENTRIES_AT_ONCE: usize = 50_000;
 
@@ -41,17 +41,17 @@ pub(crate) struct Source<'s> {
     pub(crate) head: Rc<Head>,
 }
 
-/// Its beginning: how it is written, its header, and where its rows begin.
+/// The beginning of a file: how it is written, its header, and where its rows begin.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) layout: Layout,
     pub(crate) names: Vec<String>,
     pub(crate) body_at: u64,
-    /// Up to the header, blank lines not counted.
+    /// The rows up to the header; blank lines are not counted.
     pub(crate) rows: u64,
 }
 
-/// Whether this file is read through indexes.
+/// Returns `true` if this file is read through indexes.
 pub(crate) fn applies(settings: &Settings, info: &Info) -> bool {
     match settings.index {
         UseIndex::Auto => info.size > cache::BYTES_MAX as u64 && info.size <= FILE_BYTES_MAX,
@@ -70,7 +70,7 @@ impl<'s> Source<'s> {
         Ok(Self { settings, shape, zone, info, head: Head::of(settings, info)? })
     }
 
-    /// The page, or none where no index can tell it soon: then indexes that could are asked for.
+    /// Returns the page, or `None` if no index can tell it soon: then indexes that could are asked for.
     pub(crate) fn read(&self, select: &Select<'_>, query: &Query) -> Result<Option<Page>, Error> {
         let columns = Columns::locate(&self.head.names, self.shape);
         let mut narrowings = Vec::new();
@@ -108,8 +108,8 @@ impl<'s> Source<'s> {
         Ok(None)
     }
 
-    /// For each condition that an index can narrow: the keys that meet it are in these ranges. The narrowest first, as far
-    /// as the comparison tells.
+    /// Returns, for each condition that an index can narrow, the ranges of keys that meet it. The narrowest come first,
+    /// as far as the comparison tells.
     fn narrowings(&self, query: &Query) -> Result<Vec<(usize, Vec<Range>)>, Error> {
         let mut narrowings = Vec::new();
         for condition in &query.conditions {
@@ -161,7 +161,7 @@ impl<'s> Source<'s> {
         Ok(narrowings.into_iter().map(|(_, at, ranges)| (at, ranges)).collect())
     }
 
-    /// All entries in these ranges, in the file's order; none where there are more than `most`.
+    /// Returns all entries in these ranges, in the file's order; `None` if there are more than `most`.
     fn entries(&self, field: usize, ranges: &[Range], most: usize) -> Result<Option<Vec<Entry>>, Error> {
         let name = self.name(field);
         let mut entries: Vec<Entry> = Vec::new();
@@ -185,8 +185,8 @@ impl<'s> Source<'s> {
         Ok(Some(entries))
     }
 
-    /// Rows in the order of their first order column, until there are enough that none behind them can be on the page.
-    /// False where that takes more than `most`.
+    /// Visits rows in the order of their first order column, until there are enough that none behind them can be on the
+    /// page. Returns `false` if that takes more than `most`.
     fn walk(
         &self,
         select: &Select<'_>,
@@ -225,7 +225,7 @@ impl<'s> Source<'s> {
         Ok(true)
     }
 
-    /// The whole order from the cursor on. Downwards, values come before what is unfit and null all the same.
+    /// Returns the whole order from the cursor on. Downwards too, values come before unfit ones and nulls.
     fn segments(&self, select: &Select<'_>, descending: bool) -> Vec<Range> {
         let cursor = select.cursor_value().map(sort_key);
         if !descending {
@@ -295,7 +295,7 @@ impl<'s> Source<'s> {
         parser.finish(&mut row)
     }
 
-    /// Whether rows can be found by this column; an index that could be there is asked for.
+    /// Returns `true` if rows can be found by this column; an index that could be there is asked for.
     pub(crate) fn has_index(&self, field: usize) -> bool {
         if !applies(self.settings, self.info) {
             return false;
@@ -307,7 +307,7 @@ impl<'s> Source<'s> {
         has
     }
 
-    /// All rows that may have this value, and their bytes in the file.
+    /// Visits all rows that may have this value, with their bytes in the file.
     pub(crate) fn rows_equal(
         &self,
         field: usize,
@@ -319,7 +319,7 @@ impl<'s> Source<'s> {
         self.tail_rows(self.usable(field).unwrap_or_default(), &mut act)
     }
 
-    /// A row with the greatest value, and those behind the index.
+    /// Visits a row with the greatest value, and those behind the index.
     pub(crate) fn greatest_row(
         &self,
         field: usize,
@@ -331,7 +331,7 @@ impl<'s> Source<'s> {
         self.tail_rows(self.usable(field).unwrap_or_default(), &mut act)
     }
 
-    /// The file from its first row on, a piece at a time.
+    /// Reads the file from its first row on, a piece at a time.
     pub(crate) fn pieces(&self, mut act: impl FnMut(&[u8]) -> Result<Flow, Error>) -> Result<(), Error> {
         let mut left = self.head.body_at as usize;
         read_pieces(self.settings, self.info.size, |piece| {
@@ -346,7 +346,7 @@ impl<'s> Source<'s> {
         Ok(files::read_parts(&self.settings.connection, &self.settings.path, &part)?.concat())
     }
 
-    /// How much of the file the index of a field covers, where that is nearly all.
+    /// Returns how much of the file the index of a field covers, if that is nearly all.
     fn usable(&self, field: usize) -> Option<u64> {
         index::find(&self.name(field)).filter(|covers| self.info.size.saturating_sub(*covers) <= TAIL_BYTES_MAX)
     }
@@ -363,7 +363,7 @@ impl<'s> Source<'s> {
         Name { source: Self::source(self.settings), version: self.info.version.clone(), column: self.column(field) }
     }
 
-    /// A column, and how its cells are read: two contracts may read one column as two types.
+    /// Names a column and how its cells are read: two contracts may read one column as two types.
     fn column(&self, field: usize) -> String {
         let field = &self.shape.fields[field];
         json!([field.key, field.kind, field.nullable, field.format, self.shape.timezone]).to_string()
@@ -407,7 +407,7 @@ impl<'s> Source<'s> {
             }
         }
         let upto = if is_over { self.info.size } else { parser.row_start() };
-        // What was read is of this version only if the file has it still.
+        // The rows read belong to this version only if the file still has it.
         if stat(self.settings)?.version != self.info.version {
             return Ok(false);
         }
@@ -427,13 +427,13 @@ impl<'s> Source<'s> {
     }
 }
 
-/// The keys of this value.
+/// Returns the range of keys with this value.
 fn exactly(value: &Value<'_>) -> Range {
     let from = sort_key(value);
     Range { to: Some(behind(&from)), from, ..Range::default() }
 }
 
-/// The least key that is greater.
+/// Returns the least key that is greater.
 fn behind(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }

@@ -1,4 +1,4 @@
-//! What a column of text holds: judged over all its cells, so that no later row surprises.
+//! Infers the type of a text column from all its cells, so that no later row surprises.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -12,7 +12,7 @@ pub(crate) const INTEGER_DIGITS_MAX: usize = 14;
 /// A double gives back this many digits as they were.
 pub(crate) const NUMBER_DIGITS_MAX: usize = 15;
 
-/// What all cells of one column have in common.
+/// The properties that all cells of one column share.
 #[derive(Debug)]
 pub(crate) struct Column {
     cells: u64,
@@ -37,7 +37,7 @@ enum Class {
 const CLASSES: usize = 9;
 
 impl Column {
-    /// `may_be_key`: whether it matters that all cells differ.
+    /// Creates a column. `may_be_key` says whether it matters that all cells differ.
     pub(crate) fn new(may_be_key: bool) -> Self {
         let mut unique = Unique::new();
         if !may_be_key {
@@ -58,7 +58,7 @@ impl Column {
         self.cells += 1;
         self.unique.note(cell);
         self.readings.note(cell);
-        // Once one cell is text, the column is.
+        // Once one cell is text, the column is text.
         if self.count(Class::Text) == 0 {
             self.counts[classify(cell) as usize] += 1;
         }
@@ -87,7 +87,7 @@ impl Column {
         }
     }
 
-    /// Whether a number has a point in it.
+    /// Returns `true` if a number has a point in it.
     pub(crate) fn has_fractions(&self) -> bool {
         self.count(Class::Number) + self.count(Class::LongNumber) > 0
     }
@@ -97,7 +97,7 @@ impl Column {
     }
 }
 
-/// True for text that a type would be inferred from.
+/// Returns `true` for text that a type would be inferred from.
 pub(crate) fn looks_otherwise(text: &str) -> bool {
     !matches!(classify(text), Class::Text | Class::Date | Class::Datetime | Class::Midnight)
 }
@@ -118,7 +118,8 @@ fn classify(cell: &str) -> Class {
     Class::Text
 }
 
-/// `-12`, `0.5`, `1.5e-7`. A leading zero, a plus, a comma or a bare `1E5` (a product code as likely as not) is text.
+/// Classifies `-12`, `0.5` and `1.5e-7` as numbers. A leading zero, a plus, a comma or a bare `1E5` (a product code as
+/// likely as not) makes a text.
 fn classify_number(cell: &str) -> Option<Class> {
     let digits = cell.strip_prefix('-').unwrap_or(cell);
     let (mantissa, exponent) = match digits.find(['e', 'E']) {
@@ -149,7 +150,7 @@ fn classify_number(cell: &str) -> Option<Class> {
     }
 }
 
-/// Whether the cells of a column all differ, in eight bytes each.
+/// Tells whether the cells of a column all differ, in eight bytes each.
 #[derive(Debug)]
 pub(crate) struct Unique {
     hashes: Vec<u64>,
@@ -157,7 +158,7 @@ pub(crate) struct Unique {
     still: bool,
 }
 
-/// Beyond this many rows nobody is told that a column is unique: these columns' cells are 16 MB.
+/// The bound on rows: beyond it nobody is told that a column is unique, since the hashes take 16 MB.
 const UNIQUE_ROWS_MAX: usize = 2_000_000;
 
 impl Unique {

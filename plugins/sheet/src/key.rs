@@ -1,5 +1,5 @@
-//! Whether a column is named like one that tells records apart. That the cells of a small file happen to differ says
-//! nothing: amounts and names differ too.
+//! Decides whether a column is named like one that distinguishes records. Cells of a small file that happen to differ
+//! say nothing: amounts and names differ too.
 
 /// Words that a key's name is or ends with, the most telling first.
 const WORDS: &[&[&str]] = &[
@@ -12,7 +12,7 @@ const WORDS: &[&[&str]] = &[
 const NOT_BEFORE: &[&str] =
     &["phone", "telephone", "tel", "mobile", "fax", "house", "street", "room", "post", "postal", "zip", "currency"];
 
-/// How much a column's name is one of a key, the least first; none for a column that is not named like one.
+/// Returns how much a column's name is like a key's, the least first; `None` for a column that is not named like one.
 pub(crate) fn rank(name: &str) -> Option<usize> {
     let words = words(name);
     if words.len() == 1 && words[0] == "id" {
@@ -25,7 +25,7 @@ pub(crate) fn rank(name: &str) -> Option<usize> {
     WORDS.iter().position(|alike| alike.contains(&last.as_str())).map(|at| at + 1)
 }
 
-/// `InvoiceNo`, `invoice_no`, `Invoice No.` → invoice, no.
+/// Splits a name into words: `InvoiceNo`, `invoice_no` and `Invoice No.` are invoice, no.
 fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let mut last = ' ';

@@ -1,4 +1,4 @@
-//! How a delimited file is written: delimiter, line ends, quotes, byte order mark.
+//! Finds out how a delimited file is written: delimiter, line ends, quotes, byte order mark.
 
 use weir_plugin_sdk::Error;
 
@@ -26,8 +26,8 @@ impl LineEnd {
 }
 
 impl Layout {
-    /// From the start of the file. Without a delimiter given, the one of `, ; tab |` that the first line that is not
-    /// blank has most of, outside quotes; the comma where it has none.
+    /// Finds the layout from the start of the file. If no delimiter is given, it is the one of `, ; tab |` that is most
+    /// frequent in the first line that is not blank, outside quotes; the comma if it has none.
     pub(crate) fn find(start: &[u8], delimiter: Option<u8>) -> Result<Self, Error> {
         if start.starts_with(&[0xff, 0xfe]) || start.starts_with(&[0xfe, 0xff]) {
             return Err(Error::invalid("The file is UTF-16; save it as UTF-8."));
@@ -63,7 +63,7 @@ impl Layout {
         Ok(Self { delimiter, line_end, quote_all: quotes_all(text, delimiter) })
     }
 
-    /// A row as this file would have it, without its line end.
+    /// Writes a row as this file would have it, without its line end.
     pub(crate) fn write_row<'a>(&self, cells: impl Iterator<Item = &'a str>, out: &mut Vec<u8>) {
         let start = out.len();
         let mut count = 0;
@@ -98,7 +98,8 @@ impl Layout {
 
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// True where the first line is `"a","b"`: begins and ends with a quote, and each delimiter stands between two.
+/// Returns `true` if the first line is `"a","b"`: it begins and ends with a quote, and each delimiter stands between
+/// two.
 fn quotes_all(text: &[u8], delimiter: u8) -> bool {
     let mut quoted = false;
     let mut cell_start = true;

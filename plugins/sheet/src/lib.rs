@@ -30,7 +30,7 @@ use weir_plugin_sdk::{Adapter, Change, Error, Page, Query, Shape, Zone};
 use indexed::Source;
 use settings::Settings;
 
-/// One open file.
+/// An open file.
 pub struct Sheet {
     settings: Settings,
     shape: Shape,
@@ -73,7 +73,7 @@ impl Adapter for Sheet {
         write::write(&self.settings, &self.shape, &self.zone, change)
     }
 
-    /// The work asked for is the index of a column.
+    /// Builds the index of a column, which is the work that was asked for.
     fn later(&self, column: &str) -> Result<bool, Error> {
         let info = scan::stat(&self.settings)?;
         Source::open(&self.settings, &self.shape, &self.zone, &info)?.build(column)

@@ -1,16 +1,16 @@
-//! As what the texts of a column can be read that the value table does not write so: `1.234,50`, `28/2/2026`. Judged over
-//! all cells like the types: one cell that does not fit rules a reading out.
+//! Finds the ways to read a column's texts that the value table writes differently: `1.234,50`, `28/2/2026`. Like types
+//! they are judged over all cells: one cell that does not fit rules a reading out.
 
 use weir_plugin_sdk::Type;
 use weir_plugin_sdk::shape::{Reading, TextFormat};
 
 use crate::infer::{INTEGER_DIGITS_MAX, NUMBER_DIGITS_MAX};
 
-/// What all cells of one column allow so far.
+/// The readings that all cells of one column allow so far.
 #[derive(Debug)]
 pub(crate) struct Readings {
     numbers: Vec<Numbers>,
-    /// Of the cells that are digits alone, which fit all of these.
+    /// The most digits of the cells that are digits alone, which fit all of these.
     plain_digits: usize,
     dates: Vec<Dates>,
 }
@@ -28,7 +28,7 @@ impl Readings {
         }
     }
 
-    /// A cell that is not empty.
+    /// Takes note of a cell that is not empty.
     pub(crate) fn note(&mut self, cell: &str) {
         // A column of the value table's own dates needs no reading, and one of them among others fits none.
         if weir_plugin_sdk::value::is_date(cell) {
@@ -48,7 +48,7 @@ impl Readings {
         self.dates.retain_mut(|dates| dates.note(cell));
     }
 
-    /// Whether fractions stand behind a comma, as far as this column alone can tell.
+    /// Returns whether fractions stand behind a comma, as far as this column alone can tell.
     pub(crate) fn has_decimal_comma(&self) -> Option<bool> {
         let readings = self.distinct_numbers();
         match readings.as_slice() {
@@ -57,7 +57,8 @@ impl Readings {
         }
     }
 
-    /// For a column that is text by its plain spelling. `decimal_comma` is what the other columns of the file say.
+    /// Returns the readings of a column that is text by its plain spelling. `decimal_comma` is what the other columns
+    /// of the file say.
     pub(crate) fn of_text(&self, decimal_comma: Option<bool>) -> Vec<Reading> {
         let mut numbers = self.distinct_numbers();
         if numbers.len() > 1
@@ -83,13 +84,13 @@ impl Readings {
         readings
     }
 
-    /// Whether points can only stand between groups of digits here.
+    /// Returns `true` if points can only stand between groups of digits here.
     pub(crate) fn groups_by_points(&self) -> bool {
         matches!(self.distinct_numbers().as_slice(), [one] if one.grouping_used == Some('.'))
     }
 
-    /// For a column of numbers with points, in a file where no other column has decimal points: `1.234` may be 1234 or a
-    /// little over one, unless another column has groups like these.
+    /// Returns the readings of a column of numbers with points, in a file in which no other column has decimal points:
+    /// `1.234` may be 1234 or a little over one, unless another column has groups like these.
     pub(crate) fn of_points(&self, plain: Type, groups_elsewhere: bool) -> Vec<Reading> {
         let Some(grouped) = self.distinct_numbers().into_iter().find(|numbers| numbers.grouping_used == Some('.'))
         else {
@@ -102,7 +103,7 @@ impl Readings {
         }
     }
 
-    /// Without those that differ in marks which no cell has.
+    /// Returns the readings without those that differ only in marks which no cell has.
     fn distinct_numbers(&self) -> Vec<Numbers> {
         let mut distinct: Vec<Numbers> = Vec::new();
         for numbers in self.numbers.iter().filter(|numbers| numbers.uses_decimal || numbers.grouping_used.is_some()) {
@@ -121,7 +122,7 @@ struct Numbers {
     decimal: char,
     grouping: char,
     uses_decimal: bool,
-    /// As the file writes it.
+    /// The mark between groups, as the file writes it.
     grouping_used: Option<char>,
     whole_digits: usize,
     fraction_digits: usize,
@@ -132,7 +133,7 @@ impl Numbers {
         Self { decimal, grouping, uses_decimal: false, grouping_used: None, whole_digits: 0, fraction_digits: 0 }
     }
 
-    /// False for a cell that is no number with these marks. A leading zero is one of an identifier.
+    /// Returns `false` for a cell that is no number with these marks. A leading zero makes it an identifier.
     fn note(&mut self, cell: &str) -> bool {
         let unsigned = cell.strip_prefix('-').unwrap_or(cell);
         let (whole, fraction) = match unsigned.split_once(self.decimal) {
@@ -260,7 +261,7 @@ impl Dates {
         Some(())
     }
 
-    /// `9:30`, `09:30:00`.
+    /// Reads `9:30` or `09:30:00`.
     fn clock(&mut self, time: &str) -> Option<()> {
         let parts: Vec<&str> = time.split(':').collect();
         let (hour, rest) = parts.split_first()?;
@@ -317,7 +318,7 @@ fn number(digits: &str) -> Option<u16> {
 mod tests {
     use super::*;
 
-    /// `type decimal grouping date datetime` of each reading, as a contract would say it.
+    /// Returns `type decimal grouping date datetime` of each reading, as a contract would say it.
     fn readings(cells: &[&str], decimal_comma: Option<bool>) -> Vec<String> {
         let mut readings = Readings::new();
         cells.iter().for_each(|cell| readings.note(cell));

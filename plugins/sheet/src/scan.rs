@@ -15,7 +15,7 @@ use crate::stream::{Flow, Parser, Progress, read_pieces};
 use crate::table::{Row, Table};
 use crate::workbook;
 
-/// How often a file may change under a read before the read gives up.
+/// The number of times that a file may change during a read before the read gives up.
 const ATTEMPTS: usize = 5;
 
 pub(crate) fn read(settings: &Settings, shape: &Shape, zone: &Zone, query: &Query) -> Result<Page, Error> {
@@ -43,7 +43,7 @@ pub(crate) fn read(settings: &Settings, shape: &Shape, zone: &Zone, query: &Quer
     Err(Error::unavailable("The file changes faster than it can be read.").retry_after_ms(1_000))
 }
 
-/// The version and size of the file.
+/// Returns the version and size of the file.
 pub(crate) fn stat(settings: &Settings) -> Result<Info, Error> {
     files::stat(&settings.connection, &settings.path).map_err(|error| {
         // A record that is not there is `not_found`; a whole file that is not there is another matter.
@@ -65,7 +65,7 @@ fn from_index(
     }
 }
 
-/// A file without a header cannot be a table.
+/// Returns the error for a file without a header, which cannot be a table.
 pub(crate) fn no_header() -> Error {
     Error::source_changed("The file has no header row.")
 }
@@ -126,7 +126,7 @@ struct Pass<'p> {
     select: &'p Select<'p>,
     shape: &'p Shape,
     table: Option<Table>,
-    /// From the header on.
+    /// The collector, which exists from the header on.
     collector: Option<Collector<'p>>,
     progress: Progress,
     rows: u64,
@@ -161,7 +161,7 @@ impl Pass<'_> {
     }
 }
 
-/// The header is the row the settings name, or else the first that is not blank.
+/// Returns `true` for the header: the row that the settings name, or else the first that is not blank.
 pub(crate) fn is_header(settings: &Settings, number: u64, row: Row<'_>) -> bool {
     match settings.header_row {
         Some(wanted) => number == u64::from(wanted),

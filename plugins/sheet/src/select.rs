@@ -1,4 +1,5 @@
-//! Which rows a query means, and the page of them: the best `limit` rows behind the cursor, kept while rows go by.
+//! Selects the rows that a query means, and the page of them: the best `limit` rows behind the cursor, kept while rows
+//! go by.
 
 use std::cmp::Ordering;
 
@@ -13,7 +14,7 @@ use crate::table::{OwnedRow, Row, Table};
 /// A page ends early rather than run into the host's limit on an answer.
 const PAGE_BYTES_MAX: usize = 4 << 20;
 
-/// More records than this are never on one page, whatever is asked for.
+/// The bound on records of one page, whatever is asked for.
 const LIMIT_MAX: u32 = 100_000;
 /// Rows kept beyond what is wanted, so that few of them are sorted often.
 const SPARE_ROWS: usize = 64;
@@ -22,7 +23,7 @@ const SPARE_ROWS: usize = 64;
 pub(crate) struct Select<'q> {
     shape: &'q Shape,
     zone: &'q Zone,
-    /// By index of the field.
+    /// The conditions, by index of the field.
     conditions: Vec<(usize, Matcher)>,
     order: Vec<Order>,
     order_fields: Vec<usize>,
@@ -70,7 +71,7 @@ impl<'q> Select<'q> {
         Ok(Self { shape, zone, conditions, order, order_fields, columns, limit, cursor, sought })
     }
 
-    /// Against a file with these columns; refuses where one that the query needs is gone.
+    /// Makes a collector for a file with these columns; refuses if one that the query needs is gone.
     pub(crate) fn over(&'q self, columns: &Columns) -> Result<Collector<'q>, Error> {
         let at = |field: &usize| Ok((columns.position(*field, self.shape)?, &self.shape.fields[*field]));
         Ok(Collector {
@@ -88,17 +89,17 @@ impl<'q> Select<'q> {
         })
     }
 
-    /// The column that a list is ordered by first, and whether downwards.
+    /// Returns the column that a list is ordered by first, and whether downwards.
     pub(crate) fn order_field(&self) -> Option<(usize, bool)> {
         Some((*self.order_fields.first()?, self.order.first()?.descending))
     }
 
-    /// That column's value in the last record of the page before.
+    /// Returns that column's value in the last record of the previous page.
     pub(crate) fn cursor_value(&self) -> Option<&Value<'static>> {
         self.cursor.as_ref()?.values.first()
     }
 
-    /// The rows of a table that may match, where an index knows.
+    /// Returns the rows of a table that may match, if an index knows.
     pub(crate) fn candidates<'t>(&self, table: &'t Table, columns: &Columns) -> Option<Vec<Row<'t>>> {
         let (field, value) = self.sought.as_ref()?;
         let column = columns.position(*field, self.shape).ok()?;
@@ -125,12 +126,12 @@ struct Entry {
 }
 
 impl Collector<'_> {
-    /// True once no later row can change the page: rows are wanted as they stand, and there are enough.
+    /// Returns `true` once no later row can change the page: rows are wanted as they stand, and there are enough.
     pub(crate) fn is_done(&self) -> bool {
         self.order.is_empty() && self.best.len() > self.select.limit
     }
 
-    /// True where the page is full, and it is known that there is another.
+    /// Returns `true` if the page is full, and it is known that there is another.
     pub(crate) fn has_enough(&self) -> bool {
         self.best.len() >= self.wanted()
     }
@@ -179,12 +180,12 @@ impl Collector<'_> {
         }
     }
 
-    /// One more than the limit, to know whether there is another page.
+    /// Returns one more than the limit, to know whether there is another page.
     fn wanted(&self) -> usize {
         self.select.limit.saturating_add(1)
     }
 
-    /// Sorting now and then costs less than keeping the rows sorted all the time.
+    /// Keeps the best rows. Sorting now and then costs less than keeping the rows sorted all the time.
     fn keep_best(&mut self) {
         let order = &self.select.order;
         self.best.sort_by(|left, right| compare(&left.values, &right.values, order));
@@ -239,7 +240,7 @@ impl Cursor {
     }
 }
 
-/// A row as the members of a record.
+/// Returns a row as the members of a record.
 pub(crate) fn members<'v>(
     row: Row<'v>,
     columns: &'v [(usize, &'v Field)],
@@ -248,7 +249,7 @@ pub(crate) fn members<'v>(
     columns.iter().map(move |(column, field)| (field.key.as_str(), cell_value(row.cell(*column), field, zone)))
 }
 
-/// A cell as its column's type. Workbooks know only points in time, so a date arrives as its midnight.
+/// Returns a cell as its column's type. Workbooks know only points in time, so a date arrives as its midnight.
 pub(crate) fn cell_value<'a>(cell: &'a str, field: &Field, zone: &Zone) -> Value<'a> {
     let cell = match (field.kind, cell.strip_suffix(crate::workbook::MIDNIGHT)) {
         (Type::Date, Some(date)) => date,

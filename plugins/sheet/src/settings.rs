@@ -1,4 +1,4 @@
-//! What a contract says about one file.
+//! Reads what a contract says about one file.
 
 use serde::Deserialize;
 use weir_plugin_sdk::Error;
@@ -9,7 +9,7 @@ pub(crate) struct Settings {
     pub(crate) connection: String,
     pub(crate) path: String,
     pub(crate) sheet: Option<String>,
-    /// Counted from 1; none: the first row that is not blank.
+    /// The row of the header, counted from 1; `None` stands for the first row that is not blank.
     pub(crate) header_row: Option<u32>,
     pub(crate) format: Format,
     pub(crate) index: UseIndex,
@@ -19,7 +19,7 @@ pub(crate) struct Settings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum UseIndex {
-    /// Where it does not fit into memory.
+    /// The file is read through indexes if it does not fit into memory.
     #[default]
     Auto,
     Always,
@@ -30,7 +30,7 @@ pub(crate) enum UseIndex {
 pub(crate) enum Format {
     /// A delimiter, or none: found out from the header.
     Delimited(Option<u8>),
-    /// Its usual name, for messages.
+    /// The usual name of the format, for messages.
     Workbook(&'static str),
 }
 

@@ -4,7 +4,7 @@
 use weir_plugin_sdk::Value;
 use weir_plugin_sdk::index::KEY_MAX;
 
-/// What each kind of value begins with: nulls come last, before them what does not fit its column.
+/// The first byte of each kind of value: nulls come last, and before them what does not fit its column.
 pub(crate) const VALUE: u8 = 0;
 pub(crate) const UNFIT: u8 = 1;
 pub(crate) const NULL: u8 = 2;
@@ -29,14 +29,14 @@ pub(crate) fn sort_key(value: &Value<'_>) -> Vec<u8> {
     key
 }
 
-/// Both zeros are one value.
+/// Returns bits that sort like the number. Both zeros are one value.
 fn ordered_bits(number: f64) -> u64 {
     let bits = (number + 0.0).to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }
 
-/// Sign, how many digits stand before the point, all digits. Those of a negative one count downwards, and its end counts
-/// as more than any digit.
+/// Writes the sign, the number of digits before the point, and all digits. Those of a negative number count downwards,
+/// and its end counts as more than any digit.
 fn push_decimal(text: &str, key: &mut Vec<u8>) {
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),

@@ -1,4 +1,4 @@
-//! Delimited text in pieces: from the granted file to rows, never all of it at once.
+//! Reads delimited text in pieces: from the granted file to rows, never all of it at once.
 
 use weir_plugin_sdk::{Error, files, progress};
 
@@ -82,7 +82,7 @@ impl Parser {
         }
     }
 
-    /// From a row's beginning within the file.
+    /// Starts at a row's beginning within the file.
     pub(crate) fn at(layout: Layout, offset: u64) -> Result<Self, Error> {
         let mut parser = Self::new(layout);
         // A byte order mark counts as one only at a reader's beginning, so it has to have read something.
@@ -92,7 +92,7 @@ impl Parser {
         Ok(parser)
     }
 
-    /// The bytes of one row, and nothing else.
+    /// Reads the bytes of one row, and nothing else.
     pub(crate) fn one_row(&mut self, bytes: &[u8], act: &mut TakeRow<'_>) -> Result<(), Error> {
         self.reader.reset();
         self.feed(b"\n", act)?;
@@ -100,7 +100,7 @@ impl Parser {
         self.finish(act)
     }
 
-    /// Where the row begins that is being read.
+    /// Returns where the row begins that is being read.
     pub(crate) fn row_start(&self) -> u64 {
         self.row_start as u64
     }
@@ -133,7 +133,7 @@ impl Parser {
         }
     }
 
-    /// The end of the file: the last row may have no line end.
+    /// Ends the file: the last row may have no line end.
     pub(crate) fn finish(&mut self, act: &mut TakeRow<'_>) -> Result<(), Error> {
         self.feed(&[], act).map(drop)
     }

@@ -9,7 +9,7 @@ use weir_plugin_sdk::{Field, Type, Value, Zone};
 
 const BLOCK_ROWS: usize = 1024;
 
-/// One row: the text of its cells in a line, and where each ends.
+/// A row: the text of its cells joined, and where each ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row<'a> {
     text: &'a str,
@@ -17,13 +17,13 @@ pub(crate) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// None where the bytes are not UTF-8, in the whole or in a cell.
+    /// Creates a row; `None` if the bytes, as a whole or in a cell, are not UTF-8.
     pub(crate) fn new(bytes: &'a [u8], ends: &'a [usize]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
         ends.iter().all(|end| text.is_char_boundary(*end)).then_some(Self { text, ends })
     }
 
-    /// A cell; one that the row is too short for is empty.
+    /// Returns a cell; one that the row is too short for is empty.
     pub(crate) fn cell(&self, column: usize) -> &'a str {
         match self.ends.get(column) {
             Some(end) => &self.text[if column == 0 { 0 } else { self.ends[column - 1] }..*end],
@@ -69,7 +69,7 @@ impl OwnedRow {
 struct Block {
     text: String,
     ends: Vec<usize>,
-    /// Where each row ends in `text` and in `ends`.
+    /// The end of each row in `text` and in `ends`.
     rows: Vec<(u32, u32)>,
 }
 
@@ -114,7 +114,7 @@ impl Table {
         self.blocks.iter().flat_map(|block| (0..block.rows.len()).map(|at| block.row(at)))
     }
 
-    /// Rows whose `column` may hold `value`, in the file's order: at least those that do.
+    /// Returns the rows whose `column` may hold `value`, in the file's order: at least those that do.
     pub(crate) fn candidates(&self, column: usize, field: &Field, value: &Value<'_>) -> Vec<Row<'_>> {
         let index = self.index(column, field);
         let hash = hash(value);
@@ -159,7 +159,7 @@ impl Block {
     }
 }
 
-/// FNV-1a over the canonical JSON: equal values have equal bytes.
+/// Returns FNV-1a over the canonical JSON: equal values have equal bytes.
 fn hash(value: &Value<'_>) -> u32 {
     let json = value.to_json();
     json.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))

@@ -10,7 +10,7 @@ fn settings(path: &str) -> String {
     json!({ "connection": "data", "path": path }).to_string()
 }
 
-/// A file of its own for a test, described and opened.
+/// Puts a file of its own for a test, and describes and opens it.
 fn open(content: &str) -> (Sheet, Shape) {
     open_with(content, |_| {})
 }
@@ -167,7 +167,7 @@ fn the_key_is_a_column_named_like_one_without_doubles() {
         ("id,code\n1,x\n1,y\n", vec!["code"]),
         ("code,Invoice No.\n1,x\n2,y\n", vec!["Invoice No."]),
         ("id,sku\n,1\n2,2\n", vec!["sku"]),
-        // That they happen to differ makes no key of amounts and names.
+        // Amounts and names that happen to differ make no key.
         ("Amount (EUR),Name\n1,Ann\n2,Bob\n", vec![]),
         ("id\n", vec!["id"]),
         ("code\n", vec![]),
@@ -177,13 +177,13 @@ fn the_key_is_a_column_named_like_one_without_doubles() {
     }
 }
 
-/// As a spreadsheet program of many countries saves it.
+/// A file as a spreadsheet program of many countries saves it.
 const EUROPE: &str = "\u{feff}Rechnung Nr;Kunde;Betrag (EUR);Bezahlt am;Menge\r\n\
     R-1;Müller;1.234,50;28/2/2026;1.000\r\n\
     R-2;Åse;12,00;1/3/2026;20\r\n\
     R-3;Ann;-7,25;;12.500\r\n";
 
-/// What a draft of it says under `shape:`.
+/// Reads the shape as a draft of it says under `shape:`.
 fn as_read(shape: &mut Shape) {
     for field in &mut shape.fields {
         if let [one] = field.readings.as_slice() {
@@ -471,7 +471,7 @@ fn a_write_changes_its_row_and_no_other_byte() {
         let (sheet, _) = open(before);
         assert_eq!(sheet.write(&change).as_deref(), Ok(record), "{name}");
         assert_eq!(content(), after, "{name}");
-        // What was answered is what is read.
+        // The answer is what reading gives.
         if change.verb != Verb::Delete {
             let read: Vec<Value> = serde_json::from_str(&all(&sheet)).unwrap();
             assert!(read.contains(&serde_json::from_str(record).unwrap()), "{name}");

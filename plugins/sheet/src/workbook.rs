@@ -13,10 +13,10 @@ use crate::settings::{Format, Settings};
 use crate::stream::{Flow, read_pieces};
 use crate::table::{OwnedRow, Table};
 
-/// How a date without a time ends: workbooks know only points in time.
+/// The ending of a date without a time: workbooks know only points in time.
 pub(crate) const MIDNIGHT: &str = " 00:00:00";
 
-/// Unpacked, a workbook takes several times its size, and an instance has 64 MB.
+/// The bound on a workbook's file: unpacked it takes several times its size, and an instance has 64 MB.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 const CELLS_MAX: usize = 1_000_000;
 
@@ -92,7 +92,8 @@ fn table(settings: &Settings, range: &Range<Data>) -> Result<Table, Error> {
     if header_seen { Ok(table) } else { Err(no_header()) }
 }
 
-/// A text cell that would read as something else was made text on purpose: `007`, or a number with an apostrophe.
+/// Notes columns of text: a text cell that would read as something else was made text on purpose, such as `007` or a
+/// number with an apostrophe.
 fn note_textual(textual: &mut [bool], cells: &[Data], left: usize) {
     for (column, cell) in cells.iter().enumerate() {
         if let Data::String(text) = cell

@@ -18,9 +18,9 @@ use crate::settings::{Format, Settings, UseIndex};
 use crate::stream::{Flow, Parser, read_pieces};
 use crate::table::OwnedRow;
 
-/// How often another writer may come first before a change gives up.
+/// The number of times that another writer may come first before a change gives up.
 const ATTEMPTS: usize = 20;
-/// Of larger files the old and the new content are not in memory at once.
+/// The bound on files whose old and new content are both in memory.
 const WHOLE_BYTES_MAX: u64 = 16 << 20;
 
 pub(crate) fn write(settings: &Settings, shape: &Shape, zone: &Zone, change: &Change) -> Result<String> {
@@ -51,7 +51,7 @@ pub(crate) fn write(settings: &Settings, shape: &Shape, zone: &Zone, change: &Ch
         };
         match replaced {
             Ok(version) => {
-                // What was there before is there still, and the new row behind it.
+                // The old rows are still there, and the new row is behind them.
                 if edit.verb == Verb::Create && indexed::applies(settings, &info) {
                     let extended = index::extend(&Source::source(settings), &info.version, &version);
                     extended.unwrap_or_else(|error| log::debug(&format!("The indexes are built anew: {error}")));
@@ -82,9 +82,9 @@ struct Edit<'e> {
     verb: Verb,
     /// The key of the record meant, by index of the field; empty for a create without one.
     key: Vec<(usize, Value<'static>)>,
-    /// What the record meant must meet beside its key, by index of the field.
+    /// The conditions that the record must meet beside its key, by index of the field.
     conditions: Vec<(usize, Matcher)>,
-    /// What to write, by index of the field.
+    /// The values to write, by index of the field.
     values: Vec<(usize, Value<'static>)>,
     /// The key column to be counted up, where a create leaves it out.
     counted: Option<usize>,
@@ -162,7 +162,7 @@ fn column(name: &str, shape: &Shape) -> Result<usize> {
     known.ok_or_else(|| Error::invalid(format!("The collection has no column {name:?}.")).field(name))
 }
 
-/// The values of a record or key, each as its column's type.
+/// Returns the values of a record or key, each as its column's type.
 fn values(given: &Map<String, serde_json::Value>, shape: &Shape, zone: &Zone) -> Result<Vec<(usize, Value<'static>)>> {
     let mut values = Vec::with_capacity(given.len());
     for (column, argument) in given {
@@ -185,12 +185,12 @@ fn values(given: &Map<String, serde_json::Value>, shape: &Shape, zone: &Zone) ->
 /// The file as it is, and where the records meant are.
 struct Content<'c> {
     source: &'c Source<'c>,
-    /// None where it is too large to be in memory.
+    /// The whole file; `None` if it is too large to be in memory.
     whole: Option<&'c [u8]>,
     columns: Columns,
     /// Rows whose key is the one meant: their bytes, line ends around them included, and their cells.
     found: Vec<(Range<u64>, OwnedRow)>,
-    /// For an update of the key: another row has the new one.
+    /// Whether another row has the new key that an update gives its record.
     taken: bool,
     counter: i128,
 }
@@ -213,7 +213,8 @@ impl<'c> Content<'c> {
         Ok(content)
     }
 
-    /// Only where an index knows all rows that matter: those with the key meant, with the new key, with the greatest key.
+    /// Finds the rows by an index, but only if it knows all that matter: those with the key meant, with the new key,
+    /// with the greatest key.
     fn find_by_index(&mut self, judge: &Judge<'_>) -> Result<bool> {
         let source = self.source;
         let Some((first, _)) = judge.key.first() else { return Ok(false) };
@@ -286,7 +287,7 @@ impl<'c> Content<'c> {
         }
     }
 
-    /// The bytes that change, and the record they hold (for a delete: held).
+    /// Returns the bytes that change, and the record that they hold (that a delete held).
     fn apply(&self, edit: &Edit<'_>) -> Result<(files::Edit, String)> {
         match edit.verb {
             Verb::Create => self.create(edit),
@@ -348,8 +349,8 @@ impl<'c> Content<'c> {
         Ok(())
     }
 
-    /// What a cell holds of a value, as its column writes it. Text goes in as it is, `=1+1` too: what a spreadsheet program
-    /// makes of it is its own affair, and changing it here would make the record another than the one written.
+    /// Returns a value as its column writes it in a cell. Text goes in as it is, even `=1+1`: what a spreadsheet
+    /// program makes of it is its own affair, and changing it here would write another record than was asked for.
     fn cell_text(&self, value: &Value<'_>, at: usize, edit: &Edit<'_>) -> Result<String> {
         let field = &edit.shape.fields[at];
         value.to_text(field, edit.zone).ok_or_else(|| {
@@ -364,7 +365,7 @@ impl<'c> Content<'c> {
         })
     }
 
-    /// A line end is put before it where the file ends without one, and after it where it ends with one.
+    /// Appends a row. A line end is put before it if the file ends without one, and after it if the file ends with one.
     fn appended(&self, cells: &[String]) -> Result<files::Edit> {
         let layout = &self.source.head.layout;
         let mut content = Vec::with_capacity(256);
@@ -380,7 +381,8 @@ impl<'c> Content<'c> {
         Ok(files::Edit { at: self.size(), length: 0, content })
     }
 
-    /// Without the row and one line end: the one behind it, or before it where it was the last of a file without.
+    /// Removes the row and one line end: the one behind it, or the one before it if the row was the last of a file
+    /// without one.
     fn without(&self, span: &Range<u64>) -> Result<files::Edit> {
         let (mut start, mut end) = (span.start, span.end);
         match &*self.bytes(end..(end + 2).min(self.size()))? {
@@ -395,8 +397,8 @@ impl<'c> Content<'c> {
         Ok(files::Edit { at: start, length: end - start, content: Vec::new() })
     }
 
-    /// A row's bytes without the line ends around it. A cell in quotes may itself begin or end with one, but then a quote
-    /// stands outside it.
+    /// Returns a row's bytes without the line ends around it. A cell in quotes may itself begin or end with one, but
+    /// then a quote stands outside it.
     fn trimmed(&self, span: &Range<u64>) -> Result<Range<u64>> {
         let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
         let row = self.bytes(span.clone())?;
@@ -405,7 +407,7 @@ impl<'c> Content<'c> {
         Ok(span.start + before as u64..span.end - after as u64)
     }
 
-    /// All recorded columns of a row.
+    /// Returns all recorded columns of a row.
     fn record(&self, row: &OwnedRow, edit: &Edit<'_>) -> Result<String> {
         let fields = edit.shape.fields.iter().enumerate();
         let columns: Vec<(usize, &Field)> =
@@ -414,7 +416,7 @@ impl<'c> Content<'c> {
     }
 }
 
-/// What is looked for in the rows.
+/// The rows that are looked for.
 struct Judge<'j> {
     edit: &'j Edit<'j>,
     /// Field and position of the key's columns.
@@ -425,20 +427,20 @@ struct Judge<'j> {
 }
 
 impl Edit<'_> {
-    /// Where the key's columns stand in the file, in the key's order.
+    /// Returns the places of the key's columns in the file, in the key's order.
     fn positions(&self, columns: &Columns) -> Result<Vec<(usize, usize)>> {
         let fields = self.key.iter().map(|(at, _)| *at).chain(self.counted);
         fields.map(|at| Ok((at, columns.position(at, self.shape)?))).collect()
     }
 
-    /// Where the conditions' columns stand in the file.
+    /// Returns the places of the conditions' columns in the file.
     fn guards(&self, columns: &Columns) -> Result<Vec<(usize, usize, &Matcher)>> {
         let conditions = self.conditions.iter();
         conditions.map(|(at, matcher)| Ok((*at, columns.position(*at, self.shape)?, matcher))).collect()
     }
 }
 
-/// The key that an update gives its record, where it is another.
+/// Returns the key that an update gives its record, if it is another one.
 fn new_key<'e>(edit: &'e Edit<'_>) -> Option<Vec<&'e Value<'static>>> {
     if edit.verb != Verb::Update {
         return None;

@@ -62,7 +62,7 @@ impl Writer<'_> {
         self.run(builder)
     }
 
-    /// Column names and the places of their values.
+    /// Returns column names and the places of their values.
     fn values(&self, change: &Change, builder: &mut Builder) -> Result<(Vec<String>, Vec<String>), Error> {
         let mut names = Vec::new();
         let mut values = Vec::new();
@@ -75,7 +75,7 @@ impl Writer<'_> {
         Ok((names, values))
     }
 
-    /// The record with this key, if it meets the conditions.
+    /// Returns the condition for the record with this key that meets the conditions.
     fn meant(&self, change: &Change, builder: &mut Builder) -> Result<String, Error> {
         let mut meant = self.key(change, builder)?;
         for condition in &change.conditions {
@@ -86,7 +86,7 @@ impl Writer<'_> {
         Ok(meant)
     }
 
-    /// The whole key and nothing but the key.
+    /// Returns the condition for the whole key and nothing but the key.
     fn key(&self, change: &Change, builder: &mut Builder) -> Result<String, Error> {
         let shape = &self.collection.shape;
         if shape.key.is_empty() {
@@ -133,7 +133,7 @@ impl Writer<'_> {
         columns.enumerate().map(|(at, read)| format!("{read} AS c{at}")).collect::<Vec<_>>().join(", ")
     }
 
-    /// A conflict on the key, in the words of every adapter.
+    /// Reports a conflict on the key in the words of every adapter.
     fn taken(&self, error: Error, message: &str) -> Error {
         if !error.is("conflict") {
             return error;
@@ -148,7 +148,7 @@ impl Writer<'_> {
     }
 }
 
-/// Which record was meant is only known here.
+/// Says which record was meant, which is known only here.
 fn refused(error: Error) -> Error {
     match error.code.as_str() {
         "not_found" => Error { message: "There is no record with this key.".into(), ..error },

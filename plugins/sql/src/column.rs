@@ -19,7 +19,7 @@ pub(crate) struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    /// Only what was recorded has a name here.
+    /// Finds a column. Only a recorded one has a name here.
     pub(crate) fn find(shape: &'a Shape, dialect: Dialect, key: &str) -> Result<Self, Error> {
         Ok(Self::new(shape, dialect, &shape.fields[place(shape, key)?]))
     }
@@ -32,7 +32,7 @@ impl<'a> Column<'a> {
         quoted(&self.field.key)
     }
 
-    /// In a SELECT or RETURNING list: something the connection can encode without losing anything.
+    /// Returns the expression for a SELECT or RETURNING list, which the connection can encode without losing anything.
     pub(crate) fn read(&self) -> String {
         let name = self.name();
         if self.dialect == Dialect::Sqlite {
@@ -51,7 +51,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// What the connection answered, as the column's type. SQLite keeps JSON as the text it is.
+    /// Returns the connection's answer as the column's type. SQLite keeps JSON as the text it is.
     pub(crate) fn value<'r>(&self, raw: &'r RawValue, zone: &Zone) -> Value<'r> {
         let nested = matches!(self.field.kind, Type::Json | Type::Record | Type::List);
         if nested && self.dialect == Dialect::Sqlite && raw.get().starts_with('"') {
@@ -63,7 +63,7 @@ impl<'a> Column<'a> {
         Value::from_json(raw, self.field, zone)
     }
 
-    /// In a comparison or ORDER BY: orders as the value table does.
+    /// Returns the expression for a comparison or ORDER BY, which orders as the value table does.
     pub(crate) fn compared(&self, builder: &mut Builder) -> String {
         let name = self.name();
         match (self.dialect, self.field.kind) {
@@ -80,7 +80,7 @@ impl<'a> Column<'a> {
             }
             (Dialect::Sqlite, _) => name,
             (Dialect::Postgresql, Type::String) => format!("{name}::text COLLATE \"C\""),
-            // Not finite is null; the difference of an infinity with itself is not a number.
+            // A number that is not finite is null; the difference of an infinity with itself is not a number.
             (Dialect::Postgresql, Type::Number) => format!("(CASE WHEN {name} - {name} = 0 THEN {name} END)"),
             (Dialect::Postgresql, Type::Decimal) if self.native() == "numeric" => {
                 format!("({}::numeric)", self.read())
@@ -97,7 +97,8 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// For `=`: an index on the column can serve it, where that is exact. None: no value of the column equals this.
+    /// Returns the condition for `=`, which an index on the column can serve if that is exact. `None` means that no
+    /// value of the column equals this one.
     pub(crate) fn equals(&self, value: &Value<'_>, builder: &mut Builder) -> Option<String> {
         let name = self.name();
         if self.dialect == Dialect::Postgresql && self.field.kind == Type::String {
@@ -123,7 +124,7 @@ impl<'a> Column<'a> {
         Some(format!("{compared} = {operand}"))
     }
 
-    /// A value of a condition or cursor, bound. None: the column's type holds no such value.
+    /// Binds a value of a condition or cursor. `None` means that the column's type holds no such value.
     pub(crate) fn operand(&self, value: &Value<'_>, builder: &mut Builder) -> Option<String> {
         Some(match (self.dialect, value) {
             (_, Value::Null | Value::Json(_) | Value::Unfit(_)) => return None,
@@ -171,8 +172,8 @@ impl<'a> Column<'a> {
         })
     }
 
-    /// A value to be written. PostgreSQL casts to the column's type without its bounds, so that what is too long is
-    /// refused and not cut.
+    /// Binds a value to be written. PostgreSQL casts to the column's type without its bounds, so that what is too long
+    /// is refused and not cut.
     pub(crate) fn written(&self, value: &Value<'_>, builder: &mut Builder) -> Result<String, Error> {
         let unfit = || {
             Error::invalid(format!("The value of {:?} does not fit its column.", self.field.key)).field(&self.field.key)
@@ -218,12 +219,12 @@ impl<'a> Column<'a> {
         })
     }
 
-    /// True where a condition on the empty text is different from one on null.
+    /// Returns `true` if a condition on the empty text is different from one on null.
     pub(crate) fn is_text(&self) -> bool {
         self.field.kind == Type::String
     }
 
-    /// Whether the expression compared may be null, so that an order has to say where nulls go.
+    /// Returns `true` if the expression compared may be null, so that an order has to say where nulls go.
     pub(crate) fn may_be_null(&self) -> bool {
         self.field.nullable || matches!(self.field.kind, Type::Number | Type::Datetime | Type::Decimal)
     }
@@ -232,13 +233,13 @@ impl<'a> Column<'a> {
         self.field.native.as_deref().unwrap_or_default()
     }
 
-    /// SQLite: the column keeps texts as texts.
+    /// Returns `true` if the column, in SQLite, keeps texts as texts.
     fn textual(&self) -> bool {
         let native = self.native().to_ascii_uppercase();
         ["CHAR", "CLOB", "TEXT"].iter().any(|part| native.contains(part)) && !native.contains("INT")
     }
 
-    /// A column of integers, whatever the shape makes of them.
+    /// Returns `true` for a column of integers, whatever the shape makes of them.
     fn whole(&self) -> bool {
         match self.dialect {
             Dialect::Sqlite => self.native().to_ascii_uppercase().contains("INT"),
@@ -246,25 +247,25 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// PostgreSQL reads the sign of an offset as POSIX does, so an offset is given as an interval.
+    /// Returns the zone. PostgreSQL reads the sign of an offset as POSIX does, so an offset is given as an interval.
     fn zone(&self, builder: &mut Builder) -> String {
         let place = builder.bind(self.zone);
         if self.zone.starts_with(['+', '-']) { format!("{place}::interval") } else { place }
     }
 }
 
-/// Where the shape has a column.
+/// Returns the place of a column in the shape.
 pub(crate) fn place(shape: &Shape, key: &str) -> Result<usize, Error> {
     let place = shape.fields.iter().position(|field| field.key == key);
     place.ok_or_else(|| Error::invalid(format!("There is no column {key:?} in the recorded shape.")).field(key))
 }
 
-/// PostgreSQL has no year 0000: the year before 0001 is 1 BC.
+/// Writes the year 0000, which PostgreSQL does not have: the year before 0001 is 1 BC.
 fn with_era(text: &str) -> String {
     text.strip_prefix("0000").map_or_else(|| text.to_owned(), |rest| format!("0001{rest} BC"))
 }
 
-/// The name of a type as the catalogue spelt it. It comes from the recorded shape and stands in the text of a
+/// Returns the name of a type as the catalogue spelt it. It comes from the recorded shape and stands in the text of a
 /// statement, so it may hold nothing but what such names are made of.
 fn type_name(native: &str) -> Result<&str, Error> {
     let allowed = |char: char| char.is_alphanumeric() || matches!(char, '_' | ' ' | '.' | '"');

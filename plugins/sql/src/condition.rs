@@ -53,7 +53,7 @@ pub(crate) fn condition(
 
 const NEVER: &str = "1 = 0";
 
-/// `=`, or never.
+/// Returns a condition that is `=`, or that never holds.
 pub(crate) fn equals(column: &Column<'_>, value: &Value<'_>, builder: &mut Builder) -> String {
     column.equals(value, builder).unwrap_or_else(|| NEVER.to_owned())
 }

@@ -9,7 +9,7 @@ use weir_plugin_sdk::{Error, Field, Shape, Type, matches, sql};
 use crate::dialect::Dialect;
 use crate::settings::Settings;
 
-/// What a source is, before it becomes a shape.
+/// A source before it becomes a shape.
 struct Described {
     fields: Vec<Field>,
     key: Vec<String>,
@@ -50,7 +50,7 @@ pub(crate) fn describe(settings: &Settings, dialect: Dialect) -> Result<Shape, E
     Ok(shape)
 }
 
-/// True for types whose values have an order.
+/// Returns `true` for types whose values have an order.
 pub(crate) fn ordered(kind: Type) -> bool {
     !matches!(kind, Type::Json | Type::Record | Type::List)
 }
@@ -61,8 +61,9 @@ struct Told {
     r#type: Option<String>,
 }
 
-/// The columns of a query: name and type as the database tells when it prepares it. It is prepared as it is, where no
-/// database renames a second column of one name, and as the source it is going to be, where it must stay one.
+/// Returns the columns of a query: name and type as the database tells when it prepares it. The query is prepared as it
+/// is, since no database then renames a second column of one name, and as the source it is going to be, where it must
+/// stay one.
 fn columns_of(settings: &Settings, query: &str) -> Result<Vec<(String, Option<String>)>, Error> {
     let told = prepared(settings, query.to_owned())?;
     prepared(settings, format!("SELECT * FROM {}", settings.source().sql()))?;
@@ -81,7 +82,7 @@ fn prepared(settings: &Settings, text: String) -> Result<Vec<Told>, Error> {
         sql::Statement { connection: settings.connection.clone(), text, options, ..sql::Statement::default() };
     let rows = sql::query(&statement).map_err(|error| match error.code.as_str() {
         "unavailable" | "timeout" | "cancelled" => error,
-        // What is wrong with the operator's own query is not a changed source.
+        // A fault of the operator's own query is not a changed source.
         _ => Error { details: error.details, ..Error::invalid("The query cannot be prepared.").field("settings") },
     })?;
     parsed(&rows)

@@ -1,4 +1,4 @@
-//! Which database it is.
+//! Tells which database it is.
 
 use weir_plugin_sdk::{Error, sql};
 

@@ -23,7 +23,7 @@ use dialect::Dialect;
 use select::Selected;
 use settings::Settings;
 
-/// One open table, view or query.
+/// An open table, view or query.
 pub struct Sql {
     settings: Settings,
     shape: Shape,
@@ -33,7 +33,7 @@ pub struct Sql {
 }
 
 impl Sql {
-    /// Asked once: an instance keeps its connections.
+    /// Returns the dialect. It is asked for once, since an instance keeps its connections.
     fn dialect(&self) -> Result<Dialect, Error> {
         if let Some(dialect) = self.dialect.get() {
             return Ok(*dialect);
@@ -42,7 +42,7 @@ impl Sql {
         Ok(*self.dialect.get_or_init(|| dialect))
     }
 
-    /// What was selected last: a tool asks for the same again and again.
+    /// Returns the prepared selection. The last one is kept, since a tool asks for the same again and again.
     fn selected(&self, query: &Query, dialect: Dialect) -> Result<Rc<Selected>, Error> {
         if let Some(last) = &*self.selected.borrow()
             && last.is_of(query)

@@ -77,7 +77,7 @@ pub(crate) fn read(collection: &Sql, dialect: Dialect, query: &Query) -> Result<
     Ok(Page { records: records.finish(), next })
 }
 
-/// What one list of columns in one order comes to, conditions apart.
+/// The prepared text for one list of columns in one order, without conditions.
 pub(crate) struct Selected {
     asked_columns: Vec<String>,
     asked_order: Vec<Order>,
@@ -87,7 +87,7 @@ pub(crate) struct Selected {
     descending: Vec<bool>,
     /// `SELECT … FROM …`.
     text: String,
-    /// `None`: it binds values, whose places depend on the conditions.
+    /// The order as text; `None` if it binds values, whose places depend on the conditions.
     order_by: Option<String>,
 }
 
@@ -134,8 +134,8 @@ impl Selected {
     }
 }
 
-/// The order of a list. Without a key it cannot be total: then all columns break ties and pages are counted, which is
-/// exact as long as nothing is inserted in between.
+/// Returns the order of a list. Without a key it cannot be total: then all columns break ties and pages are counted,
+/// which is exact as long as nothing is inserted in between.
 fn order(asked: &[Order], shape: &Shape) -> Vec<Order> {
     let mut order = total_order(asked, shape);
     if shape.key.is_empty() {
@@ -155,19 +155,20 @@ struct Ordered<'a> {
 }
 
 impl Ordered<'_> {
-    /// ` ORDER BY …`, or nothing.
+    /// Returns ` ORDER BY …`, or nothing.
     fn sql(&self, builder: &mut Builder) -> String {
         let mut by = Vec::new();
         for (column, descending) in self.columns.iter().zip(self.descending) {
             let direction = if *descending { " DESC" } else { "" };
-            // Said only where there may be nulls: an index serves the plain order.
+            // This is said only if there may be nulls: an index serves the plain order.
             let nulls = if column.may_be_null() { " NULLS LAST" } else { "" };
             by.push(format!("{}{direction}{nulls}", column.compared(builder)));
         }
         if by.is_empty() { String::new() } else { format!(" ORDER BY {}", by.join(", ")) }
     }
 
-    /// Greater in the first column, or equal there and greater in the next, and so on.
+    /// Returns the condition for rows behind the last one: greater in the first column, or equal there and greater in
+    /// the next, and so on.
     fn behind(&self, last: &[Value<'_>], builder: &mut Builder) -> String {
         let mut any = Vec::new();
         for (at, (column, descending)) in self.columns.iter().zip(self.descending).enumerate() {
@@ -190,7 +191,7 @@ fn same(column: &Column<'_>, value: &Value<'_>, builder: &mut Builder) -> String
     }
 }
 
-/// Nothing comes behind a null.
+/// Returns the condition for later values. Nothing comes behind a null.
 fn later(column: &Column<'_>, value: &Value<'_>, descending: bool, builder: &mut Builder) -> Option<String> {
     let operand = column.operand(value, builder)?;
     let compared = column.compared(builder);
@@ -201,7 +202,7 @@ fn later(column: &Column<'_>, value: &Value<'_>, descending: bool, builder: &mut
     })
 }
 
-/// The connection's `not_found` is about the database, never about a record.
+/// Renames the connection's `not_found`, which is about the database, never about a record.
 pub(crate) fn source_error(error: Error) -> Error {
     if error.is("not_found") { Error { code: "unavailable".to_owned(), ..error } } else { error }
 }

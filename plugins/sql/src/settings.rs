@@ -12,7 +12,7 @@ pub(crate) struct Settings {
     query: Option<String>,
 }
 
-/// Where records are selected from.
+/// The table or query that records are selected from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source<'a> {
     Table { schema: Option<&'a str>, table: &'a str },
@@ -62,18 +62,18 @@ impl Settings {
 }
 
 impl Source<'_> {
-    /// As a FROM clause.
+    /// Returns a FROM clause.
     pub(crate) fn sql(self) -> String {
         match self {
             Self::Table { schema: Some(schema), table } => format!("{}.{}", quoted(schema), quoted(table)),
             Self::Table { schema: None, table } => quoted(table),
-            // On lines of its own: the query may end in a comment.
+            // The query stands on lines of its own, since it may end in a comment.
             Self::Query(query) => format!("(\n{query}\n) AS weir_query"),
         }
     }
 }
 
-/// An identifier, in the spelling both dialects share.
+/// Quotes an identifier, in the spelling both dialects share.
 pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -305,8 +305,7 @@ fn writes(both: &Both) {
     assert_eq!(walk(both, "nasty", &[], 100).len(), 7);
 }
 
-/// The recorded shape is from before.
-/// A record that does not meet the conditions is not there.
+/// Checks guarded changes. The recorded shape is from before. A record that does not meet the conditions is not there.
 fn guarded(both: &Both) {
     let write = |verb, comparison, value: Value, record: Value| {
         let key = object(json!({"a": "c", "b": 1}));
@@ -351,7 +350,7 @@ fn changes_of_the_source(both: &Both, server: &Server) {
     }
 }
 
-/// The ends of what each type holds, read and found by the values that a CSV of the same cells has.
+/// Checks the limits of each type, read and found by the values that a CSV of the same cells has.
 fn edges(both: &Both, server: &Server) {
     let columns = [
         ("id", Type::Integer, "INTEGER PRIMARY KEY", "int PRIMARY KEY"),
@@ -451,7 +450,7 @@ enum Which {
 }
 
 impl Both {
-    /// What both answer; panics where they differ.
+    /// Returns what both answer; panics if they differ.
     fn same<T: PartialEq + std::fmt::Debug>(&self, act: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
         let bare = |result: Result<T, Error>| result.map_err(|error| Error { details: None, ..error });
         let sqlite = bare(self.on(Which::Sqlite, &act));

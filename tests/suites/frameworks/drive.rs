@@ -12,9 +12,9 @@ pub(crate) struct Framework {
     pub name: &'static str,
     /// The folder under `clients/` of the cache that it is installed in.
     pub environment: &'static str,
-    /// It checks arguments by the schema itself: what is wrong does not reach the server.
+    /// Whether the framework checks arguments by the schema itself, so that wrong ones do not reach the server.
     pub checks_arguments: bool,
-    /// Whoever has no key reads the sentence of the 401, or of the sign-in that is not there.
+    /// Whether a caller without a key reads the sentence of the 401, or of the sign-in that is not there.
     pub says_key_is_needed: bool,
 }
 
@@ -31,7 +31,7 @@ impl Framework {
         Self { says_key_is_needed: true, ..self }
     }
 
-    /// HTTP and stdio, without keys, with one, and without one where it is needed.
+    /// Checks HTTP and stdio, without keys, with one, and without one where it is needed.
     pub(crate) fn holds(&self) {
         let house = sample::house();
         let gateway = house.serve();
@@ -73,7 +73,7 @@ impl Framework {
         assert_eq!(tools, ["create_airport", "list_airports", "lookup_airport"], "{name}: {report}");
         let text = |call: usize| report["calls"][call]["text"].as_str().unwrap_or_default();
         assert!(text(0).contains("Oslo Gardermoen Airport"), "{name}: {report}");
-        // What the server answers about a call, as a model reads it there.
+        // This is the server's answer about a call, as a model reads it there.
         assert!(text(1).contains("No record meets these conditions"), "{name}: {report}");
         if !self.checks_arguments {
             assert!(text(2).contains("/iata") && text(2).contains("^[A-Z]{3}$"), "{name}: {report}");
@@ -83,7 +83,7 @@ impl Framework {
         assert!(text(3).contains("Trondheim Airport Vaernes"), "{name}: {report}");
     }
 
-    /// Whoever has no key reads that one is needed, and how it is sent.
+    /// Checks that a caller without a key reads that one is needed, and how it is sent.
     fn is_refused(&self, report: &Value) {
         assert!(report["tools"].as_array().is_none_or(Vec::is_empty), "{}: {report}", self.name);
         let said = report.to_string();

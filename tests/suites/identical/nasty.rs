@@ -1,4 +1,4 @@
-//! One table of nasty values, written into every kind of source.
+//! Writes one table of nasty values into every kind of source.
 
 use std::{fmt::Write as _, path::Path, time::Duration};
 
@@ -20,7 +20,7 @@ pub(crate) const COLUMNS: &[(&str, &str, bool)] = &[
     ("flag", "boolean", true),
 ];
 
-/// Rows with everything that goes wrong in one source or another, and enough plain ones for long walks.
+/// Returns rows with everything that goes wrong in one source or another, and enough plain ones for long walks.
 pub(crate) fn rows() -> Vec<Map<String, Value>> {
     let mut rows: Vec<Map<String, Value>> = hand_made().into_iter().map(row).collect();
     for number in 0..130 {
@@ -49,7 +49,7 @@ fn hand_made() -> Vec<Value> {
         // Leading zeros, a number that is text, and 2^53+1.
         json!(["007", "open", "0042", "Bond", "0.07", "9007199254740993", 7, 0.1, "2024-02-29", "2024-02-29T23:59:59Z", true]),
         json!(["0", null, "0", "", "-0.001", "-9007199254740993", 0, -2.5, "1970-01-01", "1970-01-01T00:00:00Z", false]),
-        // Everything that may be null is.
+        // In this row everything that may be null is null.
         json!(["null", null, "null", "all null", null, null, null, null, null, null, null]),
         json!(["NULL", "null", "NULL", "the word null", "1", "1", 1, 1, "2024-01-01", "2024-01-01T00:00:00Z", true]),
         // Numbers at their edges.
@@ -74,7 +74,7 @@ fn hand_made() -> Vec<Value> {
         json!(["\u{ff5e}", "open", "\u{ff5e}", "beside the surrogates", "14", "15", 16, 11, "2024-03-14", "2024-03-14T12:00:00Z", false]),
         json!(["😀", "open", "👩‍👩‍👧", "İstanbul ısparta", "15", "16", 17, 12, "2024-03-15", "2024-03-15T12:00:00Z", true]),
         json!(["\u{200f}rtl", "open", "שלום", "\u{feff}bom inside", "16", "17", 18, 13, "2024-03-16", "2024-03-16T12:00:00Z", false]),
-        // The same name twice: a lookup by name is ambiguous.
+        // The same name is there twice, so a lookup by name is ambiguous.
         json!(["twin-1", "open", "twin", "Twin", "17", "18", 19, 14, "2024-03-17", "2024-03-17T12:00:00Z", true]),
         json!(["twin-2", "open", "twin", "Twin", "18", "19", 20, 15, "2024-03-18", "2024-03-18T12:00:00Z", false]),
     ]
@@ -95,7 +95,7 @@ pub(crate) fn csv(path: &Path) {
     file.flush().expect("the file is written");
 }
 
-/// By openpyxl: numbers, dates and booleans as cells of their own kind, text always as text.
+/// Writes a workbook with openpyxl: numbers, dates and booleans are cells of their own kind, and text is always text.
 pub(crate) fn xlsx(path: &Path) {
     let kinds: Vec<_> = COLUMNS.iter().map(|(_, kind, _)| *kind).collect();
     let names: Vec<_> = COLUMNS.iter().map(|(name, _, _)| *name).collect();
@@ -109,7 +109,7 @@ pub(crate) fn xlsx(path: &Path) {
     std::fs::remove_file(source).expect("a file in the temporary folder");
 }
 
-/// Decimals are text: SQLite has no exact type, and its NUMERIC would make doubles of them.
+/// Makes a SQLite file. Decimals are text there: SQLite has no exact type, and its NUMERIC would make doubles of them.
 pub(crate) fn sqlite(path: &Path) {
     let database = rusqlite::Connection::open(path).expect("a file in the temporary folder");
     let columns: Vec<String> = COLUMNS
@@ -175,7 +175,7 @@ pub(crate) fn postgres(cluster: &Postgres) {
     cluster.sql(&script);
 }
 
-/// As a JSON file for json-server. Decimals are text there too: its numbers are doubles.
+/// Returns a JSON file for json-server. Decimals are text there too, since its numbers are doubles.
 pub(crate) fn json() -> Value {
     json!({ "items": rows() })
 }

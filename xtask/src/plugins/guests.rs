@@ -8,7 +8,7 @@ use std::{
 use super::{GUESTS, compile, guest_folder, place, place_all, toolchain::Toolchain};
 use crate::{clients, debian, step::Failure, workshop::Workshop};
 
-/// Where the hostile guest keeps which build it is; the same bytes stand in its source.
+/// The mark by which the hostile guest knows which build it is; the same bytes stand in its source.
 const BUILD_MARKER: &[u8] = b"build=1       ";
 /// Other builds of it, made by changing the marker: a newer one, one whose shape has lost a column, and two whose
 /// `about` never comes back.
@@ -18,7 +18,7 @@ const WIT_TOOLS: &str = "plugin-sdk/wit/0.1.1";
 /// Builds of the guest with tools beside the first one, by the word that makes each: see its source.
 const TOOLS_BUILDS: [&str; 3] = ["renamed", "fix", "moody"];
 
-/// Cargo builds the Rust ones while the other languages' tools are fetched.
+/// Builds all guests. Cargo builds the Rust ones while the other languages' tools are fetched.
 pub(super) fn build(workshop: &Workshop, toolchain: &Toolchain) -> Result<(), Failure> {
     let folder = &guest_folder(workshop);
     fs::create_dir_all(folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
@@ -55,7 +55,8 @@ fn other_builds(toolchain: &Toolchain, workshop: &Workshop, folder: &Path) -> Re
     Ok(())
 }
 
-/// QuickJS. `--sync` and `--stub-wasi`: the host takes neither the asynchronous ABI nor ambient WASI.
+/// Builds guests with QuickJS. The host takes neither the asynchronous ABI nor ambient WASI: hence `--sync` and
+/// `--stub-wasi`.
 fn javascript(workshop: &Workshop, folder: &Path) -> Result<(), Failure> {
     let guests = workshop.repository.join("tests/guests");
     let tool = guests.join("tiny-js");
@@ -88,7 +89,7 @@ fn javascript(workshop: &Workshop, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One guest in JavaScript.
+/// A guest in JavaScript.
 struct Script {
     name: &'static str,
     source: PathBuf,
@@ -96,7 +97,7 @@ struct Script {
     interface: &'static str,
 }
 
-/// The program of componentize-qjs, as its package names it.
+/// Returns the program of componentize-qjs, as its package names it.
 fn qjs_program(tool: &Path) -> Result<String, Failure> {
     let package = "componentize-qjs";
     let bin = tool.join("node_modules/.bin").join(package);
@@ -122,7 +123,7 @@ fn python(workshop: &Workshop, folder: &Path) -> Result<(), Failure> {
     place(&work.join("built.wasm"), &target)
 }
 
-/// Debian's clang; the bindings that `wit-bindgen c` generates lie beside the source.
+/// Builds the guest with Debian's clang; the bindings that `wit-bindgen c` generates lie beside the source.
 fn c(workshop: &Workshop, toolchain: &Toolchain, folder: &Path) -> Result<(), Failure> {
     let source = workshop.repository.join("tests/guests/tiny-c");
     let target = folder.join("tiny-c.wasm");
@@ -164,7 +165,7 @@ fn interface(workshop: &Workshop, version: &str) -> PathBuf {
     workshop.repository.join(version).join("weir-plugin.wit")
 }
 
-/// An empty folder with the interface in `wit/`: the tools want it below the folder they run in.
+/// Makes an empty folder with the interface in `wit/`: the tools want it below the folder they run in.
 fn work_folder(workshop: &Workshop, name: &str, version: &str) -> Result<PathBuf, Failure> {
     let folder = workshop.cache.join("guests").join(name);
     let _ = fs::remove_dir_all(&folder);
@@ -185,7 +186,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
     fs::copy(from, to).map(drop).map_err(|error| format!("cannot copy {}: {error}", from.display()).into())
 }
 
-/// True where the target was made after all that it is made of.
+/// Returns `true` if the target was made after all its inputs.
 fn is_newer(target: &Path, inputs: &[PathBuf]) -> bool {
     let changed = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     let Some(made) = changed(target) else { return false };

@@ -1,4 +1,4 @@
-//! What compiles Rust to a WebAssembly component on this machine.
+//! Finds or installs what compiles Rust to a WebAssembly component on this machine.
 //!
 //! The linker is `wasm-component-ld`, which every Rust toolchain carries: it makes a finished component of a cdylib.
 //! What a machine may lack is the standard library for the target: rustup fetches it, and where rustup is not there or
@@ -19,7 +19,7 @@ use crate::{
 };
 
 const TARGET: &str = "wasm32-unknown-unknown";
-/// rustup downloads 20 MB; a network that lets nothing through must not hang the build.
+/// The time that rustup has to download 20 MB: a network that lets nothing through must not hang the build.
 const RUSTUP_PATIENCE: Duration = Duration::from_secs(120);
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 const DEBIAN_CARGO: &str = "/usr/bin/cargo";
@@ -73,8 +73,8 @@ impl Toolchain {
         }
     }
 
-    /// A cargo for the target. What it needs beside is set on this child only; a caller's own flags for the host
-    /// would be wrong for the guest.
+    /// Returns a cargo for the target. What it needs beside is set on this child only; a caller's own flags for the
+    /// host would be wrong for the guest.
     pub(crate) fn cargo(&self, workshop: &Workshop) -> Command {
         let mut cargo = match self.route {
             Route::Target => workshop.command(env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())),
@@ -88,7 +88,7 @@ impl Toolchain {
         for flags in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
             cargo.env_remove(flags);
         }
-        // As the template's: a small stack, and memory for a usual call from the start.
+        // These are the template's: a small stack, and memory for a usual call from the start.
         let memory = "-Clink-arg=-zstack-size=131072 -Clink-arg=--initial-memory=1048576";
         let flags = format!("-Clink-arg=--wasm-ld-path={} {memory}", self.wasm_ld.display());
         cargo
@@ -99,7 +99,7 @@ impl Toolchain {
         cargo
     }
 
-    /// The component that [`Self::cargo`] built of a package.
+    /// Returns the component that [`Self::cargo`] built of a package.
     pub(crate) fn built(&self, workshop: &Workshop, package: &str) -> PathBuf {
         let file = format!("{}.wasm", package.replace('-', "_"));
         target_folder(workshop).join(TARGET).join("guest").join(file)
@@ -117,7 +117,7 @@ fn target_folder(workshop: &Workshop) -> PathBuf {
     workshop.cache.join("guests")
 }
 
-/// True where the running compiler has the target's standard library, whoever put it there.
+/// Returns `true` if the running compiler has the target's standard library, whoever put it there.
 fn target_installed() -> bool {
     sysroot().is_ok_and(|sysroot| sysroot.join("lib/rustlib").join(TARGET).join("lib").is_dir())
 }
@@ -156,7 +156,7 @@ fn debian_present() -> bool {
     [DEBIAN_RUSTC, DEBIAN_CARGO, DEBIAN_SOURCES].iter().all(|file| Path::new(file).exists())
 }
 
-/// The folder of `wasm-component-ld` and `gcc-ld/wasm-ld`.
+/// Returns the folder of `wasm-component-ld` and `gcc-ld/wasm-ld`.
 fn tools() -> Result<PathBuf, Failure> {
     let version = output(rustc().arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).ok_or("rustc does not name its host")?;

@@ -1,6 +1,6 @@
 //! The adapter `noop`, part of the process: it answers the ticket at once, so that the call path itself is measured.
 //!
-//! Not in the library: the floor and the generator would be linked with a gateway they never run.
+//! It is not in the library: the floor and the generator would be linked with a gateway they never run.
 
 use std::{future::ready, sync::Arc};
 
@@ -39,7 +39,7 @@ impl NativeAdapter for Noop {
     }
 }
 
-/// To be installed before the gateway is made.
+/// Returns the adapter, which is to be installed before the gateway is made.
 pub(crate) fn adapter() -> Arc<dyn NativeAdapter> {
     Arc::new(Noop { records: format!("[{}]", ticket::record(ticket::ID)) })
 }

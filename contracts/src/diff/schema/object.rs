@@ -35,7 +35,7 @@ impl<'s> Comparison<'s> {
         self.further(&was, &is);
     }
 
-    /// Members whose names meet a pattern; the same patterns on both sides, or nothing can be said.
+    /// Compares the members whose names meet a pattern. Both sides need the same patterns, or nothing can be said.
     fn patterns(&mut self, old: &'s Value, new: &'s Value) {
         let key = "patternProperties";
         let (Some(Value::Object(was)), Some(Value::Object(is))) = (old.get(key), new.get(key)) else {
@@ -145,7 +145,7 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    /// What holds for the members that are not named.
+    /// Compares the rules for members that are not named.
     fn further(&mut self, was: &Members<'s>, is: &Members<'s>) {
         let pair = (was.schema, is.schema);
         let key = "additionalProperties";
@@ -161,7 +161,7 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    /// One member's change, noted at the object that holds it.
+    /// Records the change of one member at the object that holds it.
     fn member(
         &mut self,
         rule: SchemaRule,
@@ -206,7 +206,7 @@ struct Members<'s> {
     schema: &'s Value,
     properties: &'s Map<String, Value>,
     required: BTreeSet<&'s str>,
-    /// What holds for members that no property names.
+    /// The rule for members that no property names.
     further: &'s Value,
 }
 
@@ -227,7 +227,7 @@ impl<'s> Members<'s> {
     }
 }
 
-/// The property that looks like the new name of one that went.
+/// Returns the property that looks like the new name of one that is gone.
 fn new_name<'s>(
     name: &str,
     schema: &Value,

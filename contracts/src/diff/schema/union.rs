@@ -25,7 +25,7 @@ impl<'s> Comparison<'s> {
         match (is_union(old), is_union(new)) {
             (false, false) => return false,
             (true, true) => {}
-            // One has keywords beside its union: each is judged by itself.
+            // If one of them has keywords beside its union, each is judged by itself.
             (true, false) if !is_alone(old) => return self.beside(old, new),
             (false, true) if !is_alone(new) => return self.beside(old, new),
             _ => {}
@@ -65,14 +65,15 @@ impl<'s> Comparison<'s> {
     fn arms(&mut self, around: (&'s Value, &'s Value), was: &[Arm<'s>], is: &[Arm<'s>]) {
         let mut partner: Vec<Option<usize>> = vec![None; was.len()];
         let mut taken = vec![false; is.len()];
-        // The same first, so that an inserted alternative pairs with none; then the most alike.
+        // Equal alternatives are paired first, so that an inserted one is paired with none; then the most similar ones
+        // are.
         for least in [SAME, 1] {
             for (index, arm) in
                 was.iter().enumerate().filter(|(index, _)| partner[*index].is_none()).collect::<Vec<_>>()
             {
                 let free = is.iter().enumerate().filter(|(other, _)| !taken[*other]);
                 let scored = free.map(|(other, candidate)| (likeness(arm.schema, candidate.schema), other));
-                // Of equals the first.
+                // Among equally similar ones the first is taken.
                 let best = scored
                     .filter(|(score, _)| *score >= least)
                     .max_by_key(|(score, other)| (*score, usize::MAX - other));
@@ -124,7 +125,7 @@ impl<'s> Comparison<'s> {
     }
 }
 
-/// A union with nothing but texts and a default beside it.
+/// Returns `true` if the schema is a union with nothing but texts and a default beside it.
 fn is_alone(schema: &Value) -> bool {
     let beside = |key: &String| TEXTS.contains(&key.as_str()) || key == "default" || key.starts_with("x-");
     let unions = ["anyOf", "oneOf"].into_iter().filter(|key| schema.get(key).is_some()).count();
@@ -132,7 +133,7 @@ fn is_alone(schema: &Value) -> bool {
         && schema.as_object().is_some_and(|map| map.keys().all(|key| key == "anyOf" || key == "oneOf" || beside(key)))
 }
 
-/// The alternatives of a schema; `None` where they cannot be told apart one by one.
+/// Returns the alternatives of a schema; `None` if they cannot be told apart one by one.
 fn arms(schema: &Value) -> Option<Vec<Arm<'_>>> {
     for key in ["anyOf", "oneOf"] {
         if let Some(union) = schema.get(key) {
@@ -156,7 +157,7 @@ fn arms_of<'s>(key: &str, union: &'s Value) -> Option<Vec<Arm<'s>>> {
     Some(schemas.iter().enumerate().map(|(index, schema)| Arm { schema, place: Some((key, index)) }).collect())
 }
 
-/// Whether no value can meet both: other types, or a required member that is another constant.
+/// Returns `true` if no value can meet both: their types differ, or a required member is another constant.
 fn are_apart(one: &Value, two: &Value) -> bool {
     let (Some(types_one), Some(types_two)) = (types(one), types(two)) else { return false };
     if types_one & types_two == 0 {
@@ -172,7 +173,7 @@ fn are_apart(one: &Value, two: &Value) -> bool {
     })
 }
 
-/// Texts only: numbers may be equal in other digits.
+/// Returns `true` for two texts that differ. Numbers do not count, since equal ones may have other digits.
 fn is_other_text(one: &Value, two: &Value) -> bool {
     one.is_string() && two.is_string() && one != two
 }
@@ -191,7 +192,7 @@ fn required_constants(schema: &Value) -> impl Iterator<Item = (&str, Vec<&Value>
 
 const SAME: u32 = 100;
 
-/// 0: no value of one is like a value of the other.
+/// Returns how similar two alternatives are; 0 means that no value of one is like a value of the other.
 fn likeness(one: &Value, two: &Value) -> u32 {
     if canonical(one) == canonical(two) {
         return SAME;

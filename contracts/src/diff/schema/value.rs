@@ -26,7 +26,7 @@ const ALL: u8 = 127;
 /// Values that came, among which a new name is looked for.
 const LIKELY_MAX: usize = 100;
 
-/// The types that values of a schema may have; `None` where `type` says something unknown.
+/// Returns the types that values of a schema may have; `None` if `type` says something unknown.
 pub(super) fn types(schema: &Value) -> Option<u8> {
     let of = |word: &Value| {
         Some(match word.as_str()? {
@@ -64,7 +64,7 @@ fn type_of(value: &Value) -> u8 {
     }
 }
 
-/// `string or null`.
+/// Writes types in words: `string or null`.
 fn words(types: u8) -> String {
     let number = INTEGER | FRACTION;
     let mut words = Vec::new();
@@ -85,7 +85,7 @@ fn words(types: u8) -> String {
 }
 
 impl<'s> Comparison<'s> {
-    /// The types both allow; `None` where nothing further is to be compared.
+    /// Compares the types and returns those that both allow; `None` if nothing further is to be compared.
     pub(super) fn types(&mut self, old: &'s Value, new: &'s Value) -> Option<u8> {
         let (Some(was), Some(is)) = (types(old), types(new)) else {
             self.undecided("type", old, new);
@@ -111,7 +111,7 @@ impl<'s> Comparison<'s> {
         Some(both)
     }
 
-    /// Where one side lists its values, each of them is asked: true when that was all there is to compare.
+    /// Checks each listed value if one side lists its values. Returns `true` if that was all there is to compare.
     pub(super) fn enumerations(&mut self, old: &'s Value, new: &'s Value) -> bool {
         let is_listed = |schema: &Value| listed(schema).is_some();
         if !is_listed(old) && !is_listed(new) {
@@ -179,7 +179,7 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    /// Bounds and steps of numbers; `whole` where neither side allows a fraction.
+    /// Compares bounds and steps of numbers. `whole` means that neither side allows a fraction.
     pub(super) fn numbers(&mut self, old: &'s Value, new: &'s Value, whole: bool) {
         for (key, exclusive, upwards) in [("minimum", "exclusiveMinimum", true), ("maximum", "exclusiveMaximum", false)]
         {
@@ -271,7 +271,7 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    /// A least or greatest count.
+    /// Compares a minimum or maximum count.
     pub(super) fn count(&mut self, old: &'s Value, new: &'s Value, key: &str, least: bool) {
         let of = |schema: &Value| match schema.get(key) {
             None => Some(if least { 0 } else { u64::MAX }),
@@ -283,7 +283,7 @@ impl<'s> Comparison<'s> {
         self.bound(old, new, key, order, &format!("{} → {}", shown(old), shown(new)));
     }
 
-    /// `Less`: what was allowed is more than what is.
+    /// Records the change of a bound. `Less` means that the old schema allowed more than the new one.
     pub(super) fn bound(&mut self, old: &'s Value, new: &'s Value, key: &str, order: Ordering, change: &str) {
         let rule = match order {
             Ordering::Equal => return,
@@ -294,7 +294,7 @@ impl<'s> Comparison<'s> {
     }
 }
 
-/// The values a schema lists, whatever else it says about them.
+/// Returns the values that a schema lists, whatever else it says about them.
 fn listed(schema: &Value) -> Option<Vec<Value>> {
     if let Some(value) = schema.get("const") {
         return Some(vec![value.clone()]);
@@ -307,7 +307,7 @@ fn listed(schema: &Value) -> Option<Vec<Value>> {
     Some(listed.collect::<Option<Vec<Vec<Value>>>>()?.concat())
 }
 
-/// The values of types that have few.
+/// Returns all values of types that have few.
 fn few(schema: &Value) -> Option<Vec<Value>> {
     let types = types(schema)?;
     if types & !(NULL | BOOLEAN) != 0 {
@@ -329,7 +329,7 @@ fn listing(values: &[Value]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// The tighter of the two keywords of one end; the error where one is no number.
+/// Returns the tighter of the two keywords of one end; the error means that one of them is no number.
 fn bound(schema: &Value, key: &str, exclusive: &str, upwards: bool) -> Result<Option<Bound>, ()> {
     let mut tightest: Option<Bound> = None;
     for (key, exclusive) in [(key, false), (exclusive, true)] {

@@ -27,7 +27,7 @@ pub(super) fn build(format: Option<&str>, patterns: &[&str], least: usize, most:
     }
 }
 
-/// Short texts that differ: a, b, c, …
+/// Returns short texts that differ: a, b, c, …
 fn plain(mut nth: usize, most: usize) -> String {
     let mut text = String::new();
     while text.len() < most {
@@ -64,7 +64,7 @@ fn of_format(format: &str, nth: usize) -> Option<String> {
     Some(text)
 }
 
-/// A format's example made longer where the format has room for it.
+/// Makes a format's example longer if the format has room for it.
 fn lengthened(text: String, format: &str, least: usize) -> String {
     let missing = least.saturating_sub(text.chars().count());
     if missing == 0 {
@@ -93,7 +93,7 @@ fn fits(text: &str, least: usize, most: usize) -> bool {
     (least..=most).contains(&length)
 }
 
-/// A text that matches a pattern: the shortest way through it, with its loops run until the text is long enough.
+/// Makes a text that matches a pattern: the shortest way through it, with its loops run until the text is long enough.
 fn of_pattern(pattern: &str, least: usize, most: usize, nth: usize) -> Option<String> {
     // In these schemas `\d` is an ASCII digit.
     let hir = regex_syntax::ParserBuilder::new().unicode(true).build().parse(&ascii_classes(pattern)).ok()?;
@@ -125,7 +125,7 @@ fn of_pattern(pattern: &str, least: usize, most: usize, nth: usize) -> Option<St
     None
 }
 
-/// ECMA classes as their ASCII selves, which is how the validator reads them.
+/// Rewrites ECMA classes as their ASCII forms, which is how the validator reads them.
 fn ascii_classes(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut in_class = false;
@@ -165,7 +165,7 @@ fn anchors(hir: &Hir, found: &mut (bool, bool)) {
 
 struct Writer {
     text: String,
-    /// How often a loop without end runs beyond its least.
+    /// The number of rounds that an endless loop runs beyond its least.
     extra: u32,
     nth: usize,
     over: bool,

@@ -38,7 +38,7 @@ pub(crate) fn repair(survey: &Survey) -> Vec<Repaired> {
     repaired
 }
 
-/// Any segment: the last may be an empty one, that was made and not begun.
+/// Repairs the torn segments of a chain. It may be any of them, since the last one may be empty, made and not begun.
 fn repair_chain(chain: &ChainView) -> io::Result<Vec<Repaired>> {
     let Some(_lock) = lock_ended(&chain.path)? else { return Ok(Vec::new()) };
     let mut repaired = Vec::new();
@@ -53,7 +53,7 @@ fn repair_chain(chain: &ChainView) -> io::Result<Vec<Repaired>> {
     Ok(repaired)
 }
 
-/// Length of the complete lines at the start of a file.
+/// Returns the length of the complete lines at the start of a file.
 pub(crate) fn complete_bytes(path: &Path) -> io::Result<u64> {
     let mut file = File::open(path)?;
     let mut end = file.metadata()?.len();

@@ -23,7 +23,7 @@ const STATEMENTS_MAX: usize = 1000;
 /// Segments that one run removes.
 const SEGMENTS_MAX: usize = 500;
 
-/// Everything of a chain up to a record is gone, and was meant to go.
+/// A removal: everything of a chain up to a record is gone, and was meant to go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Removed {
     pub(crate) chain: ChainName,
@@ -32,24 +32,24 @@ pub(crate) struct Removed {
     /// The last record that went, and its hash: the `prev` of the first that is left.
     pub(crate) seq: u64,
     pub(crate) hash: Hash,
-    /// Nothing of the chain is left.
+    /// Whether nothing of the chain is left.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) whole: bool,
 }
 
-/// How long and how much is kept; `None` is without end.
+/// The age and size up to which records are kept; `None` is without end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keep {
     pub(crate) age: Option<Duration>,
     pub(crate) bytes: Option<u64>,
 }
 
-/// What is to go. Holds the locks that keep other processes from doing the same.
+/// The segments to be removed. It holds the locks that keep other processes from doing the same.
 #[derive(Default)]
 pub(crate) struct Removal {
-    /// To be written down first. Holds also what removed chains had stated, where a record still names them.
+    /// The statements to be written down first. They include those of removed chains that a record still names.
     pub(crate) statements: Vec<Removed>,
-    /// To be written down too: up to which chain statements were dropped, now or before.
+    /// The chain up to which statements were dropped, now or before. It is to be written down too.
     pub(crate) horizon: Option<ChainName>,
     victims: Vec<Victim>,
     _locks: Vec<File>,
@@ -70,7 +70,8 @@ struct Candidate<'a> {
 }
 
 impl Removal {
-    /// Empty when nothing is due, or another process is at it. `own` is the chain of this process.
+    /// Plans a removal. It is empty if nothing is due, or if another process is at it. `own` is the chain of this
+    /// process.
     pub(crate) fn plan(folder: &Path, survey: &Survey, own: Option<&ChainName>, keep: Keep) -> io::Result<Self> {
         let horizon = survey.openings().filter_map(|opening| opening.horizon.clone()).max();
         let nothing = Self { horizon, ..Self::default() };
@@ -129,7 +130,7 @@ impl Victim {
         Self { chain: chain.path.clone(), segments, whole: removed.whole }
     }
 
-    /// In order, so that what is left by a kill in between is the end of the chain.
+    /// Removes the segments in order, so that what a kill in between leaves is the end of the chain.
     fn remove(&self) -> io::Result<()> {
         for segment in &self.segments {
             fs::remove_file(segment)?;
@@ -146,7 +147,7 @@ impl Victim {
     }
 }
 
-/// What is older than kept, or the oldest of what is more than kept; within a chain in order.
+/// Returns what is older than kept, or the oldest of what is more than kept, within a chain in order.
 fn due<'a>(survey: &'a Survey, own: Option<&ChainName>, keep: Keep, now: Timestamp) -> Vec<Candidate<'a>> {
     let mut candidates: Vec<_> = survey.chains.iter().flat_map(|chain| removable(chain, own)).collect();
     candidates
@@ -166,7 +167,7 @@ fn due<'a>(survey: &'a Survey, own: Option<&ChainName>, keep: Keep, now: Timesta
     due
 }
 
-/// The segments of a chain that may go: from its beginning up to one that cannot be read.
+/// Returns the segments of a chain that may go: from its beginning up to one that cannot be read.
 fn removable<'a>(chain: &'a ChainView, own: Option<&ChainName>) -> Vec<Candidate<'a>> {
     let is_own = Some(&chain.name) == own;
     if chain.live && !is_own {
@@ -193,8 +194,8 @@ fn removable<'a>(chain: &'a ChainView, own: Option<&ChainName>) -> Vec<Candidate
     candidates
 }
 
-/// The new statements, and those that go with the segments that hold them although a record left still needs them.
-/// Beside them the youngest chain of which the statement goes for good.
+/// Returns the new statements, and those that go with the segments that hold them although a remaining record still
+/// needs them. Beside them it returns the youngest chain whose statement goes for good.
 fn statements(
     survey: &Survey,
     last_of: &BTreeMap<&ChainName, (&ChainView, Removed)>,

@@ -1,11 +1,11 @@
-//! Which records are wanted.
+//! Selects the records that are wanted.
 
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 
 use super::Record;
 use crate::ChainName;
 
-/// What is `None` or empty does not matter.
+/// A filter. A part that is `None` or empty takes all.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     pub since: Option<Timestamp>,
@@ -21,14 +21,14 @@ pub struct Filter {
     pub call_id: Option<String>,
     /// Anywhere in the line.
     pub text: Option<String>,
-    /// At most this many, the oldest ones.
+    /// The largest number of records, of which the oldest are taken.
     pub limit: Option<usize>,
 }
 
 impl Filter {
-    /// The record of the line, when it is one and matches.
+    /// Returns the record of the line, if it is one and matches.
     pub(super) fn record(&self, chain: &ChainName, line: &[u8]) -> Option<Record> {
-        // Before the line is parsed, since most do not match.
+        // This is checked before the line is parsed, since most lines do not match.
         let wanted = [&self.text, &self.call_id].into_iter().flatten();
         let mut wanted = wanted.map(|text| text.as_str()).peekable();
         if wanted.peek().is_some() {
@@ -65,7 +65,7 @@ impl Filter {
 #[error("a time is like 2026-08-22T10:15:30Z, 2026-08-22 (in UTC), or 90s, 15m, 2h, 7d ago")]
 pub struct NotATime;
 
-/// For command lines and query strings.
+/// Reads a time, for command lines and query strings.
 pub fn parse_time(text: &str) -> Result<Timestamp, NotATime> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time);

@@ -1,4 +1,4 @@
-//! What is appended from a moment on, in all chains, those that begin later too.
+//! Follows what is appended from a moment on, in all chains, including those that begin later.
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +34,7 @@ impl Follow {
         self.places.insert(chain.clone(), Place { segment, offset });
     }
 
-    /// The records since the last time, by time; at most about 10,000, the next call goes on from there.
+    /// Returns the records since the last time, by time; at most about 10,000, and the next call goes on from there.
     pub fn poll(&mut self) -> io::Result<Vec<Record>> {
         let mut records = Vec::new();
         let chains = chains(&self.folder)?;
@@ -42,7 +42,7 @@ impl Follow {
         for (name, path) in chains {
             let place = self.places.entry(name.clone()).or_default();
             match read_on(&name, &path, place, &self.filter, &mut records) {
-                // Removed by its age meanwhile.
+                // The segment was removed by its age meanwhile.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 result => result?,
             }

@@ -12,9 +12,9 @@ use std::{
 
 use super::{Fsync, Shared};
 
-/// How often the place of the file and the age of the segment are looked at.
+/// The time between two looks at the place of the file and the age of the segment.
 const LOOK: Duration = Duration::from_secs(1);
-/// After a failed rotation, the next try.
+/// The time until the next try after a failed rotation.
 const RETRY: Duration = Duration::from_secs(10);
 
 /// Stops its thread when dropped.
@@ -53,7 +53,8 @@ impl Drop for Keeper {
 fn run(shared: &Shared, stop: &AtomicBool) {
     let mut sync_at = None;
     let mut look_at = Instant::now();
-    // Before this a full segment waits; at this its age is reached.
+    // The first is the earliest time for the rotation of a full segment, the second is when the segment reaches its
+    // age.
     let mut retry_at = Instant::now();
     let mut aged_at = Instant::now() + shared.settings.segment_max_age;
     while !stop.load(Ordering::Relaxed) {
@@ -84,12 +85,12 @@ fn run(shared: &Shared, stop: &AtomicBool) {
     }
 }
 
-/// `dirty` is cleared before the records are looked at, so that one appended meanwhile sets it again.
+/// Syncs. `dirty` is cleared before the records are looked at, so that one appended meanwhile sets it again.
 fn sync(shared: &Shared) {
     shared.dirty.store(false, Ordering::SeqCst);
     let (seq, _) = shared.writer().head();
     if shared.sync_up_to(seq).is_err() {
-        // Logged where it happens; tried again.
+        // The failure was logged where it happened, and the sync is tried again.
         shared.dirty.store(true, Ordering::Relaxed);
     }
 }

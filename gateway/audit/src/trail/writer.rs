@@ -1,4 +1,5 @@
-//! What happens under the trail's lock: chain one record to the last, and one write for all that came since the last one.
+//! Does what happens under the trail's lock: it chains one record to the last, and makes one write for all that came
+//! since the last one.
 
 use std::{
     fs::{self, File},
@@ -17,7 +18,7 @@ use crate::{
 
 /// Lines that wait for their write are not more in memory, but for the last of them.
 const WAITING_MAX_BYTES: usize = 1 << 20;
-/// What unusually many or long lines took is given back.
+/// The room that is kept; what unusually many or long lines took beyond it is given back.
 const ROOM_BYTES: usize = 32 << 10;
 
 pub(super) struct Writer {
@@ -28,11 +29,11 @@ pub(super) struct Writer {
     /// Length of the complete lines in the file.
     whole_bytes: u64,
     place: Place,
-    /// The last record in the file …
+    /// The last record in the file.
     head: (u64, Hash),
-    /// … and the last one that has its place in the chain.
+    /// The last record that has its place in the chain.
     tip: (u64, Hash),
-    /// Those between them.
+    /// The records between them.
     waiting: Vec<u8>,
     batch: Arc<Batch>,
     bytes: u64,
@@ -43,20 +44,20 @@ pub(super) struct Writer {
     sync_failing: bool,
     /// Records of failed syncs that no record names yet.
     unstated: Option<Uncertain>,
-    /// How many records are uncertain, stated ones included.
+    /// The number of uncertain records, stated ones included.
     uncertain: u64,
     last_error: Option<String>,
     failures: u64,
 }
 
-/// Where the next line would go.
+/// The place where the next line would go.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// After the last complete one.
+    /// The next line goes after the last complete one.
     Good,
-    /// After bytes of a failed one, which could not be taken back.
+    /// The next line would go after bytes of a failed one, which could not be taken back.
     Torn,
-    /// Into a file that is no longer where readers look.
+    /// The next line would go into a file that is no longer where readers look.
     Gone,
 }
 
@@ -64,14 +65,14 @@ enum Place {
 #[derive(Default)]
 pub(super) struct Batch(OnceLock<Written>);
 
-/// How far the write came: to the record of this number, and why no further.
+/// The outcome of a write: the number of the last record in it, and why it went no further.
 struct Written {
     last: u64,
     failed: Option<io::Error>,
 }
 
 impl Batch {
-    /// Whether a record of it is in the file; `None` before the write.
+    /// Returns whether a record of the batch is in the file; `None` before the write.
     pub(super) fn outcome(&self, seq: u64) -> Option<io::Result<()>> {
         let written = self.0.get()?;
         Some(match &written.failed {
@@ -126,7 +127,7 @@ impl Writer {
         Ok((seq, hash, batch))
     }
 
-    /// One write for all that waits. What came of it is with their batch.
+    /// Writes all that waits, at once. The outcome is with their batch.
     pub(super) fn flush(&mut self) {
         if self.waiting.is_empty() {
             return;
@@ -138,7 +139,7 @@ impl Writer {
         }
     }
 
-    /// One record, at once.
+    /// Writes one record at once.
     pub(super) fn put(&mut self, body: &[u8]) -> io::Result<()> {
         let _ = self.enter(body)?;
         self.write_waiting()
@@ -146,7 +147,7 @@ impl Writer {
 
     fn write_waiting(&mut self) -> io::Result<()> {
         let (bytes, written) = write(&self.file, &self.waiting);
-        // Of what went in, whole lines stay: those records are written.
+        // Of the bytes that went in, whole lines stay: those records are written.
         let whole = self.waiting[..bytes].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
         self.whole_bytes += whole as u64;
         self.bytes += whole as u64;
@@ -175,7 +176,8 @@ impl Writer {
         };
     }
 
-    /// After a failure that left no place for the next line: the same file if it can be cut, else a new segment.
+    /// Finds a place for the next line after a failure that left none: the same file if it can be cut, else a new
+    /// segment.
     fn mend(&mut self) -> io::Result<()> {
         if self.place == Place::Torn {
             self.take_back();
@@ -204,8 +206,8 @@ impl Writer {
         self.chain.join(folder::segment_name(segment))
     }
 
-    /// The file of a segment that is not begun, which a failed switch made and could not take away again. One that holds
-    /// a whole line is left alone.
+    /// Takes the file of a segment that is not begun, which a failed switch made and could not remove. A file with a
+    /// whole line in it is left alone.
     pub(super) fn take_left(&mut self, segment: u32) -> io::Result<File> {
         let path = self.path(segment);
         if segment <= self.segment || folder::repair::complete_bytes(&path)? > 0 {
@@ -230,7 +232,7 @@ impl Writer {
         if segment <= self.segment {
             return Err(io::Error::new(ErrorKind::AlreadyExists, "another segment was begun meanwhile"));
         }
-        // What waits has its place before the opening; a failure is told to those who wait.
+        // The waiting records have their place before the opening; a failure is told to those who wait.
         self.flush();
         let file = mem::replace(&mut self.file, Arc::new(file));
         let (whole_bytes, place) = (self.whole_bytes, self.place);
@@ -245,7 +247,8 @@ impl Writer {
         Ok(())
     }
 
-    /// True when the file is where readers look for it. Else writing into it records nothing, and fails from now on.
+    /// Checks that the file is where readers look for it. If it is not, writing into it records nothing, and fails from
+    /// now on.
     pub(super) fn check_place(&mut self) {
         // Nothing waits where there is no place for it.
         self.flush();
@@ -334,7 +337,7 @@ impl Writer {
         self.uncertain
     }
 
-    /// The last record in the file.
+    /// Returns the last record in the file.
     pub(super) fn head(&self) -> (u64, Hash) {
         self.head
     }
@@ -351,7 +354,7 @@ impl Writer {
         self.whole_bytes
     }
 
-    /// The segment holds more than its opening.
+    /// Returns `true` if the segment holds more than its opening.
     pub(super) fn has_records(&self) -> bool {
         self.head.0 > self.segment_first_seq
     }
@@ -373,7 +376,8 @@ impl Writer {
     }
 }
 
-/// One write; a short one is what a full disk gives first, and the rest then tells why. How many bytes went in.
+/// Makes one write and returns how many bytes went in. A full disk gives a short write first, and the rest then tells
+/// why.
 fn write(mut file: &File, bytes: &[u8]) -> (usize, io::Result<()>) {
     let mut written = 0;
     while written < bytes.len() {
@@ -391,7 +395,7 @@ fn last_line(lines: &[u8]) -> Option<Line<'_>> {
     Line::parse(lines.strip_suffix(b"\n")?.rsplit(|byte| *byte == b'\n').next()?)
 }
 
-/// The same error for one more of those who waited.
+/// Returns the same error for one more of those who waited.
 fn again(error: &io::Error) -> io::Error {
     error.raw_os_error().map_or_else(|| io::Error::new(error.kind(), error.to_string()), io::Error::from_raw_os_error)
 }

@@ -1,4 +1,4 @@
-//! What verification found: for people as text, for machines as JSON.
+//! Reports what verification found: for people as text, for machines as JSON.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ pub struct Finding {
     /// File name within the chain's folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// From 1.
+    /// The line, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
     pub detail: String,
@@ -82,9 +82,9 @@ pub struct ReceiptCheck {
 pub enum ReceiptStatus {
     /// Exactly this record is there.
     Present,
-    /// It was there, and was removed by retention, which stated so.
+    /// The record was there, and was removed by retention, which stated so.
     Removed,
-    /// It is not there.
+    /// The record is not there.
     Missing,
     /// Another record has its number.
     Replaced,
@@ -107,7 +107,7 @@ impl Report {
         }
     }
 
-    /// Nothing was found, and every receipt is honoured or was removed as stated.
+    /// Returns `true` if nothing was found, and every receipt is honoured or was removed as stated.
     pub fn is_ok(&self) -> bool {
         let kept = |check: &ReceiptCheck| matches!(check.status, ReceiptStatus::Present | ReceiptStatus::Removed);
         self.findings_count == 0 && self.receipts.iter().all(kept)

@@ -1,4 +1,4 @@
-//! One chain from its first line to its last.
+//! Walks one chain from its first line to its last.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +27,7 @@ pub(super) struct Walk<'a> {
     chain: &'a ChainName,
     path: &'a Path,
     report: &'a mut Report,
-    /// By number: what other chains and receipts know of this one.
+    /// What other chains and receipts know about this chain, by number.
     expected: BTreeMap<u64, Vec<&'a Expected>>,
     demands: Vec<Demand>,
     /// The sound record with the highest number.
@@ -117,7 +117,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// A segment of another chain, or another segment of this one, tells nothing about the records that belong here.
+    /// Returns `true` for a segment of another chain, or another segment of this one: it tells nothing about the
+    /// records that belong here.
     fn is_foreign(&mut self, number: u32, line: &[u8]) -> bool {
         let Some(first) = First::parse(line) else { return false };
         let (chain, segment) = (&first.opening.chain, first.opening.segment);
@@ -147,7 +148,7 @@ impl<'a> Walk<'a> {
         self.damaged += 1;
     }
 
-    /// A sync of these records failed. They are here now; what was lost with a machine would be found as missing.
+    /// Warns of records whose sync failed. They are here now; records lost with a machine would be found as missing.
     fn warn_of_uncertain(&mut self, bytes: &[u8]) {
         let Some(Uncertain { from, to }) = Uncertain::parse(bytes) else { return };
         let detail = format!(
@@ -179,7 +180,7 @@ impl<'a> Walk<'a> {
         self.damaged = 0;
     }
 
-    /// The first is number 1, or what is before it was removed and is stated so.
+    /// Checks the first record: it is number 1, or what is before it was removed and is stated so.
     fn first_record(&mut self, line: &Line<'_>) {
         let before = line.seq.saturating_sub(1);
         let damaged = std::mem::take(&mut self.damaged);
@@ -201,7 +202,7 @@ impl<'a> Walk<'a> {
         if self.gaps.len() < GAPS_MAX { self.gaps.push(gap) } else { self.deleted(&gap) }
     }
 
-    /// A number that was passed already: it fills a gap, or was there before.
+    /// Reports a number that was passed already: it fills a gap, or was there before.
     fn late(&mut self, seq: u64) {
         let Some(at) = self.gaps.iter().position(|gap| gap.missing.contains(&seq)) else {
             return self.find(Problem::Inserted, format!("record {seq} stands here although its place is earlier"));
@@ -271,7 +272,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What is found when no record states that this one was removed.
+    /// Notes what is found if no record states that this one was removed.
     fn demand(&mut self, what: Problem, seq: u64, hash: Option<Hash>, by: Option<By>, detail: String) {
         let finding = Finding::new(what, self.chain, detail);
         self.demands.push(Demand { chain: self.chain.clone(), seq, hash, by, finding });
@@ -282,7 +283,7 @@ impl<'a> Walk<'a> {
         self.report.add(finding);
     }
 
-    /// At the line that is read.
+    /// Makes a finding at the line that is read.
     fn finding(&self, what: Problem, detail: String) -> Finding {
         let finding = Finding::new(what, self.chain, detail);
         if self.place.line > 0 { finding.at(&self.place.file, self.place.line) } else { finding }

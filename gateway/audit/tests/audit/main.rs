@@ -17,7 +17,7 @@ use weir_audit::{Problem, Receipt, verify};
 
 use steps::{append, call, check_whole, open, settings};
 
-/// The problems found, in order.
+/// Returns the problems found, in order.
 #[track_caller]
 fn problems(folder: &Path, receipts: &[Receipt]) -> Vec<Problem> {
     let report = verify(folder, receipts).unwrap();

@@ -1,4 +1,4 @@
-//! All chains as one: by time, filtered, followed, exported, and shown without harm.
+//! Tests reading all chains as one: by time, filtered, followed, exported, and shown without harm.
 
 use std::{fs, io, path::Path, sync::mpsc, thread};
 
@@ -20,7 +20,7 @@ fn by<'a>(id: &'a str, agent: &'a str, tool: &'a str, outcome: Outcome) -> Event
     Event::Call(Call { about, outcome, code: None, ms: 1.0 })
 }
 
-/// Two chains, written in turns.
+/// Writes two chains in turns.
 fn written(folder: &Path) -> (Trail, Trail) {
     let (one, two) = (open(folder), open(folder));
     one.append(&by("c_1", "ada", "find", Outcome::Ok)).unwrap();
@@ -200,7 +200,7 @@ fn an_export_ends_with_its_reader() {
     }
 
     let folder = tempfile::tempdir().unwrap();
-    // More than any buffer on the way holds.
+    // The export is larger than any buffer on the way.
     append(&open(folder.path()), 100);
     for format in [Format::JsonLines, Format::Csv] {
         command::export(folder.path(), calls(), format, &mut Gone).unwrap();
@@ -233,7 +233,7 @@ fn verify_prints_what_it_found() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
-    /// Rubbish between and after records: they are all read, and nothing panics.
+    /// Rubbish stands between and after records: they are all read, and nothing panics.
     #[test]
     fn rubbish_hides_no_record(rubbish in prop::collection::vec(any::<u8>(), 0..2048)) {
         let folder = tempfile::tempdir().unwrap();

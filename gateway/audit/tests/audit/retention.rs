@@ -14,7 +14,7 @@ fn exists(folder: &Path, receipt: &Receipt) -> bool {
     folder.join(receipt.chain.as_str()).exists()
 }
 
-/// Every receipt of removed records is known to be removed, by statement.
+/// Checks that every receipt of removed records is known to be removed, by statement.
 #[track_caller]
 fn check_removed(folder: &Path, receipts: &[Receipt]) {
     let report = check_whole(folder, receipts);
@@ -71,7 +71,7 @@ fn statements_outlive_the_chain_that_made_them() {
     check_removed(folder.path(), &[first, remover].concat());
 }
 
-/// Removed by hand is not removed by retention.
+/// A removal by hand is not a removal by retention.
 #[test]
 fn only_a_statement_excuses_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use weir_audit::{Problem, Receipt, ReceiptStatus, verify};
 
 use crate::{append, check_whole, lines, open, problems, segment, write_lines};
 
-/// A closed chain of `count` calls beside its opening and its end, in one segment.
+/// Writes a closed chain of `count` calls beside its opening and its end, in one segment.
 fn written(folder: &std::path::Path, count: usize) -> Vec<Receipt> {
     append(&open(folder), count)
 }
@@ -24,7 +24,7 @@ fn altered(alter: impl FnOnce(&mut Vec<String>)) -> (Vec<Problem>, Vec<Problem>)
     (problems(folder.path(), &[]), problems(folder.path(), &receipts))
 }
 
-/// The hash of a line, computed as docs/audit.md says.
+/// Computes the hash of a line as docs/audit.md says, and seals it again.
 fn seal_again(line: &str) -> String {
     use sha2::{Digest, Sha256};
     let (hashed, _) = line.rsplit_once(",\"hash\":").unwrap();
@@ -229,7 +229,7 @@ fn a_torn_tail_is_a_warning_until_it_is_repaired() {
     assert_eq!(check_whole(folder.path(), &receipts).warnings_count, 0);
 }
 
-/// Killed after the file of the next segment was made, and before anything was in it.
+/// The process was killed after the file of the next segment was made, and before anything was in it.
 #[test]
 fn a_torn_tail_before_an_empty_segment_is_repaired() {
     let folder = tempfile::tempdir().unwrap();
@@ -256,7 +256,7 @@ fn a_live_chain_is_not_repaired() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Whatever single byte is changed to whatever else.
+    /// Any single byte may be changed to any other.
     #[test]
     fn any_changed_byte_is_found(at in any::<prop::sample::Index>(), to in any::<u8>()) {
         let folder = tempfile::tempdir().unwrap();

@@ -15,7 +15,7 @@ fn start(folder: &Path) -> Child {
     Command::new(child()).arg("write").arg(folder).stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// What a process had answered that was killed after so many answers: its complete lines.
+/// Kills a process after so many answers, and returns what it had answered: its complete lines.
 fn answered(mut child: Child, after: usize) -> Vec<Receipt> {
     let mut lines = BufReader::new(child.stdout.take().unwrap());
     let mut text = Vec::new();
@@ -30,14 +30,14 @@ fn answered(mut child: Child, after: usize) -> Vec<Receipt> {
     complete.lines().filter_map(|line| line.strip_prefix("receipt ")).map(|line| line.parse().unwrap()).collect()
 }
 
-/// Answered means recorded: fifty kills, each beside a process that lives on.
+/// What was answered was recorded: there are fifty kills, each beside a process that lives on.
 #[test]
 fn nothing_answered_is_lost_by_kill_9() {
     let folder = tempfile::tempdir().unwrap();
     let living = open(folder.path());
     let mut receipts = Vec::new();
     for round in 0..50 {
-        // From within the start of the process to well into its work.
+        // The kill comes anywhere from within the start of the process to well into its work.
         receipts.extend(answered(start(folder.path()), round));
         receipts.extend(append(&living, 3));
     }

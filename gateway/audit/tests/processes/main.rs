@@ -9,7 +9,7 @@ use std::{env, path::PathBuf};
 
 use steps::{append, check_whole, open};
 
-/// The example `child`, built by the same cargo run as this test.
+/// Returns the example `child`, built by the same cargo run as this test.
 fn child() -> PathBuf {
     let test = env::current_exe().expect("this test has a path");
     let child = test.ancestors().nth(2).expect("tests lie in TARGET/PROFILE/deps").join("examples/child");

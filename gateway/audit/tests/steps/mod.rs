@@ -1,4 +1,4 @@
-//! What the tests of both binaries do with a trail.
+//! Holds what the tests of both binaries do with a trail.
 
 use std::{path::Path, time::Duration};
 
@@ -39,7 +39,7 @@ pub(crate) fn append(trail: &Trail, count: usize) -> Vec<Receipt> {
     (0..count).map(|index| trail.append(&call(&format!("c_{index:016x}"))).unwrap()).collect()
 }
 
-/// Everything is there, and every receipt is honoured.
+/// Checks that everything is there, and every receipt is honoured.
 #[track_caller]
 pub(crate) fn check_whole(folder: &Path, receipts: &[Receipt]) -> Report {
     let report = verify(folder, receipts).unwrap();

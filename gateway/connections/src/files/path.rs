@@ -1,4 +1,4 @@
-//! Which texts name a file under a root.
+//! Decides which texts name a file under a root.
 
 use std::path::Path;
 
@@ -51,7 +51,7 @@ impl Prefix {
     }
 }
 
-/// True for names that are neither listed nor opened: hidden files tend to hold credentials, and Weir's own
+/// Returns `true` for names that are neither listed nor opened: hidden files tend to hold credentials, and Weir's own
 /// temporary file is one of them.
 pub(super) fn hidden(name: &str) -> bool {
     name.starts_with('.')

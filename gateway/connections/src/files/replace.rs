@@ -55,18 +55,18 @@ pub(super) fn replace(
     written
 }
 
-/// What the file is to hold.
+/// The new content of the file.
 #[derive(Clone, Copy)]
 pub(super) enum Content<'c> {
     Whole(&'c [u8]),
-    /// What it holds, but for these.
+    /// The old content, except for these edits.
     Edited(&'c [Edit]),
 }
 
-/// Where, how many bytes go, and what takes their place.
+/// The position, the number of bytes that go, and the bytes that take their place.
 type Edit = (u64, u64, Vec<u8>);
 
-/// The folder the file really lies in and its name there: a link to a file stays a link.
+/// Returns the folder the file really lies in and its name there: a link to a file stays a link.
 fn place(root: &Dir, path: &RootedPath) -> Result<(Dir, PathBuf), ConnectionError> {
     let real = match root.canonicalize(path.as_path()) {
         Ok(real) => real,
@@ -106,7 +106,8 @@ fn lock(folder: &Dir) -> Result<std::fs::File, ConnectionError> {
     }
 }
 
-/// The version of what was written. `known`: the version of a file with these metadata, where it is the one meant.
+/// Writes a temporary file, and returns the version of what was written. `known` finds the version of a file with these
+/// metadata, if it is the one meant.
 fn write_beside<'v>(
     folder: &Dir,
     name: &Path,
@@ -138,13 +139,13 @@ fn write_beside<'v>(
     };
     temporary.sync_all().map_err(failed)?;
     folder.rename(TEMPORARY, folder, name).map_err(failed)?;
-    // Without it a crash of the machine may bring the old name back.
+    // Without this a crash of the machine may bring the old name back.
     folder.open(".").map_err(failed)?.into_std().sync_all().map_err(failed)?;
     Ok(version)
 }
 
-/// The old bytes, copied by the system, and more behind them: their digest is known and gone on with. None where it is not,
-/// or where something else is to be written.
+/// Writes the old bytes, copied by the system, and more behind them: their digest is known and is continued. Returns
+/// `None` if it is not known, or if something else is to be written.
 fn write_appended<'v>(
     old: &cap_std::fs::File,
     edits: &[Edit],
@@ -153,7 +154,8 @@ fn write_appended<'v>(
 ) -> Result<Option<String>, ConnectionError> {
     let before = old.metadata().map_err(failed)?;
     let (size, stamp) = (before.len(), Stamp::of(&before));
-    // Only the times of a file that was not just changed tell whether it is changed again; others are not known.
+    // The times of a file tell whether it changes again only if it was not just changed; the digest of a file that was
+    // is not known.
     if edits.iter().any(|(at, length, _)| (*at, *length) != (size, 0)) {
         return Ok(None);
     }
@@ -169,7 +171,7 @@ fn write_appended<'v>(
     Ok(Some(appended))
 }
 
-/// The old bytes but for the edits, read, digested and written once.
+/// Writes the old bytes except for the edits; they are read, digested and written once.
 fn write_edited(mut old: &std::fs::File, edits: &[Edit], new: &mut std::fs::File) -> Result<String, ConnectionError> {
     let size = old.metadata().map_err(failed)?.len();
     let mut out = version::Digesting::new(new);
@@ -203,7 +205,8 @@ fn copy(old: &mut &std::fs::File, mut length: u64, out: &mut version::Digesting<
     Ok(())
 }
 
-/// The new file is used by whoever used the old one. Giving it away is only possible for root, and then needed.
+/// Keeps the owner, so that whoever used the old file can use the new one. Giving a file away is possible only for
+/// root, and needed only then.
 fn keep_owner(old: &std::fs::File, new: &std::fs::File) -> Result<(), ConnectionError> {
     let (old_metadata, new_metadata) = (old.metadata().map_err(failed)?, new.metadata().map_err(failed)?);
     if (old_metadata.uid(), old_metadata.gid()) != (new_metadata.uid(), new_metadata.gid()) {

@@ -20,15 +20,16 @@ use crate::ConnectionError;
 
 const REMEMBERED_MAX: usize = 4096;
 const ENDS_MAX: usize = 64;
-/// How long after its last change a file's times may still miss another change.
+/// The time after its last change in which a file's times may miss another change.
 const SETTLED_AFTER: Duration = Duration::from_millis(50);
-/// The same on file systems that count whole seconds (FAT: two).
+/// The same time on file systems that count whole seconds (FAT: two).
 const SETTLED_AFTER_COARSE: Duration = Duration::from_millis(2_100);
 
 #[derive(Default)]
 pub(super) struct Versions {
     by_path: Mutex<HashMap<PathBuf, (Stamp, String)>>,
-    /// Where the digest of a content stood at its end, by version: what is appended is digested from there. The newest last.
+    /// The state of the digest at the end of a content, by version: appended bytes are digested from there. The newest
+    /// is last.
     ends: Mutex<Vec<(String, Sha256)>>,
 }
 
@@ -77,7 +78,7 @@ impl Versions {
         Ok(Info { version, size })
     }
 
-    /// The version of a content, whose digest can be gone on with from here on.
+    /// Returns the version of a content, whose digest can be continued from here on.
     fn keep_end(&self, hasher: Sha256, size: u64) -> String {
         let version = text(hasher.clone(), size);
         let mut ends = self.ends.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -89,7 +90,7 @@ impl Versions {
         version
     }
 
-    /// The version of a content of this version and size with more behind it; none where its digest is not kept.
+    /// Returns the version of a content of this version and size with more behind it; `None` if its digest is not kept.
     pub(super) fn appended(&self, version: &str, size: u64, more: &[&[u8]]) -> Option<String> {
         let ends = self.ends.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let (_, mut hasher) = ends.iter().find(|(known, _)| known == version)?.clone();
@@ -120,7 +121,7 @@ impl<'f> Digesting<'f> {
         Self { file, hasher: Sha256::new(), size: 0 }
     }
 
-    /// The version of a file with what was written.
+    /// Returns the version of a file with what was written.
     pub(super) fn version(self) -> String {
         text(self.hasher, self.size)
     }
@@ -139,7 +140,7 @@ impl io::Write for Digesting<'_> {
     }
 }
 
-/// The version a file with this content has.
+/// Returns the version of a file with this content.
 pub(super) fn of(content: &[u8]) -> String {
     let mut hasher = Sha256::new();
     hasher.update(content);
@@ -168,7 +169,7 @@ impl Stamp {
         }
     }
 
-    /// True once a further write would have to move the times.
+    /// Returns `true` once a further write would have to move the times.
     fn settled(&self) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i128;
         let coarse = self.modified_ns % 1_000_000_000 == 0;

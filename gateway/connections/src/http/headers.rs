@@ -1,4 +1,4 @@
-//! Which headers go out and which come back.
+//! Decides which headers go out and which come back.
 
 use reqwest::header::{ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue};
 
@@ -25,7 +25,7 @@ const RESERVED: [&str; 23] = [
     "transfer-encoding",
     "upgrade",
     "via",
-    // They would turn a permitted GET into something else.
+    // These would turn a permitted GET into something else.
     "x-http-method",
     "x-http-method-override",
     "x-method-override",
@@ -35,7 +35,7 @@ const RESERVED: [&str; 23] = [
 ];
 const RESERVED_PREFIXES: [&str; 3] = ["proxy-", "x-forwarded-", "sec-"];
 
-/// The headers the operator wrote, secrets among them.
+/// Reads the headers that the operator wrote, secrets among them.
 pub(super) fn of_connection(headers: &[(String, String)]) -> Result<HeaderMap, String> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
@@ -52,7 +52,7 @@ pub(super) fn of_connection(headers: &[(String, String)]) -> Result<HeaderMap, S
     Ok(map)
 }
 
-/// The headers of a request: the connection's, which nothing can replace, and the guest's.
+/// Returns the headers of a request: the connection's, which nothing can replace, and the guest's.
 pub(super) fn of_request(headers: &[(String, String)], own: &HeaderMap) -> Result<HeaderMap, ConnectionError> {
     if headers.len() > COUNT_MAX {
         return Err(ConnectionError::new(Code::InvalidArguments, "there are more than 50 headers").field("headers"));
@@ -75,7 +75,7 @@ pub(super) fn of_request(headers: &[(String, String)], own: &HeaderMap) -> Resul
     Ok(map)
 }
 
-/// What a guest may see: not the cookies, and only what is text.
+/// Returns the headers that a guest may see: no cookies, and only those that are text.
 pub(super) fn of_response(headers: &HeaderMap) -> Vec<(String, String)> {
     headers
         .iter()

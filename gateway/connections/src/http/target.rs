@@ -1,4 +1,4 @@
-//! Where a request goes: always under the base URL.
+//! Finds the target of a request, which is always under the base URL.
 
 use reqwest::Url;
 
@@ -7,7 +7,7 @@ use crate::{Code, ConnectionError};
 const PATH_MAX_BYTES: usize = 4096;
 const QUERY_MAX_PAIRS: usize = 200;
 
-/// The base URL as the operator wrote it. A query in it (an API key) goes with every request.
+/// Reads the base URL as the operator wrote it. A query in it (an API key) goes with every request.
 pub(super) fn base(text: &str) -> Result<Url, String> {
     // The parser's own messages do not repeat the text, which may hold a secret.
     let url = Url::parse(text).map_err(|error| format!("`base_url` is not a URL: {error}"))?;
@@ -47,7 +47,7 @@ pub(super) fn url(base: &Url, path: &str, query: &[(String, String)]) -> Result<
     Ok(url)
 }
 
-/// The target of a redirect, if it stays where requests may go.
+/// Returns the target of a redirect, if it stays where requests may go.
 pub(super) fn redirected(base: &Url, from: &Url, location: &str) -> Option<Url> {
     let to = from.join(location).ok()?;
     let folder = format!("{}/", base.path().trim_end_matches('/'));
@@ -56,7 +56,8 @@ pub(super) fn redirected(base: &Url, from: &Url, location: &str) -> Option<Url> 
     (to.origin() == base.origin() && beneath && plain).then_some(to)
 }
 
-/// Segments of allowed characters, none of which is, or may be read by somebody behind us as, a step elsewhere.
+/// Checks that a path has segments of allowed characters, none of which is, or may be read by somebody behind us as, a
+/// step elsewhere.
 fn check(path: &str) -> Result<(), ConnectionError> {
     if path.len() > PATH_MAX_BYTES {
         return Err(refused("the path is too long"));
@@ -85,7 +86,7 @@ fn check_segment(segment: &str) -> Result<(), ConnectionError> {
     if !is_whole {
         return Err(refused("the path holds a broken percent-encoding"));
     }
-    // What such a server cannot decode it may leave as it is, so the rest is judged all the same.
+    // Such a server may leave alone what it cannot decode, so the rest is judged all the same.
     let (twice, _) = decode(&once);
     for decoded in [once, twice] {
         if decoded.contains(&0) || decoded.contains(&b'\r') || decoded.contains(&b'\n') {
@@ -102,7 +103,7 @@ fn check_segment(segment: &str) -> Result<(), ConnectionError> {
     Ok(())
 }
 
-/// `%xx` decoded once, and whether every `%` was followed by two digits; one that was not stays as it is.
+/// Decodes `%xx` once, and tells whether every `%` was followed by two digits; a `%` that was not stays as it is.
 fn decode(text: &[u8]) -> (Vec<u8>, bool) {
     let mut decoded = Vec::with_capacity(text.len());
     let mut is_whole = true;

@@ -1,4 +1,4 @@
-//! One index while it is built: entries in the order they come, sorted at the end.
+//! Builds one index: entries are stored in the order they come, and sorted at the end.
 
 use std::{
     fs::{self, File},
@@ -14,17 +14,17 @@ use rusqlite::{Connection, params};
 use super::{Entry, store};
 use crate::{Code, ConnectionError};
 
-/// One that nobody went on with for so long is dropped.
+/// The time after which an index that nobody continued is dropped.
 const ABANDONED_AFTER: Duration = Duration::from_secs(120);
-/// What sorting may hold in memory; the rest goes through files beside the index.
+/// The memory that sorting may take; the rest goes through files beside the index.
 const SORT_KB: i64 = 8 << 10;
-/// What an entry takes on disk beside its key, about.
+/// The room that an entry takes on disk beside its key, about.
 const ENTRY_BYTES: u64 = 16;
 
 pub(super) struct Build {
     connection: Connection,
     part: PathBuf,
-    /// Held as long as the part is built: a sweep leaves it alone.
+    /// The lock that is held as long as the part is built: a sweep leaves the part alone.
     _lock: File,
     pub(super) covers: u64,
     bytes: u64,
@@ -74,7 +74,7 @@ impl Build {
         Ok(())
     }
 
-    /// Into a file of its own, and that one into its place.
+    /// Writes the index into a file of its own, and moves that into its place.
     pub(super) fn finish(&mut self, path: &Path) -> io::Result<()> {
         let sorted = self.part.with_extension(format!("sorted.{}", store::PART));
         let written = self.sort_into(&sorted).map_err(io::Error::other).and_then(|()| {
@@ -108,7 +108,7 @@ impl Drop for Build {
     }
 }
 
-/// Without a journal and without waiting for the disk: what a crash leaves is swept away.
+/// Opens a part without a journal and without waiting for the disk: what a crash leaves is swept away.
 fn open(part: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(part)?;
     connection.execute_batch(&format!(

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::Name;
 
-/// How the name of a file under way ends, and that of a finished one.
+/// The ending of an unfinished file's name, and that of a finished one's.
 pub(super) const PART: &str = "part";
 const DONE: &str = "index";
 
@@ -20,7 +20,7 @@ pub(super) fn path(folder: &Path, name: Name<'_>) -> PathBuf {
     folder.join(digest(name.plugin)).join(format!("{}{}.{DONE}", of_version(name), digest(name.column)))
 }
 
-/// What the names of all indexes of one version of a source begin with.
+/// Returns the beginning of the names of all indexes of one version of a source.
 fn of_version(name: Name<'_>) -> String {
     format!("{}-{}-", digest(name.source), digest(name.version))
 }
@@ -29,7 +29,7 @@ fn digest(text: &str) -> String {
     Sha256::digest(text).iter().take(12).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// For the owner alone: keys are values of the source.
+/// Makes the folder, for its owner alone, since keys are values of the source.
 pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
@@ -82,7 +82,7 @@ pub(super) fn make_room(folder: &Path, plugin: &str, bytes_max: u64) {
     }
 }
 
-/// It was used now.
+/// Marks the index as used now.
 pub(super) fn touch(path: &Path) {
     // A clock that cannot be set makes this one go first, and no more.
     let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));

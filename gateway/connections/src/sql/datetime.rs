@@ -1,6 +1,6 @@
 //! Points in time kept as text in any spelling, brought to one that compares bytewise.
 //!
-//! The same reading as the value table's (`weir-plugin-sdk`, `value/datetime.rs`), which a guest cannot run for every
+//! The reading is that of the value table (`weir-plugin-sdk`, `value/datetime.rs`), which a guest cannot run for every
 //! row of a table.
 
 use jiff::{
@@ -9,7 +9,7 @@ use jiff::{
     tz::{AmbiguousOffset, TimeZone},
 };
 
-/// `2024-05-06T05:08:09.500000000Z`, or nothing where the text is not a point in time.
+/// Returns `2024-05-06T05:08:09.500000000Z`, or `None` if the text is not a point in time.
 pub(super) fn canonical(text: &str, zone: &TimeZone) -> Option<String> {
     let bytes = text.as_bytes();
     if !(16..=40).contains(&bytes.len()) || bytes[13] != b':' || !matches!(bytes[10], b'T' | b't' | b' ') {
@@ -24,12 +24,12 @@ pub(super) fn canonical(text: &str, zone: &TimeZone) -> Option<String> {
         AmbiguousOffset::Unambiguous { offset } => offset,
         AmbiguousOffset::Gap { before, .. } | AmbiguousOffset::Fold { before, .. } => before,
     });
-    // Not by `jiff::Timestamp`, which ends a day before the year 9999 does.
+    // This does not use `jiff::Timestamp`, which ends a day before the year 9999 does.
     let utc = civil.checked_sub(SignedDuration::from_secs(offset.seconds().into())).ok()?;
     (0..=9999).contains(&utc.year()).then(|| format!("{utc:.9}Z"))
 }
 
-/// `UTC`, an offset or an IANA name.
+/// Reads `UTC`, an offset or an IANA name.
 pub(super) fn zone(name: &str) -> Option<TimeZone> {
     match name {
         "UTC" => Some(TimeZone::UTC),

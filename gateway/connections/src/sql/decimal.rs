@@ -2,8 +2,8 @@
 
 use std::{borrow::Cow, cmp::Ordering};
 
-/// Exact, for texts `[+-]digits[.digits]`; anything else sorts behind all numbers, by its bytes, so that the order is
-/// total whatever a column holds.
+/// Compares texts `[+-]digits[.digits]` exactly. Anything else sorts behind all numbers, by its bytes, so that the
+/// order is total whatever a column holds.
 pub(super) fn compare(left: &str, right: &str) -> Ordering {
     let (left, right) = (plain(left), plain(right));
     let (left, right) = (&*left, &*right);
@@ -15,7 +15,7 @@ pub(super) fn compare(left: &str, right: &str) -> Ordering {
     }
 }
 
-/// SQLite writes large doubles with an exponent: `1.0e+20` becomes `100000000000000000000`.
+/// Expands the exponent that SQLite writes in large doubles: `1.0e+20` becomes `100000000000000000000`.
 fn plain(text: &str) -> Cow<'_, str> {
     let expanded = || {
         let (mantissa, exponent) = text.split_once(['e', 'E'])?;
@@ -38,9 +38,9 @@ fn plain(text: &str) -> Cow<'_, str> {
 
 struct Decimal<'a> {
     negative: bool,
-    /// Without leading zeros.
+    /// The whole part without leading zeros.
     whole: &'a str,
-    /// Without trailing zeros.
+    /// The fraction without trailing zeros.
     fraction: &'a str,
 }
 

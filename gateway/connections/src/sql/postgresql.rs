@@ -6,7 +6,7 @@
 //! write and are answered in one. The server skips what follows a failure up to the request's end, so a statement
 //! whose BEGIN failed never runs. A write is told step by step: its BEGIN has answered before it is sent.
 //!
-//! What a read seldom needs is boxed, so that the future of each call stays small.
+//! Values that a read seldom needs are boxed, so that the future of each call stays small.
 
 mod address;
 mod error;
@@ -37,11 +37,12 @@ use pool::{Held, Pool};
 use session::{Reply, Session, Statement};
 
 const CONNECTIONS_MAX: u32 = 10;
-/// How long we wait beyond the deadline for the server's own timeout, before we cancel.
+/// The time that we wait beyond the deadline for the server's own timeout, before we cancel.
 const GRACE: Duration = Duration::from_millis(250);
-/// How long a cancelled statement, or a ROLLBACK, may take before the connection is given up.
+/// The time that a cancelled statement, or a ROLLBACK, may take before the connection is given up.
 const CLEANUP_MAX: Duration = Duration::from_secs(2);
-/// How much of an answer beyond its limit is read over, to keep the connection; more is cancelled.
+/// The bytes of an answer beyond its limit that are read over to keep the connection; if there are more, it is
+/// cancelled.
 const SURPLUS_MAX_BYTES: usize = 256 * 1024;
 
 pub(super) struct Postgresql {
@@ -63,7 +64,7 @@ impl Postgresql {
         let held = self.pool.turn(prepared.deadline).await?;
         let call = Call { pool: self.pool.clone(), prepared, access, committing: AtomicBool::new(false) };
         match access {
-            // Dropped half-way, what is held cleans up behind itself.
+            // If this is dropped half-way, `held` cleans up after itself.
             Access::Read => call.run(held).await,
             // A task of its own: a write outlives its caller.
             Access::Write => {
@@ -73,14 +74,14 @@ impl Postgresql {
     }
 }
 
-/// The length of the next message, as far as the server has announced it.
+/// Returns the length of the next message, as far as the server has announced it.
 fn announced(incoming: &[u8]) -> Option<usize> {
     let length = incoming.get(1..5)?.first_chunk::<4>()?;
     Some(u32::from_be_bytes(*length) as usize)
 }
 
-/// Statements that look at or change rows. Everything else (COMMIT, SET, COPY, DO, PREPARE, LISTEN, …) concerns the
-/// session, which calls share. The transaction's mode is what protects the data; this protects the session.
+/// Allows statements that look at or change rows. Everything else (COMMIT, SET, COPY, DO, PREPARE, LISTEN, …) concerns
+/// the session, which calls share. The transaction's mode is what protects the data; this protects the session.
 fn check_verb(text: &str, access: Access) -> Result<(), ConnectionError> {
     let word: String = text.trim_start().chars().take_while(char::is_ascii_alphabetic).collect();
     let allowed: &[&str] = match access {
@@ -133,18 +134,19 @@ impl Call {
         if left.is_zero() { Err(refused::timed_out()) } else { Ok(left) }
     }
 
-    /// For the server, which counts from the beginning of the statement.
+    /// Returns the timeout for the server, which counts from the beginning of the statement.
     fn timeout(&self) -> Result<Duration, ConnectionError> {
         Ok(self.left()?.clamp(Duration::from_millis(1), Duration::from_millis(i32::MAX as u64)))
     }
 
-    /// Once the server's own timeout should have come, the caller is answered; what is held has the statement cancelled.
+    /// Runs a read. Once the server's own timeout should have come, the caller is answered, and `held` has the
+    /// statement cancelled.
     async fn read_in_time(&self, held: &mut Held) -> Result<Outcome, Failure> {
         let late = self.prepared.deadline + GRACE;
         timeout_at(late.into(), self.read(held.session())).await.unwrap_or_else(|_| Err(refused::timed_out().into()))
     }
 
-    /// A late write is cancelled, and then asked what became of it.
+    /// Runs a write. A late one is cancelled, and then its outcome is asked for.
     async fn write_in_time(&self, held: &mut Held) -> Result<Outcome, Failure> {
         let key = held.session().key;
         let result = {
@@ -158,9 +160,9 @@ impl Call {
             timeout(CLEANUP_MAX, work).await
         };
         match result {
-            // It came just in time after all, and that is the truth.
+            // The write ended just in time after all, so this is the true outcome.
             Ok(Ok(outcome)) => Ok(outcome),
-            // Or it was told to end when its COMMIT was already on its way: also that has to be said.
+            // The write was cancelled when its COMMIT was already on its way, and that has to be said as well.
             Ok(Err(failure)) if failure.next == Next::Unknown => Err(failure),
             Ok(Err(_)) => Err(refused::timed_out().into()),
             Err(late) => {
@@ -218,7 +220,7 @@ impl Call {
             Reply::Done(done) if done.tag() == "COMMIT" => {}
             _ => return Err(refused::statement().details("COMMIT was not made").into()),
         }
-        // It is done; when this fails, what is held cleans up.
+        // The write is done; if this fails, `held` cleans up.
         let _ = session.ended().await;
         Ok(Outcome { rows, changed })
     }
@@ -230,7 +232,7 @@ impl Call {
         let mut rows = Answer::default();
         let changed = loop {
             match session.reply().await? {
-                // It has to be read to its end, or it would not have ended.
+                // Rows have to be read to the end, since only then has the statement ended.
                 Reply::Row(row) => rows.take(&row, statement, self.prepared.limit)?,
                 Reply::Done(done) => break done.rows(),
             }
@@ -239,7 +241,8 @@ impl Call {
         Ok((rows.finish(), changed))
     }
 
-    /// One row a column, without running the statement. The server cannot tell whether an expression may be null.
+    /// Returns one row for each column, without running the statement. The server cannot tell whether an expression may
+    /// be null.
     async fn described(&self, session: &mut Session) -> Result<Outcome, Failure> {
         // Parameters have the types that the statement gives them.
         let statement = session.prepare(&self.prepared.text, 0, self.timeout()?).await?;
@@ -262,7 +265,7 @@ impl Call {
 #[derive(Default)]
 struct Answer {
     writer: Option<RowsWriter>,
-    /// What came beyond the limit.
+    /// The bytes that came beyond the limit.
     surplus_bytes: usize,
 }
 

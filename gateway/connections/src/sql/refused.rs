@@ -1,4 +1,4 @@
-//! What a database refuses, in the same words for every kind of database.
+//! Says what a database refuses, in the same words for every kind of database.
 
 use crate::{Code, ConnectionError};
 
@@ -29,7 +29,7 @@ pub(super) fn changed() -> ConnectionError {
     ConnectionError::new(Code::SourceChanged, "the table is no longer what it was")
 }
 
-/// The column that the database misses, where its message names one.
+/// Returns the error for a missing column, with its name if the database's message has it.
 pub(super) fn gone(column: Option<&str>) -> ConnectionError {
     match column {
         None => changed(),
@@ -40,7 +40,7 @@ pub(super) fn gone(column: Option<&str>) -> ConnectionError {
     }
 }
 
-/// The name at the start of a database's message: in double quotes, or up to the next space, without its table.
+/// Returns the name at the start of a database's message: in double quotes, or up to the next space, without its table.
 pub(super) fn column_name(text: &str) -> Option<&str> {
     let name = match text.strip_prefix('"') {
         Some(quoted) => quoted.split_once('"')?.0,

@@ -23,12 +23,12 @@ pub(super) struct RowsWriter {
     truncated: bool,
 }
 
-/// One value of a row.
+/// A value of a row.
 pub(super) enum Cell<'a> {
     Null,
     Boolean(bool),
     Integer(i64),
-    /// Not finite: null, as the value table says.
+    /// A real. One that is not finite becomes null, as the value table says.
     Real(f64),
     /// A 4-byte float, so that its own shortest digits are written.
     Single(f32),
@@ -68,7 +68,7 @@ impl RowsWriter {
         Self { header, text, count: 0, limit, truncated: false }
     }
 
-    /// False once there are as many rows as asked for, which are then known not to be all.
+    /// Begins a row. Returns `false` once there are as many rows as asked for, which are then known not to be all.
     pub(super) fn begin_row(&mut self) -> bool {
         if self.count == self.limit {
             self.truncated = true;

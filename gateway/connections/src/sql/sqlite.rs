@@ -51,7 +51,7 @@ struct Opened {
     connection: rusqlite::Connection,
     guard: Arc<Guard>,
     file: FileId,
-    /// Of the last statement with rows: a tool asks for the same again and again.
+    /// The header of the last statement with rows: a tool asks for the same one again and again.
     header: RefCell<Option<Arc<Header>>>,
 }
 
@@ -117,8 +117,9 @@ impl Inner {
         result
     }
 
-    /// A read of few steps, on the caller's own thread: handing it to another costs several times the read.
-    /// `None`: it is longer, has to wait for a lock, or fails, and is to run again where it may take its time.
+    /// Runs a read of few steps on the caller's own thread, since handing it to another costs several times the read.
+    /// `None` means that it is longer, has to wait for a lock, or fails, and is to run again where it may take its
+    /// time.
     fn run_at_once(&self, prepared: &Prepared) -> Option<Outcome> {
         if prepared.deadline <= Instant::now() {
             return None;
@@ -260,7 +261,8 @@ impl Opened {
     }
 }
 
-/// One row a column, without running the statement. SQLite cannot tell whether an expression may be null.
+/// Returns one row for each column, without running the statement. SQLite cannot tell whether an expression may be
+/// null.
 fn described(statement: &rusqlite::Statement<'_>) -> Result<Rows, ConnectionError> {
     let columns = statement.columns();
     let names = ["name", "type", "nullable"].map(str::to_owned).to_vec();

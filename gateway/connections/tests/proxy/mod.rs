@@ -33,12 +33,12 @@ pub(crate) struct Proxy {
 #[derive(Debug)]
 struct Seen {
     spoil: Spoil,
-    /// What came from the client, each reading of its own.
+    /// The bytes from the client, one entry for each read.
     requests: Vec<Vec<u8>>,
 }
 
 impl Proxy {
-    /// Before the server whose socket is in that folder.
+    /// Starts a proxy before the server whose socket is in that folder.
     pub(crate) fn before(server: &Path) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let listener = UnixListener::bind(socket(folder.path())).expect("a socket");
@@ -62,7 +62,7 @@ impl Proxy {
         self.seen.lock().expect("a lock").spoil = spoil;
     }
 
-    /// What came since the last time.
+    /// Returns what came since the last time.
     pub(crate) fn requests(&self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.seen.lock().expect("a lock").requests)
     }

@@ -13,7 +13,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Set up, not started.
+    /// Sets up a server without starting it.
     pub(crate) fn new() -> Self {
         let server = Self { folder: tempfile::tempdir().expect("a folder"), programs: programs() };
         let folder = server.folder.path();
@@ -36,10 +36,10 @@ impl Server {
         self.start_with("-c listen_addresses=");
     }
 
-    // Not every test that has a server needs what is allowed to be dead here.
+    // Some tests with a server do not use what is allowed to be dead here.
 
-    /// Also on a port of this machine, with TLS, for users whose passwords are asked for in different ways; the port.
-    /// Its certificate names `localhost` and comes from the authority in `ca.pem`.
+    /// Starts the server on a port of this machine too, with TLS, for users whose passwords are asked for in different
+    /// ways. Returns the port. The certificate names `localhost` and comes from the authority in `ca.pem`.
     #[allow(dead_code)]
     pub(crate) fn start_with_tls(&self) -> u16 {
         let script = "set -e; umask 077
@@ -120,7 +120,7 @@ impl Server {
         assert!(status.success(), "{} {arguments:?}", program.display());
     }
 
-    /// The server refuses to run as root, so there it runs as the user its package made.
+    /// Runs a program as the user its package made, since the server refuses to run as root.
     fn command(&self, program: &str) -> Command {
         let mut command = if is_root() {
             let mut command = Command::new("runuser");
@@ -149,7 +149,7 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }
 
-/// Debian keeps them out of the PATH, one folder a version.
+/// Finds the programs, which Debian keeps out of the PATH, in one folder for each version.
 fn programs() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut found: Vec<_> =

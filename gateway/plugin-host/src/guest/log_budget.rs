@@ -1,4 +1,4 @@
-//! What one plugin may log, over all its calls: a flood of lines would cost every other call its processor.
+//! Bounds what one plugin may log, over all its calls: a flood of lines would cost every other call its processor.
 
 use std::{
     num::NonZeroU32,
@@ -18,7 +18,7 @@ pub(crate) struct LogBudget {
 }
 
 impl LogBudget {
-    /// May a line of so many bytes be written? The lines dropped before it are to be told of where there are any.
+    /// Returns whether a line of so many bytes may be written, and how many lines were dropped before it.
     pub(crate) fn take(&self, bytes: usize) -> (bool, Option<u64>) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).max(1);
         let passes = NonZeroU32::new(bytes).is_some_and(|bytes| matches!(self.bytes.check_n(bytes), Ok(Ok(()))));

@@ -1,4 +1,4 @@
-//! How much memory one instance may take, over all its memories and tables.
+//! Bounds the memory of one instance, over all its memories and tables.
 
 use wasmtime::ResourceLimiter;
 
@@ -15,7 +15,7 @@ impl MemoryLimit {
         Self { max, used: 0, refused: false }
     }
 
-    /// Bytes of linear memory the instance holds.
+    /// Returns the bytes of linear memory that the instance holds.
     pub(crate) fn used(&self) -> usize {
         self.used
     }
@@ -24,7 +24,7 @@ impl MemoryLimit {
         self.max
     }
 
-    /// True once the guest was refused more: what traps next most likely traps for it.
+    /// Returns `true` once the guest was refused more memory: a trap after that most likely comes from it.
     pub(crate) fn refused(&self) -> bool {
         self.refused
     }

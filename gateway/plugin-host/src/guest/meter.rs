@@ -1,4 +1,4 @@
-//! How long a guest has run, and whose turn it is.
+//! Measures how long a guest has run, and decides whose turn it is.
 //!
 //! Only the time in which the guest itself runs is counted, not what it waits for. A guest yields at every tick; one
 //! that has run for long is busy: from then on it runs in the background and only in its turn, busy calls of one plugin
@@ -17,9 +17,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::guest::Profile;
 
-/// What a call may run before it is busy.
+/// The time a call may run before it is busy.
 const BUSY_AFTER: Duration = Duration::from_millis(2);
-/// What a turn lasts: shorter ones would move from thread to thread more often than they run.
+/// The length of a turn: shorter ones would move from thread to thread more often than they run.
 const TURN: Duration = Duration::from_millis(20);
 
 pub(crate) struct Meter {
@@ -37,12 +37,12 @@ struct State {
 }
 
 struct Turn {
-    /// In time used.
+    /// The end of the turn, in time used.
     ends: Duration,
     _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 }
 
-/// When the guest went on, on the quickest clock that tells the truth.
+/// The time when the guest went on, by the quickest clock that is exact.
 enum Since {
     /// A short call is hardly ever interrupted.
     Began(Instant),
@@ -65,19 +65,20 @@ impl Meter {
         self.lock().since = Some(since);
     }
 
-    /// The guest stops running, and gives up its turn.
+    /// Stops the guest's time, and gives up its turn.
     pub(crate) fn pause(&self) {
         let mut state = self.lock();
         state.stop();
         state.turn = None;
     }
 
-    /// It has neither paused nor come to a tick: it waits for something else, a clock of WASI's.
+    /// Returns `true` if the guest has neither paused nor come to a tick: it waits for something else, such as a clock
+    /// of WASI's.
     pub(crate) fn is_running(&self) -> bool {
         self.lock().since.is_some()
     }
 
-    /// The guest stops running at a tick: its time so far.
+    /// Stops the guest's time at a tick, and returns the time so far.
     pub(crate) fn tick(&self) -> Duration {
         let mut state = self.lock();
         state.stop();
@@ -130,7 +131,7 @@ impl Since {
     }
 }
 
-/// Processor time of this thread.
+/// Returns the processor time of this thread.
 fn thread_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }

@@ -13,7 +13,7 @@ use crate::{
     guest::{Guest, Purpose},
 };
 
-/// So few entries are read where the call is: handing them to another thread would cost more.
+/// The bound on entries that are read on the thread of the call: handing so few to another thread would cost more.
 const READ_HERE_MAX: u32 = 128;
 /// Entries of one `add`.
 const ADD_MAX: usize = 100_000;
@@ -121,7 +121,7 @@ impl Guest {
         self.profile.indexes.clone().ok_or_else(|| error(Code::Forbidden, "The plugin has no room for indexes."))
     }
 
-    /// Building takes longer than callers wait.
+    /// Returns the indexes for building, which takes longer than callers wait and so is part of later work alone.
     fn may_build(&self, name: &Name) -> Result<Arc<Indexes>, Error> {
         match self.call.purpose {
             Purpose::Later => self.indexes(name),
@@ -129,13 +129,14 @@ impl Guest {
         }
     }
 
-    /// A plugin never meets the indexes of another one.
+    /// Returns the full name of an index. It has the plugin's name in it, so that no plugin meets the indexes of
+    /// another one.
     fn named<'n>(&'n self, name: &'n Name) -> index::Name<'n> {
         let Name { source, version, column } = name;
         index::Name { plugin: &self.profile.name, source, version, column }
     }
 
-    /// On a thread that may wait for the disk. Nothing of the guest is held meanwhile.
+    /// Runs work on a thread that may wait for the disk. Nothing of the guest is held meanwhile.
     fn elsewhere<T, F>(
         &self,
         indexes: Arc<Indexes>,

@@ -13,7 +13,7 @@ use crate::{
     tools::Changed,
 };
 
-/// What one call may log; the rest of it is dropped, and that it was is logged once.
+/// The bound on what one call may log. The rest of it is dropped, and one line says so.
 const LOG_MAX_BYTES: usize = 64 << 10;
 /// A report sooner after the last one is dropped: a client must not be flooded.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
@@ -62,7 +62,7 @@ impl log::Host for Guest {
 }
 
 impl progress::Host for Guest {
-    /// Passed on only when it moves forward, as the protocol demands, and not too often.
+    /// Passes progress on only if it moves forward, as the protocol demands, and not too often.
     async fn report(&mut self, done: f64, total: Option<f64>, message: String) -> wasmtime::Result<()> {
         self.count_other_call()?;
         let Some(events) = &self.call.events else { return Ok(()) };
@@ -131,7 +131,7 @@ impl random::Host for Guest {
     }
 }
 
-/// What a guest says must not look like a line of ours.
+/// Puts a guest's text on one line, so that it cannot look like a line of ours.
 fn one_line(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }

@@ -6,7 +6,7 @@ use crate::{
     guest::Guest,
 };
 
-/// What the parts of one read take together, and how many parts or edits one call may name.
+/// The bounds on the bytes of one read, and on the parts or edits that one call may name.
 const READ_MAX_BYTES: u64 = 4 << 20;
 const PARTS_MAX: usize = 10_000;
 

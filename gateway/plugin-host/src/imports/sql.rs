@@ -68,7 +68,7 @@ impl Guest {
         // A write that answers rows answers one for each row it touched: none, and nothing was changed.
         Ok(Box::pin(self.hand_over(write, |answer| match answer {
             Ok(rows) => rows.records.trim() != "[]",
-            // What is too large for a database is taken back.
+            // The database takes back a change whose answer is too large.
             Err(error) => !refused(error) && error.code != Code::TooLarge,
         })))
     }
@@ -93,7 +93,7 @@ impl Guest {
     }
 }
 
-/// `{"write": true}`: a statement that changes rows and answers them.
+/// Recognizes `{"write": true}`: a statement that changes rows and answers with them.
 fn writes(statement: &Statement) -> Result<bool, Error> {
     let Some(options) = &statement.options else { return Ok(false) };
     let options: serde_json::Map<String, serde_json::Value> = serde_json::from_str(options)

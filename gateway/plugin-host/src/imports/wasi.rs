@@ -15,9 +15,9 @@ use wasmtime_wasi::{
 use crate::guest::Guest;
 
 pub(super) fn add_to_linker(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
-    // io, clocks, random and the standard streams …
+    // This links io, clocks, random and the standard streams.
     wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async(linker)?;
-    // … and the rest of the command world but for sockets.
+    // These link the rest of the command world except for sockets.
     random::insecure::add_to_linker::<_, WasiRandom>(linker, |guest| guest.ctx().ctx.random())?;
     random::insecure_seed::add_to_linker::<_, WasiRandom>(linker, |guest| guest.ctx().ctx.random())?;
     filesystem::preopens::add_to_linker::<_, WasiFilesystem>(linker, Guest::filesystem)?;
@@ -58,7 +58,8 @@ pub(crate) fn stub_network(
     Ok(())
 }
 
-/// The resources that network interfaces borrow from `wasi:io` must be the same ones there; the rest are never made.
+/// Returns the type of a resource. Those that network interfaces borrow from `wasi:io` must be the same ones as there;
+/// the rest are never made.
 fn resource(name: &str) -> ResourceType {
     match name {
         "pollable" => ResourceType::host::<DynPollable>(),

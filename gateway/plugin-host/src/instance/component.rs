@@ -24,7 +24,7 @@ pub(crate) struct ComponentInstance {
     items: Option<items::Guest>,
     /// Keys of the collections it has been told of.
     configured: HashSet<Arc<str>>,
-    /// Its tools have been told the operator's settings.
+    /// Whether the plugin's tools have got the operator's settings.
     set_up: bool,
     calls: u32,
     size: Size,
@@ -110,7 +110,7 @@ impl ComponentInstance {
         collections.call_write(&mut self.store, &collection.key, change).await
     }
 
-    /// What its tools are, JSON.
+    /// Returns the definitions of the plugin's tools, as JSON.
     pub(crate) async fn definitions(&mut self) -> Answer<String> {
         if let Err(error) = self.set_up().await? {
             return Ok(Err(error));

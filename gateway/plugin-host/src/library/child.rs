@@ -25,12 +25,12 @@ use super::{
 };
 use crate::guest::{Profile, Stop};
 
-/// What a child gets of our environment, which holds secrets.
+/// The variables that a child gets of our environment, which holds secrets.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
-/// How long one that has closed its pipes has to end.
+/// The time that a child has to end after it has closed its pipes.
 const ENDS_WITHIN: Duration = Duration::from_millis(500);
 const LINE_MAX_BYTES: u64 = 1 << 10;
-/// What is added to the memory of the library: a head and the lengths.
+/// The memory added to that of the library, for a head and the lengths.
 const HEAD_MAX_BYTES: usize = 1 << 20;
 
 pub(super) struct Child {
@@ -105,12 +105,12 @@ impl Child {
         }
     }
 
-    /// False where it ended while nobody called it.
+    /// Returns `false` if the child ended while nobody called it.
     pub(super) fn is_alive(&mut self) -> bool {
         matches!(self.process.try_wait(), Ok(None))
     }
 
-    /// Bytes of memory that are its own.
+    /// Returns the bytes of memory that are its own.
     pub(super) fn bytes(&self) -> usize {
         // Resident and shared pages, the second and third number.
         let pages = || {
@@ -121,17 +121,17 @@ impl Child {
         pages().unwrap_or(0).saturating_mul(rustix::param::page_size())
     }
 
-    /// What the Rust runtime says before it ends a process that gets no memory.
+    /// Returns `true` if the child said what the Rust runtime says before it ends a process that gets no memory.
     pub(super) fn memory_refused(&self) -> bool {
         self.said().contains("memory allocation of")
     }
 
-    /// Why it answers no more.
+    /// Returns why the child no longer answers.
     async fn end(&mut self) -> wasmtime::Error {
         let Ok(Ok(status)) = timeout(ENDS_WITHIN, self.process.wait()).await else {
             return wasmtime::Error::msg("it closed its pipes");
         };
-        // What it started is still there, perhaps.
+        // Processes that the child started may still be there.
         self.kill();
         self.group = None;
         let _ = timeout(ENDS_WITHIN, &mut self.listens).await; // what it said last
@@ -182,7 +182,7 @@ fn name_of(signal: i32) -> &'static str {
     names.iter().find(|(known, _)| known.as_raw() == signal).map_or("", |(_, name)| name)
 }
 
-/// What a library writes to its stderr or stdout is logged within the plugin's own bound, and the last line is kept.
+/// Logs what a library writes to its stderr or stdout, within the plugin's own bound, and keeps the last line.
 async fn listen(stderr: ChildStderr, said: Arc<Mutex<String>>, profile: Arc<Profile>) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
@@ -193,7 +193,7 @@ async fn listen(stderr: ChildStderr, said: Arc<Mutex<String>>, profile: Arc<Prof
             Ok(_) => {}
         }
         let text: String = String::from_utf8_lossy(&line).chars().filter(|c| !c.is_control()).collect();
-        // What a Rust program adds to its last words is about a backtrace.
+        // A Rust program adds such lines about a backtrace to its last words.
         if text.is_empty() || text.starts_with("note: ") {
             continue;
         }

@@ -1,4 +1,4 @@
-//! What a library asks of the gateway: the functions that components import, and nothing beside them decides.
+//! Answers what a library asks of the gateway, by the functions that components import; nothing else decides here.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::{
     guest::Guest,
 };
 
-/// A message that is none of the interface's. The library is at fault, and ends.
+/// Returns the error for a message that is not part of the interface. The library is at fault, and ends.
 fn unreadable(function: &str) -> wasmtime::Error {
     wasmtime::Error::msg(format!("its call of `{function}` cannot be read"))
 }
@@ -252,7 +252,7 @@ fn answered<T, H: Serialize>(told: Result<T, types::Error>, out: impl FnOnce(T) 
     }
 }
 
-/// Many answers as one.
+/// Joins several answers into one.
 fn all<T, H: Serialize>(told: Vec<Result<T, types::Error>>, out: fn(T) -> (H, Vec<u8>)) -> Answer {
     let mut bodies = Vec::new();
     let answers = told.into_iter().map(|told| match told {

@@ -1,4 +1,4 @@
-//! One instance of a library, and the calls into it: a child process or a thread, asked in the same messages.
+//! Holds one instance of a library, and the calls into it: a child process or a thread, reached by the same messages.
 
 use std::{cell::Cell, collections::HashSet, sync::Arc};
 
@@ -54,7 +54,7 @@ impl LibraryInstance {
         Ok(Self { code, guest, line, configured: HashSet::new(), set_up: false, calls: 0, bytes: Cell::new(0) })
     }
 
-    /// A process may be ended by others while it waits for a call.
+    /// Returns `true` if the library can take a call. A process may have been ended by others while it waited for one.
     pub(crate) fn is_alive(&mut self) -> bool {
         match &mut self.line {
             Line::Child(child) => child.is_alive(),
@@ -200,7 +200,7 @@ impl LibraryInstance {
         matches!(&self.line, Line::Child(child) if child.memory_refused())
     }
 
-    /// Of a child; nobody counts those of a thread.
+    /// Returns the memory of a child; that of a thread is not counted.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.get()
     }
@@ -239,7 +239,7 @@ impl LibraryInstance {
         }
     }
 
-    /// One call of the library, and meanwhile its own calls of the gateway.
+    /// Makes one call of the library, and answers its own calls of the gateway meanwhile.
     async fn ask(&mut self, function: &str, head: &impl Serialize, body: Vec<u8>) -> Answer<Told> {
         let head = serde_json::to_vec(head).expect("plain data");
         self.line.send(Message::Call { function: function.to_owned(), head, body }).await?;

@@ -14,7 +14,7 @@ use super::{
     wire,
 };
 
-/// Whatever the threads of a library hold: it is never unloaded.
+/// A loaded library. It is never unloaded, since its threads may hold anything.
 #[derive(Clone, Copy)]
 pub(crate) struct Loaded {
     table: &'static Table,
@@ -47,7 +47,7 @@ impl Loaded {
         let entry = unsafe { library.get::<Entry>(SYMBOL.as_bytes()) }.map(|entry| *entry).map_err(|_| {
             format!("it has no symbol `{SYMBOL}`: build it with the feature `native` of the SDK (`weir plugin build --native`)")
         })?;
-        // What was loaded may have started threads already.
+        // The library may have started threads already.
         std::mem::forget(library);
         // SAFETY: our table is there as long as the process.
         let table = unsafe { entry(ABI, &raw const OURS).as_ref() };
@@ -78,7 +78,7 @@ impl Loaded {
     }
 }
 
-/// What a library asks, answered for the call that its thread serves and for no other.
+/// Answers what a library asks, for the call that its thread serves and for no other.
 unsafe extern "C" fn answer(token: u64, function: Slice, head: Slice, body: Slice, out: *mut Reply) {
     let answered = catch_unwind(AssertUnwindSafe(|| {
         if token == 0 || token != TOKEN.get() {
@@ -108,7 +108,7 @@ pub(super) fn failed(code: &str, message: &str) -> Answer {
     Answer { status: FAILED, head: serde_json::to_vec(&record).expect("plain data"), body: Vec::new() }
 }
 
-/// With the loader's own words, which say what is missing.
+/// Returns the error with the loader's own words, which say what is missing.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! What goes over the pipes of a child: a header of 17 bytes, the function's name, the head and the body.
+//! Defines the messages on the pipes of a child: a header of 17 bytes, the function's name, the head and the body.
 //!
 //! The header is the kind (1: a call, 2: an answer), the status, and the three lengths, each four bytes, the low one first.
 
@@ -28,7 +28,7 @@ struct Header {
 }
 
 impl Message {
-    /// None at the end of what comes.
+    /// Reads a message; `None` at the end of the input.
     pub(super) fn read(input: &mut impl Read, max: usize) -> io::Result<Option<Self>> {
         let mut header = [0; HEADER_BYTES];
         match input.read_exact(&mut header) {
@@ -77,7 +77,7 @@ impl Message {
 }
 
 impl Header {
-    /// Nothing is made room for that is larger than allowed.
+    /// Parses a header, before any room is made for what it announces.
     fn parse(header: [u8; HEADER_BYTES], max: usize) -> io::Result<Self> {
         let number = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let length = |at| number(at) as usize;

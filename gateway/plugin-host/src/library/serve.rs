@@ -23,7 +23,7 @@ use super::{
     wire,
 };
 
-/// What one call of the library may use.
+/// The bounds of one call of the library.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Processor time, of all its threads together: the process ends where it is more.
@@ -35,7 +35,8 @@ pub struct Bounds {
 /// The parent bounds what it sends; its files may be as large as what it lets a plugin hold.
 const MESSAGE_MAX_BYTES: usize = u32::MAX as usize;
 
-/// The first message says whether the library was loaded. `digest`: sha256 of the file, hex, which is checked again here.
+/// Serves a library. The first message says whether it was loaded. `digest` is the SHA-256 of the file in hexadecimal,
+/// which is checked again here.
 pub fn serve(
     path: &Path,
     digest: &str,
@@ -58,7 +59,7 @@ pub fn serve(
         let asked = Message::Call { function: function.to_owned(), head: head.to_vec(), body: body.to_vec() };
         match asked.write(output).and_then(|()| Message::read(input, MESSAGE_MAX_BYTES)) {
             Ok(Some(Message::Answer(answer))) => answer,
-            // Nobody is there to answer for.
+            // The gateway has gone, and nobody else needs this process.
             _ => std::process::exit(0),
         }
     });
@@ -72,7 +73,8 @@ pub fn serve(
     }
 }
 
-/// The pipes of this process, for messages alone: what a library reads is empty, and what it prints goes to stderr.
+/// Takes the pipes of this process for messages alone: what a library reads is empty, and what it prints goes to
+/// stderr.
 #[allow(unsafe_code)]
 pub fn take_pipes() -> io::Result<(File, File)> {
     let kept = |pipe: BorrowedFd<'_>| Ok::<_, io::Error>(File::from(fcntl_dupfd_cloexec(pipe, 3)?));
@@ -98,7 +100,7 @@ fn load(path: &Path, digest: &str, memory: usize) -> Result<Loaded, String> {
     Ok(loaded)
 }
 
-/// Of what a process writes to, beyond what it has now.
+/// Bounds the memory that the process writes to, beyond what it has now.
 fn bound_memory(memory: usize) -> io::Result<()> {
     let most = data_bytes()? + memory as u64;
     setrlimit(Resource::Data, Rlimit { current: Some(most), maximum: Some(most) })?;
@@ -114,7 +116,7 @@ fn data_bytes() -> io::Result<u64> {
     kilobytes.map(|kilobytes| kilobytes << 10).ok_or_else(|| io::Error::other("/proc/self/status has no VmData"))
 }
 
-/// Where it cannot be told, what a program usually has.
+/// Returns what a program usually has, where the number cannot be read.
 #[cfg(not(target_os = "linux"))]
 fn data_bytes() -> io::Result<u64> {
     Ok(64 << 20)
@@ -124,7 +126,7 @@ fn data_bytes() -> io::Result<u64> {
 mod timer {
     use std::time::Duration;
 
-    /// Zero stops it.
+    /// Starts the timer; zero stops it.
     #[allow(unsafe_code)]
     pub(super) fn start(after: Duration) {
         let seconds = libc::time_t::try_from(after.as_secs()).unwrap_or(libc::time_t::MAX);

@@ -34,7 +34,7 @@ pub(super) struct Thread {
 impl Thread {
     pub(super) fn start(plugin: &str, loaded: Loaded, overrun: &Arc<AtomicUsize>) -> Result<Self, String> {
         let (out, calls) = mpsc::channel();
-        // One question at a time waits here: the thread that asks waits for the answer.
+        // At most one question waits here: the thread that asks waits for the answer.
         let (asks, incoming) = tokio::sync::mpsc::unbounded_channel();
         let state = Arc::new(AtomicU8::new(IDLE));
         let (seen, counted) = (Arc::clone(&state), Arc::clone(overrun));
@@ -75,7 +75,7 @@ impl Drop for Thread {
     }
 }
 
-/// Until nobody can call any more.
+/// Runs calls until nobody can send any more.
 fn run(
     loaded: Loaded,
     calls: mpsc::Receiver<Message>,

@@ -1,6 +1,7 @@
-//! Which builds of the plugins that may write have been let in: another one waits until someone lets it in too.
+//! Keeps which builds of the plugins that may write have been accepted: another one waits until someone accepts it too.
 //!
-//! One small file in the state folder, which all processes on that state share. Who may write there may do anything.
+//! They stand in one small file in the state folder, which all processes on that state share. Whoever may write there
+//! may do anything.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +23,7 @@ type Stamp = (SystemTime, u64, u64);
 type Builds = BTreeMap<String, Vec<String>>;
 
 pub(super) struct Accepted {
-    /// None: nothing is held.
+    /// The file; `None` means that no build is held.
     path: Option<PathBuf>,
     /// Let in by someone, and not loaded yet.
     coming: BTreeSet<String>,
@@ -36,7 +37,8 @@ impl Accepted {
         Self { path, coming: BTreeSet::new(), seen }
     }
 
-    /// Whether it waits; an error where that cannot be told. `serves`: the digest of the build that serves now.
+    /// Returns whether the build waits, or an error if that cannot be told. `serves` is the digest of the build that
+    /// serves now.
     pub(super) fn holds(
         &self,
         name: &str,
@@ -45,7 +47,7 @@ impl Accepted {
         serves: Option<&str>,
     ) -> Result<bool, String> {
         let Some(path) = self.path.as_deref().filter(|_| is_watched(config)) else { return Ok(false) };
-        // What cannot be read lets nothing in but what serves already.
+        // An unreadable file accepts nothing but the build that serves already.
         if self.coming.contains(digest) || serves == Some(digest) {
             return Ok(false);
         }
@@ -56,7 +58,7 @@ impl Accepted {
         })
     }
 
-    /// It was let in, or is the first.
+    /// Notes that the build was accepted, or is the first.
     pub(super) fn note(&mut self, name: &str, config: &PluginConfig, digest: &str) -> Result<(), String> {
         self.coming.remove(digest);
         let Some(path) = self.path.as_deref().filter(|_| is_watched(config)) else { return Ok(()) };
@@ -75,24 +77,24 @@ impl Accepted {
         noted.map_err(|error| unusable(path, &error))
     }
 
-    /// From now on this build may load.
+    /// Allows this build to load from now on.
     pub(super) fn approve(&mut self, digest: &str) {
         self.coming.insert(digest.to_owned());
     }
 
-    /// Another process has let something in since the last time this was asked.
+    /// Returns `true` if another process has accepted something since the last time this was asked.
     pub(super) fn has_changed(&mut self) -> bool {
         let now = self.path.as_deref().and_then(stamp);
         std::mem::replace(&mut self.seen, now) != now
     }
 }
 
-/// It may write, no pin says which file it is, and nobody is working on it.
+/// Returns `true` if the plugin may write, no pin says which file it is, and nobody is developing it.
 fn is_watched(config: &PluginConfig) -> bool {
     config.sha256.is_none() && !config.dev && config.grants.values().any(|grant| *grant == Grant::Write)
 }
 
-/// What is wrong with the file, and how to go on.
+/// Returns what is wrong with the file, and how to go on.
 fn unusable(path: &Path, error: &io::Error) -> String {
     let path = path.display();
     match error.kind() {

@@ -8,12 +8,12 @@ use crate::{
     plugin::{About, Plugin},
 };
 
-/// One of them, whether it serves or a file does in its place.
+/// A built-in plugin, whether it serves or a file does in its place.
 pub(super) struct Inside {
     name: &'static str,
     digest: &'static str,
     component: &'static [u8],
-    /// None: refused, or a file has its name or its adapter.
+    /// The plugin; `None` if it was refused, or if a file has its name or its adapter.
     pub(super) plugin: Option<Arc<Plugin>>,
     pub(super) refused: bool,
 }
@@ -23,7 +23,7 @@ impl Inside {
         Self { name, digest, component, plugin: None, refused: false }
     }
 
-    /// A file with this plugin stands for it.
+    /// Returns `true` if a file with this plugin replaces the built-in one.
     fn is_claimed_by(&self, about: &About) -> bool {
         about.name == self.name || about.adapters.iter().any(|adapter| adapter.name == self.name)
     }
@@ -65,7 +65,7 @@ impl Loader {
         let notes = prepared.notes.clone();
         let config = self.config.plugin.get(name).cloned().unwrap_or_default();
         let plugin = match current {
-            // The file held the same.
+            // The file held the same bytes.
             Some(current) if current.generation.load().digest[..] == prepared.digest[..] => current,
             current => {
                 let about = self.ask_about(&prepared).await?;
@@ -83,12 +83,12 @@ impl Loader {
         Ok((plugin, notes))
     }
 
-    /// The one that serves under this name.
+    /// Returns the built-in plugin that serves under this name.
     pub(super) fn built_in_named(&self, name: &str) -> Option<Arc<Plugin>> {
         self.built_in.iter().find(|inside| inside.name == name)?.plugin.clone()
     }
 
-    /// The one that serves from these very bytes: now it is a file's.
+    /// Hands over the built-in plugin that serves from these very bytes: now it belongs to a file.
     pub(super) fn take_built_in(&mut self, digest: &str) -> Option<Arc<Plugin>> {
         let serves = |plugin: &Arc<Plugin>| plugin.generation.load().digest[..] == *digest;
         let inside = self.built_in.iter_mut().find(|inside| inside.plugin.as_ref().is_some_and(serves))?;
@@ -97,7 +97,7 @@ impl Loader {
         Some(plugin)
     }
 
-    /// Those that make way for a file's plugin; the one it took over from serves on as that.
+    /// Takes the place of built-in plugins for a file's plugin; the one it took over from serves on as that.
     pub(super) fn displace(&mut self, by: &Arc<Plugin>) {
         let about = by.generation.load();
         let mut displaced = Vec::new();

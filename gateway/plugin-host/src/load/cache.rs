@@ -1,5 +1,5 @@
-//! Compiled plugins on disk. Ours alone: loading a `.cwasm` is running native code, so only what this user wrote, in
-//! a folder nobody else can write to, is ever read back.
+//! Keeps compiled plugins on disk, for this user alone. Loading a `.cwasm` is running native code, so only what this
+//! user wrote, in a folder nobody else can write to, is ever read back.
 
 use std::{
     fs,
@@ -11,11 +11,11 @@ use wasmtime::{Engine, component::Component};
 
 use crate::engine::{Engines, Size};
 
-/// Compiled files kept; the oldest go.
+/// The bound on compiled files; the oldest go.
 const FILES_MAX: usize = 64;
 
 pub(super) struct Cache {
-    /// None: not to be trusted or not writable; everything is compiled anew.
+    /// The folder; `None` if it cannot be trusted or written to, and then everything is compiled anew.
     folder: Option<PathBuf>,
     /// Version and settings of the compiler.
     engine: String,
@@ -60,7 +60,7 @@ impl Cache {
             }
             self.prune(&path);
         }
-        // From memory, not from the file just written: what is run is what was compiled.
+        // The code comes from memory, not from the file just written: what runs is what was compiled.
         let mut reason = String::new();
         for size in sizes {
             match load(engines.get(*size), code) {
@@ -102,7 +102,7 @@ fn prepare_folder(folder: &Path) -> Result<(), String> {
     if metadata.mode() & 0o077 != 0 {
         return Err(format!("its mode is {:o}; it must be 700", metadata.mode() & 0o777));
     }
-    // Whoever owns what we create is us.
+    // The owner of what we create is this user.
     let probe = folder.join(format!(".probe-{}", std::process::id()));
     fs::write(&probe, b"").map_err(failed)?;
     let ours = fs::metadata(&probe).map(|probe| probe.uid() == metadata.uid());

@@ -1,4 +1,4 @@
-//! From the bytes of a file to code that can be instantiated: imports checked, exports found.
+//! Turns the bytes of a file into code that can be instantiated: imports are checked, exports found.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) struct Prepared {
     pub(super) notes: Vec<String>,
 }
 
-/// sha256, hex.
+/// Returns the SHA-256 in hexadecimal.
 pub(super) fn digest(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
@@ -75,7 +75,7 @@ pub(super) fn prepare(
     Ok(Prepared { digest, size, code: Arc::new(Code::Component(code)), notes })
 }
 
-/// The common mistakes, in words.
+/// Recognizes the common mistakes and names them.
 fn check_header(bytes: &[u8]) -> Result<(), String> {
     match bytes.get(..8) {
         Some([0, b'a', b's', b'm', 0x0d, 0, 1, 0]) => Ok(()),
@@ -84,7 +84,7 @@ fn check_header(bytes: &[u8]) -> Result<(), String> {
                 .into())
         }
         Some([0, b'a', b's', b'm', ..]) => Err("it is a WebAssembly file of an unknown version".into()),
-        // ELF, Mach-O, PE.
+        // These are ELF, Mach-O and PE.
         Some([0x7f, b'E', b'L', b'F', ..] | [0xcf, 0xfa, 0xed, 0xfe, ..] | [b'M', b'Z', ..]) => {
             Err("it is native code, which is run only where `[plugins.NAME] native` and `sha256` name it".into())
         }
@@ -105,7 +105,7 @@ fn compiled(bytes: &[u8], digest: &str, engines: &Engines, cache: &Cache) -> Res
     Ok(component)
 }
 
-/// The imports of `wasi:sockets` and `wasi:http`, which get stubs; any that nobody provides are refused.
+/// Returns the imports of `wasi:sockets` and `wasi:http`, which get stubs. Imports that nobody provides are refused.
 fn check_imports(component: &Component) -> Result<Vec<String>, String> {
     let mut network = Vec::new();
     let mut problems = Vec::new();
@@ -129,7 +129,8 @@ fn check_imports(component: &Component) -> Result<Vec<String>, String> {
     if problems.is_empty() { Ok(network) } else { Err(problems.join("; ")) }
 }
 
-/// Looked up by name: a component that exports nothing would link all the same. It says what it is, and can do something.
+/// Looks exports up by name, since a component that exports nothing would link all the same. It must say what it is,
+/// and be able to do something.
 fn check_exports(component: &Component) -> Result<(), String> {
     let mut missing = Vec::new();
     if !exports(component, ABOUT) {
@@ -151,7 +152,7 @@ fn check_exports(component: &Component) -> Result<(), String> {
     Err(format!("it does not export {}; it exports {found}", missing.join(", ")))
 }
 
-/// In any version of the same line.
+/// Returns `true` if the component exports the interface, in any version of the same line.
 fn exports(component: &Component, interface: &str) -> bool {
     component.get_export_index(None, interface).is_some()
 }

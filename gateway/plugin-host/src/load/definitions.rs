@@ -1,4 +1,4 @@
-//! What tools a build has, asked before it goes live.
+//! Asks a build which tools it has, before it goes live.
 
 use std::{sync::Arc, time::Instant};
 
@@ -10,12 +10,12 @@ use crate::{
     tools::Definitions,
 };
 
-/// More than four hundred tools of the usual size.
+/// The bound on definitions: more than four hundred tools of the usual size.
 const DEFINITIONS_MAX_BYTES: usize = 1 << 20;
 
 impl Loader {
-    /// None for a plugin without tools. Asked on two instances that nothing is granted to: what is published must not
-    /// depend on which of them was asked.
+    /// Asks for the definitions; `None` for a plugin without tools. Two instances without grants are asked, since what
+    /// is published must not depend on which one was.
     pub(super) async fn ask_definitions(
         &self,
         name: &str,

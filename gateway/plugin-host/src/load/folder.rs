@@ -15,7 +15,7 @@ const FILE_MAX_BYTES: u64 = 64 << 20;
 /// Files that are looked at; a folder with more is not a plugins folder.
 const FILES_MAX: usize = 1_000;
 
-/// How libraries of the systems are named.
+/// The endings of libraries on the several systems.
 const NATIVE: [&str; 3] = [".so", ".dylib", ".dll"];
 
 pub(super) enum Seen {
@@ -40,14 +40,14 @@ impl Stamp {
         Self { size: metadata.len(), modified: metadata.modified().ok(), inode }
     }
 
-    /// Changed so lately that it may still be being written.
+    /// Returns `true` if the file changed so lately that it may still be being written.
     pub(super) fn is_fresh(&self) -> bool {
         let age = self.modified.and_then(|modified| modified.elapsed().ok());
         age.unwrap_or(Duration::ZERO) < 2 * LOOK_INTERVAL
     }
 }
 
-/// The files that could be plugins. A folder that is not there holds none.
+/// Returns the files that could be plugins. A folder that does not exist holds none.
 pub(super) fn look(folder: &Path) -> Result<BTreeMap<String, Seen>, String> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -63,7 +63,7 @@ pub(super) fn look(folder: &Path) -> Result<BTreeMap<String, Seen>, String> {
         if !compiled && !native && (!name.ends_with(".wasm") || name.starts_with('.')) {
             continue;
         }
-        // Not followed: this is about the link itself.
+        // The link is not followed: this is about the link itself.
         let Ok(metadata) = entry.metadata() else { continue };
         let stamp = Stamp::new(&metadata);
         let refusal = if compiled {
@@ -88,11 +88,11 @@ pub(super) fn look(folder: &Path) -> Result<BTreeMap<String, Seen>, String> {
     Ok(seen)
 }
 
-/// The whole file, if it is still the one that was looked at.
+/// Reads the whole file, if it is still the one that was looked at.
 pub(super) fn read(path: &Path, stamp: Stamp) -> Result<Vec<u8>, String> {
     let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
     let mut file = fs::File::open(path).map_err(unreadable)?;
-    // What was opened, whatever the name leads to by now: through a link this would be another inode.
+    // This is the file that was opened, whatever the name leads to by now: through a link it would be another inode.
     if Stamp::new(&file.metadata().map_err(unreadable)?) != stamp {
         return Err("it changed while it was being loaded".into());
     }

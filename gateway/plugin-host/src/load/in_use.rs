@@ -18,10 +18,10 @@ use crate::{
     plugin::Generation,
 };
 
-/// What one describe may take; a source that is slower than that is treated as down.
+/// The time one describe may take; a slower source is treated as down.
 const DESCRIBE_MAX: Duration = Duration::from_secs(5);
 
-/// All problems at once, each with its contract, collection and field.
+/// Checks the collections in use. All problems come at once, each with its contract, collection and field.
 pub(super) async fn check(
     new: &Generation,
     old: Option<&Generation>,

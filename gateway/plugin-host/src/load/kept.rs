@@ -11,7 +11,7 @@ use std::{
 use super::component;
 use crate::signature::signature_path;
 
-/// Of each plugin; the one that was kept or used longest ago goes.
+/// The bound on builds of each plugin; the one that was kept or used longest ago goes.
 const BUILDS_MAX: usize = 8;
 
 /// `FOLDER/PLUGIN/DEFINITIONS-BUILD.wasm`, two digests in hex: several processes share it, and none keeps a list.
@@ -23,7 +23,7 @@ impl Kept {
         Self(folder)
     }
 
-    /// Its signature, where it has one, is kept beside it.
+    /// Keeps a build, with its signature beside it if it has one.
     pub(super) fn keep(
         &self,
         plugin: &str,
@@ -59,7 +59,7 @@ impl Kept {
         })
     }
 
-    /// The builds with these definitions, the newest first.
+    /// Returns the builds with these definitions, the newest first.
     pub(super) fn builds(&self, plugin: &str, definitions: &str) -> Vec<PathBuf> {
         let Some(folder) = &self.0 else { return Vec::new() };
         let begins = format!("{definitions}-");
@@ -70,7 +70,7 @@ impl Kept {
     }
 }
 
-/// Its digest and its bytes, if they are still what they were kept as.
+/// Returns the build's digest and bytes, if they are still those that were kept.
 pub(super) fn read(path: &Path) -> Result<(String, Vec<u8>), String> {
     let bytes = fs::read(path).map_err(|error| format!("the kept build cannot be read: {error}"))?;
     let digest = component::digest(&bytes);
@@ -86,7 +86,7 @@ fn touch(path: &Path) -> io::Result<()> {
     fs::File::options().append(true).open(path)?.set_modified(SystemTime::now())
 }
 
-/// The newest first.
+/// Returns the builds, the newest first.
 fn by_age(folder: &Path) -> io::Result<Vec<(SystemTime, PathBuf)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -18,21 +18,22 @@ use crate::{
 
 /// A larger file is refused unread.
 const FILE_MAX_BYTES: u64 = 256 << 20;
-/// Those that were loaded last are kept: children of other processes over this state may still start from theirs.
+/// The bound on copies. Those that were loaded last are kept, since children of other processes over this state may
+/// still start from theirs.
 const COPIES_MAX: usize = 16;
 
-/// What is known of one library of the configuration, by the plugin's name.
+/// The loader's knowledge about one library of the configuration, by the plugin's name.
 #[derive(Default)]
 pub(super) struct Library {
-    /// What was last loaded or refused; none: it is still to be tried.
+    /// The library that was last loaded or refused; `None` if it is still to be tried.
     pub(super) settled: Option<Named>,
     pub(super) refused: bool,
-    /// Its build waits for someone: what it defines, and whose tools.
+    /// The definitions of its build, and whose tools they are, if the build waits for someone.
     pub(super) defines: Option<Defines>,
     pub(super) plugin: Option<Arc<Plugin>>,
 }
 
-/// As `[plugins.NAME]` names it.
+/// A library as `[plugins.NAME]` names it.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) path: PathBuf,
@@ -70,7 +71,7 @@ impl Loader {
         reports
     }
 
-    /// Those that the configuration no longer names. They serve until what takes their place does.
+    /// Takes out the libraries that the configuration no longer names. They serve until their replacement does.
     pub(super) fn leave_libraries(&mut self) -> (Vec<LoadReport>, Vec<Arc<Plugin>>) {
         let is_named = |name: &String| self.config.plugin.get(name).is_some_and(|config| config.native.is_some());
         let gone: Vec<String> = self.libraries.keys().filter(|name| !is_named(name)).cloned().collect();
@@ -84,7 +85,7 @@ impl Loader {
             leaving.extend(library.plugin);
         }
         if !reports.is_empty() {
-            // They were in the way of files of the folder, perhaps.
+            // These libraries may have been in the way of files of the folder.
             self.forget_refusals();
         }
         (reports, leaving)
@@ -96,7 +97,7 @@ impl Loader {
         Ok(self.ask_about(&prepared).await?.name)
     }
 
-    /// The library that a plugin serves from.
+    /// Returns the library that a plugin serves from.
     pub(super) fn library_of(&self, plugin: &Arc<Plugin>) -> Option<&Library> {
         let is_it = |library: &&Library| library.plugin.as_ref().is_some_and(|served| Arc::ptr_eq(served, plugin));
         self.libraries.values().find(is_it)
@@ -157,14 +158,14 @@ impl Loader {
         tokio::task::spawn_blocking(copied).await.map_err(|error| format!("loading it failed: {error}"))?
     }
 
-    /// The file of the folder that serves a plugin of this name.
+    /// Returns the file of the folder that serves a plugin of this name.
     fn file_named(&self, name: &str) -> Option<String> {
         let serves = |plugin: &Arc<Plugin>| plugin.generation.load().about.name == name;
         let found = self.files.iter().find(|(_, file)| file.plugin.as_ref().is_some_and(serves));
         found.map(|(file, _)| file.clone())
     }
 
-    /// The library that stands in the way of another plugin.
+    /// Checks that no library stands in the way of another plugin.
     pub(super) fn check_libraries(&self, about: &About) -> Result<(), String> {
         for (name, library) in self.libraries.iter().filter(|(name, _)| **name != about.name) {
             let Some(plugin) = &library.plugin else { continue };
@@ -184,7 +185,7 @@ fn age(copy: &Path) -> Option<(SystemTime, PathBuf)> {
     Some((fs::metadata(copy).and_then(|metadata| metadata.modified()).ok()?, copy.to_owned()))
 }
 
-/// The digest, and where the copy lies.
+/// Copies a library. Returns its digest, and the path of the copy.
 fn copy(name: &str, config: &PluginConfig, path: &Path, to: &Libraries) -> Result<(String, PathBuf), String> {
     let unreadable = |error: io::Error| format!("it cannot be read: {error}");
     let metadata = fs::metadata(path).map_err(unreadable)?;
@@ -202,7 +203,7 @@ fn copy(name: &str, config: &PluginConfig, path: &Path, to: &Libraries) -> Resul
     let copy = to.folder.join(format!("{digest}.so"));
     let kept = || {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&to.folder)?;
-        // One that was there before us may be open to others.
+        // A folder that was there before us may be open to others.
         fs::set_permissions(&to.folder, fs::Permissions::from_mode(0o700))?;
         weir_files::replace(&copy, &bytes, weir_files::Readers::Owner)?;
         let mut copies: Vec<_> = fs::read_dir(&to.folder)?.filter_map(|entry| age(&entry.ok()?.path())).collect();
@@ -214,7 +215,7 @@ fn copy(name: &str, config: &PluginConfig, path: &Path, to: &Libraries) -> Resul
     if component::digest(&kept) != digest {
         return Err(format!("its copy {} is not what was written", copy.display()));
     }
-    // Children look for it from another folder.
+    // Children look for the copy from another folder.
     let copy = fs::canonicalize(&copy).map_err(unreadable)?;
     Ok((digest, copy))
 }

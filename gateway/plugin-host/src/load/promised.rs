@@ -33,7 +33,8 @@ impl Loader {
         }
     }
 
-    /// What was let in can be run again later. The file is read once more: what is kept is what was loaded, or nothing.
+    /// Keeps an accepted build, so that it can run again later. The file is read once more: what is kept is what was
+    /// loaded, or nothing.
     pub(super) async fn keep_build(&self, new: &Generation, path: &Path, stamp: Stamp) -> Result<(), String> {
         let Some(definitions) = new.definitions.clone() else { return Ok(()) };
         let (kept, path) = (self.kept.clone(), path.to_owned());
@@ -49,14 +50,14 @@ impl Loader {
         tokio::task::spawn_blocking(keep).await.map_err(|error| format!("keeping its build failed: {error}"))?
     }
 
-    /// True where the file's build serves already, under the settings of now.
+    /// Returns `true` if the file's build serves already, under the present settings.
     pub(super) fn is_current(&self, plugin: &Plugin, digest: &str) -> bool {
         let now = plugin.generation.load();
         let config = self.config.plugin.get(&now.about.name);
         *now.digest == *digest && (now.definitions.is_none() || *now.profile.settings == *settings(config))
     }
 
-    /// A file whose definitions were published since it was held is loaded now.
+    /// Loads files whose definitions were published since they were held.
     pub(super) fn look_again_at_published(&mut self) {
         let Some(gate) = self.served.tool_gate.load_full() else { return };
         let of_files = self.files.values().map(|file| &file.defines);
@@ -106,7 +107,7 @@ impl Loader {
         reports
     }
 
-    /// The file that holds the plugin, whether it serves or is held.
+    /// Returns the file that holds the plugin, whether it serves or is held.
     fn file_of(&self, plugin: &str) -> Option<(String, Option<Arc<Plugin>>)> {
         self.files.iter().find_map(|(file, known)| {
             let serves = known.plugin.as_ref().is_some_and(|served| served.generation.load().about.name == plugin);
@@ -133,7 +134,8 @@ impl Loader {
         plugin
     }
 
-    /// At once, and not at the gateway's next look: of the builds before this one only the last is still loaded.
+    /// Tells the gate at once, and not at the gateway's next look: of the builds before this one only the last is still
+    /// loaded.
     pub(super) fn say_loaded(&self) {
         if let Some(gate) = self.served.tool_gate.load_full() {
             gate.loaded();
@@ -174,8 +176,8 @@ impl Loader {
         Ok(self.generation(plugin.as_deref(), about, defined, &config, prepared))
     }
 
-    /// The builds of a plugin under other settings and connections. Where its tools are then others, and nobody has let
-    /// those in, they keep the settings they had.
+    /// Makes the builds of a plugin under other settings and connections. If its tools then differ, and nobody has
+    /// approved those, they keep the settings they had.
     pub(super) async fn renew(
         &mut self,
         plugin: &Arc<Plugin>,
@@ -197,7 +199,7 @@ impl Loader {
         Some(LoadReport { held, ..report(place, Err(reason)) })
     }
 
-    /// The same for the build beside the current one, which goes where its pin no longer allows it.
+    /// Does the same for the build beside the current one, which goes if its pin no longer allows it.
     pub(super) fn renew_other(&self, plugin: &Plugin, config: &PluginConfig) {
         let Some(other) = plugin.other.load_full() else { return };
         if Arc::ptr_eq(&other.profile.connections, &self.connections) {

@@ -27,7 +27,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Whether a build that was loaded before is signed by one of those that are trusted now.
+    /// Returns `true` if a build that was loaded before is signed by one of those that are trusted now.
     pub(super) fn is_signed(&self, config: &PluginConfig, digest: &str) -> bool {
         let held = |(signed, trusted): &(String, _)| signed == digest && *trusted == config.trusted;
         config.signed_by.is_empty() || self.signed.iter().any(held)

@@ -1,4 +1,5 @@
-//! What a plugin says of itself: read strictly, since the rest of the gateway shows and keys by it.
+//! Reads what a plugin says about itself. It is read strictly, since the rest of the gateway shows it and uses it as
+//! keys.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,7 +15,7 @@ pub(crate) struct About {
     pub(crate) adapters: Vec<AboutAdapter>,
 }
 
-/// Written as a name alone or with the schema of its settings.
+/// An adapter, written as a name alone or with the schema of its settings.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(from = "AdapterText")]
 pub(crate) struct AboutAdapter {
@@ -40,8 +41,8 @@ impl From<AdapterText> for AboutAdapter {
 }
 
 impl About {
-    /// Unknown members are left alone: they are how this text grows. `collections`: the component exports them, and must
-    /// name its adapters.
+    /// Parses the text. Unknown members are left alone, since they are how this text grows. `collections` says that the
+    /// component exports them, and so must name its adapters.
     pub(crate) fn parse(text: &str, collections: bool) -> Result<Self, String> {
         if text.len() > TEXT_MAX_BYTES {
             return Err(format!("`about` answered {} bytes; at most {TEXT_MAX_BYTES}", text.len()));

@@ -1,10 +1,10 @@
-//! How the last calls of one build ended: whether it fails now, not whether it ever did.
+//! Keeps how the last calls of one build ended: whether it fails now, not whether it ever did.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{AdapterFailure, Recent};
 
-/// One bit a call, the latest lowest, set where it failed; above them a bit that says where they begin.
+/// One bit for each call, the latest lowest, set if it failed; a further bit above them says where they begin.
 #[derive(Debug)]
 pub(crate) struct Latest(AtomicU64);
 
@@ -17,7 +17,7 @@ impl Default for Latest {
 }
 
 impl Latest {
-    /// A call has come back. What the plugin had no part in does not count.
+    /// Counts a call that has come back. Calls in which the plugin had no part do not count.
     pub(crate) fn ended<T>(&self, told: &Result<T, AdapterFailure>) {
         let failed = match told {
             Ok(_) | Err(AdapterFailure::Guest(_)) => 0,

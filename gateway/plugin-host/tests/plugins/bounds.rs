@@ -91,8 +91,8 @@ async fn others_are_served_while_one_plugin_hangs() {
         .collect();
     tokio::time::sleep(Duration::from_millis(100)).await;
     let beside = waits(&bench).await;
-    // Who had to wait for a spinning guest would wait for its two seconds. How short the wait is belongs in a
-    // benchmark: tests run beside each other.
+    // Waiting for a spinning guest would take its two seconds. A benchmark measures how short the wait is: tests run
+    // beside each other.
     assert!(beside[990] < Duration::from_millis(1_500), "p99 {:?} beside a hanging plugin", beside[990]);
     assert!(bench.host.instances().0 <= 64);
     for call in hanging {
@@ -102,7 +102,7 @@ async fn others_are_served_while_one_plugin_hangs() {
     }
 }
 
-/// How long each of 1,000 tenants waits for the other plugin, shortest first.
+/// Returns how long each of 1,000 tenants waits for the other plugin, shortest first.
 async fn waits(bench: &Workbench) -> Vec<Duration> {
     let other = crate::workbench::collection_of("other", "{}");
     let mut waits = Vec::new();
@@ -135,7 +135,7 @@ async fn too_many_calls_are_refused_quickly() {
 async fn who_meets_nothing_but_traps_is_told_to_wait() {
     let mut bench = Workbench::plain().await;
     for _ in 0..20 {
-        // What a guest answers is an answer, however bad.
+        // An answer of the guest counts as an answer, however bad it is.
         assert_eq!(bench.code(r#"{"do": "fail", "code": "conflict"}"#).await, "conflict");
     }
     trap(&bench).await;
@@ -165,7 +165,7 @@ async fn who_meets_nothing_but_traps_is_told_to_wait() {
     assert_eq!(bench.host.plugins()[0].backing_off, 0);
 }
 
-/// As often as is borne, and once more.
+/// Traps as often as is tolerated, and once more.
 async fn trap(bench: &Workbench) {
     for _ in 0..5 {
         bench.failed(r#"{"do": "trap"}"#).await;

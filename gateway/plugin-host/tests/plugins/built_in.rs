@@ -78,7 +78,7 @@ async fn a_file_with_the_same_bytes_takes_over_in_silence() {
     assert_eq!((status.generation, status.built_in), (1, true));
 }
 
-/// What counts is what a plugin says of itself, not what its file is called.
+/// A plugin counts by what it says about itself, not by the name of its file.
 #[tokio::test]
 async fn a_file_of_any_name_stands_for_the_adapter_it_provides() {
     let mut bench = Workbench::built_in(BTreeMap::new());

@@ -1,4 +1,4 @@
-//! What a guest may reach: nothing that was not granted, and what was, for what it was.
+//! Checks what a guest may reach: nothing that was not granted, and what was granted only for its purpose.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,7 +7,7 @@ use weir_plugin_host::{AdapterFailure, Grant};
 
 use crate::workbench::{Workbench, collection, config, context, query, sqlite};
 
-/// A database with a table of one row, a folder with one file.
+/// Makes a database with a table of one row, and a folder with one file.
 async fn bench(grants: &[(&str, Grant)], write: bool) -> Workbench {
     let sources = tempfile::TempDir::new().expect("a folder").keep();
     let database = sources.join("data.sqlite");

@@ -1,4 +1,4 @@
-//! What one tenant leaves in a guest never reaches another.
+//! Checks that nothing one tenant leaves in a guest reaches another.
 
 use weir_plugin_host::{Isolation, PluginConfig};
 

@@ -50,7 +50,7 @@ enum Crash {
     IsCaught,
 }
 
-/// Loaded once: an interpreter takes its time to compile.
+/// Runs all checks on a guest that is loaded once, since an interpreter takes its time to compile.
 async fn check(name: &str, crash: Crash) {
     let guest = Guest::load(name).await;
     guest.errors_keep_their_parts().await;
@@ -75,7 +75,7 @@ struct Guest {
 }
 
 impl Guest {
-    /// With a database that it may read.
+    /// Loads the guest with a database that it may read.
     async fn load(name: &str) -> Self {
         Self::load_from(name, &guest(name)).await
     }

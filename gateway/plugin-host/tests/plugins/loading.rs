@@ -161,7 +161,7 @@ async fn a_build_that_loses_what_a_contract_uses_is_refused() {
     let refusal = bench.report("probe.wasm").await.result.expect_err("the column is in use");
     assert!(refusal.contains("shop 1.0.0 things") && refusal.contains("column 'name' is gone"), "{refusal}");
     assert_eq!(bench.read("{}").await.expect("the old one serves").records, r#"[{"version":"1"}]"#);
-    // Nobody uses this one; a source that is down is not the plugin's fault.
+    // Nobody uses this collection, and a source that is down is not the plugin's fault.
     bench.put("probe.wasm", &tuned("probe", "probe", "3", "size"));
     bench.report("probe.wasm").await.result.expect("it loads");
     // The adapter itself may not go either.

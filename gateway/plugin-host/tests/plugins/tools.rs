@@ -240,7 +240,7 @@ impl Tools {
         bench
     }
 
-    /// Another process over the same folders.
+    /// Starts another process over the same folders.
     fn restarted(self) -> Self {
         Self::over(self.bench.restarted())
     }
@@ -263,7 +263,7 @@ impl Tools {
         self.bench.host.reconfigure(BTreeMap::from([("tools-js".to_owned(), config)]), connections).await
     }
 
-    /// As it would be published from what is loaded.
+    /// Returns a tool as it would be published from what is loaded.
     fn tool(&self, name: &str) -> ToolRef {
         let plugin = &self.bench.host.plugins()[0];
         ToolRef {
@@ -346,7 +346,7 @@ impl Gate {
         *self.promised.lock().unwrap() = vec![("tools-js".to_owned(), definitions.into())];
     }
 
-    /// The definitions it was last asked about.
+    /// Returns the definitions that the gate was last asked about.
     fn asked(&self) -> String {
         self.asked.lock().unwrap().clone()
     }

@@ -36,7 +36,7 @@ pub(crate) fn probe() -> Vec<u8> {
     guest("probe")
 }
 
-/// A built guest; tests never skip for want of it.
+/// Returns a built guest; tests never skip when it is missing.
 pub(crate) fn guest(name: &str) -> Vec<u8> {
     let folder = env::var_os("WEIR_TEST_GUESTS").map(PathBuf::from).unwrap_or_else(|| cache().join("test-guests"));
     let path = folder.join(format!("{name}.wasm"));
@@ -52,7 +52,7 @@ fn cache() -> PathBuf {
     base.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache"))).expect("HOME is set").join("weir")
 }
 
-/// The guest with other words in its block of text.
+/// Returns the guest with other words in its block of text.
 pub(crate) fn tuned(name: &str, adapter: &str, version: &str, lose: &str) -> Vec<u8> {
     let mut bytes = probe();
     let text = format!("probe-tuning:name={name};adapter={adapter};version={version};lose={lose};");
@@ -70,7 +70,7 @@ pub(crate) fn config(grants: &[(&str, Grant)]) -> PluginConfig {
 }
 
 impl Workbench {
-    /// One plugin, `probe.wasm`, loaded.
+    /// Makes a workbench with one loaded plugin, `probe.wasm`.
     pub(crate) async fn with(config: PluginConfig, connections: BTreeMap<String, ConnectionConfig>) -> Self {
         let bench = Self::empty(BTreeMap::from([("probe".to_owned(), config)]), connections);
         bench.put("probe.wasm", &probe());
@@ -92,7 +92,7 @@ impl Workbench {
         bench
     }
 
-    /// `probe` as it is, inside the program; without a plugins folder.
+    /// Makes a workbench with an unchanged `probe` inside the program, and no plugins folder.
     pub(crate) fn built_in(plugin: BTreeMap<String, PluginConfig>) -> Self {
         let component: &'static [u8] = Box::leak(probe().into_boxed_slice());
         let digest: &'static str = Box::leak(hex::encode(Sha256::digest(component)).into_boxed_str());
@@ -107,7 +107,7 @@ impl Workbench {
         Self::in_folder(TempDir::new().expect("a folder"), built_in, plugin, connections)
     }
 
-    /// Another process over the same folders.
+    /// Starts another process over the same folders.
     pub(crate) fn restarted(mut self) -> Self {
         self.watch.take().iter().for_each(tokio::task::JoinHandle::abort);
         let folder = std::mem::replace(&mut self.folder, TempDir::new().expect("a folder"));
@@ -141,7 +141,7 @@ impl Workbench {
         self.folder.path().join("plugins")
     }
 
-    /// As an operator should: beside it, then renamed.
+    /// Puts a file in the folder as an operator should: beside it, then renamed.
     pub(crate) fn put(&self, name: &str, bytes: &[u8]) {
         let temporary = self.folder.path().join("incoming");
         std::fs::write(&temporary, bytes).expect("writable");
@@ -154,7 +154,7 @@ impl Workbench {
         self.watch = Some(tokio::spawn(host.watch(move |report| reports.lock().unwrap().push(report))));
     }
 
-    /// The next report about `file`.
+    /// Returns the next report about `file`.
     pub(crate) async fn report(&self, file: &str) -> LoadReport {
         let started = Instant::now();
         loop {
@@ -184,7 +184,7 @@ impl Workbench {
         self.host.write(&context("tenant"), &collection(), &change).await
     }
 
-    /// The reason the plugin failed.
+    /// Returns the reason the plugin failed.
     pub(crate) async fn failed(&self, options: &str) -> String {
         match self.read(options).await {
             Err(AdapterFailure::Failed(reason)) => reason,
@@ -192,7 +192,7 @@ impl Workbench {
         }
     }
 
-    /// The code of the guest's own error.
+    /// Returns the code of the guest's own error.
     pub(crate) async fn code(&self, options: &str) -> String {
         match self.read(options).await {
             Err(AdapterFailure::Guest(error)) => error.code,

@@ -71,7 +71,7 @@ fn compile_library(folder: &Folder) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The same once more, of everything that is the plugin's own: what comes of it.
+/// Builds everything that is the plugin's own once more, and returns the result.
 pub(super) fn build_again(folder: &Folder, native: bool) -> Result<PathBuf, Failure> {
     if folder.language == Language::Rust {
         rust::forget(folder, native)?;
@@ -88,12 +88,13 @@ fn compile(folder: &Folder) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Whether the folder's plugin has tools or adapters alone: those in Rust say it in their code.
+/// Returns the interface of the folder's plugin, which has tools or adapters alone. A plugin in Rust says in its code
+/// which it has.
 fn world(folder: &Folder, of_tools: &str) -> &'static str {
     if folder.has(of_tools) { "toolbox" } else { "adapter" }
 }
 
-/// Where builds leave what is not yet in its place.
+/// Returns the folder for what is not yet in its place.
 fn work(folder: &Folder) -> anyhow::Result<PathBuf> {
     let work = folder.path.join(".weir/build");
     fs::create_dir_all(&work).with_context(|| format!("{} cannot be made", work.display()))?;
@@ -106,11 +107,11 @@ fn command(folder: &Folder, program: impl AsRef<Path>) -> Command {
     command
 }
 
-/// Shows the command and runs it. `lacking`: what to do where its program is not there.
+/// Shows the command and runs it. `lacking` says what to do if its program is not there.
 fn run(command: &mut Command, lacking: &str) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     eprintln!("$ {}", shown(command));
-    // What goes to our stdout is the answer of `weir`, which may be JSON.
+    // Output goes to stderr, since stdout is for the answer of `weir`, which may be JSON.
     let status = match command.stdin(Stdio::null()).stdout(std::io::stderr()).status() {
         Ok(status) => status,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -124,7 +125,7 @@ fn run(command: &mut Command, lacking: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// As it would be typed in the plugin's folder.
+/// Returns the command as it would be typed in the plugin's folder.
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     let quoted = |word: &std::ffi::OsStr| {
@@ -135,7 +136,7 @@ fn shown(command: &Command) -> String {
     words.map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// What a program prints, without showing it.
+/// Returns what a program prints, without showing it.
 fn output(command: &mut Command, lacking: &str) -> anyhow::Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = match command.stdin(Stdio::null()).output() {

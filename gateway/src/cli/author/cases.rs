@@ -24,11 +24,11 @@ pub(in super::super) struct Test {
     files: Vec<PathBuf>,
 }
 
-/// One case of a file, which is a JSON array of them.
+/// A case of a file, which is a JSON array of cases.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
-    /// What it shows.
+    /// A sentence that says what the case shows.
     case: String,
     tool: String,
     #[serde(default)]
@@ -42,7 +42,7 @@ struct Case {
 }
 
 impl Test {
-    /// Each connection may do what `weir.toml` grants: these are the author's own calls.
+    /// Runs the cases. Each connection may do what `weir.toml` grants, since these are the author's own calls.
     pub(in super::super) fn run(self, settings: &Settings, json: bool) -> Done {
         let folder = Folder::open(Path::new("."), settings)?;
         let component = folder.component();

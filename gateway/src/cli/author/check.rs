@@ -103,7 +103,7 @@ async fn look(trial: &Trial, report: &mut Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What an agent is offered, and what a model may misread in it.
+/// Checks what an agent is offered, and what a model may misread in it.
 fn lists(served: &App, report: &mut Report) {
     let snapshot = served.gateway.snapshot();
     let mut names: Vec<&str> = snapshot.catalogue.tools().map(|tool| &*tool.name).collect();
@@ -128,7 +128,8 @@ fn lists(served: &App, report: &mut Report) {
     }
 }
 
-/// Whoever builds the same source should get the same bytes: then a digest says what a component was made of.
+/// Builds a second time: whoever builds the same source should get the same bytes, since then a digest says what a
+/// component was made of.
 fn second_build(folder: &Folder, component: &Path, native: bool, report: &mut Report) -> Result<(), Failure> {
     let first = fs::read(component)?;
     let second = fs::read(build::build_again(folder, native)?)?;

@@ -14,11 +14,11 @@ pub(super) struct Folder {
     pub(super) path: PathBuf,
     pub(super) name: String,
     pub(super) language: Language,
-    /// What it runs with: its `weir.toml`.
+    /// The configuration that the plugin runs with: its `weir.toml`.
     pub(super) config: Config,
 }
 
-/// What tells a language, and the file that says so.
+/// The files that tell which language the plugin is written in.
 const MARKS: [(&str, Language); 4] = [
     ("Cargo.toml", Language::Rust),
     ("package.json", Language::Js),
@@ -47,12 +47,13 @@ impl Folder {
         Ok(Self { path, name, language: *language, config })
     }
 
-    /// What a build leaves, where a gateway in this folder finds it.
+    /// Returns the place of a build's component, where a gateway in this folder finds it.
     pub(super) fn component(&self) -> PathBuf {
         self.config.folders.plugins.join(format!("{}.wasm", self.name))
     }
 
-    /// What `weir plugin build --native` leaves: not where a gateway looks for plugins, since it never loads it from there.
+    /// Returns the place of what `weir plugin build --native` makes. It is not where a gateway looks for plugins, since
+    /// it never loads a library from there.
     pub(super) fn library(&self) -> PathBuf {
         self.path.join(format!("{}{}", self.name, std::env::consts::DLL_SUFFIX))
     }

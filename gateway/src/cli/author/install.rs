@@ -39,7 +39,7 @@ const COMPONENT_MAX_BYTES: usize = 64 << 20;
 const SIGNATURE_MAX_BYTES: usize = 4 << 10;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// `NAME.origin.json`: where a component came from.
+/// The content of `NAME.origin.json`, which says where a component came from.
 #[derive(Serialize, Deserialize)]
 struct Origin {
     source: String,
@@ -77,7 +77,7 @@ impl Install {
     }
 }
 
-/// What it says of itself; a component that does not load is not installed.
+/// Returns the plugin's own name; a component that does not load is not installed.
 fn plugin_name(component: &[u8], config: &Config) -> Result<String, Failure> {
     let trial = Trial::of_bytes(component, config.clone(), false)?;
     block_on(async {
@@ -91,7 +91,8 @@ fn plugin_name(component: &[u8], config: &Config) -> Result<String, Failure> {
     })?
 }
 
-/// The signature and the origin come first, the component at once and last: a gateway never finds it without them.
+/// Places the files. The signature and the origin come first, the component at once and last: a gateway never finds it
+/// without them.
 fn place(
     folder: &Path,
     name: &str,
@@ -120,7 +121,7 @@ fn origin_path(component: &Path) -> PathBuf {
     component.with_extension("origin.json")
 }
 
-/// The component, and its signature where there is one.
+/// Returns the component, and its signature if there is one.
 async fn fetch(source: &str) -> anyhow::Result<(Vec<u8>, Option<String>)> {
     if !source.contains("://") {
         let path = Path::new(source);
@@ -145,7 +146,7 @@ async fn fetch(source: &str) -> anyhow::Result<(Vec<u8>, Option<String>)> {
     Ok((component, signature.and_then(|text| String::from_utf8(text).ok())))
 }
 
-/// None where there is nothing.
+/// Fetches a file; `None` if it does not exist.
 async fn get(client: &reqwest::Client, url: reqwest::Url, max: usize) -> anyhow::Result<Option<Vec<u8>>> {
     let mut response = client.get(url.clone()).send().await.with_context(|| format!("{url} cannot be reached"))?;
     match response.status() {
@@ -163,7 +164,8 @@ async fn get(client: &reqwest::Client, url: reqwest::Url, max: usize) -> anyhow:
 }
 
 impl Verify {
-    /// Every file of the plugins folder: is it what was installed, and signed by whom it must be. Exit code 1 where not.
+    /// Checks every file of the plugins folder: whether it is what was installed, and signed by whom it must be. The
+    /// exit code is 1 if one is not.
     pub(in super::super) fn run(self, settings: &Settings) -> Done {
         let config = settings.config()?;
         let folder = &config.folders.plugins;

@@ -19,14 +19,15 @@ use crate::{
     identity::Credential,
 };
 
-/// What a component is tried with. Its folder is removed when it is dropped.
+/// A gateway with which a component is tried. Its folder is removed when it is dropped.
 pub(super) struct Trial {
     folder: PathBuf,
     pub(super) config: Config,
 }
 
 impl Trial {
-    /// Of `component`, with the settings and connections of `config`; a connection may be written where `write` says so.
+    /// Makes a trial of `component`, with the settings and connections of `config`; a connection may be written if
+    /// `write` says so.
     pub(super) fn new(component: &Path, config: Config, write: bool) -> Result<Self, Failure> {
         if component.extension().is_some_and(|end| end == std::env::consts::DLL_EXTENSION) {
             return Self::of_library(component, config, write);
@@ -35,7 +36,7 @@ impl Trial {
         Self::of_bytes(&bytes, config, write)
     }
 
-    /// Of a native library, in a process of its own. What it is called, it says itself.
+    /// Makes a trial of a native library, in a process of its own. The library itself says its name.
     fn of_library(library: &Path, config: Config, write: bool) -> Result<Self, Failure> {
         let bytes = fs::read(library).with_context(|| format!("{} cannot be read", library.display()))?;
         let named = PluginConfig {
@@ -60,7 +61,7 @@ impl Trial {
         Ok(trial)
     }
 
-    /// Without a plugin.
+    /// Makes a trial without a plugin.
     fn over(mut config: Config, write: bool) -> Result<Self, Failure> {
         let state = if config.folders.state.exists() { config.folders.state.clone() } else { draft::state_folder() };
         let folder = state.join(format!("trial-{}", std::process::id()));
@@ -75,7 +76,7 @@ impl Trial {
         config.identity = Identity::default();
         config.log.filter = Some("off".to_owned());
         for plugin in config.plugins.values_mut() {
-            // Of what lies in the author's folder there is no other build that could be meant.
+            // In the author's folder there is no other build that could be meant.
             plugin.dev = true;
             plugin.sha256 = None;
             plugin.signed_by.clear();
@@ -108,12 +109,12 @@ impl Drop for Trial {
     }
 }
 
-/// Why the component does not load.
+/// Returns why the component does not load.
 pub(super) fn refusal(started: &App) -> Option<String> {
     started.gateway.plugin_files().refused().into_iter().map(|refused| refused.reason).next()
 }
 
-/// What came of one call.
+/// The outcome of one call.
 pub(super) enum Outcome {
     Answered {
         structured: Option<Value>,
@@ -126,12 +127,12 @@ pub(super) enum Outcome {
     },
     /// The tool has questions for its caller.
     Asked,
-    /// With the names that there are.
+    /// The tool is unknown; these are the names that exist.
     Unknown(Vec<String>),
 }
 
 impl Outcome {
-    /// Of the result of a `tools/call`.
+    /// Reads the result of a `tools/call`.
     pub(super) fn of_result(result: &Value) -> Self {
         if result["resultType"] == "input_required" {
             return Self::Asked;

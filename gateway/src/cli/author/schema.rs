@@ -45,7 +45,7 @@ impl Schema {
     }
 }
 
-/// The file that is named, or the one that was built here; and what it runs with.
+/// Returns the named file, or the one that was built here, and the configuration that it runs with.
 pub(super) fn component(file: Option<&Path>, settings: &Settings) -> Result<(PathBuf, Config), Failure> {
     if let Some(file) = file {
         return Ok((file.to_owned(), settings.config()?));

@@ -53,7 +53,7 @@ impl New {
     }
 }
 
-/// The same name is that of a folder, a package, a contract and a plugin.
+/// Checks a name, which is that of a folder, a package, a contract and a plugin.
 fn plugin_name(name: &str) -> anyhow::Result<String> {
     let starts = name.starts_with(|first: char| first.is_ascii_lowercase());
     let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');

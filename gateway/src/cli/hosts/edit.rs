@@ -1,4 +1,5 @@
-//! One server in a client's configuration, put or removed without touching anything else: comments and order stay.
+//! Puts one server into a client's configuration, or removes it, without touching anything else: comments and order
+//! stay.
 
 use jsonc_parser::cst::{CstInputValue, CstRootNode};
 use serde_json::Value;
@@ -6,7 +7,7 @@ use toml_edit::{DocumentMut, Item, Table};
 
 use super::Host;
 
-/// The configuration with the server in it.
+/// Returns the configuration with the server in it.
 pub(crate) fn put(host: Host, text: &str, name: &str, entry: &Value) -> Result<String, String> {
     if host == Host::Codex {
         let mut document = toml(text)?;
@@ -38,7 +39,7 @@ pub(crate) fn put(host: Host, text: &str, name: &str, entry: &Value) -> Result<S
     Ok(text)
 }
 
-/// The configuration without the server; `None` where it is not in it.
+/// Returns the configuration without the server; `None` if it is not in it.
 pub(crate) fn remove(host: Host, text: &str, name: &str) -> Result<Option<String>, String> {
     if host == Host::Codex {
         let mut document = toml(text)?;

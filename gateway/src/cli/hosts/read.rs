@@ -7,10 +7,10 @@ use weir_upstream::{Command, Failure, Kind, Target, Transport, Url};
 
 use super::is_toml;
 
-/// Where a configuration may hold its servers.
+/// The members in which a configuration may hold its servers.
 const MEMBERS: [&str; 4] = ["mcpServers", "servers", "mcp_servers", "context_servers"];
 
-/// The servers of one file by name. The project's own ones of Claude Code count as well.
+/// Returns the servers of one file by name. The project's own ones of Claude Code count as well.
 pub(super) fn servers(file: &Path, text: &str) -> Result<BTreeMap<String, Value>, Failure> {
     let broken = |cause: String| {
         Failure::new(Kind::Start, format!("{} to be a configuration", file.display()), cause)
@@ -34,10 +34,10 @@ pub(super) fn servers(file: &Path, text: &str) -> Result<BTreeMap<String, Value>
     Ok(servers)
 }
 
-/// How one of them is reached; `folder` is that of its file.
+/// Returns how one of them is reached; `folder` is that of its file.
 pub(super) fn target(server: &Value, folder: &Path) -> Result<Target, Failure> {
     let text = |name: &str| server[name].as_str().map(|text| expand(text, folder)).transpose();
-    // What is written in another file would be missing without a word.
+    // The variables of another file would be missing without a word.
     if server.get("envFile").is_some() {
         return Err(Failure::new(
             Kind::Start,
@@ -89,7 +89,7 @@ pub(super) fn target(server: &Value, folder: &Path) -> Result<Target, Failure> {
     }))
 }
 
-/// With `${env:NAME}`, `${NAME}` and `${NAME:-otherwise}` replaced, as clients do.
+/// Replaces `${env:NAME}`, `${NAME}` and `${NAME:-otherwise}`, as clients do.
 pub(crate) fn expanded(text: &str) -> Result<String, Failure> {
     expand(text, &std::env::current_dir().unwrap_or_default())
 }

@@ -25,7 +25,7 @@ pub struct Held {
     pub diff: Option<Diff>,
 }
 
-/// Who decides about a draft, and what they saw of it.
+/// A decision about a draft: who made it, and what they saw of it.
 pub struct Approval<'a> {
     pub by: &'a str,
     pub role: Role,
@@ -190,9 +190,9 @@ impl Gate {
 }
 
 impl Held {
-    /// For the log: what, why and how to go on.
+    /// Returns a line for the log: what, why and how to go on.
     pub fn line(&self) -> String {
-        // The worst of it first.
+        // The worst item comes first.
         let mut items: Vec<_> = self.diff.iter().flat_map(|diff| &diff.items).collect();
         items.sort_by_key(|item| Reverse(item.class));
         let reasons: Vec<String> = items.into_iter().map(|item| item.reason.clone()).collect();

@@ -1,5 +1,5 @@
-//! One owner folder for each contract: several processes with several contracts folders may share a state, and only the
-//! folder that published a contract changes it. The others serve what is published.
+//! Gives each contract one owner folder: several processes with several contracts folders may share a state, and only
+//! the folder that published a contract changes it. The others serve what is published.
 
 use std::path::Path;
 

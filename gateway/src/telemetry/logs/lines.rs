@@ -20,7 +20,7 @@ const WAITING_MAX: usize = 4 << 20;
 /// A buffer that has grown beyond it is given back.
 const BUFFER_KEPT: usize = 256 << 10;
 
-/// Where lines are put down. Who puts one down never waits for who reads them.
+/// The lines that wait to be written. Whoever adds one never waits for who reads them.
 #[derive(Default)]
 pub(super) struct Lines {
     waiting: Mutex<Waiting>,
@@ -43,7 +43,7 @@ pub(super) struct Writer {
 }
 
 impl Lines {
-    /// `to` takes what waits in one `write_all`.
+    /// Starts the writer. `to` takes what waits in one `write_all`.
     pub(super) fn start(to: impl Write + Send + 'static) -> io::Result<(Arc<Self>, Writer)> {
         let lines = Arc::new(Self::default());
         let thread = thread::Builder::new().name("weir-log".into()).spawn({
@@ -53,7 +53,7 @@ impl Lines {
         Ok((lines.clone(), Writer { lines, thread }))
     }
 
-    /// One line or several, each with its end.
+    /// Adds one line or several, each with its end.
     pub(super) fn put(&self, line: &[u8]) {
         let mut waiting = self.waiting();
         if waiting.bytes.len() + line.len() > WAITING_MAX {
@@ -84,7 +84,7 @@ impl Lines {
             }
             let held = self.changed.wait_timeout_while(waiting, HELD, |waiting| !waiting.ended);
             mem::swap(&mut held.unwrap_or_else(PoisonError::into_inner).0.bytes, &mut bytes);
-            // Nobody is left to be told.
+            // Nobody is left to be told of a failure.
             let _ = to.write_all(&bytes).and_then(|()| to.flush());
             bytes.clear();
             bytes.shrink_to(BUFFER_KEPT);
@@ -97,7 +97,7 @@ impl Lines {
 }
 
 impl Writer {
-    /// What waits is written when this returns.
+    /// Writes what waits, and ends the writer.
     pub(super) fn end(self) {
         self.lines.waiting().ended = true;
         self.lines.changed.notify_one();

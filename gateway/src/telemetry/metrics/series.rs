@@ -18,23 +18,23 @@ use crate::codes::{Code, TABLE};
 const ADAPTERS_MAX: usize = 64;
 /// Agents with series of their own.
 const AGENTS_MAX: usize = 500;
-/// What the audit trail says of a call.
+/// The results of a call in the audit trail.
 pub(super) const RESULTS: [&str; 5] = ["ok", "refused", "failed", "cancelled", "unknown"];
 
 /// OpenTelemetry's `error.type` of a call: none, or that its result is an error.
 const ERRORS: [&str; 2] = ["", "tool_error"];
 
-/// Everything counted of one tool of one contract version.
+/// The series of one tool of one contract version.
 pub struct ToolSeries {
     ok: IntCounter,
-    /// In the order of [`TABLE`].
+    /// The counters of codes, in the order of [`TABLE`].
     codes: Vec<IntCounter>,
-    /// Of calls that went well, and of those that did not.
+    /// The durations of calls that went well, and of those that did not.
     pub(super) duration: [Histogram; 2],
     pub(super) adapter: Histogram,
 }
 
-/// What a tool is counted by. It lives as long as the published tool, and keeps its series once they are found.
+/// The meter of a tool. It lives as long as the published tool, and keeps its series once they are found.
 pub struct ToolMeter {
     pub tool: Arc<str>,
     pub contract: Arc<str>,
@@ -73,7 +73,7 @@ pub(super) struct Agents {
     folded: IntCounter,
 }
 
-/// In the order of [`RESULTS`].
+/// The counters of an agent, in the order of [`RESULTS`].
 struct AgentSeries([IntCounter; 5]);
 
 impl ToolMeter {
@@ -84,7 +84,7 @@ impl ToolMeter {
 }
 
 impl ToolSeries {
-    /// `None`: it went well.
+    /// Returns the counter of a code; `None` stands for a call that went well.
     pub(super) fn outcome(&self, code: Option<Code>) -> &IntCounter {
         code.and_then(|code| self.codes.get(code as usize)).unwrap_or(&self.ok)
     }
@@ -104,18 +104,18 @@ impl Tools {
         Self { calls, durations, adapters, most, known: Mutex::default(), other, folded_tools, folded_adapters }
     }
 
-    /// What stands for no tool at all.
+    /// Returns series that stand for no tool at all.
     pub(super) fn named(&self, name: &str) -> ToolSeries {
         series(&self.calls, &self.durations, &self.adapters, [name, "", ""], OTHER)
     }
 
-    /// The series of a tool: looked up once, then kept with it.
+    /// Returns the series of a tool: looked up once, then kept with it.
     pub(super) fn of<'a>(&self, tool: &'a ToolMeter) -> &'a ToolSeries {
         tool.series.get_or_init(|| self.find(&mut self.known(), tool))
     }
 
-    /// Tools of a new snapshot count from 0. Those that are gone keep their series until the room is needed. When more
-    /// are published than there is room for, those that are called first get it.
+    /// Publishes the tools of a new snapshot, which count from 0. Those that are gone keep their series until the room
+    /// is needed. If more are published than there is room for, those that are called first get it.
     pub(super) fn publish<'a>(&self, tools: impl Iterator<Item = &'a ToolMeter>) {
         let tools: Vec<_> = tools.collect();
         let live: HashSet<Key> = tools.iter().map(|tool| key(tool)).collect();
@@ -192,7 +192,7 @@ impl Agents {
         Self { calls, known: DashMap::default(), other, folded: folded.with_label_values(&["agent"]) }
     }
 
-    /// `result`: one of [`RESULTS`].
+    /// Counts a call of an agent. `result` is one of [`RESULTS`].
     pub(super) fn count(&self, agent: &Arc<str>, result: &str) {
         let at = RESULTS.iter().position(|known| *known == result).unwrap_or(RESULTS.len() - 1);
         if let Some(series) = self.known.get(agent) {

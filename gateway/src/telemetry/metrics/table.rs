@@ -348,7 +348,7 @@ pub const TABLE: &[&Row] = &[
     &BUILD,
 ];
 
-/// `docs/metrics.md`.
+/// Writes `docs/metrics.md`.
 pub fn page() -> String {
     let mut page = String::from(
         "# Metrics\n\nGenerated from `gateway/src/telemetry/metrics/table.rs`; `WEIR_BLESS=1 cargo test` writes it \

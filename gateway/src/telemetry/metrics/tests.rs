@@ -110,7 +110,7 @@ fn a_scraper_shows_the_token_or_goes_away() {
     }
 }
 
-/// What `docs/metrics.md` promises is there, and nothing else is.
+/// Every metric that `docs/metrics.md` promises exists, and no other does.
 #[tokio::test]
 async fn every_row_of_the_table_is_scraped() {
     let gateway = testing::gateway(|_| {});

@@ -1,4 +1,4 @@
-//! Who may speak to us through a browser: Host and Origin, on by default, and CORS for those who may.
+//! Decides who may speak to us through a browser: Host and Origin, on by default, and CORS for those who may.
 //!
 //! A browser sends both headers whether a page wants it or not; a page that made its own name resolve to loopback (DNS
 //! rebinding) is found out by them. Loopback names are accepted on any port, everything else must be configured.
@@ -51,7 +51,7 @@ enum Origin {
     Other(String),
 }
 
-/// Which header may not be here, and what the caller is told.
+/// The header that may not be here, and what the caller is told.
 #[derive(Debug)]
 pub(super) struct Refused {
     pub what: &'static str,
@@ -72,7 +72,7 @@ impl Current {
         Ok(Self { gateway: gateway.clone(), local, made: ArcSwap::from_pointee((config, access)) })
     }
 
-    /// The Origin, where there is one and it may call.
+    /// Returns the Origin, if there is one and it may call.
     pub(super) fn check<'h>(&self, uri: &Uri, headers: &'h HeaderMap) -> Result<Option<&'h HeaderValue>, Refused> {
         let config = self.gateway.config();
         // A configuration is taken over only when these rules can be made of it.
@@ -85,7 +85,7 @@ impl Current {
     }
 }
 
-/// Whether `hosts`, `origins` and `public_url` can be read.
+/// Checks that `hosts`, `origins` and `public_url` can be read.
 pub fn check(http: &config::Http) -> anyhow::Result<()> {
     Access::new(http, SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).map(drop)
 }
@@ -184,7 +184,8 @@ impl Access {
 }
 
 impl Authority {
-    /// `name`, `name:port`, `address`, `[v6]:port`. Nothing else: no user, no path, no zone, no shortened addresses.
+    /// Parses `name`, `name:port`, `address` or `[v6]:port`. Nothing else is taken: no user, no path, no zone, no
+    /// shortened addresses.
     fn parse(text: &str) -> Option<Self> {
         let (host, rest) = match text.strip_prefix('[') {
             Some(rest) => {
@@ -239,7 +240,7 @@ impl Origin {
     }
 }
 
-/// What a browser asks before it sends the request itself.
+/// Answers what a browser asks before it sends the request itself.
 pub(super) fn preflight(request: &HeaderMap, from_allowed_origin: bool) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;

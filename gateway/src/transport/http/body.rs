@@ -11,7 +11,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use crate::wire::RpcError;
 
-/// Before it is known who asks, only so much of a body is read, and it is hardly waited for.
+/// The bounds on a body before it is known who asks: only so much of it is read, and it is hardly waited for.
 const UNKNOWN_CALLER_BYTES_MAX: usize = 64 << 10;
 const UNKNOWN_CALLER_ARRIVAL_MAX: Duration = Duration::from_millis(250);
 /// A body takes no longer to arrive.
@@ -43,7 +43,8 @@ pub(super) async fn read(headers: &HeaderMap, mut body: Body, bytes_max: usize) 
     }
 }
 
-/// The body of someone who is refused before it counts, for the id of the request: within narrow bounds, or not at all.
+/// Reads the body of someone who is refused before it counts, for the id of the request: within narrow bounds, or not
+/// at all.
 pub(super) async fn read_of_unknown_caller(headers: &HeaderMap, body: Body) -> Option<Bytes> {
     let declared = headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse::<usize>().ok()?;
     if declared > UNKNOWN_CALLER_BYTES_MAX {
@@ -74,7 +75,7 @@ fn content_type(headers: &HeaderMap) -> Result<(), RpcError> {
     }
 }
 
-/// `application/json`, and UTF-8 where it says a charset.
+/// Returns `true` for `application/json`, which must be UTF-8 if it names a charset.
 fn is_json(value: &str) -> bool {
     let mut parts = value.split(';').map(|part| part.trim_matches([' ', '\t']));
     let json = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"));

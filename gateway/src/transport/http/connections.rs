@@ -15,23 +15,24 @@ use super::head_timer::HeadTimer;
 
 /// The head of a request takes no longer to arrive, and a kept connection is idle no longer.
 const HEAD_MAX: Duration = Duration::from_secs(60);
-/// Who takes nothing of an answer for so long loses the connection, which holds the answer and a place.
+/// The time after which a client that takes nothing of an answer loses the connection, which holds the answer and a
+/// place.
 #[cfg(target_os = "linux")]
 const UNREAD_MAX: Duration = Duration::from_secs(60);
-/// Who reads no answer for so long after the end does not hold the process up.
+/// The time for which a client that reads no answer holds up the end of the process.
 const DRAIN_MAX: Duration = Duration::from_secs(60);
 
 tokio::task_local! {
-    /// Of the connection that a task serves: asked for rarely, so no request carries it.
+    /// The peer of the connection that a task serves. It is asked for rarely, so no request carries it.
     static PEER: SocketAddr;
 }
 
-/// Who is at the other end of the connection whose request is being answered.
+/// Returns who is at the other end of the connection whose request is being answered.
 pub(crate) fn peer() -> Option<SocketAddr> {
     PEER.try_with(|peer| *peer).ok()
 }
 
-/// Work that a request hands to a task of its own, with the same answer of [`peer`].
+/// Runs work that a request hands to a task of its own, with the same answer of [`peer`].
 pub(crate) async fn with_peer<T>(work: impl Future<Output = T>, peer: Option<SocketAddr>) -> T {
     match peer {
         Some(peer) => PEER.scope(peer, work).await,
@@ -39,7 +40,7 @@ pub(crate) async fn with_peer<T>(work: impl Future<Output = T>, peer: Option<Soc
     }
 }
 
-/// What answers the requests of all connections.
+/// A service that answers the requests of all connections.
 pub(crate) trait Answering:
     Service<Request<Incoming>, Response = Response, Error = Infallible, Future: Send> + Clone + Send + 'static
 {
@@ -81,7 +82,7 @@ pub(crate) async fn serve(
                 });
             }
             Err(error) => {
-                // Out of file handles, or a connection that was gone already.
+                // There are no file handles left, or the connection was gone already.
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }

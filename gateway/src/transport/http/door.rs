@@ -26,7 +26,7 @@ pub(super) struct Door {
     segment: &'static str,
     is_open: fn(&Http) -> bool,
     closed: &'static str,
-    /// True: a browser asks the person for the key (as the password of HTTP's Basic scheme) and remembers it.
+    /// Whether a browser asks the person for the key (as the password of HTTP's Basic scheme) and remembers it.
     asks_people: bool,
 }
 
@@ -110,7 +110,7 @@ impl Door {
     }
 }
 
-/// The password of `Authorization: Basic …`; whose it is, the key says.
+/// Returns the password of `Authorization: Basic …`; the key itself says whose it is.
 fn password(headers: &HeaderMap) -> Option<String> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (text, None) = (values.next()?.to_str().ok()?, values.next()) else { return None };
@@ -122,7 +122,7 @@ fn password(headers: &HeaderMap) -> Option<String> {
     Some(decoded.split_once(':')?.1.to_owned())
 }
 
-/// What is refused before there is a call.
+/// Returns the answer to a request that is refused before there is a call.
 pub(super) fn refusal(error: &RpcError) -> Response {
     let code = match error.status {
         429 => Code::RateLimited.label(),

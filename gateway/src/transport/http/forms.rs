@@ -68,7 +68,7 @@ pub(super) async fn tool(
     door::FORMS.admitted(&server, &name, request, answer).await
 }
 
-/// A page counts as a request of its agent.
+/// Refuses a page if its agent asks too often: a page counts as a request.
 pub(super) fn refused(server: &Server, caller: &Caller) -> Option<Response> {
     let wait = server.gateway.buckets().request(caller, Instant::now().into_std()).err()?;
     Some(refusal(&RpcError::rate_limited(wait)))

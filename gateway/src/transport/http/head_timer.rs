@@ -13,7 +13,7 @@ use hyper::rt::{Sleep, Timer};
 
 type Clock = Arc<Mutex<Pin<Box<tokio::time::Sleep>>>>;
 
-/// Of one connection, whose waits follow one another and end no earlier than the one before.
+/// The timer of one connection, whose waits follow one another and end no earlier than the one before.
 pub(super) struct HeadTimer {
     clock: Clock,
 }
@@ -24,7 +24,7 @@ struct Until {
 }
 
 impl HeadTimer {
-    /// `first`: the first wait lasts no shorter.
+    /// Creates a timer. The first wait lasts no shorter than `first`.
     pub(super) fn new(first: Duration) -> Self {
         Self { clock: Arc::new(Mutex::new(Box::pin(tokio::time::sleep(first)))) }
     }
@@ -51,7 +51,7 @@ impl Future for Until {
             if clock.deadline() >= deadline {
                 return Poll::Ready(());
             }
-            // It rang for an earlier request.
+            // The clock rang for an earlier request.
             clock.as_mut().reset(deadline);
         }
     }

@@ -133,7 +133,7 @@ pub(super) async fn batch(
     batch.message().await.map_or_else(reply::unanswered, |message| reply::json(200, message))
 }
 
-/// The stream of a session's notifications. Without a session there is nothing to stream, which clients expect.
+/// Returns the stream of a session's notifications. Without a session there is nothing to stream, which clients expect.
 pub(super) fn get(server: &Arc<Server>, scope: RequestScope, headers: &HeaderMap) -> Response {
     if names_modern(headers) || !headers.contains_key(SESSION_HEADER) {
         return reply::not_allowed("POST");
@@ -184,7 +184,7 @@ pub(super) fn delete(server: &Server, scope: &RequestScope, headers: &HeaderMap)
     }
 }
 
-/// What a legacy request stands on: its session's version, or without a session the one its header names.
+/// The context of a legacy request: its session's version, or without a session the one its header names.
 struct LegacyContext {
     session: Option<Arc<Session>>,
     version: Version,

@@ -28,7 +28,7 @@ pub(super) async fn contract(
     answer(&server, Endpoint::Contract(contract.into()), &request)
 }
 
-/// `view` is a name that a contract may have.
+/// Answers for the contract `view`, which is a name that a contract may have.
 pub(super) async fn contract_view(State(server): State<Arc<Server>>, request: Request) -> Response {
     answer(&server, Endpoint::Contract("view".into()), &request)
 }
@@ -37,7 +37,7 @@ pub(super) async fn view(State(server): State<Arc<Server>>, Path(view): Path<Str
     answer(&server, Endpoint::View(view.into()), &request)
 }
 
-/// Host, Origin and the key are held to the same as where MCP is spoken.
+/// Answers with the page. Host, Origin and the key meet the same rules as where MCP is spoken.
 fn answer(server: &Server, endpoint: Endpoint, request: &Request) -> Response {
     let origin = match server.access.check(request.uri(), request.headers()) {
         Ok(origin) => origin,

@@ -26,7 +26,7 @@ struct Scrape {
     loopback: bool,
 }
 
-/// `local`: where the listener listens.
+/// Returns the router. `local` is the address that it listens on.
 pub(crate) fn router(gateway: &Arc<Gateway>, local: SocketAddr) -> anyhow::Result<Router> {
     let access = access::Current::new(gateway, local)?;
     let asked = Scrape { gateway: gateway.clone(), access, loopback: local.ip().is_loopback() };

@@ -29,7 +29,7 @@ pub(super) async fn request(
     }
 }
 
-/// In the handler itself: hyper drops it when the client has gone, and the guard tells the guest.
+/// Runs a call in the handler itself: hyper drops it when the client has gone, and the guard tells the guest.
 async fn run(scope: RequestScope, call: Call<'_>) -> Response {
     let cancel = CancellationToken::new();
     let Some((channel, messages)) = call.channel(None) else {

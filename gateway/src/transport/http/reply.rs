@@ -19,7 +19,7 @@ use crate::{
 /// A silent stream says this often that it lives.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// As OAuth writes an error (RFC 6749, section 5.2).
+/// The refusal of a sign-in, as OAuth writes an error (RFC 6749, section 5.2).
 const NO_SIGN_IN: &str = concat!(
     r#"{"error":"access_denied","error_description":"There is no sign-in (OAuth) at this server: a key is needed. "#,
     r#"Send it with each request as the header `Authorization: Bearer weir_...`. "#,
@@ -33,7 +33,7 @@ pub(super) fn json(status: u16, body: Vec<u8>) -> Response {
     response
 }
 
-/// An error in answer to a message.
+/// Returns an error in answer to a message.
 pub(super) fn error(id: Option<&Id<'_>>, error: &RpcError) -> Response {
     let mut response = json(error.status, error_answer(id, error));
     if let Some(seconds) = error.retry_after_s {
@@ -42,7 +42,7 @@ pub(super) fn error(id: Option<&Id<'_>>, error: &RpcError) -> Response {
     response
 }
 
-/// An error before there was a message.
+/// Returns an error before there was a message.
 pub(super) fn refusal(error: &RpcError) -> Response {
     closing(error, error_without_id(error))
 }
@@ -56,8 +56,8 @@ fn closing(error: &RpcError, body: Vec<u8>) -> Response {
     response
 }
 
-/// Nobody is known by the key, or there was none. Clients show the message only where the answer is a whole JSON-RPC
-/// response, `id` included.
+/// Returns the answer if nobody is known by the key, or if there was none. Clients show the message only if the answer
+/// is a whole JSON-RPC response, `id` included.
 pub(super) fn unauthorized(refused: Refused, id: Option<&Id<'_>>) -> Response {
     let error = RpcError::unauthorized(refused.message());
     let mut response = closing(&error, error_answer(id, &error));
@@ -65,7 +65,7 @@ pub(super) fn unauthorized(refused: Refused, id: Option<&Id<'_>>) -> Response {
     response
 }
 
-/// What a 401 asks for.
+/// Returns what a 401 asks for.
 pub(super) fn challenge(refused: Refused) -> HeaderValue {
     match refused {
         Refused::Missing => HeaderValue::from_static("Bearer realm=\"weir\""),
@@ -73,7 +73,7 @@ pub(super) fn challenge(refused: Refused) -> HeaderValue {
     }
 }
 
-/// What the steps of OAuth are answered with. Clients that meet a 401 try them, and show `error_description`.
+/// Answers the steps of OAuth. Clients that meet a 401 try them, and show `error_description`.
 pub(super) fn no_sign_in(status: u16) -> Response {
     json(status, NO_SIGN_IN.as_bytes().to_vec())
 }
@@ -115,12 +115,12 @@ pub(super) async fn after_messages(
     }
 }
 
-/// A cancelled call gets no answer; HTTP wants one, which is a stream without a message.
+/// Returns the answer of a cancelled call, which gets none. HTTP wants one, so it is a stream without a message.
 pub(super) fn unanswered() -> Response {
     events(stream::empty())
 }
 
-/// A stream of events. `X-Accel-Buffering` keeps proxies from holding events back.
+/// Returns a stream of events. `X-Accel-Buffering` keeps proxies from holding events back.
 pub(super) fn events(stream: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
     let mut response = Response::new(Body::from_stream(stream));
     let headers = response.headers_mut();
@@ -130,7 +130,7 @@ pub(super) fn events(stream: impl Stream<Item = Result<Bytes, Infallible>> + Sen
     response
 }
 
-/// Messages as events, in one piece: one write where they are ready together.
+/// Writes messages as events, in one piece: one write for those that are ready together.
 pub(super) fn frame(messages: impl IntoIterator<Item = Vec<u8>>) -> Bytes {
     let mut bytes = Vec::new();
     for message in messages {
@@ -142,7 +142,7 @@ pub(super) fn frame(messages: impl IntoIterator<Item = Vec<u8>>) -> Bytes {
     bytes.into()
 }
 
-/// A comment, which clients skip.
+/// Returns a comment, which clients skip.
 pub(super) fn comment() -> Bytes {
     Bytes::from_static(b":\n\n")
 }

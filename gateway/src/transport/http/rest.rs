@@ -40,7 +40,7 @@ const RECEIPT: &str = "weir-receipt";
 const ASKS: &str =
     "The tool asks its caller before it goes on, which plain HTTP cannot carry. Call it with an MCP client.";
 
-/// One call as it goes on by itself, whoever reads of it.
+/// A call as it goes on by itself, whoever reads of it.
 struct Call {
     gateway: Arc<Gateway>,
     caller: Caller,
@@ -72,7 +72,7 @@ pub(super) async fn tool(
         .await
 }
 
-/// One call, for whoever may come in.
+/// Answers one call, for whoever may come in.
 pub(super) async fn call(
     server: &Server,
     caller: Caller,
@@ -102,7 +102,7 @@ pub(super) async fn call(
     answer.into_response()
 }
 
-/// What can be called here by whoever asks, as OpenAPI 3.1.
+/// Answers what can be called here by whoever asks, as OpenAPI 3.1.
 pub(super) async fn document(
     State(server): State<Arc<Server>>,
     Path(contract): Path<String>,
@@ -124,7 +124,7 @@ pub(super) async fn document(
         .await
 }
 
-/// `GET /rest/<contract>/`: the tools as a page to read.
+/// Answers `GET /rest/<contract>/`: the tools as a page to read.
 pub(super) async fn reference(
     State(server): State<Arc<Server>>,
     Path(contract): Path<String>,
@@ -145,7 +145,7 @@ pub(super) async fn reference(
     door::REFERENCE.admitted(&server, &contract, request, answer).await
 }
 
-/// The document of one contract, with the tools that this caller sees; `None` where it sees no such contract.
+/// Returns the document of one contract, with the tools that this caller sees; `None` if it sees no such contract.
 pub(crate) fn openapi_document(gateway: &Gateway, caller: &Caller, contract: &str) -> Option<String> {
     described(gateway, caller, contract, |api, tools| openapi::document(api, tools).to_string())
 }
@@ -169,7 +169,7 @@ fn described(
     Some(describe(&api, listing.tools.entries().iter().map(|tool| &*tool.tool).collect()))
 }
 
-/// The arguments as JSON. A tool that is unknown is left to the call, which records that somebody asked for it.
+/// Returns the arguments as JSON. A tool that is unknown is left to the call, which records that somebody asked for it.
 async fn arguments(
     server: &Server,
     tool: Option<&Arc<CatalogueTool>>,
@@ -206,7 +206,7 @@ async fn arguments(
     }
 }
 
-/// A query as arguments. Each name is looked up in the schema; one that is not there is for the tool to refuse.
+/// Reads a query as arguments. Each name is looked up in the schema; the tool refuses one that is not there.
 fn of_query(schema: &Value, query: &str) -> String {
     let mut texts: Map<String, Value> = Map::new();
     for (name, text) in form_urlencoded::parse(query.as_bytes()) {
@@ -220,7 +220,7 @@ fn of_query(schema: &Value, query: &str) -> String {
     Value::Object(arguments.collect()).to_string()
 }
 
-/// A browser says so; it sends no Origin with what it merely loads.
+/// Returns `true` if a browser says so; it sends no Origin with what it merely loads.
 fn comes_from_another_site(headers: &HeaderMap) -> bool {
     !headers.contains_key(header::ORIGIN) && headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site")
 }
@@ -297,8 +297,8 @@ impl Answer {
     }
 }
 
-/// A refused call, or one that failed: the members of its error, as a problem. An error that another server answered in
-/// its own words has no code of ours.
+/// Returns the answer of a refused or failed call: the members of its error, as a problem. An error that another server
+/// answered in its own words has no code of ours.
 fn failed(result: &ToolResult) -> Answer {
     let members =
         result.structured.as_deref().and_then(|structured| serde_json::from_str::<Map<_, _>>(structured).ok());
@@ -332,7 +332,8 @@ fn problem_members(status: u16, code: &str, title: &str, detail: &str) -> Map<St
     ])
 }
 
-/// The call as events: `progress` as often as the tool reports, then `result` or `problem`. Dropping them drops the call.
+/// Returns the call as events: `progress` as often as the tool reports, then `result` or `problem`. Dropping them drops
+/// the call.
 fn events(call: Call) -> Response {
     let (channel, messages) = CallChannel::bare();
     let running = async move {
@@ -366,7 +367,7 @@ fn last(messages: &CallMessages, answer: Answer) -> Bytes {
     bytes.into()
 }
 
-/// JSON on one line, as the data of an event.
+/// Returns an event with JSON on one line as its data.
 fn event(name: &str, data: &[u8]) -> Vec<u8> {
     [b"event: ", name.as_bytes(), b"\ndata: ", data, b"\n\n"].concat()
 }

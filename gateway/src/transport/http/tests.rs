@@ -1,4 +1,4 @@
-//! Over a real socket: bytes in, status, headers and body out.
+//! Tests over a real socket: bytes in, status, headers and body out.
 
 use serde_json::{Value, json};
 use tokio::{
@@ -45,7 +45,7 @@ impl Running {
         Self { gateway, address, stop: Some(stop), served }
     }
 
-    /// `head`: request line and headers, without Host.
+    /// Sends a request. `head` is the request line and headers, without Host.
     async fn raw(&self, head: &str, body: &[u8]) -> Got {
         let mut stream = self.send(head, body).await;
         let mut bytes = Vec::new();
@@ -62,12 +62,12 @@ impl Running {
         stream
     }
 
-    /// A POST to `path` of a JSON text, with further headers.
+    /// Posts a JSON text to `path`, with further headers.
     async fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> Got {
         self.raw(&post_head(path, headers), body.as_bytes()).await
     }
 
-    /// A modern request with headers that agree.
+    /// Sends a modern request with headers that agree.
     async fn modern(&self, path: &str, id: &str, method: &str, params: &str) -> Got {
         let (headers, body) = modern(id, method, params);
         let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -127,7 +127,7 @@ fn post_head(path: &str, headers: &[(&str, &str)]) -> String {
     head
 }
 
-/// `params`: the members beside `_meta`.
+/// Returns a modern request. `params` are the members beside `_meta`.
 fn modern(id: &str, method: &str, params: &str) -> (Vec<(&'static str, String)>, String) {
     let rest = if params.is_empty() { String::new() } else { format!("{params},") };
     let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{rest}"_meta":{META}}}}}"#);
@@ -295,7 +295,7 @@ async fn modern_refusals() {
     let twice = call.replace(r#""name":"find_ticket""#, r#""name":"find_ticket","name":"find_part""#);
     server.post("/mcp", &call_headers("find_ticket"), &twice).await.refused(400, -32602, json!(9));
 
-    // Removed and unknown methods.
+    // These methods are removed or unknown.
     for method in [
         "ping",
         "logging/setLevel",
@@ -426,7 +426,7 @@ async fn legacy_versions_see_what_they_know() {
             assert!(called["result"].get("resultType").is_none());
         }
     }
-    // Without session and header: 2025-03-26.
+    // Without session and header the version is 2025-03-26.
     assert!(server.post("/mcp", &[], list).await.json()["result"]["tools"][0].get("outputSchema").is_none());
     for bad in ["2023-01-01", "latest", ""] {
         server.post("/mcp", &[("MCP-Protocol-Version", bad)], list).await.refused(400, -32600, json!(1));

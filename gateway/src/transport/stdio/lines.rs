@@ -21,7 +21,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self { reader: BufReader::with_capacity(64 << 10, reader), line: Vec::new(), bytes_max }
     }
 
-    /// The next line that is not blank, without its end; `None` at the end of input.
+    /// Returns the next line that is not blank, without its end; `None` at the end of input.
     pub(super) async fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         loop {
             let (ended, too_long) = self.fill().await?;
@@ -38,7 +38,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Ok(Some(Line::Message(self.line.trim_ascii())))
     }
 
-    /// One line into `self.line`. Says whether the input ended, and whether the line was too long to be kept.
+    /// Reads one line into `self.line`. Returns whether the input ended, and whether the line was too long to be kept.
     async fn fill(&mut self) -> io::Result<(bool, bool)> {
         self.line.clear();
         // A huge line leaves its buffer behind only until the next one.

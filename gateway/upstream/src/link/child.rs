@@ -24,7 +24,7 @@ use crate::{
     settings::Command,
 };
 
-/// What a child gets of our environment.
+/// The variables that a child gets of our environment.
 const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 const STDERR_MAX_BYTES: usize = 64 * 1024;
 /// Messages that wait for a child that does not read.
@@ -107,17 +107,17 @@ struct Life {
 
 impl Life {
     async fn run(mut self, reader: impl Future<Output = ()> + Send + 'static) {
-        // Killed with us where the runtime ends before the child does.
+        // The group is killed with us if the runtime ends before the child does.
         let mut group = Group(self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
         let mut reader = tokio::spawn(reader);
         let status = tokio::select! {
             status = self.child.wait() => {
-                // What it wrote last is read before it is said to be gone.
+                // The child's last words are read before it is said to be gone.
                 let _ = timeout(GRACE / 4, &mut reader).await;
                 status.ok()
             }
             () = self.stop.cancelled() => self.end(&group).await,
-            // One that ended a moment ago is asked how it ended; one that runs on without an output is of no use.
+            // A child that ended a moment ago is asked how it ended; one that runs on without an output is of no use.
             _ = &mut reader => match timeout(GRACE / 4, self.child.wait()).await {
                 Ok(status) => status.ok(),
                 Err(_) => {
@@ -134,7 +134,7 @@ impl Life {
         self.inbox.close(ended(format!("`{}` {how}", self.name), &self.stderr));
     }
 
-    /// Its stdin is closed by the writer, which heard of it as well.
+    /// Ends the child. Its stdin is closed by the writer, which heard of the end as well.
     async fn end(&mut self, group: &Group) -> Option<ExitStatus> {
         for signal in [Signal::TERM, Signal::KILL] {
             if let Ok(status) = timeout(GRACE, self.child.wait()).await {
@@ -181,7 +181,7 @@ async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<String>, stop: C
     tokio::select! { () = write => {}, () = stop.cancelled() => {} }
 }
 
-/// Lines until the end, none longer than allowed.
+/// Reads lines until the end, none longer than allowed.
 async fn read(
     stdout: impl AsyncRead + Unpin,
     message_max: usize,
@@ -245,7 +245,7 @@ fn how_it_ended(status: ExitStatus) -> String {
     }
 }
 
-/// The program is looked for where the child would be started, so that its absence is said in words.
+/// Returns `true` if the program is where the child would be started, so that its absence is said in words.
 fn is_there(command: &Command) -> bool {
     let program = Path::new(&command.program);
     if program.components().count() > 1 {

@@ -1,6 +1,6 @@
 //! Server-sent events, each within a bound. (The crates for this keep what a stream sends until it ends an event.)
 
-/// One event; `data` is joined by newlines.
+/// An event; the lines of its `data` are joined by newlines.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) name: Option<String>,
@@ -27,7 +27,7 @@ impl Events {
         Self { line: Vec::new(), event: Event::default(), has_data: false, after_return: false, event_max }
     }
 
-    /// The events that `bytes` completes.
+    /// Returns the events that `bytes` completes.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
         let mut whole = Vec::new();
         let mut rest = bytes;

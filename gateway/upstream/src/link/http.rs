@@ -25,7 +25,7 @@ use crate::{
 
 const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
-/// How often a stream that broke off is taken up again, and the longest wait before each.
+/// The number of times that a broken stream is taken up again, and the longest wait before each.
 const RESUMED_MAX: usize = 5;
 const RETRY_MAX: Duration = Duration::from_secs(5);
 const REPLY_MAX: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ pub(crate) struct HttpLink {
     message_max: usize,
     inbox: Arc<Inbox>,
     session: Mutex<Option<HeaderValue>>,
-    /// What listens for the answer to a request.
+    /// The tasks that listen for the answers to requests.
     streams: Mutex<HashMap<u64, AbortHandle>>,
     listener: Mutex<Option<AbortHandle>>,
 }
@@ -80,7 +80,8 @@ impl HttpLink {
         }
     }
 
-    /// What the server says unasked comes on a stream of its own, in the legacy era. Most servers have none.
+    /// Listens to what the server says unasked, which comes on a stream of its own in the legacy era. Most servers have
+    /// none.
     pub(crate) fn listen(self: &Arc<Self>, version: &'static str) {
         let link = Arc::downgrade(self);
         let task = tokio::spawn(async move {
@@ -156,7 +157,7 @@ impl HttpLink {
         Err(Failure::new(Kind::Closed, "the server to answer what it was asked", "its stream ended before the answer"))
     }
 
-    /// The stream of what is said unasked. An error where the server has none, or the session is over.
+    /// Reads the stream of what is said unasked. The error means that the server has none, or that the session is over.
     async fn overhear(&self, version: &'static str) -> Result<(), ()> {
         let request = self.request(Method::GET, Some(version));
         let response = request.send().await.map_err(drop)?;
@@ -167,7 +168,7 @@ impl HttpLink {
         self.stream(response, Some(version), None, &mut last_id, &mut retry).await.map_err(drop)
     }
 
-    /// Events to the inbox, until the stream ends or `id` is no longer awaited.
+    /// Passes events to the inbox, until the stream ends or `id` is no longer awaited.
     async fn stream(
         &self,
         mut response: Response,
@@ -202,7 +203,7 @@ impl HttpLink {
         }
     }
 
-    /// The response, if it says that the message was accepted.
+    /// Posts a message. Returns the response if it says that the message was accepted.
     async fn post(&self, message: &Outgoing) -> Result<Response, RequestError> {
         let mut request = self.request(Method::POST, message.version.filter(|_| message.method != "initialize"));
         if message.is_modern() {
@@ -285,7 +286,7 @@ impl HttpLink {
     }
 }
 
-/// A client that follows no redirect, the checked address, and the headers that go with every request.
+/// Returns a client that follows no redirect, the checked address, and the headers that go with every request.
 pub(super) fn parts(url: &Url) -> Result<(Client, reqwest::Url, HeaderMap), Failure> {
     let refused = |cause: &str| Failure::new(Kind::Start, "the address of an MCP server", cause).before_sending();
     // The causes do not repeat the address, which may hold a secret.
@@ -342,7 +343,7 @@ fn protocol(cause: &str) -> Failure {
         .step("check the path of the address; most servers answer at /mcp, older ones at /sse")
 }
 
-/// As it is where a header can hold it, and in the protocol's form of base64 otherwise.
+/// Returns a text as it is if a header can hold it, and in the protocol's form of base64 otherwise.
 fn header_value(text: &str) -> HeaderValue {
     use base64::Engine as _;
     let plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));

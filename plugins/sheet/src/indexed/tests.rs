@@ -1,4 +1,4 @@
-//! Read through indexes or in one pass: the same bytes.
+//! Checks that reading through indexes and reading in one pass give the same bytes.
 
 use proptest::prelude::*;
 use weir_plugin_sdk::serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn build(sheet: &Sheet) {
     }
 }
 
-/// All pages of a query, through indexes once they are there.
+/// Returns all pages of a query, through indexes once they are there.
 fn walk(sheet: &Sheet, query: &Query) -> Result<Vec<Page>, Error> {
     let _ = sheet.read(query);
     build(sheet);
@@ -115,7 +115,7 @@ proptest! {
         files::put("data", "x.csv", text.as_bytes());
         let change = |shape: &mut Shape| {
             shape.key = vec!["id".to_owned()];
-            // What a cell is not stays what it is, and stands behind the others.
+            // A cell that is not of its column's type stays as it is, and stands behind the others.
             if let Some(amount) = shape.fields.iter_mut().find(|field| field.key == "amount") {
                 use weir_plugin_sdk::Type::{Decimal, Integer, Number};
                 amount.kind = [amount.kind, Integer, Decimal, Number][kind];
@@ -173,7 +173,7 @@ fn lists_read_what_they_need() {
         (vec![Condition::new("status", Comparison::Equals, "open")], "id", 2),
         (vec![Condition::new("rank", Comparison::AtLeast, 19_950)], "id", 1),
         (vec![Condition::new("status", Comparison::Contains, "lose")], "id", 2),
-        // Between the two: more than are taken at once, and far behind in the order.
+        // These lie between the two: more than are taken at once, and far behind in the order.
         (
             vec![Condition::new("rank", Comparison::AtMost, 600), Condition::new("id", Comparison::AtLeast, 19_000)],
             "id",
@@ -203,12 +203,12 @@ fn a_changed_file_is_read_anew_until_its_index_is() {
     assert_eq!(sheet.read(&query).unwrap().records, expected);
     let asked = index::asked();
     assert_eq!(asked.len(), 1);
-    // It changes once more while the index is built: what was read of the old one is not kept.
+    // The file changes once more while the index is built: what was read of the old one is not kept.
     while sheet.later(&asked[0]).unwrap() {}
     assert_eq!(sheet.read(&query).unwrap().records, expected);
 }
 
-/// What is appended behind an open quote belongs to the last row.
+/// Text that is appended behind an open quote belongs to the last row.
 #[test]
 fn a_file_that_ends_within_a_quote_gets_no_index() {
     testing::reset();

@@ -68,7 +68,7 @@ pub(super) fn describe(settings: &Settings) -> Result<Described, Error> {
     Ok(Described { fields: fields.collect(), key: key.into_iter().map(|part| part.name).collect(), read_only })
 }
 
-/// None for columns of bytes, which have no place in the value table.
+/// Returns the field of a column; `None` for columns of bytes, which have no place in the value table.
 fn field(name: String, native: String, required: bool) -> Option<Field> {
     let (kind, items) = match native.strip_suffix("[]") {
         Some(element) => (Type::List, Some(Box::new(Field::new("", kind(element)?).nullable(true)))),
@@ -89,7 +89,7 @@ fn field(name: String, native: String, required: bool) -> Option<Field> {
 fn kind(native: &str) -> Option<Type> {
     Some(match native {
         "int2" | "int4" => Type::Integer,
-        // It may exceed 2^53; a contract that knows better says `integer`.
+        // The value may exceed 2^53; a contract that knows better says `integer`.
         "int8" | "numeric" => Type::Decimal,
         "float4" | "float8" => Type::Number,
         "bool" => Type::Boolean,

@@ -72,7 +72,7 @@ fn query(settings: &Settings, text: &str) -> Result<Described, Error> {
     Ok(Described { fields: fields.collect(), key: Vec::new(), read_only: Some("A query is read-only.") })
 }
 
-/// How many of a column's values are what.
+/// The numbers of a column's values of each kind.
 #[derive(Default)]
 struct Seen {
     integers: i64,
@@ -130,7 +130,7 @@ fn counts(at: usize, column: &str) -> String {
     )
 }
 
-/// None for columns of bytes, which have no place in the value table.
+/// Returns the field of a column; `None` for columns of bytes, which have no place in the value table.
 fn field(name: &str, declared: &str, seen: &Seen) -> Option<Field> {
     if seen.blobs > 0 || (declared.eq_ignore_ascii_case("BLOB") && seen.integers + seen.reals + seen.texts == 0) {
         log::info(&format!("The column {name:?} holds bytes and is left out."));
@@ -173,7 +173,7 @@ fn kind(declared: &str, seen: &Seen) -> Type {
     if whole { integer(seen) } else { Type::Number }
 }
 
-/// An `integer` while all values fit into one; a column that already holds larger ones is `decimal`.
+/// Returns `integer` while all values fit into one; a column that already holds larger ones is `decimal`.
 fn integer(seen: &Seen) -> Type {
     if seen.least >= -INTEGER_MAX && seen.most <= INTEGER_MAX { Type::Integer } else { Type::Decimal }
 }

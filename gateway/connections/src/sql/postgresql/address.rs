@@ -1,4 +1,4 @@
-//! Where a database is and how it is logged in to: a URL as libpq knows them, over its environment variables.
+//! Reads where a database is and how to log in to it: from a URL as libpq knows them, over its environment variables.
 
 use std::{env, path::Path};
 
@@ -32,7 +32,7 @@ pub(super) struct Address {
     pub(super) port: u16,
     pub(super) user: String,
     pub(super) password: Option<String>,
-    /// What the server is told first.
+    /// The settings that the server is told first.
     pub(super) settings: Vec<(String, String)>,
     pub(super) tls: Mode,
     pub(super) certificates: Certificates,
@@ -41,14 +41,14 @@ pub(super) struct Address {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Host {
-    /// Of a machine, or its IP address.
+    /// The name of a machine, or its IP address.
     Name(String),
-    /// Where the server's socket is.
+    /// The folder of the server's socket.
     Folder(String),
 }
 
 impl Address {
-    /// The messages never repeat a part of the URL: it may be one of the password.
+    /// Parses a URL. The messages never repeat a part of it, since that may be a part of the password.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
             return Err("`url` must begin with postgresql://".to_owned());
@@ -114,7 +114,7 @@ impl Parts {
             "sslrootcert" | "ssl-root-cert" | "ssl-ca" => self.certificates.authorities = text,
             "sslcert" | "ssl-cert" => self.certificates.own = text,
             "sslkey" | "ssl-key" => self.certificates.own_key = text,
-            // What is waited for is two seconds at most.
+            // The wait is two seconds at most in any case.
             "connect_timeout" => {
                 value.parse::<u32>().map_err(|_| "`connect_timeout` in `url` is not a number of seconds".to_owned())?;
             }
@@ -126,14 +126,14 @@ impl Parts {
                     _ => return Err("`url` has a channel_binding that is none of disable, prefer, require".to_owned()),
                 };
             }
-            // It was one of the library that was used before, and had no effect.
+            // This belonged to the library that was used before, and had no effect.
             "statement-cache-capacity" => {}
             _ => match name.strip_prefix("options[").and_then(|name| name.strip_suffix(']')) {
                 Some(name) => {
                     let setting = format!("{name}={value}").replace('\\', "\\\\").replace(' ', "\\ ");
                     self.add_options(&format!("-c {setting}"));
                 }
-                // It may be a promise that we would not keep.
+                // An unknown parameter may be a promise that we would not keep.
                 None => {
                     return Err("`url` has a parameter that is not known; there are sslmode, sslrootcert, sslcert, \
                                 sslkey, channel_binding, application_name, connect_timeout, options, host, hostaddr, port, user, password, dbname"
@@ -161,7 +161,7 @@ impl Parts {
             return Err("`url` must have sslcert and sslkey, or neither".to_owned());
         }
         let tls = match self.tls.unwrap_or(Mode::Prefer) {
-            // As libpq does: whoever names the authorities wants them to be asked.
+            // As in libpq, whoever names the authorities wants them to be asked.
             Mode::Require if self.certificates.authorities.is_some() => Mode::VerifyCa,
             mode => mode,
         };
@@ -174,7 +174,7 @@ impl Parts {
         let settings = [
             ("user", Some(user.clone())),
             ("database", self.database),
-            // So that values come out the same everywhere.
+            // These make values come out the same everywhere.
             ("DateStyle", Some("ISO, MDY".to_owned())),
             ("client_encoding", Some("UTF8".to_owned())),
             ("TimeZone", Some("UTC".to_owned())),
@@ -212,7 +212,7 @@ fn mode(value: &str) -> Result<Mode, String> {
     })
 }
 
-/// A socket where distributions put it, or this machine by name.
+/// Returns a socket where distributions put it, or this machine by name.
 fn default_host(port: u16) -> String {
     let folders = ["/var/run/postgresql", "/private/tmp", "/tmp"];
     let found = folders.iter().find(|folder| Path::new(folder).join(format!(".s.PGSQL.{port}")).exists());

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{Code, ConnectionError};
 
-/// What is said to the caller, and what may be done first.
+/// The error for the caller, and what may be tried first.
 pub(super) struct Failure {
     pub(super) said: ConnectionError,
     pub(super) next: Next,
@@ -15,12 +15,12 @@ pub(super) struct Failure {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     Say,
-    /// Once more, on the same session.
+    /// Try once more, on the same session.
     Again,
     /// The connection broke before anything was answered: on another one, if this one was used before. What was
     /// asked has not run, or was a read, which changes nothing.
     Elsewhere,
-    /// What became of a write cannot be known.
+    /// Nobody can know what became of a write.
     Unknown,
 }
 
@@ -43,7 +43,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// While connecting, whatever goes wrong means that the database is not there for us.
+/// Reads an error while connecting, which always means that the database is not there for us.
 pub(super) fn while_connecting(error: Error) -> ConnectionError {
     match error {
         Error::Refused(refusal) if refusal.code.starts_with("28") => {
@@ -56,13 +56,15 @@ pub(super) fn while_connecting(error: Error) -> ConnectionError {
     }
 }
 
-/// A write that was sent may have run: never a second time, unless the server says that it has not.
+/// Reads an error while writing. A write that was sent may have run, so it is never sent a second time unless the
+/// server says that it has not.
 pub(super) fn while_writing(error: Error) -> Failure {
     let failure = Failure::from(error);
     Failure { next: if failure.next == Next::Elsewhere { Next::Say } else { failure.next }, ..failure }
 }
 
-/// A COMMIT whose answer is lost may have happened; also when the server ends the session over it.
+/// Reads an error while committing. A COMMIT whose answer is lost may have happened, even if the server ends the
+/// session over it.
 pub(super) fn while_committing(error: Error) -> Failure {
     match error {
         Error::Refused(refusal) if refusal.fatal => unknown(details(&refusal)),
@@ -114,7 +116,7 @@ fn with_field(error: ConnectionError, field: Option<&str>) -> ConnectionError {
     }
 }
 
-/// `Key (id)=(1) already exists.` names the column, where it is one.
+/// Returns the column that `Key (id)=(1) already exists.` names, if it is one column.
 fn key_column(detail: Option<&str>) -> Option<&str> {
     let (column, _) = detail?.split_once('(')?.1.split_once(")=(")?;
     (!column.contains([',', '(', '"', ' '])).then_some(column)

@@ -1,4 +1,4 @@
-//! From an address to a session: the connection, TLS where it is asked for, the login.
+//! Makes a session from an address: the connection, TLS if it is asked for, and the login.
 
 use std::{io, path::Path};
 
@@ -29,12 +29,12 @@ use super::{
 /// A message of the login is small; who sends more is no PostgreSQL.
 const MESSAGE_MAX_BYTES: usize = 64 * 1024;
 
-/// Whether a login proves that it goes over the TLS connection that this end sees, as `channel_binding` says: nobody in
-/// between with another certificate can pass it on.
+/// Whether a login proves that it goes over the TLS connection that this end sees, as `channel_binding` says: then
+/// nobody in between with another certificate can pass it on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Binding {
     Disable,
-    /// Where the server offers it.
+    /// Bind the login if the server offers it.
     #[default]
     Prefer,
     Require,
@@ -59,14 +59,14 @@ pub(super) async fn session(address: &Address) -> Result<Session, Error> {
     }
 }
 
-/// Has the server end what a session runs. It has been told when this returns.
+/// Tells the server to end what a session runs. It has been told when this returns.
 pub(super) async fn cancel(address: &Address, key: CancelKey) -> io::Result<()> {
     let mut stream = opened(address).await?.stream;
     let mut request = BytesMut::new();
     frontend::cancel_request(key.process, key.secret, &mut request);
     stream.write_all(&request).await?;
     stream.flush().await?;
-    // It answers nothing, and closes once it is done. A reset is as good.
+    // The server answers nothing, and closes once it is done. A reset is as good.
     let _ = stream.read(&mut [0]).await;
     Ok(())
 }
@@ -87,7 +87,7 @@ async fn opened(address: &Address) -> io::Result<Secured> {
 
 struct Login {
     stream: Box<dyn Stream>,
-    /// What the login can be bound to.
+    /// The end point that the login can be bound to.
     end_point: Option<Vec<u8>>,
     incoming: BytesMut,
     outgoing: BytesMut,
@@ -125,7 +125,7 @@ impl Login {
         }
     }
 
-    /// Whether the login is bound to the connection.
+    /// Logs in by SCRAM, and returns whether the login is bound to the connection.
     async fn identify_by_scram(
         &mut self,
         body: &AuthenticationSaslBody,
@@ -164,7 +164,7 @@ impl Login {
 
     async fn next(&mut self) -> Result<Message, Error> {
         loop {
-            // Before it is parsed, which makes room for all that is announced.
+            // The length is checked before parsing, which makes room for all that is announced.
             if announced(&self.incoming).is_some_and(|length| length > MESSAGE_MAX_BYTES) {
                 return Err(unexpected().into());
             }

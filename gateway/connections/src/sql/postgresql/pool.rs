@@ -22,7 +22,7 @@ use crate::{Code, ConnectionError};
 
 const CONNECT_MAX: Duration = Duration::from_secs(2);
 const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
-/// After a server that did not even refuse, callers are answered at once for so long.
+/// The time for which callers are answered at once after a server that did not even refuse.
 const UNREACHABLE_FOR: Duration = Duration::from_millis(500);
 const IDLE_MAX: Duration = Duration::from_secs(300);
 
@@ -33,8 +33,8 @@ pub(super) struct Pool {
     unreachable_until: Mutex<Option<Instant>>,
 }
 
-/// One of the pool's turns, and the session it is taken with. Wherever it is dropped, a session at rest goes back,
-/// and one in the middle of something is brought to rest by a task, which keeps the turn until then.
+/// One of the pool's turns, and the session it is taken with. When it is dropped, a session at rest goes back, and one
+/// in the middle of something is brought to rest by a task, which keeps the turn until then.
 pub(super) struct Held {
     pool: Arc<Pool>,
     turn: Option<OwnedSemaphorePermit>,
@@ -102,7 +102,7 @@ impl Pool {
         lock(&self.idle).push((session, Instant::now()));
     }
 
-    /// The one used last, so that the others may grow old; not one that the server has ended since.
+    /// Returns the session used last, so that the others may grow old, unless the server has ended it since.
     fn idle(&self) -> Option<Box<Session>> {
         let mut idle = lock(&self.idle);
         idle.retain(|(_, since)| since.elapsed() < IDLE_MAX);
@@ -114,7 +114,7 @@ impl Pool {
         None
     }
 
-    /// What a call left in the middle: cancelled, read over, rolled back.
+    /// Brings to rest what a call left in the middle: it is cancelled, read over, rolled back.
     async fn settle(&self, session: &mut Session) {
         if session.under_way() {
             self.cancel(session.key).await;

@@ -34,7 +34,7 @@ const STATEMENTS_MAX: usize = 100;
 /// A row that is larger cannot be answered anyway, so it is not waited for.
 const MESSAGE_MAX_BYTES: usize = 2 * RECORDS_MAX_BYTES;
 const READ_BYTES: usize = 8 * 1024;
-/// What an idle session may hold.
+/// The bytes that an idle session may hold.
 const BUFFER_MAX_BYTES: usize = 64 * 1024;
 const CHAR_OID: u32 = 18;
 const TEXT_OID: u32 = 25;
@@ -65,9 +65,9 @@ pub(super) struct Session {
     heard: bool,
     /// The server skips what is left of the request.
     failed: bool,
-    /// No transaction, no lock, nothing under way.
+    /// Whether there is no transaction, no lock, and nothing under way.
     at_rest: bool,
-    /// Not to be used again.
+    /// Whether the session must not be used again.
     dead: bool,
     statements: HashMap<String, Known>,
     /// The server keeps `UNLOCK`.
@@ -79,7 +79,7 @@ pub(super) struct Session {
     enumerations: HashMap<u32, bool>,
 }
 
-/// By which the server knows whose statement is to be cancelled.
+/// The key by which the server knows whose statement is to be cancelled.
 #[derive(Clone, Copy)]
 pub(super) struct CancelKey {
     pub(super) process: i32,
@@ -100,7 +100,7 @@ pub(super) struct Column {
 }
 
 impl Statement {
-    /// Made with its first row.
+    /// Returns the header, which is made with the first row.
     pub(super) fn header(&self) -> Result<Arc<Header>, ConnectionError> {
         if let Some(header) = self.header.get() {
             return Ok(Arc::clone(header));
@@ -112,7 +112,7 @@ impl Statement {
 
 struct Known {
     statement: Arc<Statement>,
-    /// How many parameters were said to be text.
+    /// The number of parameters that were declared as text.
     declared: usize,
     used: u64,
 }
@@ -141,7 +141,7 @@ pub(super) enum Error {
     Said(ConnectionError),
 }
 
-/// What the server said.
+/// The server's refusal.
 #[derive(Debug, Default)]
 pub(super) struct Refusal {
     pub(super) code: String,
@@ -153,7 +153,7 @@ pub(super) struct Refusal {
 }
 
 impl Session {
-    /// `incoming`: what was read from the stream beyond the login.
+    /// Creates a session. `incoming` is what was read from the stream beyond the login.
     pub(super) fn new(stream: Box<dyn Stream>, incoming: BytesMut, key: CancelKey) -> Self {
         Self {
             stream,
@@ -185,7 +185,7 @@ impl Session {
         self.dead
     }
 
-    /// Before it waits for its next use: without the memory that a large answer took.
+    /// Gives back the memory of a large answer, before the session waits for its next use.
     pub(super) fn shrink(&mut self) {
         for buffer in [&mut self.incoming, &mut self.outgoing] {
             if buffer.is_empty() && buffer.capacity() > BUFFER_MAX_BYTES {
@@ -194,12 +194,12 @@ impl Session {
         }
     }
 
-    /// The server may be busy with it.
+    /// Returns `true` if the server may be busy with the session.
     pub(super) fn under_way(&self) -> bool {
         self.unanswered > 0 && !self.failed
     }
 
-    /// False when the server has said something that nobody asked for: most likely that it ends the session.
+    /// Returns `false` if the server has said something that nobody asked for: most likely that it ends the session.
     pub(super) fn quiet(&mut self) -> bool {
         let mut byte = [0];
         let mut context = Context::from_waker(Waker::noop());
@@ -208,8 +208,8 @@ impl Session {
             && matches!(Pin::new(&mut self.stream).poll_read(&mut context, &mut read), Poll::Pending)
     }
 
-    /// The statement from those that are kept; otherwise it is prepared, in a transaction of its own. Its first
-    /// `declared` parameters are text.
+    /// Returns a statement from those that are kept, or prepares it in a transaction of its own. Its first `declared`
+    /// parameters are text.
     pub(super) async fn prepare(
         &mut self,
         text: &str,
@@ -258,16 +258,16 @@ impl Session {
         Ok(statement)
     }
 
-    /// Has it prepared anew at its next use.
+    /// Makes the statement be prepared anew at its next use.
     pub(super) fn forget(&mut self, text: &str) {
         if let Some(known) = self.statements.remove(text) {
             self.close(&known.statement.name);
         }
     }
 
-    /// First in a request: a transaction, and how long each of its statements may take.
+    /// Begins a request, with a transaction and the time that each of its statements may take.
     pub(super) fn begin(&mut self, access: Access, timeout: Duration) -> Result<(), Error> {
-        // As texts, not as statements the server keeps: those a function in the database could exchange.
+        // These are texts, not statements the server keeps, which a function in the database could exchange.
         self.text(match access {
             Access::Read => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
             Access::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
@@ -282,7 +282,7 @@ impl Session {
         })
     }
 
-    /// Last in a request whose changes are not kept, with the release of locks.
+    /// Ends a request whose changes are not kept, and releases locks.
     pub(super) fn roll_back(&mut self) -> Result<(), Error> {
         self.text("ROLLBACK")?;
         self.text(UNLOCK)?;
@@ -290,7 +290,7 @@ impl Session {
         Ok(())
     }
 
-    /// Last in the request of a write, which leaves nothing but its rows. What was written under a lock is seen before it
+    /// Ends the request of a write, which leaves nothing but its rows. What was written under a lock is seen before it
     /// is free.
     pub(super) fn commit(&mut self) -> Result<(), Error> {
         self.text("COMMIT")?;
@@ -300,8 +300,8 @@ impl Session {
         Ok(())
     }
 
-    /// Last in the request of a read. The release of locks is a statement the server keeps, which costs it a fifth of
-    /// the text; so it stands within the transaction, where whatever it were exchanged for could only read.
+    /// Ends the request of a read. The release of locks is a statement the server keeps, which costs it a fifth of the
+    /// text. It stands within the transaction, so that whatever it were exchanged for could only read.
     pub(super) fn end_of_read(&mut self) -> Result<(), Error> {
         let kept = self.unlock_kept;
         self.write(|to| {
@@ -329,13 +329,13 @@ impl Session {
         self.flush().await
     }
 
-    /// The answer to `begin`.
+    /// Reads the answer to `begin`.
     pub(super) async fn began(&mut self) -> Result<(), Error> {
         self.done().await?;
         self.done().await
     }
 
-    /// The next row of a statement, or its end.
+    /// Reads the next row of a statement, or its end.
     pub(super) async fn reply(&mut self) -> Result<Reply, Error> {
         match self.next().await? {
             Message::DataRow(row) => Ok(Reply::Row(row)),
@@ -345,7 +345,7 @@ impl Session {
         }
     }
 
-    /// The end of a request's answer.
+    /// Reads the end of a request's answer.
     pub(super) async fn ready(&mut self) -> Result<(), Error> {
         match self.next().await? {
             Message::ReadyForQuery(_) => Ok(()),
@@ -353,14 +353,14 @@ impl Session {
         }
     }
 
-    /// What is left of a request that ends with `end_of_read`.
+    /// Reads the rest of a request that ends with `end_of_read`.
     pub(super) async fn read_ended(&mut self) -> Result<(), Error> {
         self.ended().await?;
         self.unlock_kept = true;
         Ok(())
     }
 
-    /// What is left of a request that ends with `commit` or `roll_back`, none of which may fail.
+    /// Reads the rest of a request that ends with `commit` or `roll_back`, no part of which may fail.
     pub(super) async fn ended(&mut self) -> Result<(), Error> {
         loop {
             self.pass_over(b"123CD");
@@ -393,7 +393,7 @@ impl Session {
         self.ended().await
     }
 
-    /// Types by their oids, as they are called in a description.
+    /// Returns types by their oids, as they are called in a description.
     pub(super) async fn types(
         &mut self,
         oids: impl Iterator<Item = u32>,
@@ -442,7 +442,7 @@ impl Session {
         Ok(())
     }
 
-    /// The one not used for longest makes room.
+    /// Drops the statement not used for longest, if there is no room.
     fn make_room(&mut self) {
         if self.statements.len() < STATEMENTS_MAX {
             return;
@@ -457,7 +457,7 @@ impl Session {
         let _ = self.write(|to| frontend::close(b'S', name, to));
     }
 
-    /// A statement of our own, without parameters.
+    /// Sends a statement of our own, without parameters.
     fn text(&mut self, text: &str) -> Result<(), Error> {
         self.write(|to| {
             frontend::parse("", text, [], to)?;
@@ -527,7 +527,7 @@ impl Session {
         Message::parse(&mut self.incoming).map_err(|error| self.lost(error))
     }
 
-    /// Messages of these kinds that are next and whole, without a look at what they hold.
+    /// Drops messages of these kinds that are next and whole, without a look at what they hold.
     fn pass_over(&mut self, kinds: &[u8]) {
         while let Some((kind, rest)) = self.incoming.split_first()
             && kinds.contains(kind)
@@ -558,7 +558,7 @@ impl Session {
 }
 
 impl Done {
-    /// `UPDATE 3`: three.
+    /// Returns the number in `UPDATE 3`.
     pub(super) fn rows(&self) -> u64 {
         self.tag().rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)
     }
@@ -599,7 +599,8 @@ impl From<&ErrorResponseBody> for Refusal {
     }
 }
 
-/// Everything goes in binary (so that a zero byte is refused, not an end) and comes in `format`: 0 text, 1 binary.
+/// Binds parameters. They go in binary (so that a zero byte is refused and ends nothing), and rows come in `format`: 0
+/// is text, 1 is binary.
 fn bind<T>(
     name: &str,
     parameters: impl IntoIterator<Item = T>,
@@ -614,7 +615,7 @@ fn bind<T>(
     })
 }
 
-/// Every parameter as text: the statement casts, and says so.
+/// Writes a parameter as text: the statement has the casts.
 fn text_of(parameter: &Parameter, to: &mut BytesMut) -> IsNull {
     let _ = match parameter {
         Parameter::Null => return IsNull::Yes,

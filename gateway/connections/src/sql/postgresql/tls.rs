@@ -21,16 +21,16 @@ use super::{
     session::Stream,
 };
 
-/// What `sslmode` asks for.
+/// The mode that `sslmode` asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Disable,
     /// TLS where the server has it, with whatever certificate.
     Prefer,
     Require,
-    /// The certificate comes from an authority we know,
+    /// The certificate comes from an authority that we know.
     VerifyCa,
-    /// and names the host.
+    /// The certificate comes from such an authority and names the host.
     VerifyFull,
 }
 
@@ -74,9 +74,9 @@ pub(super) async fn secured(mut stream: Box<dyn Stream>, address: &Address) -> i
     Ok(Secured { stream: Box::new(stream), end_point })
 }
 
-/// `tls-server-end-point` of RFC 5929: the digest of the server's certificate, by the hash of its signature, and by SHA-256
-/// in place of MD5 and SHA-1. `None` where the signature has no hash of its own (Ed25519), or names it in parameters (PSS):
-/// PostgreSQL binds no login to such a certificate either.
+/// Returns `tls-server-end-point` of RFC 5929: the digest of the server's certificate, by the hash of its signature,
+/// and by SHA-256 in place of MD5 and SHA-1. It is `None` if the signature has no hash of its own (Ed25519), or names
+/// it in parameters (PSS): PostgreSQL binds no login to such a certificate either.
 fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let parsed = Certificate::from_der(certificate).ok()?;
     let digest = match parsed.signature_algorithm().oid.to_string().as_str() {
@@ -87,7 +87,7 @@ fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
         | "1.2.840.10045.4.1"
         | "1.2.840.10045.4.3.2"
         | "2.16.840.1.101.3.4.3.2" => Sha256::digest(certificate).to_vec(),
-        // RSA and ECDSA with SHA-384 and SHA-512.
+        // These are RSA and ECDSA with SHA-384 and SHA-512.
         "1.2.840.113549.1.1.12" | "1.2.840.10045.4.3.3" => Sha384::digest(certificate).to_vec(),
         "1.2.840.113549.1.1.13" | "1.2.840.10045.4.3.4" => Sha512::digest(certificate).to_vec(),
         _ => return None,
@@ -95,7 +95,7 @@ fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     Some(digest)
 }
 
-/// Made for each connection, so that a file that was exchanged is used.
+/// Makes the configuration, anew for each connection, so that an exchanged file is used.
 async fn config(address: &Address) -> io::Result<ClientConfig> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -116,7 +116,7 @@ async fn config(address: &Address) -> io::Result<ClientConfig> {
     }
 }
 
-/// The authorities of `sslrootcert`; without it those that browsers know.
+/// Makes the verifier, with the authorities of `sslrootcert`; without it, with those that browsers know.
 async fn verifier(address: &Address, provider: &Arc<CryptoProvider>) -> io::Result<Arc<WebPkiServerVerifier>> {
     let mut roots = RootCertStore::empty();
     match &address.certificates.authorities {

@@ -60,13 +60,14 @@ fn plain(code: ErrorCode, text: &str) -> ConnectionError {
     }
 }
 
-/// What follows where the text says that a column is not there.
+/// Returns the name that follows, if the text says that a column is not there.
 fn gone(text: &str) -> Option<&str> {
     let parts = ["no such column: ", "has no column named "].iter().find_map(|words| text.split_once(words));
     parts.map(|(_, column)| column)
 }
 
-/// The text ends in `table.column` (several, separated by commas, for a key of several columns).
+/// Reads a violated constraint. The text ends in `table.column` (several, separated by commas, for a key of several
+/// columns).
 fn constraint(extended_code: i32, text: &str) -> ConnectionError {
     let columns = text.split_once(": ").map_or("", |(_, columns)| columns);
     let column = columns.rsplit_once('.').filter(|_| !columns.contains(", ")).map(|(_, column)| column);

@@ -1,4 +1,4 @@
-//! What a statement on a SQLite connection may do, and for how long.
+//! Bounds what a statement on a SQLite connection may do, and for how long.
 
 use std::{
     path::Path,
@@ -23,14 +23,14 @@ use super::{
 
 /// Steps of SQLite's machine between two looks at the clock: about 20 µs.
 const STEPS_BETWEEN_CHECKS: i32 = 2000;
-/// How many of them a read may take where other work waits for it.
+/// The number of looks that a read may take if other work waits for it.
 const LOOKS_AT_ONCE: u32 = 4;
-/// How many bytes are searched in the time of one look.
+/// The bytes that are searched in the time of one look.
 const BYTES_IN_A_LOOK: usize = 64 << 10;
 const STATEMENTS_KEPT: usize = 64;
-/// What SQLite may allocate in this process, whatever statements make of their rows.
+/// The memory that SQLite may allocate in this process, whatever statements make of their rows.
 const HEAP_MAX_BYTES: i64 = 512 << 20;
-/// Of a result, a table or an index.
+/// The columns that a result, a table or an index may have.
 const COLUMNS_MAX: i32 = 200;
 
 /// Looks at the schema; none changes anything.
@@ -62,9 +62,9 @@ pub(super) struct Guard {
 }
 
 enum Call {
-    /// On a thread of its own.
+    /// A call on a thread of its own.
     Watched { deadline: Instant, gone: Arc<AtomicBool> },
-    /// On the caller's, with so many looks left.
+    /// A call on the caller's thread, with so many looks left.
     AtOnce { looks: u32 },
 }
 
@@ -103,7 +103,7 @@ impl Guard {
         }
     }
 
-    /// SQLite asks every so many steps.
+    /// Decides whether to interrupt; SQLite asks every so many steps.
     fn look(&self) -> bool {
         if let Some(Call::AtOnce { looks }) = self.call().as_mut() {
             *looks = looks.saturating_sub(1);
@@ -111,7 +111,8 @@ impl Guard {
         self.interrupted().is_some()
     }
 
-    /// A function is about to read so many bytes within one of SQLite's steps. False: no longer.
+    /// Counts the bytes that a function is about to read within one of SQLite's steps. Returns `false` if it may not go
+    /// on.
     pub(super) fn spend(&self, bytes: usize) -> bool {
         let looks = u32::try_from(bytes / BYTES_IN_A_LOOK).unwrap_or(u32::MAX);
         if looks == 0 {
@@ -142,7 +143,7 @@ impl Guard {
         let writing = allowed == Allowed::Writing as u8;
         match action {
             AuthAction::Select | AuthAction::Recursive => true,
-            // It shows raw pages, deleted rows among them.
+            // This table shows raw pages, deleted rows among them.
             AuthAction::Read { table_name, .. } => *table_name != "sqlite_dbpage",
             AuthAction::Function { function_name } => {
                 !matches!(*function_name, "load_extension" | "fts3_tokenizer" | "sqlite_log")
@@ -158,7 +159,7 @@ impl Guard {
 
 pub(super) fn open(path: &Path, writable: bool) -> Result<(Connection, Arc<Guard>)> {
     let access = if writable { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
-    // No CREATE: a missing database is missing. No URI: a path is only a path.
+    // Without CREATE a missing database stays missing, and without URI a path is only a path.
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     harden(&connection)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
@@ -174,7 +175,7 @@ pub(super) fn open(path: &Path, writable: bool) -> Result<(Connection, Arc<Guard
 }
 
 fn harden(connection: &Connection) -> Result<()> {
-    // Of the process; only the first one lowers it.
+    // The limit holds for the process; only the first call lowers it.
     connection.pragma_update(None, "hard_heap_limit", HEAP_MAX_BYTES)?;
     for (config, on) in [
         (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),

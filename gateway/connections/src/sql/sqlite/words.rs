@@ -20,13 +20,13 @@ pub(super) fn teach(connection: &Connection, guard: &Arc<Guard>) -> Result<()> {
     searches(connection, guard)
 }
 
-/// Decimals by value, points in time by moment.
+/// Adds exact comparisons: decimals by value, points in time by moment.
 fn exact(connection: &Connection) -> Result<()> {
     connection.create_collation(c"weir_decimal", decimal::compare)?;
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
     connection.create_scalar_function(c"weir_datetime", 2, flags, |context| {
         let ValueRef::Text(text) = context.get_raw(0) else { return Ok(None) };
-        // Looked up once a statement, not once a row.
+        // The zone is looked up once a statement, not once a row.
         let zone = context.get_or_create_aux(1, |name| {
             let name = name.as_str().unwrap_or_default();
             datetime::zone(name).ok_or_else(|| format!("the time zone {name} is unknown"))
@@ -35,7 +35,8 @@ fn exact(connection: &Connection) -> Result<()> {
     })
 }
 
-/// `instr`, `replace` and the trims by a set, with SQLite's results, in time that grows with their arguments' length.
+/// Defines `instr`, `replace` and the trims by a set, with SQLite's results, in time that grows with their arguments'
+/// length.
 fn searches(connection: &Connection, guard: &Arc<Guard>) -> Result<()> {
     // Innocuous as the built-in ones are: views and indexes of the database may use them.
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
@@ -61,7 +62,7 @@ fn searches(connection: &Connection, guard: &Arc<Guard>) -> Result<()> {
         }
         spend(&clock, whole.len())?;
         let times = whole.matches(&*part).count();
-        // Looked at first: the result may be larger by far than what it is made of.
+        // The length is checked first: the result may be far larger than what it is made of.
         let length = (whole.len() - times * part.len()).saturating_add(times.saturating_mul(other.len()));
         if length > RECORDS_MAX_BYTES {
             return Err(failure(SQLITE_TOOBIG));
@@ -87,14 +88,14 @@ fn searches(connection: &Connection, guard: &Arc<Guard>) -> Result<()> {
     Ok(())
 }
 
-/// The place of the first character of `part`, counted from 1; 0 where it is not.
+/// Returns the place of the first character of `part`, counted from 1; 0 if it is not there.
 fn found(clock: &Guard, whole: &str, part: &str) -> Result<i64> {
     spend(clock, whole.len() + part.len())?;
     let before = whole.find(part).map(|at| &whole[..at]);
     Ok(before.map_or(0, |before| before.chars().count() as i64 + 1))
 }
 
-/// As SQLite reads a value where it wants a text; `None`: NULL.
+/// Returns a value as SQLite reads it where it wants a text; `None` stands for NULL.
 fn text(context: &Context<'_>, at: usize) -> Option<String> {
     match context.get_raw(at) {
         ValueRef::Null => None,
@@ -104,7 +105,7 @@ fn text(context: &Context<'_>, at: usize) -> Option<String> {
     }
 }
 
-/// A real as SQLite writes it (`%!.15g`): 15 digits, always with a point.
+/// Writes a real as SQLite does (`%!.15g`): 15 digits, always with a point.
 fn real(number: f64) -> String {
     if !number.is_finite() {
         return if number > 0.0 { "Inf" } else { "-Inf" }.to_owned();

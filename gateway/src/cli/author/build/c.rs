@@ -41,7 +41,8 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
     Ok(built)
 }
 
-/// Every C file of the folder itself, and those of the SDK; in one order, so that the same component comes of them.
+/// Returns every C file of the folder itself, and those of the SDK, in a fixed order, so that the same component comes
+/// of them.
 fn sources(folder: &Folder) -> anyhow::Result<Vec<PathBuf>> {
     let mut sources = Vec::new();
     for place in ["", "sdk"] {
@@ -56,9 +57,9 @@ fn sources(folder: &Folder) -> anyhow::Result<Vec<PathBuf>> {
 struct Compiler {
     clang: PathBuf,
     flags: Vec<String>,
-    /// Where the C library is.
+    /// The folder of the C library.
     libraries: PathBuf,
-    /// What clang's code calls.
+    /// The library that clang's code calls.
     builtins: PathBuf,
 }
 
@@ -94,7 +95,7 @@ impl Compiler {
 
 struct Linker {
     program: PathBuf,
-    /// Where it does not find it by itself.
+    /// The path of wasm-ld, if clang does not find it by itself.
     wasm_ld: Option<PathBuf>,
 }
 
@@ -116,7 +117,7 @@ impl Linker {
     }
 }
 
-/// The folder of a Rust toolchain's own linkers.
+/// Returns the folder of a Rust toolchain's own linkers.
 fn rust_tools(folder: &Folder) -> Option<PathBuf> {
     let ask = |words: &[&str]| output(command(folder, "rustc").args(words), "").ok();
     let version = ask(&["-vV"])?;

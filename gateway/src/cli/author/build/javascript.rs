@@ -11,7 +11,7 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
     if !folder.has(tool) {
         run(command(folder, "npm").args(["install", "--no-audit", "--no-fund"]), INSTALL_NODE)?;
     }
-    // Where the author writes TypeScript.
+    // This is for authors who write TypeScript.
     if folder.has("tsconfig.json") {
         run(command(folder, "node").arg("node_modules/typescript/bin/tsc"), INSTALL_NODE)?;
     }

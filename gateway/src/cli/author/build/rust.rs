@@ -20,7 +20,7 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
     Ok(package.folder.join(TARGET).join("release").join(format!("{}.wasm", package.library)))
 }
 
-/// For this machine, which needs no target: the feature makes the library's symbol.
+/// Builds a library for this machine, which needs no target: the feature makes the library's symbol.
 pub(super) fn build_library(folder: &Folder) -> anyhow::Result<PathBuf> {
     run(command(folder, "cargo").args(["build", "--release", "--features", "native"]), INSTALL_RUST)?;
     let package = Package::read(folder)?;
@@ -28,7 +28,7 @@ pub(super) fn build_library(folder: &Folder) -> anyhow::Result<PathBuf> {
     Ok(package.folder.join("release").join(format!("{begin}{}{end}", package.library)))
 }
 
-/// So that the next build compiles the plugin itself again.
+/// Forgets the plugin's own build, so that the next one compiles it again.
 pub(super) fn forget(folder: &Folder, native: bool) -> anyhow::Result<()> {
     let package = Package::read(folder)?;
     let target: &[&str] = if native { &[] } else { &["--target", TARGET] };
@@ -39,9 +39,9 @@ pub(super) fn forget(folder: &Folder, native: bool) -> anyhow::Result<()> {
 
 struct Package {
     name: String,
-    /// As its file is named.
+    /// The name of its file.
     library: String,
-    /// Where cargo builds.
+    /// The folder in which cargo builds.
     folder: PathBuf,
 }
 

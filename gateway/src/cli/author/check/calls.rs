@@ -118,7 +118,7 @@ async fn over_stdio(served: &App, tools: &[Tool], report: &mut Report) -> Result
     Ok(())
 }
 
-/// An error that the tool means is an answer; one that shows a flaw is not.
+/// Judges an answer. An error that the tool means is an answer; one that shows a flaw is not.
 fn judge(door: &'static str, tool: &Tool, result: &Value, report: &mut Report) {
     let Outcome::Failed { code, text, .. } = Outcome::of_result(result) else { return };
     let told = format!("{} {}: {text}", tool.name, tool.arguments);

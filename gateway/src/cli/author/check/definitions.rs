@@ -35,7 +35,7 @@ pub(super) fn look(plugin: &str, definitions: &str, config: &Config, report: &mu
     }
 }
 
-/// Without words an agent guesses.
+/// Checks for descriptions: without words an agent guesses.
 fn documented(tool: &Value, report: &mut Report) {
     let name = tool["name"].as_str().unwrap_or_default();
     let has_words = |value: &Value| value["description"].as_str().is_some_and(|text| !text.trim().is_empty());

@@ -1,4 +1,4 @@
-//! What was looked at, and what came of it.
+//! Collects what was checked, and with what result.
 
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ impl Report {
         self.add(check, Level::Fail, message);
     }
 
-    /// True where the check has said nothing but good, or nothing at all.
+    /// Returns `true` if the check has said nothing, or nothing but good.
     pub(super) fn is_clean(&self, check: &str) -> bool {
         self.lines.iter().all(|line| line.check != check || line.level == Level::Ok)
     }

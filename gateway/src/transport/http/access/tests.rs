@@ -1,4 +1,4 @@
-//! Which hosts and origins are let in, as data.
+//! Tests which hosts and origins are let in, as data.
 
 use super::*;
 
