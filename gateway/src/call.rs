@@ -14,6 +14,7 @@ mod limits;
 mod lookup;
 mod output;
 mod own_item;
+mod parked;
 mod record;
 mod records;
 mod result;

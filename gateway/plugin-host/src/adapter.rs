@@ -5,6 +5,7 @@ use std::{
     time::Instant,
 };
 
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use weir_admission::{BackedOff, Overloaded};
 
@@ -36,9 +37,15 @@ pub struct CallContext {
 
 /// Receives what a call says to its caller before it answers. It is called from the guest's thread, so it must not block.
 pub trait CallEvents: Send + Sync {
+    fn wants_progress(&self) -> bool;
+
     fn progress(&self, done: f64, total: Option<f64>, message: &str);
-    /// A log message. `level` is a word of the interface `log`; `fields` is JSON as the guest wrote it.
-    fn log(&self, level: &str, logger: &str, message: &str, fields: Option<&str>);
+
+    /// Returns the least grave log messages that the caller wants to hear, as MCP names them. `None`: it wants none.
+    fn log_level(&self) -> Option<&'static str>;
+
+    /// Takes a log message. `level` is a word of MCP or of the interface `log`.
+    fn log(&self, level: &str, logger: &str, data: Value);
 }
 
 #[derive(Clone, Debug, Default)]

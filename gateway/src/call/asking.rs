@@ -102,6 +102,12 @@ pub(super) fn ask(
     Ok(InputRequired { requests: Some(Value::Object(asked).to_string()), state: Some(sealed), receipt: None })
 }
 
+/// Returns whether a caller says that it can answer this. `capabilities`: JSON.
+pub(super) fn can_answer(capabilities: Option<&str>, method: &str, params: Option<&Value>) -> bool {
+    let stated = capabilities.and_then(|stated| serde_json::from_str::<Map<String, Value>>(stated).ok());
+    stated.zip(needs(method, params)).is_some_and(|(stated, needed)| can(&stated, needed))
+}
+
 /// Returns the capability, and its mode, that a client needs for a question.
 fn needs(method: &str, params: Option<&Value>) -> Option<(&'static str, Option<&'static str>)> {
     let mode = params.and_then(|params| params.get("mode")).and_then(Value::as_str);

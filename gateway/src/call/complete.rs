@@ -49,7 +49,7 @@ pub async fn complete(
     }
     let Some(upstream) = &item.source.upstream else { return Ok(json!({ "values": [] })) };
     let slot = limits::enter(gateway.in_flight())?;
-    let sent = Arc::new(foreign::Sent { asked, resumed: None });
+    let sent = Arc::new(foreign::Sent { asked, resumed: None, headers: Vec::new() });
     let from = foreign::Origin { gateway, caller, upstream, timeout_ms: None, writes: false, request, asked: now };
     match foreign::detached(foreign::Outgoing::new(&from, slot, &sent)).await {
         Ok(answer) => Ok(suggested(&foreign::members(&answer.result)?)),

@@ -2,15 +2,19 @@
 //! but the trace context.
 
 use std::{
+    collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value, json as object, value::RawValue};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use weir_contracts::{json, uri};
 use weir_plugin_host::CallEvents;
-use weir_upstream::{Asked, CallFailure, CallerRequest, Failure, Kind, Refusal, Upstream};
+use weir_upstream::{
+    Answering, Asked, CallFailure, CallerRequest, Failure, Kind, Listener, Question, Refusal, Upstream,
+};
 
 use super::{
     CallError, CallOutcome, CallRequest, Content, InputRequired, ToolResult,
@@ -18,6 +22,7 @@ use super::{
     asking, blocks,
     error::WriteOutcome,
     limits::Slot,
+    parked::{self, Running},
     record::CallRecord,
 };
 use crate::{
@@ -34,6 +39,8 @@ const MESSAGE_MAX: usize = 500;
 const META_MAX: usize = 64;
 /// The names that answers may not use, since they are ours.
 const OURS: [&str; 2] = ["dev.weir/", "io.modelcontextprotocol/serverInfo"];
+/// The key of a question that a legacy server asks.
+const QUESTION: &str = "question";
 const INVALID_PARAMS: i64 = -32602;
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 /// The code for an unknown resource in revisions up to 2025-11-25.
@@ -52,6 +59,10 @@ pub(super) struct Outgoing {
     cancel: CancellationToken,
     deadline: Instant,
     trace: Option<String>,
+    /// What the caller says it can answer; JSON.
+    capabilities: Option<String>,
+    /// Where questions of the server go while the call is open.
+    questions: Option<mpsc::UnboundedSender<parked::Asked>>,
     writes: bool,
     _slot: Slot,
 }
@@ -72,6 +83,8 @@ pub(super) struct Origin<'a> {
 pub(super) struct Sent {
     pub(super) asked: Asked,
     pub(super) resumed: Option<weir_upstream::Resumed>,
+    /// Arguments that a header repeats.
+    pub(super) headers: Vec<(String, String)>,
 }
 
 /// The server's answer, and what it may ask of callers.
@@ -89,11 +102,15 @@ pub(super) fn sent(
     arguments: Map<String, Value>,
     resumed: Option<asking::Resumed<'_>>,
 ) -> Result<Sent, CallError> {
+    let arguments = Value::Object(arguments);
+    let mirrored = tool.mirrored.iter();
+    let headers = mirrored.filter_map(|one| Some((one.header.clone(), one.value(&arguments)?))).collect();
+    let Value::Object(arguments) = arguments else { unreachable!("it was made of an object") };
     let arguments = tool.tool.arguments_for_upstream(|| foreign.checked_input(), arguments);
     let arguments = raw(&Value::Object(arguments))?;
     let bound = || asking::bound(caller, tool, tool.contract_version(), arguments.get());
     let resumed = resumed.map(|resumed| opened(cursors, &bound(), resumed)).transpose()?;
-    Ok(Sent { asked: Asked::Tool { name: foreign.name.clone(), arguments: Some(arguments) }, resumed })
+    Ok(Sent { asked: Asked::Tool { name: foreign.name.clone(), arguments: Some(arguments) }, resumed, headers })
 }
 
 /// Returns the answers to an earlier question of the server, with its own state.
@@ -131,9 +148,32 @@ impl Outgoing {
             cancel: request.cancel.clone(),
             deadline: *asked + request.timeout.map_or(timeout, |shorter| shorter.min(timeout)),
             trace: request.trace.map(str::to_owned),
+            capabilities: request.asking.capabilities.map(str::to_owned),
+            questions: None,
             writes: from.writes,
             _slot: slot,
         }
+    }
+
+    /// Returns whether the server may ask the caller something while the call is open.
+    fn may_be_asked(&self) -> bool {
+        let asks = self.upstream.as_ref().is_some_and(|upstream| !upstream.config().ask.is_empty());
+        asks && self.capabilities.is_some()
+    }
+
+    /// Returns the call that this one brings an answer for, if it does.
+    fn goes_on(&self) -> Option<Result<Running, CallError>> {
+        let resumed = self.sent.resumed.as_ref()?;
+        let handle: String = serde_json::from_str(resumed.state.as_deref()?.get()).ok()?;
+        if !parked::is_handle(&handle) {
+            return None;
+        }
+        let answers: Option<HashMap<String, Box<RawValue>>> = serde_json::from_str(resumed.responses.get()).ok();
+        let answer = answers.and_then(|mut answers| answers.remove(QUESTION));
+        Some(parked::go_on(&handle, answer).ok_or_else(|| {
+            let error = CallError::new(Code::Unavailable, "The call that asked has ended, or runs in another process.");
+            if self.writes { error.outcome(WriteOutcome::Unknown) } else { error }
+        }))
     }
 
     /// Runs to its end although its caller may have gone: then the server is told, and the true outcome is waited for.
@@ -142,11 +182,9 @@ impl Outgoing {
             let error = CallError::new(Code::Unavailable, "The server of this tool is not configured.");
             return Err(error.log(format!("there is no [upstreams.{}]", self.name)));
         };
-        let progress = self.events.clone().map(|to| {
-            let report = move |update: weir_upstream::Progress| {
-                to.progress(update.progress, update.total, update.message.as_deref().unwrap_or_default());
-            };
-            Arc::new(report) as Arc<dyn Fn(weir_upstream::Progress) + Send + Sync>
+        let listener = (self.events.is_some() || self.questions.is_some()).then(|| {
+            let (events, capabilities) = (self.events.clone(), self.capabilities.clone());
+            Arc::new(Hearing { events, capabilities, questions: self.questions.clone() }) as Arc<dyn Listener>
         });
         let call = CallerRequest {
             tenant: &self.tenant,
@@ -154,7 +192,8 @@ impl Outgoing {
             session: self.session,
             asked: &self.sent.asked,
             resumed: self.sent.resumed.as_ref(),
-            progress,
+            listener,
+            headers: &self.sent.headers,
             cancel: &self.cancel,
             deadline: self.deadline,
             traceparent: self.trace.as_deref(),
@@ -175,7 +214,7 @@ pub(super) async fn answer(
     record: &mut CallRecord,
 ) -> Result<Answered, CallError> {
     let outgoing = Outgoing::new(from, slot, sent);
-    if from.writes {
+    if from.writes && !outgoing.may_be_asked() {
         return record.wait_for_write(outgoing.run()).await;
     }
     let answer = detached(outgoing).await;
@@ -183,12 +222,95 @@ pub(super) async fn answer(
     answer
 }
 
-/// Runs the call in a task of its own, which is told when its caller goes away.
+/// Runs in a task of its own, which is told when its caller goes away. A question of the server ends the wait: the call stays
+/// open, and whoever brings the answer goes on with it.
 pub(super) async fn detached(outgoing: Outgoing) -> Result<Answered, CallError> {
-    let cancel = outgoing.cancel.child_token();
-    let _gone = cancel.clone().drop_guard();
-    let task = tokio::spawn(Outgoing { cancel, ..outgoing }.run());
-    task.await.unwrap_or_else(|error| Err(CallError::new(Code::Internal, "The gateway failed.").log(error.to_string())))
+    let running = match outgoing.goes_on() {
+        Some(running) => running?,
+        None => {
+            let cancel = outgoing.cancel.child_token();
+            let gone = cancel.clone().drop_guard();
+            let (questions, asked) = mpsc::unbounded_channel();
+            let questions = outgoing.may_be_asked().then_some(questions);
+            Running { task: tokio::spawn(Outgoing { cancel, questions, ..outgoing }.run()), asked, _gone: gone }
+        }
+    };
+    follow(running).await
+}
+
+async fn follow(mut running: Running) -> Result<Answered, CallError> {
+    let asked = tokio::select! {
+        biased;
+        ended = &mut running.task => return ended.unwrap_or_else(|error| {
+            Err(CallError::new(Code::Internal, "The gateway failed.").log(error.to_string()))
+        }),
+        Some(asked) = running.asked.recv() => asked,
+    };
+    let parked::Asked { question: Question { method, params }, answer } = asked;
+    let (may_ask, mut request) = (vec![needed(&method)], object!({ "method": method }));
+    if let Some(params) = params {
+        request["params"] = object!(params);
+    }
+    let Some(handle) = parked::park(running, answer) else {
+        return Err(CallError::new(Code::Overloaded, "Too many calls wait for an answer of their callers."));
+    };
+    let result =
+        object!({ "resultType": "input_required", "inputRequests": { QUESTION: request }, "requestState": handle });
+    Ok(Answered { result: raw(&result)?, may_ask })
+}
+
+/// Returns the capability that a client needs to be asked this.
+fn needed(method: &str) -> &'static str {
+    match method {
+        "roots/list" => "roots",
+        "sampling/createMessage" => "sampling",
+        _ => "elicitation",
+    }
+}
+
+/// What a call hears of its server.
+struct Hearing {
+    events: Option<Arc<dyn CallEvents>>,
+    capabilities: Option<String>,
+    questions: Option<mpsc::UnboundedSender<parked::Asked>>,
+}
+
+impl Listener for Hearing {
+    fn wants_progress(&self) -> bool {
+        self.events.as_ref().is_some_and(|events| events.wants_progress())
+    }
+
+    fn progress(&self, progress: weir_upstream::Progress) {
+        if let Some(events) = &self.events {
+            let message = progress.message.as_deref().unwrap_or_default();
+            events.progress(progress.progress, progress.total, message);
+        }
+    }
+
+    fn log_level(&self) -> Option<&'static str> {
+        self.events.as_ref()?.log_level()
+    }
+
+    fn log(&self, level: &str, logger: &str, data: &RawValue) {
+        if let Some(events) = &self.events
+            && let Ok(data) = json::read(data.get())
+        {
+            let logger: String = logger.chars().filter(|it| !it.is_control()).take(100).collect();
+            events.log(level, &logger, data);
+        }
+    }
+
+    /// Declines what the caller cannot be asked.
+    fn ask(&self, question: Question) -> Answering {
+        let params = question.params.as_deref().and_then(|params| json::read(params.get()).ok());
+        let can = asking::can_answer(self.capabilities.as_deref(), &question.method, params.as_ref());
+        let questions = self.questions.clone().filter(|_| can);
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            questions?.send(parked::Asked { question, answer }).ok()?;
+            tokio::time::timeout(parked::ANSWER_WITHIN, answered).await.ok()?.ok()
+        })
+    }
 }
 
 fn failed(failure: CallFailure, asked: &Asked, writes: bool) -> CallError {

@@ -80,7 +80,7 @@ async fn stages(
     let upstream = source.upstream.as_ref().ok_or_else(CallError::unknown)?;
     let resumed = request.asking.resumed;
     let resumed = resumed.map(|resumed| foreign::opened(gateway.cursors(), &bound, resumed)).transpose()?;
-    let sent = Arc::new(foreign::Sent { asked, resumed });
+    let sent = Arc::new(foreign::Sent { asked, resumed, headers: Vec::new() });
     let from = foreign::Origin { gateway, caller, upstream, timeout_ms: None, writes: false, request, asked: asked_at };
     let answer = foreign::detached(foreign::Outgoing::new(&from, slot, &sent)).await;
     record.answered();

@@ -81,7 +81,8 @@ pub(super) async fn call(target: &Target, name: &str, arguments: &str) -> anyhow
     let call = Call {
         asked: &asked,
         resumed: None,
-        progress: None,
+        listener: None,
+        headers: &[],
         cancel: &CancellationToken::new(),
         timeout: PATIENCE,
         traceparent: None,

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::sync::Notify;
 use weir_plugin_host::CallEvents;
 
@@ -17,7 +17,8 @@ const PROGRESS_MAX: usize = 16;
 /// Log messages that wait for a slow reader; further ones are dropped.
 const LOGS_MAX: usize = 64;
 const MESSAGE_MAX_CHARS: usize = 512;
-const LOG_MAX_CHARS: usize = 4096;
+/// The bytes of one log message; a longer one is dropped.
+const LOG_MAX_BYTES: usize = 64 << 10;
 
 /// The sending end, which the call path and the plugin host hold.
 pub struct CallChannel {
@@ -99,10 +100,14 @@ impl CallChannel {
 }
 
 impl CallEvents for CallChannel {
+    fn wants_progress(&self) -> bool {
+        !matches!(self.progress, Progress::Unwanted)
+    }
+
     /// Never blocks. What does not increase is dropped: the protocol wants strictly increasing numbers.
     fn progress(&self, done: f64, total: Option<f64>, message: &str) {
         let mut waiting = self.lock();
-        let is_wanted = !matches!(self.progress, Progress::Unwanted) && done.is_finite();
+        let is_wanted = self.wants_progress() && done.is_finite();
         if !is_wanted || waiting.last.is_some_and(|last| done <= last) {
             return;
         }
@@ -120,27 +125,25 @@ impl CallEvents for CallChannel {
         self.arrived.notify_one();
     }
 
-    /// A message without fields is a string, one with fields an object.
-    fn log(&self, level: &str, logger: &str, message: &str, fields: Option<&str>) {
+    fn log_level(&self) -> Option<&'static str> {
+        self.level.map(LogLevel::name)
+    }
+
+    fn log(&self, level: &str, logger: &str, data: Value) {
         let level = LogLevel::of_plugin(level);
         if self.level.is_none_or(|least| level < least) {
             return;
         }
-        let message: String = message.chars().take(LOG_MAX_CHARS).collect();
-        let fields = fields.and_then(|fields| serde_json::from_str::<Map<String, Value>>(fields).ok());
-        let data = match fields.filter(|fields| !fields.is_empty()) {
-            None => Value::String(message),
-            Some(mut fields) => {
-                fields.insert("message".to_owned(), message.into());
-                fields.into()
-            }
-        };
+        let message = log_message(level, logger, &data);
+        if message.len() > LOG_MAX_BYTES {
+            return;
+        }
         let mut waiting = self.lock();
         if waiting.logs == LOGS_MAX {
             return;
         }
         waiting.logs += 1;
-        waiting.events.push_back(Event::Log(log_message(level, logger, &data)));
+        waiting.events.push_back(Event::Log(message));
         drop(waiting);
         self.arrived.notify_one();
     }
@@ -240,7 +243,7 @@ mod tests {
         let (call, messages) = open(Some("7"), Some(LogLevel::Debug));
         for done in 0..10_000 {
             call.progress(done.into(), None, &"é".repeat(10_000));
-            call.log("info", "plugin", &"é".repeat(10_000), None);
+            call.log("info", "plugin", "é".into());
         }
         let sent = taken(&messages);
         assert_eq!(sent.len(), PROGRESS_MAX + LOGS_MAX);
@@ -254,9 +257,10 @@ mod tests {
     fn log_messages_are_heard_from_the_level_that_was_asked_for() {
         let (call, messages) = open(None, Some(LogLevel::Warning));
         call.progress(1.0, None, "nobody asked");
-        call.log("info", "plugin", "too mild", None);
-        call.log("warn", "plugin", "heard", Some(r#"{"row":7}"#));
-        call.log("error", "plugin", "heard", Some("no JSON"));
+        call.log("info", "plugin", "too mild".into());
+        call.log("warn", "plugin", json!({ "row": 7, "message": "heard" }));
+        call.log("error", "plugin", "x".repeat(LOG_MAX_BYTES).into());
+        call.log("error", "plugin", "heard".into());
         assert_eq!(
             taken(&messages),
             [

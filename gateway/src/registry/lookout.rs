@@ -11,8 +11,10 @@ use std::{
 };
 
 use serde_json::value::RawValue;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::task::AbortOnDropHandle;
+use weir_contracts::uri;
 use weir_contracts::{
     Contract, Problem, Version,
     diff::{ForeignChanges, diff},
@@ -34,6 +36,8 @@ const APART: Duration = Duration::from_secs(3);
 /// The pause after a first failed look; each further one doubles it, up to [`AGAIN_MAX`].
 const AGAIN_MIN: Duration = Duration::from_secs(1);
 const AGAIN_MAX: Duration = Duration::from_secs(60);
+/// The pause between two looks whether a server still tells its news.
+const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 /// The time for all pages of all lists, beside the server's start.
 const LISTING_MAX: Duration = Duration::from_secs(120);
 /// Drafts of one contract that are looked through for one that was decided before.
@@ -56,7 +60,7 @@ impl Registry {
             }
             lookouts.retain(|_, (known, _)| !is_gone(known));
             for upstream in all {
-                let task = || AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self).look_out(Arc::clone(&upstream))));
+                let task = || AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self).attend(Arc::clone(&upstream))));
                 lookouts.entry(upstream.name.clone()).or_insert_with(|| (Arc::clone(&upstream), task()));
             }
             self.unconfigured(&mut gone).await;
@@ -79,6 +83,43 @@ impl Registry {
                 Ok(()) => tracing::info!(contract, draft = draft.id, "discarded: its server was taken out"),
                 Err(error) => tracing::error!(contract, draft = draft.id, %error, "cannot be discarded"),
             }
+        }
+    }
+
+    /// Looks at a server, and listens to what it says of its lists and resources, until the task ends.
+    async fn attend(self: Arc<Self>, upstream: Arc<Upstream>) {
+        tokio::join!(self.clone().look_out(upstream.clone()), self.listen_to(&upstream));
+    }
+
+    /// Asks the server for news of the resources that somebody listens for, and passes them on.
+    async fn listen_to(&self, upstream: &Upstream) {
+        let announcements = self.gateway.announcements();
+        let (mut wanted, mut updated) = (announcements.wanted(), upstream.updated());
+        loop {
+            let live = self.gate.live();
+            let contract = live.values().find(|live| live.contract.upstream() == Some(&*upstream.name));
+            let contract = contract.map(|live| live.contract.name.clone()).unwrap_or_default();
+            if upstream.seen().state() == "up" {
+                let watched = announcements.watched();
+                let own = watched.iter().filter_map(|uri| uri::own_uri(uri).filter(|(of, _)| *of == contract));
+                if let Err(failure) = upstream.subscribe(&own.map(|(_, own)| own).collect()).await {
+                    tracing::debug!(upstream = &*upstream.name, ?failure, "it tells no news now");
+                }
+            }
+            let heard = async {
+                loop {
+                    match updated.recv().await {
+                        Ok(own) => announcements.resource_changed(&uri::published_uri(Some(&contract), &own)),
+                        Err(RecvError::Lagged(_)) => {}
+                        Err(RecvError::Closed) => std::future::pending().await,
+                    }
+                }
+            };
+            // Now and then it is asked anew: its session may be another, or its stream have ended.
+            let _ = timeout(LISTEN_AGAIN, async {
+                tokio::select! { _ = wanted.changed() => {}, () = heard => {} }
+            })
+            .await;
         }
     }
 

@@ -84,7 +84,7 @@ async fn discover(core: &Core) -> Result<Verdict, Failure> {
     struct Unsupported {
         supported: Vec<String>,
     }
-    let params = message::object(&[("_meta", &core.meta(MODERN, None, None))]);
+    let params = message::object(&[("_meta", &core.meta(MODERN, None, None, None))]);
     let answer = core.request(Request::new("server/discover", params, MODERN)).await;
     match answer {
         Ok(about) => {

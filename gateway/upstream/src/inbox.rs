@@ -9,25 +9,29 @@ use std::{
 };
 
 use serde_json::value::RawValue;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::{
     error::{Failure, Kind, Refusal, RequestError, one_line},
-    message::{Incoming, Progress, ProgressParams},
+    listener::{Listener, Question},
+    message::{Incoming, LogParams, ProgressParams, UpdatedParams},
     settings::Ask,
 };
 
 /// Lines of a child's stdout that are no messages; one that prints more has mistaken its stdout for a log.
 const RUBBISH_MAX: u64 = 10_000;
+/// The news of resources that wait for a slow reader.
+const UPDATED_MAX: usize = 256;
 
 pub(crate) type Answer = Result<Box<RawValue>, RequestError>;
-pub(crate) type OnProgress = Arc<dyn Fn(Progress) + Send + Sync>;
 
 pub(crate) struct Inbox {
     waiting: Mutex<Waiting>,
     ask: Vec<Ask>,
     /// The number of times that a list changed, or that the session ended.
     changes: watch::Sender<u64>,
+    /// The URIs of resources that the server says have changed.
+    updated: broadcast::Sender<String>,
     pub(crate) rubbish: AtomicU64,
     /// Answers that nobody waits for.
     pub(crate) strays: AtomicU64,
@@ -42,7 +46,20 @@ struct Waiting {
 
 struct Awaited {
     answer: oneshot::Sender<Answer>,
-    progress: Option<OnProgress>,
+    caller: Option<Caller>,
+}
+
+/// The caller of a call that is under way.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) listener: Arc<dyn Listener>,
+    pub(crate) questions: mpsc::UnboundedSender<Asked>,
+}
+
+/// A request of the server, and its id there.
+pub(crate) struct Asked {
+    pub(crate) id: Box<RawValue>,
+    pub(crate) question: Question,
 }
 
 /// Forgets the request when nobody waits for its answer any more.
@@ -64,18 +81,19 @@ impl Inbox {
             waiting: Mutex::default(),
             ask: ask.to_vec(),
             changes: watch::Sender::new(0),
+            updated: broadcast::Sender::new(UPDATED_MAX),
             rubbish: AtomicU64::new(0),
             strays: AtomicU64::new(0),
         })
     }
 
-    pub(crate) fn expect(self: &Arc<Self>, id: u64, progress: Option<OnProgress>) -> Result<Wait, Failure> {
+    pub(crate) fn expect(self: &Arc<Self>, id: u64, caller: Option<Caller>) -> Result<Wait, Failure> {
         let (sender, answer) = oneshot::channel();
         let mut waiting = self.waiting();
         if let Some(over) = &waiting.over {
             return Err(over.clone().before_sending());
         }
-        waiting.by_id.insert(id, Awaited { answer: sender, progress });
+        waiting.by_id.insert(id, Awaited { answer: sender, caller });
         drop(waiting);
         Ok(Wait { inbox: self.clone(), id, answer })
     }
@@ -88,17 +106,35 @@ impl Inbox {
         self.changes.subscribe()
     }
 
+    pub(crate) fn updated(&self) -> broadcast::Receiver<String> {
+        self.updated.subscribe()
+    }
+
+    /// Returns the caller that a message of the server belongs to: that of the request whose stream it came on, or else the
+    /// only one.
+    fn caller(&self, of: Option<u64>) -> Option<Caller> {
+        let waiting = self.waiting();
+        if let Some(awaited) = of.and_then(|of| waiting.by_id.get(&of)) {
+            return awaited.caller.clone();
+        }
+        let mut callers = waiting.by_id.values().filter_map(|awaited| awaited.caller.as_ref());
+        match (callers.next(), callers.next()) {
+            (Some(only), None) => Some(only.clone()),
+            _ => None,
+        }
+    }
+
     /// Takes one message, or several where the server batches. What is to be sent back comes out.
-    pub(crate) fn receive(&self, text: &str) -> Vec<String> {
+    pub(crate) fn receive(&self, text: &str, of: Option<u64>) -> Vec<String> {
         let text = text.trim();
         if text.starts_with('[') {
             let Ok(batch) = serde_json::from_str::<Vec<&RawValue>>(text) else {
                 self.note_rubbish(text);
                 return Vec::new();
             };
-            return batch.iter().filter_map(|message| self.receive_one(message.get())).collect();
+            return batch.iter().filter_map(|message| self.receive_one(message.get(), of)).collect();
         }
-        self.receive_one(text).into_iter().collect()
+        self.receive_one(text, of).into_iter().collect()
     }
 
     /// Ends a request without an answer.
@@ -129,14 +165,24 @@ impl Inbox {
         self.waiting().over.clone()
     }
 
-    fn receive_one(&self, text: &str) -> Option<String> {
+    fn receive_one(&self, text: &str, of: Option<u64>) -> Option<String> {
         let Ok(message) = serde_json::from_str::<Incoming<'_>>(text) else {
             self.note_rubbish(text);
             return None;
         };
         match (message.id, message.method.as_deref()) {
-            (Some(id), Some(method)) => return Some(self.answer_to(id, method)),
-            (None, Some(method)) => self.notified(method, message.params),
+            (Some(id), Some(method)) => {
+                if self.may_ask(method)
+                    && let Some(caller) = self.caller(of)
+                {
+                    let params = message.params.map(ToOwned::to_owned);
+                    let question = Question { method: method.to_owned(), params };
+                    let _ = caller.questions.send(Asked { id: id.to_owned(), question }); // its call may end just now
+                    return None;
+                }
+                return Some(self.answer_to(id, method));
+            }
+            (None, Some(method)) => self.notified(method, message.params, of),
             (Some(id), None) => {
                 let answer = match (message.result, message.error) {
                     (Some(result), None) => Ok(result.to_owned()),
@@ -172,15 +218,28 @@ impl Inbox {
         }
     }
 
-    fn notified(&self, method: &str, params: Option<&RawValue>) {
+    fn notified(&self, method: &str, params: Option<&RawValue>, of: Option<u64>) {
         match method {
             "notifications/progress" => {
                 let params = params.and_then(|params| serde_json::from_str::<ProgressParams>(params.get()).ok());
                 let Some(params) = params else { return };
-                let awaited =
-                    self.waiting().by_id.get(&params.progress_token).and_then(|awaited| awaited.progress.clone());
-                if let Some(progress) = awaited {
-                    progress(params.progress);
+                let caller = self.waiting().by_id.get(&params.progress_token).and_then(|it| it.caller.clone());
+                if let Some(caller) = caller {
+                    caller.listener.progress(params.progress);
+                }
+            }
+            "notifications/message" => {
+                let params = params.and_then(|params| serde_json::from_str::<LogParams<'_>>(params.get()).ok());
+                if let Some(LogParams { level, logger, data }) = params
+                    && let Some(caller) = self.caller(of)
+                {
+                    caller.listener.log(&level, logger.as_deref().unwrap_or_default(), data);
+                }
+            }
+            "notifications/resources/updated" => {
+                let params = params.and_then(|params| serde_json::from_str::<UpdatedParams>(params.get()).ok());
+                if let Some(UpdatedParams { uri }) = params {
+                    let _ = self.updated.send(uri); // nobody may listen
                 }
             }
             "notifications/tools/list_changed"
@@ -190,9 +249,20 @@ impl Inbox {
         }
     }
 
+    /// Returns whether callers may be asked this.
+    fn may_ask(&self, method: &str) -> bool {
+        let needed = match method {
+            "roots/list" => Ask::Roots,
+            "elicitation/create" => Ask::Elicitation,
+            "sampling/createMessage" => Ask::Sampling,
+            _ => return false,
+        };
+        self.ask.contains(&needed)
+    }
+
     /// Returns the answer to a request of the server. Nobody stands behind this client who could be asked, so it is a
     /// polite no.
-    fn answer_to(&self, id: &RawValue, method: &str) -> String {
+    pub(crate) fn answer_to(&self, id: &RawValue, method: &str) -> String {
         let id = if id.get().len() <= 256 { id.get() } else { "null" };
         let result = match method {
             "ping" => "{}",

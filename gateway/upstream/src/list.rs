@@ -100,7 +100,7 @@ impl Session {
         for _ in 0..bounds.pages_max {
             let cursor_text = cursor.as_deref().map(message::text);
             let mut params: Vec<(&str, &str)> = cursor_text.iter().map(|cursor| ("cursor", cursor.as_str())).collect();
-            let meta = self.is_modern().then(|| self.core.meta(self.version(), None, None));
+            let meta = self.is_modern().then(|| self.core.meta(self.version(), None, None, None));
             params.extend(meta.iter().map(|meta| ("_meta", meta.as_str())));
             let page = match self.request(Request::new(method, message::object(&params), self.version())).await {
                 Ok(page) => page,

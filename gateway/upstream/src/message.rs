@@ -18,6 +18,8 @@ pub(crate) struct Outgoing {
     pub(crate) method: &'static str,
     /// The name of a tool or a prompt, or the URI of a resource.
     pub(crate) name: Option<String>,
+    /// Arguments that a header repeats: its name behind `Mcp-Param-`, and the value.
+    pub(crate) headers: Vec<(String, String)>,
     /// The revision that both agreed on, or that is asked for in the modern era.
     pub(crate) version: Option<&'static str>,
 }
@@ -71,6 +73,22 @@ pub(crate) struct ProgressParams {
     pub(crate) progress: Progress,
 }
 
+/// A log message of the server.
+#[derive(Deserialize)]
+pub(crate) struct LogParams<'m> {
+    #[serde(borrow)]
+    pub(crate) level: Cow<'m, str>,
+    #[serde(borrow, default)]
+    pub(crate) logger: Option<Cow<'m, str>>,
+    #[serde(borrow)]
+    pub(crate) data: &'m RawValue,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct UpdatedParams {
+    pub(crate) uri: String,
+}
+
 /// Returns a JSON object of members that are JSON already.
 pub(crate) fn object(members: &[(&str, &str)]) -> String {
     let mut text = String::from("{");
@@ -93,6 +111,11 @@ pub(crate) fn text(value: &str) -> String {
 
 pub(crate) fn request(id: u64, method: &str, params: &str) -> String {
     object(&[("jsonrpc", "\"2.0\""), ("id", &id.to_string()), ("method", &text(method)), ("params", params)])
+}
+
+/// Returns the answer to a request of the server.
+pub(crate) fn result(id: &RawValue, result: &RawValue) -> String {
+    object(&[("jsonrpc", "\"2.0\""), ("id", id.get()), ("result", result.get())])
 }
 
 pub(crate) fn notification(method: &str, params: &str) -> String {

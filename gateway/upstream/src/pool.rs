@@ -14,7 +14,7 @@ use std::{
 };
 
 use tokio::{
-    sync::{Notify, watch},
+    sync::{Notify, broadcast, watch},
     time::timeout,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -35,6 +35,9 @@ const LIVED: Duration = Duration::from_secs(10);
 const SETTLING: Duration = Duration::from_secs(2);
 
 /// The owner of a session.
+/// The news of resources that wait for a slow reader.
+const UPDATED_MAX: usize = 256;
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Shared,
@@ -58,6 +61,8 @@ pub(crate) struct Pool {
     stateless: AtomicBool,
     /// Wakes when the server says that a list changed.
     changed: Arc<Notify>,
+    /// The news of resources, from every session.
+    updated: broadcast::Sender<String>,
     closing: CancellationToken,
     tasks: TaskTracker,
 }
@@ -118,6 +123,7 @@ impl Pool {
             restarts: AtomicU64::new(0),
             stateless: AtomicBool::new(false),
             changed: Arc::default(),
+            updated: broadcast::Sender::new(UPDATED_MAX),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }
@@ -201,6 +207,20 @@ impl Pool {
 
     /// Passes on what the server says of its lists.
     fn follow(&self, session: &Session) {
+        let (mut news, updated, ended) = (session.updated(), self.updated.clone(), self.closing.clone());
+        tokio::spawn(async move {
+            loop {
+                let news = tokio::select! {
+                    news = news.recv() => news,
+                    () = ended.cancelled() => return,
+                };
+                match news {
+                    Ok(uri) => drop(updated.send(uri)), // nobody may listen
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return,
+                }
+            }
+        });
         let (mut changes, changed) = (session.changes(), self.changed.clone());
         let closing = self.closing.clone();
         tokio::spawn(async move {
@@ -286,6 +306,10 @@ impl Pool {
 
     pub(crate) fn changed(&self) -> &Notify {
         &self.changed
+    }
+
+    pub(crate) fn updated(&self) -> broadcast::Receiver<String> {
+        self.updated.subscribe()
     }
 
     pub(crate) fn closing(&self) -> &CancellationToken {

@@ -1,9 +1,10 @@
 //! A session with one server: requests and their answers, calls with progress and cancellation.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
+    future::Future,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -11,7 +12,8 @@ use std::{
 
 use serde_json::value::RawValue;
 use tokio::{
-    sync::watch,
+    sync::{broadcast, mpsc, watch},
+    task::AbortHandle,
     time::{Instant, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
@@ -19,9 +21,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     error::{Failure, Kind, RequestError},
     handshake::{Agreed, agree},
-    inbox::Inbox,
+    inbox::{Answer, Asked as ServerAsked, Caller, Inbox},
     link::Link,
-    message::{self, MODERN, Outgoing, Progress},
+    listener::Listener,
+    message::{self, MODERN, Outgoing},
     settings::{Ask, Era, Settings, Target, Transport},
 };
 
@@ -33,6 +36,20 @@ pub struct Session {
     agreed: RwLock<Arc<Agreed>>,
     /// The lock that is held while a session that is over is opened anew.
     renewing: tokio::sync::Mutex<()>,
+    /// The log level that the server was told last. Held while a call that may be asked something runs, if nothing but the
+    /// order of messages tells whose question it is.
+    level: Mutex<Option<&'static str>>,
+    one_asked: tokio::sync::Mutex<()>,
+    /// The resources that the server tells news of.
+    subscribed: tokio::sync::Mutex<Subscribed>,
+}
+
+/// What the server was asked to tell of.
+#[derive(Default)]
+struct Subscribed {
+    uris: BTreeSet<String>,
+    /// The request of a modern server's stream.
+    stream: Option<(u64, AbortHandle)>,
 }
 
 /// A request for a caller: a call of a tool, or anything else that is asked of a server.
@@ -40,7 +57,10 @@ pub struct Call<'c> {
     pub asked: &'c Asked,
     /// The caller's answers to what the server asked before.
     pub resumed: Option<&'c Resumed>,
-    pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
+    /// Hears what the server says before its answer.
+    pub listener: Option<Arc<dyn Listener>>,
+    /// Arguments that a header repeats: its name behind `Mcp-Param-`, and the value.
+    pub headers: &'c [(String, String)],
     pub cancel: &'c CancellationToken,
     pub timeout: Duration,
     /// The W3C trace context of the caller.
@@ -90,11 +110,12 @@ pub(crate) struct Request {
     params: String,
     version: &'static str,
     name: Option<String>,
+    headers: Vec<(String, String)>,
 }
 
 impl Request {
     pub(crate) fn new(method: &'static str, params: String, version: &'static str) -> Self {
-        Self { method, params, version, name: None }
+        Self { method, params, version, name: None, headers: Vec::new() }
     }
 }
 
@@ -152,9 +173,14 @@ impl Session {
                 .step("give it more time where it has to be downloaded first, such as `--timeout 180`"))
         });
         match agreed {
-            Ok(agreed) => {
-                Ok(Self { core, agreed: RwLock::new(Arc::new(agreed)), renewing: tokio::sync::Mutex::default() })
-            }
+            Ok(agreed) => Ok(Self {
+                core,
+                agreed: RwLock::new(Arc::new(agreed)),
+                renewing: tokio::sync::Mutex::default(),
+                level: Mutex::default(),
+                one_asked: tokio::sync::Mutex::default(),
+                subscribed: tokio::sync::Mutex::default(),
+            }),
             Err(failure) => {
                 core.link.close().await;
                 Err(failure)
@@ -229,10 +255,25 @@ impl Session {
 
     async fn call_once(&self, call: &Call<'_>, deadline: Instant) -> Result<Box<RawValue>, RequestError> {
         let agreed = self.agreed();
+        let listener = call.listener.as_ref();
+        let level = listener.and_then(|listener| listener.log_level());
+        if let Some(level) = level.filter(|_| !agreed.is_modern()) {
+            self.set_level(level, agreed.version).await;
+        }
+        // Over a pipe a question names no call: then only one may be open that can be asked.
+        let is_asked_alone = listener.is_some() && !agreed.is_modern() && !matches!(self.core.link, Link::Http(_));
+        let _one = match is_asked_alone && self.core.ask().iter().any(|ask| *ask != Ask::Ui) {
+            true => Some(
+                timeout_at(deadline, self.one_asked.lock())
+                    .await
+                    .map_err(|_| timed_out(call.asked.method(), call.timeout).before_sending())?,
+            ),
+            false => None,
+        };
         let id = self.core.id();
-        let token = call.progress.is_some().then_some(id);
+        let token = listener.is_some_and(|listener| listener.wants_progress()).then_some(id);
         let meta = match agreed.is_modern() || token.is_some() || call.traceparent.is_some() {
-            true => Some(self.core.meta(agreed.version, token, call.traceparent)),
+            true => Some(self.core.meta(agreed.version, token, call.traceparent, level)),
             false => None,
         };
         let name = call.asked.name().map(message::text);
@@ -247,16 +288,19 @@ impl Session {
             params: message::object(&params),
             version: agreed.version,
             name: call.asked.name().map(str::to_owned),
+            headers: call.headers.to_vec(),
         };
-        let mut wait = self.core.inbox.expect(id, call.progress.clone())?;
+        let (questions, asked) = mpsc::unbounded_channel();
+        let caller = listener.map(|listener| Caller { listener: listener.clone(), questions });
+        let mut wait = self.core.inbox.expect(id, caller)?;
         let answer = async {
             self.core.send(id, request).await?;
             (&mut wait.answer).await.unwrap_or_else(|_| Err(given_up().into()))
         };
         let ended = tokio::select! {
-            answer = timeout_at(deadline, answer) => match answer {
-                Ok(answer) => return answer,
-                Err(_) => timed_out(call.asked.method(), call.timeout),
+            answer = self.answered(answer, asked, listener, deadline, agreed.version) => match answer {
+                Some(answer) => return answer,
+                None => timed_out(call.asked.method(), call.timeout),
             },
             () = call.cancel.cancelled() => {
                 Failure::new(Kind::Cancelled, "the call to run to its end", "its caller cancelled it")
@@ -269,6 +313,110 @@ impl Session {
             return answer;
         }
         Err(ended.into())
+    }
+
+    /// Waits for the answer, and meanwhile lets the caller answer what the server asks: the time that takes does not count.
+    /// `None`: the deadline has passed.
+    async fn answered(
+        &self,
+        answer: impl Future<Output = Answer>,
+        mut asked: mpsc::UnboundedReceiver<ServerAsked>,
+        listener: Option<&Arc<dyn Listener>>,
+        mut deadline: Instant,
+        version: &'static str,
+    ) -> Option<Answer> {
+        let mut answer = std::pin::pin!(answer);
+        loop {
+            tokio::select! {
+                biased;
+                answer = timeout_at(deadline, &mut answer) => return answer.ok(),
+                question = asked.recv(), if listener.is_some() => {
+                    let (Some(ServerAsked { id, question }), Some(listener)) = (question, listener) else { return Some(answer.await) };
+                    let began = Instant::now();
+                    let method = question.method.clone();
+                    let result = listener.ask(question).await;
+                    deadline += began.elapsed();
+                    let text = match result {
+                        Some(result) => message::result(&id, &result),
+                        None => self.core.inbox.answer_to(&id, &method),
+                    };
+                    if self.core.reply(text, version).await.is_err() {
+                        return Some(answer.await);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Says which log messages are wanted, if the server has any.
+    async fn set_level(&self, level: &'static str, version: &'static str) {
+        let is_told = *self.level.lock().unwrap_or_else(PoisonError::into_inner) == Some(level);
+        if is_told || !self.advertises("logging") {
+            return;
+        }
+        let params = message::object(&[("level", &message::text(level))]);
+        if self.core.request(Request::new("logging/setLevel", params, version)).await.is_ok() {
+            *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
+        }
+    }
+
+    /// The URIs of resources that the server says have changed.
+    pub fn updated(&self) -> broadcast::Receiver<String> {
+        self.core.inbox.updated()
+    }
+
+    /// Asks the server to tell of changes of its lists and of these resources, and of no others.
+    pub async fn subscribe(&self, uris: &BTreeSet<String>) -> Result<(), RequestError> {
+        let agreed = self.agreed();
+        let mut subscribed = self.subscribed.lock().await;
+        if agreed.is_modern() {
+            if subscribed.stream.as_ref().is_some_and(|(_, task)| !task.is_finished()) && subscribed.uris == *uris {
+                return Ok(());
+            }
+            let before = subscribed.stream.replace(self.listen(uris, &agreed).await?);
+            if let Some((id, task)) = before {
+                self.cancel(id, &agreed).await;
+                task.abort();
+            }
+            subscribed.uris.clone_from(uris);
+            return Ok(());
+        }
+        if !self.advertises("resources") {
+            return Ok(());
+        }
+        let gone: Vec<String> = subscribed.uris.difference(uris).cloned().collect();
+        let new: Vec<String> = uris.difference(&subscribed.uris).cloned().collect();
+        for (method, uris) in [("resources/unsubscribe", gone), ("resources/subscribe", new)] {
+            for uri in uris {
+                let params = message::object(&[("uri", &message::text(&uri))]);
+                // A server that cannot tell of a resource is not asked again.
+                let _ = self.core.request(Request::new(method, params, agreed.version)).await;
+                match method {
+                    "resources/subscribe" => drop(subscribed.uris.insert(uri)),
+                    _ => drop(subscribed.uris.remove(&uri)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the stream on which a modern server tells of changes.
+    async fn listen(&self, uris: &BTreeSet<String>, agreed: &Agreed) -> Result<(u64, AbortHandle), RequestError> {
+        let mut wanted: Vec<(&str, &str)> =
+            ["toolsListChanged", "promptsListChanged", "resourcesListChanged"].map(|list| (list, "true")).to_vec();
+        let uris = serde_json::to_string(uris).unwrap_or_default();
+        if uris != "[]" {
+            wanted.push(("resourceSubscriptions", &uris));
+        }
+        let wanted = message::object(&wanted);
+        let meta = self.core.meta(agreed.version, None, None, None);
+        let params = message::object(&[("notifications", &wanted), ("_meta", &meta)]);
+        let id = self.core.id();
+        let mut wait = self.core.inbox.expect(id, None)?;
+        self.core.send(id, Request::new("subscriptions/listen", params, agreed.version)).await?;
+        // What comes on the stream is heard by the inbox; its answer is the end of it.
+        let task = tokio::spawn(async move { drop((&mut wait.answer).await) });
+        Ok((id, task.abort_handle()))
     }
 
     async fn cancel(&self, id: u64, agreed: &Agreed) {
@@ -287,6 +435,7 @@ impl Session {
             params: request.params.clone(),
             version: request.version,
             name: request.name.clone(),
+            headers: Vec::new(),
         };
         match self.core.request(request).await {
             Err(RequestError::Failed(failure)) if failure.kind == Kind::SessionOver => {
@@ -368,16 +517,24 @@ impl Core {
     }
 
     /// Returns `_meta` of a request.
-    pub(crate) fn meta(&self, version: &str, progress: Option<u64>, traceparent: Option<&str>) -> String {
+    pub(crate) fn meta(
+        &self,
+        version: &str,
+        progress: Option<u64>,
+        traceparent: Option<&str>,
+        level: Option<&str>,
+    ) -> String {
         let (version_text, capabilities) = (message::text(version), message::capabilities(&self.settings.ask));
         let client = message::client_info();
         let progress = progress.map(|token| token.to_string());
         let traceparent = traceparent.map(message::text);
+        let level = level.map(message::text);
         let mut members: Vec<(&str, &str)> = Vec::new();
         if version == MODERN {
             members.push(("io.modelcontextprotocol/protocolVersion", &version_text));
             members.push(("io.modelcontextprotocol/clientCapabilities", &capabilities));
             members.push(("io.modelcontextprotocol/clientInfo", &client));
+            members.extend(level.as_deref().map(|level| ("io.modelcontextprotocol/logLevel", level)));
         }
         members.extend(progress.as_deref().map(|token| ("progressToken", token)));
         members.extend(traceparent.as_deref().map(|parent| ("traceparent", parent)));
@@ -410,13 +567,22 @@ impl Core {
         version: &'static str,
     ) -> Result<(), Failure> {
         let text = message::notification(method, &params);
-        self.link.send(Outgoing { text, id: None, method, name: None, version: Some(version) }).await
+        self.link
+            .send(Outgoing { text, id: None, method, name: None, headers: Vec::new(), version: Some(version) })
+            .await
+    }
+
+    /// Answers a request of the server.
+    async fn reply(&self, text: String, version: &'static str) -> Result<(), Failure> {
+        self.link
+            .send(Outgoing { text, id: None, method: "", name: None, headers: Vec::new(), version: Some(version) })
+            .await
     }
 
     async fn send(&self, id: u64, request: Request) -> Result<(), Failure> {
-        let Request { method, params, version, name } = request;
+        let Request { method, params, version, name, headers } = request;
         let text = message::request(id, method, &params);
-        self.link.send(Outgoing { text, id: Some(id), method, name, version: Some(version) }).await
+        self.link.send(Outgoing { text, id: Some(id), method, name, headers, version: Some(version) }).await
     }
 
     fn id(&self) -> u64 {

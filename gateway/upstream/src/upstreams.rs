@@ -1,7 +1,7 @@
 //! The servers of a configuration, as they are called and looked at while a gateway serves.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     path::Path,
     sync::{
@@ -12,7 +12,7 @@ use std::{
 };
 
 use serde_json::value::RawValue;
-use tokio::time::timeout;
+use tokio::{sync::broadcast, time::timeout};
 use tokio_util::sync::CancellationToken;
 use weir_admission::{BackedOff, Backoff, End, Overloaded, Turns};
 
@@ -20,8 +20,8 @@ use crate::{
     config::{Isolation, UpstreamConfig},
     error::{Failure, Kind, Refusal, RequestError},
     list::Listed,
-    message::Progress,
-    pool::{Key, Pool, Unready},
+    listener::Listener,
+    pool::{Key, Lease, Pool, Unready},
     session,
     settings::Target,
 };
@@ -100,7 +100,9 @@ pub struct CallerRequest<'c> {
     pub session: Option<u128>,
     pub asked: &'c session::Asked,
     pub resumed: Option<&'c session::Resumed>,
-    pub progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
+    pub listener: Option<Arc<dyn Listener>>,
+    /// Arguments that a header repeats.
+    pub headers: &'c [(String, String)],
     pub cancel: &'c CancellationToken,
     pub deadline: Instant,
     pub traceparent: Option<&'c str>,
@@ -287,7 +289,8 @@ impl Upstream {
         let request = session::Call {
             asked: call.asked,
             resumed: call.resumed,
-            progress: call.progress.clone(),
+            listener: call.listener.clone(),
+            headers: call.headers,
             cancel: call.cancel,
             timeout: left(),
             traceparent: call.traceparent,
@@ -322,9 +325,7 @@ impl Upstream {
 
     /// Returns what the server lists now, and what it says it is. The session stays open, to hear of changes.
     pub async fn lists(&self) -> Result<(Listed, Box<RawValue>), Failure> {
-        let key = if self.config.isolation == Isolation::Shared { Key::Shared } else { Key::Lookout };
-        let patience = Duration::from_secs(self.config.start_s.saturating_add(1));
-        let lease = self.pool.session(key, patience).await.map_err(|unready| unready.into_failure(&self.name))?;
+        let lease = self.listening().await?;
         let listed = lease.session.lists().await?;
         lease.answered();
         Ok((listed, lease.session.about()))
@@ -334,6 +335,25 @@ impl Upstream {
     /// used.
     pub async fn list_changed(&self) {
         self.pool.changed().notified().await;
+    }
+
+    /// Returns the URIs of resources that the server says have changed, in any session.
+    pub fn updated(&self) -> broadcast::Receiver<String> {
+        self.pool.updated()
+    }
+
+    /// Asks the server to tell of changes of its lists and of these resources.
+    pub async fn subscribe(&self, uris: &BTreeSet<String>) -> Result<(), Failure> {
+        let lease = self.listening().await?;
+        let subscribed = lease.session.subscribe(uris).await;
+        subscribed.map_err(|error| error.into_failure("subscriptions"))
+    }
+
+    /// Returns the session in which the lists are looked at.
+    async fn listening(&self) -> Result<Lease, Failure> {
+        let key = if self.config.isolation == Isolation::Shared { Key::Shared } else { Key::Lookout };
+        let patience = Duration::from_secs(self.config.start_s.saturating_add(1));
+        self.pool.session(key, patience).await.map_err(|unready| unready.into_failure(&self.name))
     }
 
     /// Waits until the upstream is no longer used.

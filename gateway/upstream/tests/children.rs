@@ -8,7 +8,10 @@ use std::{
 
 use serde_json::{Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
-use weir_upstream::{Ask, Asked, Call, Command, Era, Failure, Kind, Progress, RequestError, Session, Settings, Target};
+use weir_upstream::{
+    Answering, Ask, Asked, Call, Command, Era, Failure, Kind, Listener, Progress, Question, RequestError, Session,
+    Settings, Target,
+};
 
 fn command(words: &[&str]) -> Command {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/upstreams/hostile.py");
@@ -29,7 +32,15 @@ fn asked(name: &str, arguments: Option<&RawValue>) -> Asked {
 }
 
 fn call<'c>(asked: &'c Asked, cancel: &'c CancellationToken) -> Call<'c> {
-    Call { asked, progress: None, cancel, timeout: Duration::from_secs(20), traceparent: None, resumed: None }
+    Call {
+        asked,
+        listener: None,
+        headers: &[],
+        cancel,
+        timeout: Duration::from_secs(20),
+        traceparent: None,
+        resumed: None,
+    }
 }
 
 fn text(result: &RawValue) -> Value {
@@ -63,7 +74,7 @@ async fn progress_comes_while_the_call_runs() {
     let (kept, cancel) = (heard.clone(), CancellationToken::new());
     let asked = asked("progress", None);
     let mut request = call(&asked, &cancel);
-    request.progress = Some(Arc::new(move |progress| kept.lock().expect("whole").push(progress)));
+    request.listener = Some(Arc::new(Heard(kept)));
     session.call(request).await.expect("an answer");
     let step = |n: u8| Progress { progress: n.into(), total: Some(3.0), message: Some(format!("step {n}")) };
     assert_eq!(*heard.lock().expect("whole"), [step(1), step(2), step(3)]);
@@ -199,5 +210,27 @@ async fn no_child_outlives_its_session() {
             assert!(started.elapsed() < Duration::from_secs(5), "the child is left");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+}
+
+struct Heard(Arc<Mutex<Vec<Progress>>>);
+
+impl Listener for Heard {
+    fn wants_progress(&self) -> bool {
+        true
+    }
+
+    fn progress(&self, progress: Progress) {
+        self.0.lock().expect("whole").push(progress);
+    }
+
+    fn log_level(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn log(&self, _level: &str, _logger: &str, _data: &RawValue) {}
+
+    fn ask(&self, _question: Question) -> Answering {
+        Box::pin(async { None })
     }
 }

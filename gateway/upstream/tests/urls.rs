@@ -40,7 +40,8 @@ async fn call(session: &Session, name: &str) -> Result<String, RequestError> {
     let cancel = CancellationToken::new();
     let call = Call {
         asked: &Asked::Tool { name: name.into(), arguments: None },
-        progress: None,
+        listener: None,
+        headers: &[],
         cancel: &cancel,
         timeout: Duration::from_secs(5),
         traceparent: None,
@@ -207,7 +208,8 @@ async fn a_modern_call_is_cancelled_by_hanging_up() {
     });
     let hang = Call {
         asked: &Asked::Tool { name: "hang".into(), arguments: None },
-        progress: None,
+        listener: None,
+        headers: &[],
         cancel: &cancel,
         timeout: Duration::from_secs(20),
         traceparent: None,

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -20,6 +21,8 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
 const PROGRESS_MESSAGE_MAX_CHARS: usize = 200;
 /// Of a resource that changed.
 const URI_MAX_BYTES: usize = 4 << 10;
+/// Of a log message that a caller hears.
+const LOG_MESSAGE_MAX_CHARS: usize = 4096;
 const RANDOM_MAX_BYTES: u32 = 64 << 10;
 
 impl log::Host for Guest {
@@ -54,10 +57,23 @@ impl log::Host for Guest {
             "trace" => tracing::trace!(target: "weir::plugin", plugin, call, fields, "{message}"),
             _ => tracing::info!(target: "weir::plugin", plugin, call, fields, "{message}"),
         }
-        if let Some(events) = &self.call.events {
-            events.log(&level, plugin, &message, fields);
+        if let Some(events) = self.call.events.as_ref().filter(|events| events.log_level().is_some()) {
+            events.log(&level, plugin, logged(message, fields));
         }
         Ok(())
+    }
+}
+
+/// Returns what MCP has as the data of a log message: a text, or an object if there are fields.
+fn logged(message: String, fields: Option<&str>) -> Value {
+    let message: String = message.chars().take(LOG_MESSAGE_MAX_CHARS).collect();
+    let fields = fields.and_then(|fields| serde_json::from_str::<Map<String, Value>>(fields).ok());
+    match fields.filter(|fields| !fields.is_empty()) {
+        None => Value::String(message),
+        Some(mut fields) => {
+            fields.insert("message".to_owned(), message.into());
+            fields.into()
+        }
     }
 }
 

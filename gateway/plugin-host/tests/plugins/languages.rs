@@ -185,7 +185,15 @@ fn asked(word: &str) -> Arc<Query> {
 struct Seen(Mutex<Vec<(f64, Option<f64>, String)>>);
 
 impl CallEvents for Seen {
-    fn log(&self, _level: &str, _logger: &str, _message: &str, _fields: Option<&str>) {}
+    fn wants_progress(&self) -> bool {
+        true
+    }
+
+    fn log_level(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn log(&self, _level: &str, _logger: &str, _data: serde_json::Value) {}
 
     fn progress(&self, done: f64, total: Option<f64>, message: &str) {
         self.0.lock().unwrap().push((done, total, message.to_owned()));

@@ -370,7 +370,15 @@ impl ToolGate for Gate {
 struct Seen(Mutex<Vec<(f64, Option<f64>)>>);
 
 impl CallEvents for Seen {
-    fn log(&self, _level: &str, _logger: &str, _message: &str, _fields: Option<&str>) {}
+    fn wants_progress(&self) -> bool {
+        true
+    }
+
+    fn log_level(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn log(&self, _level: &str, _logger: &str, _data: Value) {}
 
     fn progress(&self, done: f64, total: Option<f64>, _message: &str) {
         self.0.lock().unwrap().push((done, total));

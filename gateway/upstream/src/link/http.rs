@@ -123,7 +123,7 @@ impl HttpLink {
         match content_type(&response).as_str() {
             "application/json" => {
                 let text = body(response, self.message_max).await?;
-                self.take(&text, message.version).await;
+                self.take(&text, message.version, Some(id)).await;
                 if self.inbox.is_awaited(id) {
                     return Err(protocol("its answer is for another request").into());
                 }
@@ -185,7 +185,7 @@ impl HttpLink {
                 *last_id = event_id.or(last_id.take());
                 *retry = retry_ms.map_or(*retry, Duration::from_millis);
                 if !data.is_empty() && name.as_deref().is_none_or(|name| name == "message") {
-                    self.take(&data, version).await;
+                    self.take(&data, version, id).await;
                 }
             }
             if id.is_some_and(|id| !self.inbox.is_awaited(id)) {
@@ -196,9 +196,9 @@ impl HttpLink {
     }
 
     /// Gives a message to the inbox, and the server what comes back.
-    async fn take(&self, text: &str, version: Option<&'static str>) {
-        for reply in self.inbox.receive(text) {
-            let message = Outgoing { text: reply, id: None, method: "", name: None, version };
+    async fn take(&self, text: &str, version: Option<&'static str>, of: Option<u64>) {
+        for reply in self.inbox.receive(text, of) {
+            let message = Outgoing { text: reply, id: None, method: "", name: None, headers: Vec::new(), version };
             let _ = tokio::time::timeout(REPLY_MAX, self.post(&message)).await; // it asked; the answer is its own affair
         }
     }
@@ -210,6 +210,9 @@ impl HttpLink {
             request = request.header("mcp-method", message.method);
             if let Some(name) = &message.name {
                 request = request.header("mcp-name", header_value(name));
+            }
+            for (name, value) in &message.headers {
+                request = request.header(format!("mcp-param-{}", name.to_ascii_lowercase()), header_value(value));
             }
         }
         let has_session = message.method != "initialize" && lock(&self.session).is_some();

@@ -126,7 +126,7 @@ impl Stream {
                 match event.name.as_deref() {
                     Some("endpoint") => sender = self.endpoint(&event.data).or(sender),
                     None | Some("message") if !event.data.is_empty() => {
-                        for reply in self.inbox.receive(&event.data) {
+                        for reply in self.inbox.receive(&event.data, None) {
                             let Some(sender): Option<Sender> = sender.clone() else { continue };
                             tokio::spawn(async move { sender.send(&reply).await });
                         }

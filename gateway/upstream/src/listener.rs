@@ -1,0 +1,34 @@
+//! Defines what a caller hears of its call before the answer, and what it is asked.
+
+use std::{future::Future, pin::Pin};
+
+use serde_json::value::RawValue;
+
+use crate::message::Progress;
+
+/// Hears what a server says while it answers one call. It must not block.
+pub trait Listener: Send + Sync {
+    /// Whether progress is asked for.
+    fn wants_progress(&self) -> bool;
+
+    fn progress(&self, progress: Progress);
+
+    /// Returns the least grave log messages that are asked for, as MCP names them.
+    fn log_level(&self) -> Option<&'static str>;
+
+    /// Takes a log message; `data` is any JSON.
+    fn log(&self, level: &str, logger: &str, data: &RawValue);
+
+    /// Answers a question of the server with the result of its request. `None` declines.
+    fn ask(&self, question: Question) -> Answering;
+}
+
+/// A request of the server to its client.
+#[derive(Debug)]
+pub struct Question {
+    /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
+    pub method: String,
+    pub params: Option<Box<RawValue>>,
+}
+
+pub type Answering = Pin<Box<dyn Future<Output = Option<Box<RawValue>>> + Send>>;
