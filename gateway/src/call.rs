@@ -27,7 +27,7 @@ use weir_plugin_host::CallEvents;
 
 pub use self::asking::{Asking, Resumed};
 pub use self::complete::complete;
-pub use self::error::{CallError, ErrorForm};
+pub use self::error::{CallError, ErrorForm, MissingCapability};
 pub(crate) use self::foreign::theirs;
 pub use self::headers::{ParamHeaders, decoded};
 pub use self::item::{ItemOutcome, ask_item, has_resource};
@@ -76,7 +76,7 @@ pub enum CallOutcome {
     /// A header does not say what an argument says (−32020); the text says which.
     HeaderMismatch(String),
     /// The tool asks what the client cannot answer (−32021): a JSON object of the capabilities that it needs.
-    MissingCapability(String),
+    MissingCapability(MissingCapability),
     Complete(ToolResult),
     /// The tool asks its caller something before it goes on (2026-07-28).
     InputRequired(InputRequired),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{CallError, CallRequest, ErrorForm, InputRequired};
+use super::{CallError, CallRequest, ErrorForm, InputRequired, error::MissingCapability};
 use crate::{
     catalogue::CatalogueTool,
     codes::Code,
@@ -90,7 +90,7 @@ pub(super) fn ask(
                 format!("The tool asks its caller before it goes on ({method}), and this client cannot be asked.");
             let error = CallError::new(Code::ToolError, message);
             let form = match request.asking.knows_missing_capability {
-                true => ErrorForm::MissingCapability(needed_capabilities(needed)),
+                true => ErrorForm::MissingCapability(missing(needed)),
                 false => ErrorForm::Plain,
             };
             return Err(CallError { reason: Some("client_cannot_be_asked".to_owned()), form, ..error });
@@ -120,10 +120,13 @@ fn needs(method: &str, params: Option<&Value>) -> Option<(&'static str, Option<&
     }
 }
 
-/// As `ClientCapabilities` has it.
-fn needed_capabilities((capability, mode): (&str, Option<&str>)) -> String {
-    let details = mode.map_or_else(|| json!({}), |mode| json!({ mode: {} }));
-    json!({ capability: details }).to_string()
+fn missing((capability, mode): (&str, Option<&str>)) -> MissingCapability {
+    match (capability, mode) {
+        ("sampling", _) => MissingCapability::Sampling,
+        ("roots", _) => MissingCapability::Roots,
+        (_, Some("url")) => MissingCapability::ElicitationUrl,
+        _ => MissingCapability::ElicitationForm,
+    }
 }
 
 /// `elicitation: {}` is the form alone, as before there were modes.

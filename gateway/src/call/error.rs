@@ -48,7 +48,28 @@ pub enum ErrorForm {
     HeaderMismatch,
     /// The tool asks what the client cannot answer: a JSON object of the capabilities that it needs. A protocol error for
     /// clients that know it.
-    MissingCapability(String),
+    MissingCapability(MissingCapability),
+}
+
+/// A capability that a client needs for a question, and the mode of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingCapability {
+    ElicitationForm,
+    ElicitationUrl,
+    Sampling,
+    Roots,
+}
+
+impl MissingCapability {
+    /// Returns the object that the protocol has for it.
+    pub fn as_json(self) -> &'static str {
+        match self {
+            Self::ElicitationForm => r#"{"elicitation":{"form":{}}}"#,
+            Self::ElicitationUrl => r#"{"elicitation":{"url":{}}}"#,
+            Self::Sampling => r#"{"sampling":{}}"#,
+            Self::Roots => r#"{"roots":{}}"#,
+        }
+    }
 }
 
 impl CallError {

@@ -23,8 +23,8 @@ pub(super) fn check(tool: &CatalogueTool, request: &CallRequest<'_>) -> Result<(
         if second.is_some() {
             return Err(CallError::header_mismatch(format!("the {header} header is given more than once")));
         }
-        let told = first.map(|(_, value)| decoded(value)).transpose();
-        let told = told.map_err(|()| CallError::header_mismatch(format!("the {header} header is not valid base64")))?;
+        let wrong = || CallError::header_mismatch(format!("the {header} header is not valid base64"));
+        let told = first.map(|(_, value)| decoded(value).ok_or_else(wrong)).transpose()?;
         let argument = format!("the argument `{}`", mirrored.path.join("."));
         match (told, mirrored.value(&arguments)) {
             (None, None) => {}
@@ -42,10 +42,11 @@ pub(super) fn check(tool: &CatalogueTool, request: &CallRequest<'_>) -> Result<(
     Ok(())
 }
 
-/// `=?base64?…?=` carries what a header cannot; a value without both halves of the mark is literal.
-pub fn decoded(value: &[u8]) -> Result<Cow<'_, [u8]>, ()> {
+/// Reads the value of a header. `=?base64?…?=` carries what a header cannot; a value without both halves of the mark is
+/// literal.
+pub fn decoded(value: &[u8]) -> Option<Cow<'_, [u8]>> {
     let Some(encoded) = value.strip_prefix(b"=?base64?").and_then(|rest| rest.strip_suffix(b"?=")) else {
-        return Ok(Cow::Borrowed(value));
+        return Some(Cow::Borrowed(value));
     };
-    STANDARD.decode(encoded).map(Cow::Owned).map_err(|_| ())
+    STANDARD.decode(encoded).ok().map(Cow::Owned)
 }

@@ -103,7 +103,7 @@ impl<'a> Named<'a> {
         let Some(value) = value.and_then(raw::string) else { return Ok(()) };
         let header = self.name.ok_or_else(|| missing("Mcp-Name"))?;
         let header = decoded(header);
-        let header = header.map_err(|()| RpcError::header_mismatch("the Mcp-Name header is not valid base64"))?;
+        let header = header.ok_or_else(|| RpcError::header_mismatch("the Mcp-Name header is not valid base64"))?;
         match header.as_ref() == value.as_bytes() {
             true => Ok(()),
             false => Err(mismatch("Mcp-Name", member)),

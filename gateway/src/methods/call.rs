@@ -293,7 +293,9 @@ impl<'a> Call<'a> {
             CallOutcome::UnknownTool => Answer::refused(&self.id, &RpcError::unknown_tool(name)),
             CallOutcome::BadState => Answer::refused(&self.id, &RpcError::invalid_params(BAD_STATE)),
             CallOutcome::HeaderMismatch(message) => Answer::refused(&self.id, &RpcError::header_mismatch(message)),
-            CallOutcome::MissingCapability(needed) => Answer::refused(&self.id, &RpcError::missing_capability(&needed)),
+            CallOutcome::MissingCapability(needed) => {
+                Answer::refused(&self.id, &RpcError::missing_capability(needed.as_json()))
+            }
             CallOutcome::Complete(result) => self.answer(listing().as_deref(), &result).into(),
             CallOutcome::InputRequired(ask) => self.ask(listing().as_deref(), &ask).into(),
         }

@@ -115,6 +115,7 @@ fn refused(error: &CallError, kind: ItemKind, name: &str, modern: bool, proof: &
         (ErrorForm::UnknownTool, ItemKind::Prompt) => RpcError::unknown_prompt(name),
         (ErrorForm::UnknownTool, _) => RpcError::unknown_resource(name, modern),
         (ErrorForm::BadState, _) => RpcError::invalid_params(BAD_STATE),
+        (ErrorForm::MissingCapability(needed), _) => RpcError::missing_capability(needed.as_json()),
         _ => failed(error, Some(proof)),
     }
 }
