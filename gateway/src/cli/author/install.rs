@@ -163,8 +163,8 @@ fn verify(file: &Path, config: &Config) -> anyhow::Result<String> {
         }
     })?;
     let own = config.plugins.get(&plugin).cloned().unwrap_or_default();
-    if let Some(pin) = own.sha256.as_ref().filter(|pin| !pin.trim().eq_ignore_ascii_case(&digest)) {
-        bail!("its sha256 is {digest}, and `[plugins.{plugin}] sha256` allows only {pin}");
+    if !own.allows(&digest) {
+        bail!("its sha256 is {digest}, and `[plugins.{plugin}] sha256` allows only {}", own.sha256.join(", "));
     }
     let signature = read_signature(file).map_err(anyhow::Error::msg)?;
     let signer = signer(&plugin, &own, &component, signature.as_deref()).map_err(anyhow::Error::msg)?;
