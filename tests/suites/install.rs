@@ -1,5 +1,7 @@
 //! Components from elsewhere: installed with a digest and a signature, and held to both at every load.
 
+mod registry;
+
 use std::{collections::BTreeMap, io::Cursor, path::Path};
 
 use axum::{Router, extract::State, http::Uri};

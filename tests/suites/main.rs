@@ -27,6 +27,7 @@ mod packages;
 mod plain_http;
 mod plugins;
 mod protocol;
+mod questions;
 mod rest;
 mod restart;
 mod sample;

@@ -1,6 +1,12 @@
 //! Plugins as native libraries: run only where the configuration says so, beside neighbours that must not notice.
 
-use std::{fs, path::Path, process::Command, time::Duration, time::Instant};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+    time::Instant,
+};
 
 use serde_json::{Value, json};
 use weir_tests::{Gateway, House, Modern, place};
@@ -219,17 +225,8 @@ async fn another_build_is_swapped_in_under_load() {
 /// A build that defines other tools waits, as a component does; the one before it answers until they are published.
 #[tokio::test]
 async fn a_build_with_other_tools_is_held_until_they_are_published() {
-    let bytes = fs::read(place::native("tools-rust")).expect("a library can be read");
-    let mut renamed = bytes.clone();
-    for at in 0..renamed.len() - 6 {
-        if renamed[at..].starts_with(b"whoami") {
-            renamed[at..at + 6].copy_from_slice(b"whoisi");
-        }
-    }
     let house = House::new().own_plugins(&[]);
-    house.write("one.so", bytes);
-    house.write("two.so", renamed);
-    let [one, two] = ["one.so", "two.so"].map(|name| house.path().join(name));
+    let [one, two] = two_builds(&house);
     let house = house.library("weir-guest-tools", &one, false);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
@@ -251,6 +248,112 @@ async fn a_build_with_other_tools_is_held_until_they_are_published() {
     run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
     gateway.wait_for_log("two.so\",\"origin\":\"native\"");
     assert_eq!(client.call("whoisi", json!({})).await["isError"], false, "{}", gateway.log());
+}
+
+/// Two builds of one plugin with tools, the second with another name of one: `whoami` and `whoisi`.
+fn two_builds(house: &House) -> [PathBuf; 2] {
+    let bytes = fs::read(place::native("tools-rust")).expect("a library can be read");
+    let mut renamed = bytes.clone();
+    for at in 0..renamed.len() - 6 {
+        if renamed[at..].starts_with(b"whoami") {
+            renamed[at..at + 6].copy_from_slice(b"whoisi");
+        }
+    }
+    house.write("one.so", bytes);
+    house.write("two.so", renamed);
+    ["one.so", "two.so"].map(|name| house.path().join(name))
+}
+
+/// What was published goes on with what it was made from, whatever library is named; if the operator allows that build.
+#[tokio::test]
+async fn a_rollback_and_a_restart_run_the_kept_library_where_its_digest_is_allowed() {
+    for in_process in [false, true] {
+        const RUNS_KEPT: &str = "plugin loaded\",\"file\":\"weir-guest-tools (kept build)";
+        let house = House::new().own_plugins(&[]);
+        let [one, two] = two_builds(&house);
+        let [old, new] = [&one, &two].map(|file| weir_tests::gateway::digest(file));
+        let name = |file: &Path, digests: &[&String]| {
+            let config = fs::read_to_string(house.path().join("weir.toml")).expect("the configuration");
+            let folders = config.split("[plugins.").next().expect("the folders").to_owned();
+            let file = file.display();
+            house.write("weir.toml", format!(
+                "{folders}[plugins.weir-guest-tools]\nnative = \"{file}\"\nsha256 = {digests:?}\nin_process = {in_process}\n"
+            ));
+        };
+        let run = |words: &[&str]| {
+            let output = house.weir_as_it_is(words).output().expect("weir starts");
+            assert!(output.status.success(), "{words:?}: {output:?}");
+            String::from_utf8(output.stdout).expect("text")
+        };
+        // A report of what breaks ends with a code of its own.
+        let parsed = |words: &[&str]| {
+            let output = house.weir_as_it_is(words).output().expect("weir starts");
+            serde_json::from_slice::<Value>(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+        };
+        let answers = async |gateway: &Gateway, tool: &str| {
+            Modern::new(gateway.url()).call(tool, json!({})).await["isError"] == false
+        };
+        run(&["--version"]);
+        name(&one, &[&old]);
+        let gateway = serve(&house);
+        assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
+        drop(gateway);
+
+        // The new build waits for its draft: at a start the one before it serves, out of what was kept.
+        fs::remove_file(&one).expect("the first build is there");
+        name(&two, &[&new, &old]);
+        let gateway = serve(&house);
+        gateway.wait_for_log(RUNS_KEPT);
+        assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
+        let shown = parsed(&["contracts", "show", "weir-guest-tools", "--json"]);
+        let drafts = shown["drafts"].as_array().expect("drafts");
+        let draft = drafts.iter().find(|draft| draft["status"] == "pending").expect("it waits");
+        let (id, print) = (draft["id"].as_str().expect("an id"), draft["fingerprint"].as_str().expect("a fingerprint"));
+        run(&["contracts", "publish", id, "--fingerprint", print]);
+        gateway.wait_for_log("two.so\",\"origin\":\"native");
+        assert!(answers(&gateway, "whoisi").await, "{}", gateway.log());
+        drop(gateway);
+
+        // Back to the version before it: at once, and after a restart.
+        let gateway = serve(&house);
+        let rollback = ["contracts", "rollback", "weir-guest-tools", "--to", "1.0.0"];
+        let report = parsed(&[&rollback[..], &["--json"]].concat());
+        let print = report["fingerprint"].as_str().expect("a fingerprint").to_owned();
+        run(&[&rollback[..], &["--fingerprint", &print]].concat());
+        gateway.wait_for_log(RUNS_KEPT);
+        assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
+        drop(gateway);
+        let gateway = serve(&house);
+        assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
+        drop(gateway);
+
+        // Not allowed: refused with what to write, and nothing else runs in its place.
+        name(&two, &[&new]);
+        let gateway = serve(&house);
+        gateway.wait_for_log(&format!("write `sha256 = [\\\"{new}\\\", \\\"{old}\\\"]`, then `weir reload`"));
+        assert!(!answers(&gateway, "whoami").await, "{}", gateway.log());
+        // As it says.
+        name(&two, &[&new, &old]);
+        let sent = Command::new("kill").args(["-HUP", &gateway.process_id().to_string()]).status();
+        assert!(sent.expect("kill").success());
+        gateway.wait_for_log(RUNS_KEPT);
+        assert!(answers(&gateway, "whoami").await, "{}", gateway.log());
+        drop(gateway);
+
+        // What was kept is what runs: another file under its name is not opened.
+        let kept = fs::read_dir(house.path().join("state/builds/weir-guest-tools")).expect("kept builds");
+        let kept: Vec<_> = kept.map(|entry| entry.expect("a file").path()).collect();
+        let kept = kept.iter().find(|path| path.to_string_lossy().contains(&old)).expect("the first build is kept");
+        fs::copy(&two, kept).expect("copied");
+        let gateway = serve(&house);
+        gateway.wait_for_log("the kept build is not what it was kept as");
+        assert!(!answers(&gateway, "whoami").await, "{}", gateway.log());
+    }
+}
+
+/// With the configuration as it lies there.
+fn serve(house: &House) -> Gateway {
+    Gateway::start(house.weir_as_it_is(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]))
 }
 
 /// Writes another library into the configuration in place of one, and tells the gateway.
@@ -323,6 +426,8 @@ async fn a_configuration_that_leaves_the_digest_out_is_not_taken() {
         ("[plugins.a]\nnative = \"a.so\"", "/plugins/a/native"),
         ("[plugins.a]\nnative = \"a.so\"\nsha256 = \"12\"", "/plugins/a/native"),
         ("[plugins.a]\nin_process = true", "/plugins/a/in_process"),
+        ("[plugins.a]\nnative = \"a.so\"\nsha256 = [\"12\"]", "/plugins/a/native"),
+        ("[plugins.a]\nsha256 = []", "a list of builds that may run names at least one"),
     ] {
         let (exit, _, err) = House::new().config(toml).run(&["serve", "--listen", "127.0.0.1:0"]);
         assert!(exit != 0 && err.contains(place), "{toml}: {err}");

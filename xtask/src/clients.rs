@@ -33,16 +33,17 @@ const NODE_FOLDERS: [&str; 4] = ["node", "node-frameworks", "openapi", "servers"
 const MORE_PYTHON_ENVIRONMENTS: [&str; 2] = ["python-frameworks-more-mcp1", "python-frameworks-more-mcp2"];
 const MORE_NODE_FOLDER: &str = "node-frameworks-more";
 
-/// Installs everything the tests need beside Rust: PostgreSQL, Prometheus, a browser, Python and Node clients.
+/// Installs everything the tests need beside Rust: PostgreSQL, Prometheus, a registry, a browser, Python and Node clients.
 pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
     thread::scope(|scope| {
         let database = scope.spawn(|| debian::ensure(workshop, &["postgresql"], postgresql_present));
         let metrics = scope.spawn(|| debian::ensure(workshop, &["prometheus"], prometheus_present));
+        let registry = scope.spawn(|| debian::ensure(workshop, &["docker-registry"], registry_present));
         let browser = scope.spawn(|| debian::ensure(workshop, &["chromium"], chromium_present));
         let node = scope.spawn(|| node_clients(workshop));
         let environments: Vec<_> =
             PYTHON_ENVIRONMENTS.iter().map(|name| scope.spawn(move || python(workshop, name).map(drop))).collect();
-        let mut results = vec![join(database), join(metrics), join(browser), join(node)];
+        let mut results = vec![join(database), join(metrics), join(registry), join(browser), join(node)];
         results.extend(environments.into_iter().map(join));
         results.into_iter().collect()
     })
@@ -138,6 +139,11 @@ fn chromium_present() -> bool {
 /// Returns `true` if Prometheus is there; its package brings `promtool` along.
 fn prometheus_present() -> bool {
     ["prometheus", "promtool"].iter().all(|name| succeeds(Command::new(name).arg("--version")))
+}
+
+/// Returns whether the registry is there that `weir plugin install oci://…` is tried with.
+fn registry_present() -> bool {
+    succeeds(Command::new("/usr/bin/docker-registry").arg("--version"))
 }
 
 /// Returns `PATH` with a folder before all others.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 
 use crate::engine::{MEMORY_MAX, Size};
 
@@ -49,8 +49,9 @@ pub struct Libraries {
 pub struct PluginConfig {
     /// Connection name → what the plugin may do with it. Nothing is granted by default.
     pub grants: BTreeMap<String, Grant>,
-    /// sha256 of the file, hex; any other file is refused.
-    pub sha256: Option<String>,
+    /// sha256, hex, of the builds that may run, `"…"` or a list; any other file is refused. Empty: any may.
+    #[serde(deserialize_with = "digests")]
+    pub sha256: Vec<String>,
     /// The plugin is this native library and no file of the plugins folder; `sha256` must name its build.
     pub native: Option<PathBuf>,
     /// The library runs in the process of the gateway, and not in children of its own: what kills it kills the gateway.
@@ -82,6 +83,30 @@ pub struct PluginConfig {
     pub result_max_bytes: Option<usize>,
     /// Room on disk for indexes of its sources; 0: none.
     pub index_max_mb: Option<u64>,
+}
+
+impl PluginConfig {
+    /// Whether `sha256` lets the build run.
+    pub fn allows(&self, digest: &str) -> bool {
+        self.sha256.is_empty() || self.sha256.iter().any(|allowed| allowed.trim().eq_ignore_ascii_case(digest))
+    }
+}
+
+/// A list that is empty is refused: it would allow every build, and reads as if it allowed none.
+fn digests<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "the sha256 of a file, or a list of them that is not empty")]
+    enum Digests {
+        One(String),
+        Several(Vec<String>),
+    }
+    match Digests::deserialize(deserializer)? {
+        Digests::One(digest) => Ok(vec![digest]),
+        Digests::Several(digests) if digests.is_empty() => {
+            Err(D::Error::custom("a list of builds that may run names at least one"))
+        }
+        Digests::Several(digests) => Ok(digests),
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

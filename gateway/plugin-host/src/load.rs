@@ -641,13 +641,10 @@ fn cores() -> usize {
 }
 
 fn check_pin(name: &str, config: &PluginConfig, digest: &str) -> Result<(), String> {
-    match &config.sha256 {
-        Some(pin) if !pin.trim().eq_ignore_ascii_case(digest) => Err(format!(
-            "its sha256 is {digest}, and `[plugins.{name}] sha256` allows only {}",
-            pin.chars().take(64).collect::<String>()
-        )),
-        _ => Ok(()),
+    if config.allows(digest) {
+        return Ok(());
     }
+    Err(format!("its sha256 is {digest}, and `[plugins.{name}] sha256` allows only {}", config.sha256.join(", ")))
 }
 
 fn held(file: &str, name: &str, digest: String) -> Refused {

@@ -31,7 +31,7 @@ pub(super) enum Command {
     Schema(author::Schema),
     /// Run the cases in `tests/*.json`: arguments, and the result or the error that is expected
     Test(author::Test),
-    /// Put a component from a file or an https URL into the plugins folder: checked first, and with where it came from
+    /// Put a component from a file, a URL or a registry into the plugins folder: checked first, and with where it came from
     Install(author::Install),
     /// Check the files of the plugins folder against their origins, pins and signatures; exit code 1 where one differs
     Verify(author::Verify),

@@ -270,7 +270,7 @@ impl Reader {
                 "only a native library can run in the process of the gateway",
                 "name the library with `native = \"…\"` and its `sha256`, or leave this out",
             ),
-            Some(library) if !settings.sha256.as_ref().is_some_and(is_digest) => self.problem(
+            Some(library) if settings.sha256.is_empty() || !settings.sha256.iter().all(is_digest) => self.problem(
                 format!("/plugins/{plugin}/native"),
                 "a native library needs the `sha256` of its file, 64 hexadecimal digits",
                 &format!("`sha256sum {}` tells it; write it as `sha256`", library.display()),

@@ -91,7 +91,7 @@ impl Accepted {
 
 /// Returns `true` if the plugin may write, no pin says which file it is, and nobody is developing it.
 fn is_watched(config: &PluginConfig) -> bool {
-    config.sha256.is_none() && !config.dev && config.grants.values().any(|grant| *grant == Grant::Write)
+    config.sha256.is_empty() && !config.dev && config.grants.values().any(|grant| *grant == Grant::Write)
 }
 
 /// Returns what is wrong with the file, and how to go on.
@@ -157,7 +157,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let accepted = Accepted::new(Some(folder.path().join("accepted.json")));
         let read = PluginConfig { grants: [("db".to_owned(), Grant::Read)].into(), ..PluginConfig::default() };
-        let pinned = PluginConfig { sha256: Some("two".to_owned()), ..may_write() };
+        let pinned = PluginConfig { sha256: vec!["two".to_owned()], ..may_write() };
         let dev = PluginConfig { dev: true, ..may_write() };
         for config in [read, pinned, dev] {
             assert_eq!(accepted.holds("sql", &config, "two", Some("one")), Ok(false), "{config:?}");

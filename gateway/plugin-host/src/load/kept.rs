@@ -14,7 +14,11 @@ use crate::signature::signature_path;
 /// The bound on builds of each plugin; the one that was kept or used longest ago goes.
 const BUILDS_MAX: usize = 8;
 
-/// `FOLDER/PLUGIN/DEFINITIONS-BUILD.wasm`, two digests in hex: several processes share it, and none keeps a list.
+/// What a component's file ends in, and a native library's.
+const COMPONENT: &str = "wasm";
+const LIBRARY: &str = "so";
+
+/// `FOLDER/PLUGIN/DEFINITIONS-BUILD.wasm` or `.so`, two digests in hex: several processes share it, and none keeps a list.
 #[derive(Clone)]
 pub(super) struct Kept(Option<PathBuf>);
 
@@ -24,26 +28,20 @@ impl Kept {
     }
 
     /// Keeps a build, with its signature beside it if it has one.
-    pub(super) fn keep(
-        &self,
-        plugin: &str,
-        definitions: &str,
-        build: &str,
-        bytes: &[u8],
-        signature: Option<&str>,
-    ) -> Result<(), String> {
+    pub(super) fn keep(&self, plugin: &str, definitions: &str, build: &Build<'_>) -> Result<(), String> {
         let Some(folder) = &self.0 else { return Ok(()) };
         let folder = folder.join(plugin);
-        let path = folder.join(format!("{definitions}-{build}.wasm"));
+        let kind = if build.is_library { LIBRARY } else { COMPONENT };
+        let path = folder.join(format!("{definitions}-{}.{kind}", build.digest));
         let kept = || {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-            if let Some(signature) = signature {
+            if let Some(signature) = build.signature {
                 weir_files::replace(&signature_path(&path), signature.as_bytes(), weir_files::Readers::Owner)?;
             }
             if path.exists() {
                 return touch(&path);
             }
-            weir_files::replace(&path, bytes, weir_files::Readers::Owner)?;
+            weir_files::replace(&path, build.bytes, weir_files::Readers::Owner)?;
             for (_, old) in by_age(&folder)?.into_iter().skip(BUILDS_MAX) {
                 let _ = fs::remove_file(signature_path(&old)); // most have none
                 fs::remove_file(old)?;
@@ -70,12 +68,29 @@ impl Kept {
     }
 }
 
+/// A build to be kept.
+pub(super) struct Build<'a> {
+    /// sha256, hex.
+    pub(super) digest: &'a str,
+    pub(super) bytes: &'a [u8],
+    pub(super) signature: Option<&'a str>,
+    pub(super) is_library: bool,
+}
+
+/// Returns the digest that a build was kept as.
+pub(super) fn digest(path: &Path) -> Option<&str> {
+    Some(path.file_stem()?.to_str()?.rsplit_once('-')?.1)
+}
+
+pub(super) fn is_library(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == LIBRARY)
+}
+
 /// Returns the build's digest and bytes, if they are still those that were kept.
 pub(super) fn read(path: &Path) -> Result<(String, Vec<u8>), String> {
     let bytes = fs::read(path).map_err(|error| format!("the kept build cannot be read: {error}"))?;
     let digest = component::digest(&bytes);
-    let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    if name.rsplit_once('-').is_none_or(|(_, build)| build != digest) {
+    if self::digest(path) != Some(&digest) {
         return Err("the kept build is not what it was kept as".to_owned());
     }
     touch(path).map_err(|error| format!("the kept build: {error}"))?;
@@ -91,7 +106,7 @@ fn by_age(folder: &Path) -> io::Result<Vec<(SystemTime, PathBuf)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "wasm") {
+        if path.extension().is_some_and(|extension| extension == COMPONENT || extension == LIBRARY) {
             // Another process may be removing it.
             found.extend(fs::metadata(&path).and_then(|metadata| metadata.modified()).map(|at| (at, path)));
         }
@@ -111,7 +126,9 @@ mod tests {
         let build = |at: usize| format!("build {at}").into_bytes();
         for at in 0..10 {
             let bytes = build(at);
-            kept.keep("p", &format!("definitions{}", at % 2), &component::digest(&bytes), &bytes, None).expect("kept");
+            let digest = component::digest(&bytes);
+            let build = Build { digest: &digest, bytes: &bytes, signature: None, is_library: at >= 8 };
+            kept.keep("p", &format!("definitions{}", at % 2), &build).expect("kept");
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
         let even = kept.builds("p", "definitions0");

@@ -37,7 +37,7 @@ pub(super) struct Library {
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) path: PathBuf,
-    sha256: Option<String>,
+    sha256: Vec<String>,
     in_process: bool,
 }
 
@@ -45,6 +45,11 @@ impl Named {
     fn of(config: &PluginConfig) -> Option<Self> {
         let PluginConfig { native, sha256, in_process, .. } = config;
         Some(Self { path: native.clone()?, sha256: sha256.clone(), in_process: *in_process })
+    }
+
+    /// A build that was kept, run as the one is that is named now.
+    pub(super) fn kept(path: PathBuf, config: &PluginConfig) -> Self {
+        Self { path, sha256: config.sha256.clone(), in_process: config.in_process }
     }
 }
 
@@ -126,6 +131,7 @@ impl Loader {
             in_use::check(&generation, old.as_deref(), &in_use, self.engines).await?;
         }
         self.admit(&generation).await?;
+        self.keep_library(&generation, &named.path).await?;
         let plugin = self.swap(current, generation);
         plugin.built_in.store(false, Ordering::Relaxed);
         self.displace(&plugin);
@@ -142,7 +148,12 @@ impl Loader {
     }
 
     /// Checks the digest of a copy of our own, which is what runs.
-    async fn prepare_library(&self, name: &str, config: &PluginConfig, named: &Named) -> Result<Prepared, String> {
+    pub(super) async fn prepare_library(
+        &self,
+        name: &str,
+        config: &PluginConfig,
+        named: &Named,
+    ) -> Result<Prepared, String> {
         let libraries = self.config.libraries.clone().ok_or("this program runs no native plugins")?;
         let (name, config, named) = (name.to_owned(), config.clone(), named.clone());
         let copied = move || {
@@ -194,7 +205,7 @@ fn copy(name: &str, config: &PluginConfig, path: &Path, to: &Libraries) -> Resul
     }
     let bytes = fs::read(path).map_err(unreadable)?;
     let digest = component::digest(&bytes);
-    if config.sha256.is_none() {
+    if config.sha256.is_empty() {
         return Err(format!(
             "which build it may be is not said: its sha256 is {digest}, to be written as `[plugins.{name}] sha256`"
         ));

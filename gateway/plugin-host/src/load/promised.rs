@@ -1,11 +1,18 @@
 //! Builds of plugins with tools and what published contracts were promised: which of them may serve, and which must.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
-use super::{Admitted, Loader, PluginConfig, Prepared, Refused, Stamp, check_pin, component, folder, kept, report};
+use super::{
+    Admitted, Loader, PluginConfig, Prepared, Refused, Stamp, check_pin, component, folder, kept,
+    libraries::{Library, Named},
+    report,
+};
 use crate::{
     LoadReport,
-    plugin::{Generation, Plugin},
+    plugin::{Code, Generation, Plugin},
     signature,
 };
 
@@ -36,16 +43,38 @@ impl Loader {
     /// Keeps an accepted build, so that it can run again later. The file is read once more: what is kept is what was
     /// loaded, or nothing.
     pub(super) async fn keep_build(&self, new: &Generation, path: &Path, stamp: Stamp) -> Result<(), String> {
+        let file = path.to_owned();
+        self.keep(new, path, move || folder::read(&file, stamp)).await
+    }
+
+    /// Keeps a library in the same way: the copy that is run. Its signature lies beside the file that is named.
+    pub(super) async fn keep_library(&self, new: &Generation, named: &Path) -> Result<(), String> {
+        let Code::Library(code) = &*new.code else { return Ok(()) };
+        let copy = code.path.clone();
+        let read = move || {
+            std::fs::read(&copy).map_err(|error| format!("its copy {} cannot be read: {error}", copy.display()))
+        };
+        self.keep(new, named, read).await
+    }
+
+    async fn keep(
+        &self,
+        new: &Generation,
+        path: &Path,
+        read: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static,
+    ) -> Result<(), String> {
         let Some(definitions) = new.definitions.clone() else { return Ok(()) };
+        let is_library = matches!(&*new.code, Code::Library(_));
         let (kept, path) = (self.kept.clone(), path.to_owned());
-        let (name, build) = (new.about.name.clone(), Arc::clone(&new.digest));
+        let (name, digest) = (new.about.name.clone(), Arc::clone(&new.digest));
         let keep = move || {
-            let bytes = folder::read(&path, stamp)?;
-            if component::digest(&bytes) != *build {
+            let bytes = read()?;
+            if component::digest(&bytes) != *digest {
                 return Err("the file changed while it was being loaded".to_owned());
             }
             let signature = signature::read_signature(&path)?;
-            kept.keep(&name, &definitions.digest, &build, &bytes, signature.as_deref())
+            let build = kept::Build { digest: &digest, bytes: &bytes, signature: signature.as_deref(), is_library };
+            kept.keep(&name, &definitions.digest, &build)
         };
         tokio::task::spawn_blocking(keep).await.map_err(|error| format!("keeping its build failed: {error}"))?
     }
@@ -79,7 +108,7 @@ impl Loader {
         let Some(gate) = self.served.tool_gate.load_full() else { return Vec::new() };
         let mut reports = Vec::new();
         for (name, definitions) in gate.promised() {
-            let Some((file, plugin)) = self.file_of(&name) else { continue };
+            let Some((file, plugin)) = self.holder_of(&name) else { continue };
             if plugin.as_ref().is_some_and(|plugin| plugin.defining(&definitions).is_some()) {
                 self.broken_promises.remove(&name);
                 continue;
@@ -107,8 +136,13 @@ impl Loader {
         reports
     }
 
-    /// Returns the file that holds the plugin, whether it serves or is held.
-    fn file_of(&self, plugin: &str) -> Option<(String, Option<Arc<Plugin>>)> {
+    /// Returns the library or the file that holds the plugin, whether it serves or is held.
+    fn holder_of(&self, plugin: &str) -> Option<(String, Option<Arc<Plugin>>)> {
+        let holds = |library: &&Library| library.plugin.is_some() || library.defines.is_some();
+        if let Some(library) = self.libraries.get(plugin).filter(holds) {
+            let named = library.settled.as_ref().map_or_else(String::new, |named| named.path.display().to_string());
+            return Some((named, library.plugin.clone()));
+        }
         self.files.iter().find_map(|(file, known)| {
             let serves = known.plugin.as_ref().is_some_and(|served| served.generation.load().about.name == plugin);
             let waits = known.defines.as_ref().is_some_and(|(name, _)| name == plugin);
@@ -125,7 +159,12 @@ impl Loader {
             }
             None => {
                 let plugin = Arc::new(Plugin::new(build));
-                self.files.entry(file.to_owned()).or_default().plugin = Some(Arc::clone(&plugin));
+                let name = plugin.generation.load().about.name.clone();
+                let holder = match self.files.get_mut(file) {
+                    Some(file) => &mut file.plugin,
+                    None => &mut self.libraries.entry(name).or_default().plugin,
+                };
+                *holder = Some(Arc::clone(&plugin));
                 plugin
             }
         };
@@ -156,24 +195,46 @@ impl Loader {
         Err(why)
     }
 
-    async fn load_build(
-        &mut self,
-        name: &str,
-        definitions: &str,
-        path: std::path::PathBuf,
-    ) -> Result<Generation, String> {
-        let kept = path.clone();
-        let prepared = self.prepare(name.to_owned(), move || kept::read(&kept)).await?;
-        let about = self.ask_about(&prepared).await?;
+    async fn load_build(&mut self, name: &str, definitions: &str, path: PathBuf) -> Result<Generation, String> {
         let config = self.config.plugin.get(name).cloned().unwrap_or_default();
-        check_pin(name, &config, &prepared.digest)?;
+        let prepared = self.prepare_kept(name, &config, path.clone()).await?;
+        let about = self.ask_about(&prepared).await?;
         self.check_signature(name, &config, path, &prepared.digest).await?;
         let defined = self.ask_definitions(name, &config, &prepared).await?;
         if about.name != name || defined.as_ref().is_none_or(|defined| *defined.digest != *definitions) {
             return Err("the kept build defines other tools by now: other settings, perhaps".to_owned());
         }
-        let plugin = self.file_of(name).and_then(|(_, plugin)| plugin);
+        let plugin = self.holder_of(name).and_then(|(_, plugin)| plugin);
         Ok(self.generation(plugin.as_deref(), about, defined, &config, prepared))
+    }
+
+    /// Prepares a kept build. Nothing of it is opened before its digest is one that it was kept as and that may run.
+    async fn prepare_kept(&self, name: &str, config: &PluginConfig, path: PathBuf) -> Result<Prepared, String> {
+        let digest = kept::digest(&path).unwrap_or_default();
+        if !config.allows(digest) {
+            let allowed = config.sha256.iter().map(|allowed| format!("{allowed:?}")).collect::<Vec<_>>().join(", ");
+            return Err(format!(
+                "the kept build {digest} defines its tools as they are published, and `[plugins.{name}] sha256` does not allow \
+                 it. To run it again write `sha256 = [{allowed}, \"{digest}\"]`, then `weir reload`; or publish what the \
+                 build that is allowed defines"
+            ));
+        }
+        let is_library = kept::is_library(&path);
+        if is_library && config.native.is_none() {
+            return Err(format!(
+                "the kept build {digest} is a native library, and `[plugins.{name}] native` names none: nothing else runs it"
+            ));
+        }
+        let read = {
+            let path = path.clone();
+            move || kept::read(&path)
+        };
+        if !is_library {
+            return self.prepare(name.to_owned(), read).await;
+        }
+        let checked = tokio::task::spawn_blocking(move || read().map(drop)).await;
+        checked.map_err(|error| format!("reading the kept build failed: {error}"))??;
+        self.prepare_library(name, config, &Named::kept(path, config)).await
     }
 
     /// Makes the builds of a plugin under other settings and connections. If its tools then differ, and nobody has

@@ -99,7 +99,7 @@ async fn a_file_of_any_name_stands_for_the_adapter_it_provides() {
 
 #[tokio::test]
 async fn a_pin_holds_for_what_is_built_in_too() {
-    let pinned = PluginConfig { sha256: Some("0".repeat(64)), ..PluginConfig::default() };
+    let pinned = PluginConfig { sha256: vec!["0".repeat(64)], ..PluginConfig::default() };
     let bench = Workbench::built_in(BTreeMap::from([("probe".to_owned(), pinned)]));
     let reports = bench.host.load_all().await;
     let refusal = reports[0].result.as_ref().expect_err("another digest");

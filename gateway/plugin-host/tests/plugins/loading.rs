@@ -129,7 +129,7 @@ async fn the_first_file_with_an_adapter_keeps_it() {
 
 #[tokio::test]
 async fn links_compiled_code_and_unpinned_builds_are_refused() {
-    let pinned = PluginConfig { sha256: Some("0".repeat(64)), ..PluginConfig::default() };
+    let pinned = PluginConfig { sha256: vec!["0".repeat(64)], ..PluginConfig::default() };
     let bench = Workbench::empty(BTreeMap::from([("probe".to_owned(), pinned)]), BTreeMap::new());
     std::fs::write(bench.folder.path().join("outside"), probe()).expect("writable");
     std::os::unix::fs::symlink(bench.folder.path().join("outside"), bench.plugins().join("link.wasm")).expect("a link");

@@ -1,11 +1,13 @@
-//! `weir plugin install` and `verify`: a component from a file or a URL, into the plugins folder; and whether what lies there
-//! is what was installed. A gateway never fetches: it takes up what the folder holds.
+//! `weir plugin install` and `verify`: a component from a file, a URL or a registry, into the plugins folder; and whether what
+//! lies there is what was installed. A gateway never fetches: it takes up what the folder holds.
+
+mod fetch;
+mod oci;
 
 use std::{
     fs,
     path::{Path, PathBuf},
     process::ExitCode,
-    time::Duration,
 };
 
 use anyhow::{Context as _, bail, ensure};
@@ -15,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 use weir_files::Readers;
 use weir_plugin_host::signature::{read_signature, signature_path, signer};
 
+use self::fetch::{Fetched, fetch, fetch_signature};
 use super::{
     super::{Done, Failure, Settings, block_on},
     run::{Trial, refusal},
@@ -23,9 +26,13 @@ use crate::config::Config;
 
 #[derive(Args)]
 pub(in super::super) struct Install {
-    /// A component: a file or an https URL. `@sha256:HEX` behind it says which one it must be; a signature lies beside it
-    /// as `….minisig`
+    /// A component: a file, an https URL or `oci://REGISTRY/REPOSITORY[:TAG]`. `@sha256:HEX` behind it says which one it must
+    /// be: of a registry the manifest, otherwise the component
     source: String,
+    /// A file or an https URL with its signature; by default it lies beside it as `….minisig`, or in the manifest of a
+    /// registry as the annotation `dev.weir.minisig`
+    #[arg(long, value_name = "FILE|URL")]
+    signature: Option<String>,
     /// What its file is called in the plugins folder, without `.wasm`; by default the plugin's own name
     #[arg(long, value_parser = super::super::plugins::file_name)]
     name: Option<String>,
@@ -33,11 +40,6 @@ pub(in super::super) struct Install {
 
 #[derive(Args)]
 pub(in super::super) struct Verify {}
-
-/// As much as the plugins folder takes.
-const COMPONENT_MAX_BYTES: usize = 64 << 20;
-const SIGNATURE_MAX_BYTES: usize = 4 << 10;
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The content of `NAME.origin.json`, which says where a component came from.
 #[derive(Serialize, Deserialize)]
@@ -51,29 +53,28 @@ struct Origin {
 impl Install {
     pub(in super::super) fn run(self, settings: &Settings) -> Done {
         let config = settings.config()?;
-        let (source, wanted) = match self.source.rsplit_once("@sha256:") {
-            Some((source, digest)) => (source, Some(digest)),
-            None => (self.source.as_str(), None),
-        };
-        let (component, signature) = block_on(fetch(source))??;
+        let fetched = block_on(self.fetch())?.map_err(|why| anyhow::anyhow!("{why:#}: nothing is installed"))?;
+        let Fetched { component, signature, source } = fetched;
         let digest = hex::encode(Sha256::digest(&component));
-        if let Some(wanted) = wanted.filter(|wanted| !wanted.eq_ignore_ascii_case(&digest)) {
-            return Err(anyhow::anyhow!(
-                "{source} has the sha256 {digest}, and {wanted} was asked for: nothing is installed"
-            )
-            .into());
-        }
         let plugin = plugin_name(&component, &config)?;
         let own = config.plugins.get(&plugin).cloned().unwrap_or_default();
         let signed_by = signer(&plugin, &own, &component, signature.as_deref())
             .map_err(|why| anyhow::anyhow!("{source}: {why}: nothing is installed"))?;
         let name = self.name.unwrap_or_else(|| plugin.clone());
-        let origin = Origin { source: source.to_owned(), sha256: digest.clone(), signed_by: signed_by.clone() };
+        let origin = Origin { source, sha256: digest.clone(), signed_by: signed_by.clone() };
         let target = place(&config.folders.plugins, &name, &component, signature.as_deref(), &origin)?;
         let by =
             signed_by.map_or_else(|| "no signature was asked for".to_owned(), |signer| format!("signed by {signer}"));
         println!("{plugin}: {} (sha256 {digest}; {by})", target.display());
         Ok(ExitCode::SUCCESS)
+    }
+
+    async fn fetch(&self) -> anyhow::Result<Fetched> {
+        let mut fetched = fetch(&self.source).await?;
+        if let Some(signature) = &self.signature {
+            fetched.signature = Some(fetch_signature(signature).await?);
+        }
+        Ok(fetched)
     }
 }
 
@@ -121,48 +122,6 @@ fn origin_path(component: &Path) -> PathBuf {
     component.with_extension("origin.json")
 }
 
-/// Returns the component, and its signature if there is one.
-async fn fetch(source: &str) -> anyhow::Result<(Vec<u8>, Option<String>)> {
-    if !source.contains("://") {
-        let path = Path::new(source);
-        let size = fs::metadata(path).with_context(|| format!("{source} cannot be read"))?.len();
-        ensure!(size <= COMPONENT_MAX_BYTES as u64, "{source} has {size} bytes; at most {COMPONENT_MAX_BYTES}");
-        let component = fs::read(path).with_context(|| format!("{source} cannot be read"))?;
-        return Ok((component, read_signature(path).map_err(anyhow::Error::msg)?));
-    }
-    let url = reqwest::Url::parse(source).with_context(|| format!("{source} is no URL"))?;
-    let is_here = matches!(url.host_str(), Some("127.0.0.1" | "localhost" | "[::1]"));
-    ensure!(
-        url.scheme() == "https" || (url.scheme() == "http" && is_here),
-        "{source} is neither a file nor an https URL, and anyone on the way could change it"
-    );
-    weir_connections::http::install_tls();
-    let client = reqwest::Client::builder().https_only(!is_here).timeout(PATIENCE).build()?;
-    let component = get(&client, url.clone(), COMPONENT_MAX_BYTES).await?;
-    let component = component.with_context(|| format!("{source} is not there"))?;
-    let mut beside = url;
-    beside.set_path(&format!("{}.minisig", beside.path()));
-    let signature = get(&client, beside, SIGNATURE_MAX_BYTES).await?;
-    Ok((component, signature.and_then(|text| String::from_utf8(text).ok())))
-}
-
-/// Fetches a file; `None` if it does not exist.
-async fn get(client: &reqwest::Client, url: reqwest::Url, max: usize) -> anyhow::Result<Option<Vec<u8>>> {
-    let mut response = client.get(url.clone()).send().await.with_context(|| format!("{url} cannot be reached"))?;
-    match response.status() {
-        reqwest::StatusCode::NOT_FOUND => return Ok(None),
-        status => ensure!(status.is_success(), "{url} answered {status}"),
-    }
-    let mut body = Vec::new();
-    while let Some(part) = response.chunk().await.with_context(|| format!("{url} ended early"))? {
-        if body.len() + part.len() > max {
-            bail!("{url} has more than {max} bytes");
-        }
-        body.extend_from_slice(&part);
-    }
-    Ok(Some(body))
-}
-
 impl Verify {
     /// Checks every file of the plugins folder: whether it is what was installed, and signed by whom it must be. The
     /// exit code is 1 if one is not.
@@ -206,8 +165,8 @@ fn verify(file: &Path, config: &Config) -> anyhow::Result<String> {
         }
     })?;
     let own = config.plugins.get(&plugin).cloned().unwrap_or_default();
-    if let Some(pin) = own.sha256.as_ref().filter(|pin| !pin.trim().eq_ignore_ascii_case(&digest)) {
-        bail!("its sha256 is {digest}, and `[plugins.{plugin}] sha256` allows only {pin}");
+    if !own.allows(&digest) {
+        bail!("its sha256 is {digest}, and `[plugins.{plugin}] sha256` allows only {}", own.sha256.join(", "));
     }
     let signature = read_signature(file).map_err(anyhow::Error::msg)?;
     let signer = signer(&plugin, &own, &component, signature.as_deref()).map_err(anyhow::Error::msg)?;

@@ -41,7 +41,7 @@ impl Trial {
         let bytes = fs::read(library).with_context(|| format!("{} cannot be read", library.display()))?;
         let named = PluginConfig {
             native: Some(library.canonicalize()?),
-            sha256: Some(hex::encode(Sha256::digest(&bytes))),
+            sha256: vec![hex::encode(Sha256::digest(&bytes))],
             ..PluginConfig::default()
         };
         let mut trial = Self::over(config, write)?;
@@ -78,7 +78,7 @@ impl Trial {
         for plugin in config.plugins.values_mut() {
             // In the author's folder there is no other build that could be meant.
             plugin.dev = true;
-            plugin.sha256 = None;
+            plugin.sha256.clear();
             plugin.signed_by.clear();
             (plugin.native, plugin.in_process) = (None, false);
             if !write {
