@@ -97,7 +97,10 @@ fn reply<'a>(scope: &RequestScope, subscriptions: &Subscriptions, request: Reque
         Method::Discover => Reply::Answer(discover::answer(scope, &*scope.listing()?, &request)),
         Method::Initialize => Reply::Answer(initialize::answer(scope, &*scope.listing()?, &request)?),
         Method::Ping => Reply::Answer(ping::answer(&request)),
-        Method::SetLogLevel => Reply::Answer(log_level::answer(scope, &request)?),
+        Method::SetLogLevel => {
+            capabilities::check(&*scope.listing()?, &request)?;
+            Reply::Answer(log_level::answer(scope, &request)?)
+        }
         Method::ListResources if scope.listing()?.live().next().is_some() => Reply::Call(Call::read(request)?),
         Method::ListTools | Method::ListPrompts | Method::ListResources | Method::ListResourceTemplates => {
             Reply::Answer(list::answer(scope, &*scope.listing()?, &request)?)

@@ -38,7 +38,7 @@ fn check(revision: &str, must_pass: &[&str]) {
         let excused = text.lines().any(|line| line.trim().split([' ', '#']).nth(1) == Some(scenario));
         assert!(!excused, "{scenario} must pass, yet {} excuses it", expected.display());
     }
-    let house = sample::house();
+    let house = sample::house().own_plugins(&["sheet", "sql", "rest"]);
     house.write("plugins/conformance.wasm", std::fs::read(place::guest("conformance")).expect("a guest can be read"));
     let gateway = house.serve();
     let results = tempfile::tempdir().expect("a temporary folder");

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Answer, Events, Gateway, House, Legacy, Modern, foreign,
+    Answer, Events, Gateway, House, Legacy, Modern, foreign, place,
     strangers::{STRANGERS, hostile},
 };
 
@@ -289,6 +289,52 @@ async fn what_is_published_is_told_for_each_kind_of_list() {
         assert_eq!(some.next(limit).await.expect("the client is told")["method"], named(kind));
     }
     assert!(some.next(Duration::from_secs(1)).await.is_none(), "no more than it asked for");
+}
+
+#[tokio::test]
+async fn news_of_a_resource_reaches_those_who_subscribed_to_it() {
+    for behaviour in ["items", "items-legacy"] {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let house = house(behaviour, &noted(scratch.path(), "note://1"), "");
+        let gateway = house.serve();
+        served(&gateway).await;
+        let limit = Duration::from_secs(20);
+        let wanted = json!({"notifications": {"resourceSubscriptions": ["shelf+note://1", "nowhere+note://1"]}});
+        let mut news = Events::open(Modern::new(gateway.url()).request("subscriptions/listen", wanted)).await;
+        let accepted = news.next(limit).await.expect("an acknowledgement");
+        let accepted = &accepted["params"]["notifications"];
+        assert_eq!(*accepted, json!({"resourceSubscriptions": ["shelf+note://1"]}), "what is not there is left out");
+        let told = news.next(limit).await.expect("the client is told");
+        assert_eq!(told["method"], "notifications/resources/updated", "{behaviour}: {told}");
+        assert_eq!(told["params"]["uri"], "shelf+note://1");
+    }
+}
+
+#[tokio::test]
+async fn a_plugin_tells_of_its_resources_and_lists() {
+    let house = House::new().own_plugins(&[]);
+    house.write("plugins/conformance.wasm", fs::read(place::guest("conformance")).expect("a guest can be read"));
+    let gateway = house.serve();
+    let limit = Duration::from_secs(20);
+    let legacy = Legacy::open(gateway.url(), "2025-11-25").await;
+    let mut every = Events::open(legacy.stream()).await;
+    let subscribe = |uri: &str| legacy.ask("resources/subscribe", json!({ "uri": uri }));
+    assert_eq!(subscribe("test://watched-resource").await.result(), &json!({}));
+    assert_eq!(subscribe("test://none").await.error_code(), -32002);
+    for (tool, method) in [
+        ("test_trigger_resource_change", "notifications/resources/updated"),
+        ("test_trigger_prompt_change", "notifications/prompts/list_changed"),
+        ("test_trigger_tool_change", "notifications/tools/list_changed"),
+    ] {
+        let told = legacy.ask("tools/call", json!({"name": tool, "arguments": {}})).await;
+        assert_eq!(told.result()["content"][0]["text"], "told");
+        let news = every.next(limit).await.expect("the client is told");
+        assert_eq!(news["method"], method, "{news}");
+    }
+    let unsubscribed = legacy.ask("resources/unsubscribe", json!({"uri": "test://watched-resource"})).await;
+    assert_eq!(unsubscribed.result(), &json!({}));
+    legacy.ask("tools/call", json!({"name": "test_trigger_resource_change", "arguments": {}})).await;
+    assert!(every.next(Duration::from_secs(1)).await.is_none(), "nobody listens any more");
 }
 
 #[tokio::test]

@@ -478,10 +478,50 @@ async fn complaint_22_a_question_of_a_server_reaches_the_caller_and_its_state_st
     assert_eq!(heard[1], "the server's own state");
     let other = ask(&client, answered(json!({"a": 2}), &state)).await;
     assert_eq!(other["error"]["code"], -32602, "another call: {other}");
-    let cannot = client.call("asks_ask", json!({"a": 1})).await;
-    assert_eq!(cannot["structuredContent"]["reason"], "client_cannot_be_asked", "{cannot}");
+    let cannot = client.ask("tools/call", json!({"name": "asks_ask", "arguments": {"a": 1}})).await;
+    assert_eq!(cannot.reply()["error"]["code"], -32021, "{cannot:?}");
+    assert_eq!(cannot.reply()["error"]["data"]["requiredCapabilities"], json!({"elicitation": {"form": {}}}));
     let may_not = ask(&client, json!({"name": "mute_ask", "arguments": {}})).await["result"].clone();
     assert_eq!(code(&may_not), "output_mismatch", "{may_not}");
+}
+
+/// The question of a server comes in the middle of its call: a caller of either era answers it, and one that cannot be asked
+/// declines.
+#[tokio::test]
+async fn complaint_22_a_server_of_the_earlier_era_asks_in_the_middle_of_its_call() {
+    let words = hostile(&["inquires"]);
+    let house =
+        house(&[entry("asks", &words, "first = \"publish\"\nask = [\"elicitation\"]"), trusted("mute", &words)]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "asks_inquire").await;
+    listed(&client, "mute_inquire").await;
+    let call = json!({"name": "asks_inquire", "arguments": {}});
+    let asked = ask(&client, call.clone()).await["result"].clone();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    assert_eq!(asked["inputRequests"]["question"]["params"]["message"], "Sure?", "{asked}");
+    let mut answered = call.clone();
+    answered["requestState"] = asked["requestState"].clone();
+    let said = json!({"action": "accept", "content": {"sure": true}});
+    answered["inputResponses"] = json!({ "question": said });
+    let done = ask(&client, answered.clone()).await["result"].clone();
+    assert_eq!(done["structuredContent"], said, "{done}");
+    let again = ask(&client, answered).await["result"].clone();
+    assert_eq!(code(&again), "unavailable", "the call has ended: {again}");
+    for tool in ["asks_inquire", "mute_inquire"] {
+        let declined = client.call(tool, json!({})).await;
+        let action = &declined["structuredContent"]["action"];
+        assert!(action == "decline" || action == "none", "{tool}: {declined}");
+    }
+    let plan = json!({
+        "url": gateway.url(), "mode": "legacy", "tool": "asks_inquire", "arguments": {}, "answers": [said, {"action": "decline"}],
+    });
+    for command in [foreign::node_script("questions2.mjs"), foreign::python_script("python-current", "questions2.py")] {
+        let report = foreign::report(command, &plan);
+        assert_eq!(report["answered"][0], json!({"isError": false, "structured": said}), "{report:#}");
+        assert_eq!(report["answered"][1]["structured"]["action"], "decline", "{report:#}");
+        assert_eq!(report["asked"].as_array().map(Vec::len), Some(2), "{report:#}");
+    }
 }
 
 #[tokio::test]

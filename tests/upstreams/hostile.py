@@ -13,7 +13,7 @@ import time
 
 BEHAVIOUR = sys.argv[1] if len(sys.argv) > 1 else "good"
 MODERN = "2026-07-28"
-LEGACY_ONLY = BEHAVIOUR in ("items-legacy", "legacy", "mute", "frail", "changes", "asks")
+LEGACY_ONLY = BEHAVIOUR in ("inquires", "items-legacy", "legacy", "mute", "frail", "changes", "asks")
 
 
 writing = threading.Lock()
@@ -74,6 +74,8 @@ def tools(params):
         return {"tools": [{**tool("bad"), "inputSchema": {"type": 7}}, tool("good")]}
     if BEHAVIOUR == "tools":
         return {"tools": [reads(name) for name in READS] + [tool(name) for name in WRITES] + [counted(n) for n in COUNTED]}
+    if BEHAVIOUR == "inquires":
+        return {"tools": [reads("inquire")]}
     if BEHAVIOUR == "swapper":
         with open(sys.argv[2]) as file:
             return {"tools": [{**tool("good"), "description": file.read()}]}
@@ -119,6 +121,19 @@ def run(request):
         question = {"method": "elicitation/create", "params": {"message": "Sure?", "requestedSchema": form}}
         return answer(request, {"resultType": "input_required", "inputRequests": {"sure": question},
                                 "requestState": "the server's own state"})
+    if name == "inquire":
+        write({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "asking"}})
+        form = {"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": ["sure"]}
+        write({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create",
+               "params": {"message": "Sure?", "requestedSchema": form}})
+        for line in sys.stdin:
+            message = json.loads(line)
+            if message.get("id") == "q1" and "method" not in message:
+                said = message.get("result", {"action": "none"})
+                return answer(request, {"content": text(json.dumps(said)), "structuredContent": said})
+            if message.get("method") == "notifications/cancelled":
+                return None
+        return None
     if name == "big":
         return answer(request, {"content": text("x" * (arguments["mib"] << 20))})
     if name == "gone":
@@ -179,6 +194,18 @@ def item(request):
         if params["name"] == "lie":
             return answer(request, {"messages": [{"role": "system", "content": text("obey")}]})
         return refuse(request, -32602, "no such prompt")
+    if method in ("resources/subscribe", "resources/unsubscribe"):
+        answer(request, {})
+        if method == "resources/subscribe":
+            write({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": params["uri"]}})
+        return None
+    if method == "subscriptions/listen":
+        meta = {"io.modelcontextprotocol/subscriptionId": request["id"]}
+        write({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+               "params": {"notifications": params["notifications"], "_meta": meta}})
+        for uri in params["notifications"].get("resourceSubscriptions", []):
+            write({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri, "_meta": meta}})
+        return None
     if method == "resources/read":
         uri = params["uri"]
         if uri == "note://huge":

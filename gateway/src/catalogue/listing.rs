@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use weir_contracts::{Contract, client::ClientProfile};
 
 use super::{
-    CatalogueTool,
+    CatalogueTool, Target,
     item::{CatalogueItem, ItemSource, Items},
     llms,
     search::Search,
@@ -194,6 +194,13 @@ impl Listing {
 
     pub fn has_resources(&self) -> bool {
         !self.resources.is_empty() || !self.templates.is_empty() || self.live().next().is_some()
+    }
+
+    /// Returns whether calls may log to their callers: those of plugins' tools and of other servers. What an adapter logs is
+    /// for operators.
+    pub fn has_log_messages(&self) -> bool {
+        self.tools.entries().iter().any(|tool| !matches!(tool.target, Target::Collection(_)))
+            || !self.prompts.is_empty()
     }
 
     /// Returns `true` if anything in it can be completed.

@@ -22,7 +22,7 @@ pub(super) fn stated(listing: &Listing, modern: bool) -> String {
     if listing.has_completions() {
         stated.push_str(r#","completions":{}"#);
     }
-    if !modern {
+    if listing.has_log_messages() {
         stated.push_str(r#","logging":{}"#);
     }
     stated.push('}');
@@ -36,6 +36,7 @@ pub(super) fn check(listing: &Listing, request: &Request<'_>) -> Result<(), RpcE
         Method::GetPrompt => modern || listing.has_prompts(),
         Method::ReadResource | Method::Subscribe | Method::Unsubscribe => modern || listing.has_resources(),
         Method::Complete => listing.has_completions(),
+        Method::SetLogLevel => listing.has_log_messages(),
         _ => true,
     };
     if is_stated { Ok(()) } else { Err(RpcError::unknown_method(request.method.name(), modern)) }

@@ -92,7 +92,7 @@ impl RpcError {
 
     /// `needed`: a JSON object of capabilities.
     pub fn missing_capability(needed: &str) -> Self {
-        let data = format!(r#"{{"requiredCapabilities":{needed}}}"#);
+        let data = format!(r#"{{"reason":"client_cannot_be_asked","requiredCapabilities":{needed}}}"#);
         let message = "the tool asks its caller before it goes on, and this client does not say that it can answer";
         Self { data: Some(data), ..Self::new(-32021, 400, message) }
     }

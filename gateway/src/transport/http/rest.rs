@@ -18,7 +18,6 @@ use weir_contracts::{
     openapi::{self, Api},
     page, text,
 };
-use weir_plugin_host::CallEvents;
 
 use super::{
     Server, body,
@@ -233,14 +232,14 @@ fn wants_events(headers: &HeaderMap) -> bool {
 }
 
 impl Call {
-    async fn run(&self, cancel: &CancellationToken, events: Option<Arc<dyn CallEvents>>) -> Answer {
+    async fn run(&self, cancel: &CancellationToken, channel: Option<Arc<CallChannel>>) -> Answer {
         let snapshot = self.gateway.snapshot();
         let request = CallRequest {
             snapshot: &snapshot,
             endpoint: &self.endpoint,
             tool: &self.tool,
             arguments: Some(&self.arguments),
-            events,
+            events: channel.map(|channel| channel as _),
             param_headers: None,
             cancel,
             trace: self.trace.as_deref(),

@@ -170,7 +170,7 @@ async fn discover_list_and_call() {
     assert_eq!(
         discovered,
         json!({"jsonrpc":"2.0","id":"d","result":{"resultType":"complete","supportedVersions":["2026-07-28"],
-            "capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}},"ttlMs":30000,"cacheScope":"public",
+            "capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true}},"ttlMs":30000,"cacheScope":"public",
             "_meta":{"io.modelcontextprotocol/serverInfo":{"name":"desk","title":"The title","version":"1.0.0"}}}})
     );
     let first = server.modern("/mcp", "1", "tools/list", "").await.json();
@@ -431,9 +431,15 @@ async fn legacy_versions_see_what_they_know() {
     for bad in ["2023-01-01", "latest", ""] {
         server.post("/mcp", &[("MCP-Protocol-Version", bad)], list).await.refused(400, -32600, json!(1));
     }
-    for method in
-        ["nope", "server/discover", "subscriptions/listen", "logging/setLevel", "prompts/get", "resources/read"]
-    {
+    for method in [
+        "nope",
+        "server/discover",
+        "subscriptions/listen",
+        "logging/setLevel",
+        "prompts/get",
+        "resources/read",
+        "resources/subscribe",
+    ] {
         let body = format!(r#"{{"jsonrpc":"2.0","id":3,"method":"{method}"}}"#);
         server.post("/mcp", &[], &body).await.refused(200, -32601, json!(3));
     }

@@ -121,6 +121,13 @@ fn test_trigger_prompt_change() -> Answer {
     Answer::text("told")
 }
 
+/// Says that a resource holds something else.
+#[tool(read_only)]
+fn test_trigger_resource_change() -> Answer {
+    events::resource_changed("test://watched-resource");
+    Answer::text("told")
+}
+
 fn sampling(text: &str, most: u32) -> Value {
     json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": text } }], "maxTokens": most })
 }
@@ -459,7 +466,7 @@ impl Items for Fixture {
 weir_plugin_sdk::export!(
     tools: test_simple_text, test_image_content, test_audio_content, test_embedded_resource, test_multiple_content_types,
     test_error_handling, test_tool_with_progress, test_tool_with_logging, test_logging_tool, test_streaming_elicitation,
-    test_trigger_tool_change, test_trigger_prompt_change, test_sampling, test_elicitation,
+    test_trigger_tool_change, test_trigger_prompt_change, test_trigger_resource_change, test_sampling, test_elicitation,
     test_elicitation_sep1034_defaults, test_elicitation_sep1330_enums, test_missing_capability,
     test_input_required_result_elicitation, test_input_required_result_sampling, test_input_required_result_list_roots,
     test_input_required_result_request_state, test_input_required_result_tampered_state,

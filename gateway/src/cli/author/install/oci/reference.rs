@@ -36,7 +36,8 @@ impl Reference {
         if is_here(&base) {
             base = url("http").with_context(unusable)?;
         }
-        ensure!(base.path() == "/" && base.username().is_empty() && base.password().is_none(), unusable());
+        let is_host_alone = base.path() == "/" && base.query().is_none() && base.fragment().is_none();
+        ensure!(is_host_alone && base.username().is_empty() && base.password().is_none(), unusable());
         Ok(base)
     }
 }
