@@ -1,6 +1,7 @@
 //! Identifies who calls: an agent, the holder of one key, which belongs to a tenant. This comes before any tool code.
 
 mod access;
+mod grant;
 mod keys;
 mod secret;
 
@@ -16,7 +17,8 @@ use tokio_util::sync::CancellationToken;
 use weir_state::{KeyRow, State, StateError};
 
 pub use access::{Access, AccessList};
-pub use keys::{Key, KeyLimits};
+pub use grant::{Grant, Rate};
+pub use keys::KeyLimits;
 pub use secret::{Credential, Kind, Minted, admin_matches};
 
 use self::keys::Keys;
@@ -26,8 +28,8 @@ use self::keys::Keys;
 pub struct Caller {
     pub agent: Arc<str>,
     pub tenant: Arc<str>,
-    /// The key; `None` if no key is defined, and everyone on loopback is the agent `local`.
-    pub key: Option<Arc<Key>>,
+    /// What it may do. `None`: everything, since no key is defined and everyone on loopback is the agent `local`.
+    pub grant: Option<Arc<dyn Grant>>,
 }
 
 /// Why nobody is known. The caller reads [`Refused::message`]; which of them it was is for log and audit alone.
@@ -59,33 +61,38 @@ pub struct Identities {
 
 impl Caller {
     pub fn local() -> Self {
-        Self { agent: "local".into(), tenant: "local".into(), key: None }
+        Self { agent: "local".into(), tenant: "local".into(), grant: None }
     }
 
     /// Returns the part of the catalogue that this caller may see and call.
     pub fn access(&self) -> &Access {
-        self.key.as_ref().map_or(&Access::EVERYTHING, |key| &key.access)
+        self.grant.as_ref().map_or(&Access::EVERYTHING, |grant| grant.access())
     }
 
     /// Returns the view that this caller is shown when it asks for everything.
     pub fn view(&self) -> Option<&Arc<str>> {
-        self.key.as_ref()?.view.as_ref()
+        self.grant.as_ref()?.view()
     }
 
-    /// Returns a token that is cancelled when the caller's key is revoked: what it left open ends.
+    /// Returns the rate of one tool, if the caller has one of its own.
+    pub fn tool_rate(&self, tool: &str) -> Option<Rate> {
+        self.grant.as_ref()?.tool_rate(tool)
+    }
+
+    /// Returns a token that is cancelled when the caller's grant ends: what it left open ends.
     pub fn revoked(&self) -> CancellationToken {
-        self.key.as_ref().map_or_else(CancellationToken::new, |key| key.revoked())
+        self.grant.as_ref().map_or_else(CancellationToken::new, |grant| grant.revoked())
     }
 
-    fn key_id(&self) -> Option<&str> {
-        self.key.as_ref().map(|key| &*key.id)
+    fn grant_id(&self) -> Option<&str> {
+        self.grant.as_ref().map(|grant| grant.id())
     }
 }
 
-/// Two callers are equal if they have the same key, not merely the same name.
+/// Two callers are equal if they have the same grant, not merely the same name.
 impl PartialEq for Caller {
     fn eq(&self, other: &Self) -> bool {
-        self.agent == other.agent && self.tenant == other.tenant && self.key_id() == other.key_id()
+        self.agent == other.agent && self.tenant == other.tenant && self.grant_id() == other.grant_id()
     }
 }
 
@@ -95,6 +102,14 @@ impl Refused {
         match self {
             Self::Missing => "a key is needed: send `Authorization: Bearer weir_…` (on stdio: set WEIR_KEY)",
             _ => "the key is not valid",
+        }
+    }
+
+    /// Returns what a 401 asks for, as `WWW-Authenticate` has it.
+    pub fn challenge(self) -> &'static str {
+        match self {
+            Self::Missing => "Bearer realm=\"weir\"",
+            _ => "Bearer realm=\"weir\", error=\"invalid_token\"",
         }
     }
 }
@@ -150,7 +165,7 @@ impl Identities {
             return Ok(Caller::local());
         }
         let key = keys.find(credential, now_ms)?;
-        Ok(Caller { agent: key.agent.clone(), tenant: key.tenant.clone(), key: Some(key) })
+        Ok(Caller { agent: key.agent.clone(), tenant: key.tenant.clone(), grant: Some(key) })
     }
 
     /// Returns any agent by name, for an operator's trial call.
@@ -160,7 +175,7 @@ impl Identities {
             return Some(Caller::local());
         }
         let key = keys.of_agent(name, now_ms())?;
-        Some(Caller { agent: key.agent.clone(), tenant: key.tenant.clone(), key: Some(key) })
+        Some(Caller { agent: key.agent.clone(), tenant: key.tenant.clone(), grant: Some(key) })
     }
 }
 

@@ -153,7 +153,7 @@ impl Buckets {
     /// keys everyone is `local`, who is no agent to be bounded.
     pub fn request(&self, caller: &Caller, now: Instant) -> Result<(), u32> {
         let usual = || self.agent_rate.load().as_deref().copied();
-        let rate = caller.key.as_ref().and_then(|key| key.rate.or_else(usual));
+        let rate = caller.grant.as_ref().and_then(|grant| grant.rate().or_else(usual));
         self.of_agents.count(match rate {
             None => Ok(()),
             Some(rate) => self.take(&self.agents, caller.agent.clone(), rate, now),
@@ -162,7 +162,7 @@ impl Buckets {
 
     /// Counts one call of a tool that exists; `rate` is what its contract allows.
     pub fn call(&self, caller: &Caller, tool: &Arc<str>, rate: Option<Rate>, now: Instant) -> Result<(), u32> {
-        let own = caller.key.as_ref().and_then(|key| key.tool_rate(tool));
+        let own = caller.tool_rate(tool);
         self.of_tools.count(match own.or(rate) {
             None => Ok(()),
             Some(rate) => self.take(&self.tools, (caller.agent.clone(), tool.clone()), rate, now),

@@ -1,6 +1,7 @@
 //! Weir seen from outside, one module a concern. One binary, so that it links once.
 
 mod admin;
+mod aggregate;
 mod arguments;
 mod audit;
 mod author;

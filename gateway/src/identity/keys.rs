@@ -15,24 +15,21 @@ use weir_contracts::form;
 use weir_state::KeyRow;
 
 use super::{
-    Access, AccessList, Credential, Refused,
+    Access, AccessList, Credential, Grant, Rate, Refused,
     secret::{Kind, Parts},
 };
 
-/// Calls, and the seconds they are counted over.
-type Rate = (u32, u32);
-
 /// A key. It is kept small, since there may be a million of them.
 #[derive(Debug)]
-pub struct Key {
-    pub id: Box<str>,
-    pub agent: Arc<str>,
-    pub tenant: Arc<str>,
-    pub access: Access,
+pub(super) struct Key {
+    id: Box<str>,
+    pub(super) agent: Arc<str>,
+    pub(super) tenant: Arc<str>,
+    access: Access,
     /// The view that stands for everything, where the key has one.
-    pub view: Option<Arc<str>>,
+    view: Option<Arc<str>>,
     /// The rate over all methods and tools, if the key has one of its own.
-    pub rate: Option<Rate>,
+    rate: Option<Rate>,
     /// The rates by tool name, if the key has any.
     #[expect(clippy::box_collection, reason = "most keys have none, and a million of them are kept")]
     tool_rates: Option<Box<HashMap<Box<str>, Rate>>>,
@@ -224,21 +221,6 @@ impl Key {
         }
     }
 
-    /// Returns the rate of one tool, if the key has one of its own.
-    pub fn tool_rate(&self, tool: &str) -> Option<Rate> {
-        self.tool_rates.as_ref()?.get(tool).copied()
-    }
-
-    /// Returns a token that is cancelled when the key is revoked.
-    pub fn revoked(&self) -> CancellationToken {
-        let token = self.revoked.get_or_init(CancellationToken::new).clone();
-        // This is asked after the token is there: revoking says so first, and then cancels the token that is there.
-        if self.is_revoked.load(Ordering::SeqCst) {
-            token.cancel();
-        }
-        token
-    }
-
     fn revoke(&self) {
         self.is_revoked.store(true, Ordering::SeqCst);
         if let Some(token) = self.revoked.get() {
@@ -266,5 +248,36 @@ impl Key {
             && self.rate == other.rate
             && self.tool_rates == other.tool_rates
             && self.expires_ms == other.expires_ms
+    }
+}
+
+impl Grant for Key {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn access(&self) -> &Access {
+        &self.access
+    }
+
+    fn view(&self) -> Option<&Arc<str>> {
+        self.view.as_ref()
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        self.rate
+    }
+
+    fn tool_rate(&self, tool: &str) -> Option<Rate> {
+        self.tool_rates.as_ref()?.get(tool).copied()
+    }
+
+    fn revoked(&self) -> CancellationToken {
+        let token = self.revoked.get_or_init(CancellationToken::new).clone();
+        // This is asked after the token is there: revoking says so first, and then cancels the token that is there.
+        if self.is_revoked.load(Ordering::SeqCst) {
+            token.cancel();
+        }
+        token
     }
 }

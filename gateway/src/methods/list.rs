@@ -60,7 +60,7 @@ pub(super) fn write_page(
 
 /// Writes how long the list may be kept, and by whom: what a key shows is for its agent alone.
 pub(super) fn write_cache(result: &mut ResultWriter, scope: &RequestScope) {
-    let cache_scope = if scope.caller.key.is_some() { "private" } else { "public" };
+    let cache_scope = if scope.caller.grant.is_some() { "private" } else { "public" };
     result.json("ttlMs", &scope.gateway.config().http.list_ttl_ms.to_string()).string("cacheScope", cache_scope);
 }
 

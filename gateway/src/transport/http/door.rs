@@ -103,7 +103,7 @@ impl Door {
         let mut response = refusal(&RpcError::unauthorized(refused.message()));
         let challenge = match self.asks_people {
             true => HeaderValue::from_static("Basic realm=\"weir: the key is the password\", charset=\"UTF-8\""),
-            false => reply::challenge(refused),
+            false => HeaderValue::from_static(refused.challenge()),
         };
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         response

@@ -61,16 +61,8 @@ fn closing(error: &RpcError, body: Vec<u8>) -> Response {
 pub(super) fn unauthorized(refused: Refused, id: Option<&Id<'_>>) -> Response {
     let error = RpcError::unauthorized(refused.message());
     let mut response = closing(&error, error_answer(id, &error));
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge(refused));
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(refused.challenge()));
     response
-}
-
-/// Returns what a 401 asks for.
-pub(super) fn challenge(refused: Refused) -> HeaderValue {
-    match refused {
-        Refused::Missing => HeaderValue::from_static("Bearer realm=\"weir\""),
-        _ => HeaderValue::from_static("Bearer realm=\"weir\", error=\"invalid_token\""),
-    }
 }
 
 /// Answers the steps of OAuth. Clients that meet a 401 try them, and show `error_description`.

@@ -1,0 +1,31 @@
+//! What a caller may do, wherever that came from. A key is one source of it.
+
+use std::{fmt, sync::Arc};
+
+use tokio_util::sync::CancellationToken;
+
+use super::Access;
+
+/// Calls, and the seconds they are counted over.
+pub type Rate = (u32, u32);
+
+/// What a caller may do, how often, and until when.
+pub trait Grant: fmt::Debug + Send + Sync {
+    /// Names the grant among all others, and never one with another meaning.
+    fn id(&self) -> &str;
+
+    /// Returns the part of the catalogue that the caller may see and call.
+    fn access(&self) -> &Access;
+
+    /// Returns the view that the caller is shown when it asks for everything, if it has one.
+    fn view(&self) -> Option<&Arc<str>>;
+
+    /// Returns the rate over all methods and tools, if the grant has one of its own.
+    fn rate(&self) -> Option<Rate>;
+
+    /// Returns the rate of one tool, if the grant has one of its own.
+    fn tool_rate(&self, tool: &str) -> Option<Rate>;
+
+    /// Returns a token that is cancelled when the grant ends: what the caller left open ends with it.
+    fn revoked(&self) -> CancellationToken;
+}
