@@ -116,8 +116,8 @@ impl Violation {
             },
             "out_of_range" => format!("must be {}", self.bounds().join(" and ")),
             "bad_format" => format!("must be a valid {}", said("format").unwrap_or_else(|| "text".to_owned())),
-            "too_long" => format!("may have at most {} characters", said("maxLength").unwrap_or_default()),
-            "too_short" => format!("must have at least {} characters", said("minLength").unwrap_or_default()),
+            "too_long" => format!("may have at most {}", counted(&said("maxLength").unwrap_or_default(), "character")),
+            "too_short" => format!("must have at least {}", counted(&said("minLength").unwrap_or_default(), "character")),
             "pattern_mismatch" => format!("must match {}", said("pattern").unwrap_or_default()),
             "too_many_items" => match said("maxItems") {
                 Some(most) => format!("has too many items, may have {most}"),
@@ -133,7 +133,7 @@ impl Violation {
             "too_few_properties" => {
                 let least = said("minProperties").unwrap_or_default();
                 match self.path.is_empty() {
-                    true => format!("must have at least {least} members"),
+                    true => format!("must have at least {}", counted(&least, "member")),
                     false => format!("or another argument must be there, at least {least} in all"),
                 }
             }
@@ -156,6 +156,7 @@ impl Violation {
     /// Returns the rules that a value must meet beside its type. If the value is missing, its type is among them.
     fn rules(&self) -> String {
         let said = |key: &str, before: &str, after: &str| Some(format!("{before}{}{after}", self.said(key)?));
+        let number = |key: &str, before: &str, what: &str| Some(format!("{before} {}", counted(&self.said(key)?, what)));
         let types = self.types().filter(|_| self.reason == "missing_required");
         let listed = self.said("enum").or_else(|| self.said("const"));
         let rules = [types, listed.map(|values| format!("one of {values}"))]
@@ -163,12 +164,12 @@ impl Violation {
             .chain(self.bounds().into_iter().map(Some));
         let rules = rules.chain([
             said("multipleOf", "a multiple of ", ""),
-            said("minLength", "at least ", " characters"),
-            said("maxLength", "at most ", " characters"),
+            number("minLength", "at least", "character"),
+            number("maxLength", "at most", "character"),
             said("pattern", "matching ", ""),
             said("format", "a valid ", ""),
-            said("minItems", "at least ", " items"),
-            said("maxItems", "at most ", " items"),
+            number("minItems", "at least", "item"),
+            number("maxItems", "at most", "item"),
             self.said("uniqueItems").filter(|flag| flag == "true").map(|_| "no item twice".to_owned()),
         ]);
         rules.flatten().collect::<Vec<_>>().join(", ")
@@ -245,3 +246,9 @@ fn quoted(text: &str) -> String {
 fn is_of_a_name(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '/' | '~' | '_' | '-' | '.' | '$' | '@')
 }
+/// Writes a number with what it counts: `1 character`, `80 characters`.
+fn counted(number: &str, what: &str) -> String {
+    let ending = if number == "1" { "" } else { "s" };
+    format!("{number} {what}{ending}")
+}
+
