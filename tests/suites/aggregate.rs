@@ -33,13 +33,22 @@ async fn ten_servers_three_contracts_and_a_plugin_are_one_server_to_every_offici
     let client = Modern::new(gateway.url());
     // The number of tools of each server as it was pinned here, those that no client can be asked for left out.
     let counts = [
-        ("everything_", 13), ("filesystem_", 14), ("memory_", 9), ("sequential_thinking_", 1), ("github_", 26),
-        ("playwright_", 25), ("time_", 2), ("git_", 12), ("fetch_", 1), ("sqlite_", 6),
+        ("everything_", 13),
+        ("filesystem_", 14),
+        ("memory_", 9),
+        ("sequential_thinking_", 1),
+        ("github_", 26),
+        ("playwright_", 25),
+        ("time_", 2),
+        ("git_", 12),
+        ("fetch_", 1),
+        ("sqlite_", 6),
     ];
     let started = Instant::now();
     let names = loop {
         let (tools, _) = client.list().await;
-        let names: BTreeSet<String> = tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect();
+        let names: BTreeSet<String> =
+            tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect();
         let of = |prefix: &str| names.iter().filter(|name| name.starts_with(prefix)).count();
         if counts.iter().all(|(prefix, count)| of(prefix) == *count) {
             break names;

@@ -117,7 +117,9 @@ impl Violation {
             "out_of_range" => format!("must be {}", self.bounds().join(" and ")),
             "bad_format" => format!("must be a valid {}", said("format").unwrap_or_else(|| "text".to_owned())),
             "too_long" => format!("may have at most {}", counted(&said("maxLength").unwrap_or_default(), "character")),
-            "too_short" => format!("must have at least {}", counted(&said("minLength").unwrap_or_default(), "character")),
+            "too_short" => {
+                format!("must have at least {}", counted(&said("minLength").unwrap_or_default(), "character"))
+            }
             "pattern_mismatch" => format!("must match {}", said("pattern").unwrap_or_default()),
             "too_many_items" => match said("maxItems") {
                 Some(most) => format!("has too many items, may have {most}"),
@@ -156,7 +158,8 @@ impl Violation {
     /// Returns the rules that a value must meet beside its type. If the value is missing, its type is among them.
     fn rules(&self) -> String {
         let said = |key: &str, before: &str, after: &str| Some(format!("{before}{}{after}", self.said(key)?));
-        let number = |key: &str, before: &str, what: &str| Some(format!("{before} {}", counted(&self.said(key)?, what)));
+        let number =
+            |key: &str, before: &str, what: &str| Some(format!("{before} {}", counted(&self.said(key)?, what)));
         let types = self.types().filter(|_| self.reason == "missing_required");
         let listed = self.said("enum").or_else(|| self.said("const"));
         let rules = [types, listed.map(|values| format!("one of {values}"))]
@@ -251,4 +254,3 @@ fn counted(number: &str, what: &str) -> String {
     let ending = if number == "1" { "" } else { "s" };
     format!("{number} {what}{ending}")
 }
-

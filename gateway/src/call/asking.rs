@@ -29,8 +29,8 @@ pub struct Asking<'a> {
 pub struct Resumed<'a> {
     /// JSON.
     pub responses: Option<&'a str>,
-    /// The state, as it was given to the caller.
-    pub state: &'a str,
+    /// The state, as it was given to the caller. Answers may come without it: then they belong to no question.
+    pub state: Option<&'a str>,
 }
 
 /// Binds a question to one call: that of one agent, with these arguments, by these definitions.
@@ -47,17 +47,26 @@ pub(super) fn bound_to(caller: &Caller, named: &str, major: u32, definitions: &s
 
 /// Returns the state that came with the question, and the answers.
 pub(super) fn open(cursors: &Cursors, bound: &Bound, resumed: Resumed<'_>) -> Result<(Value, Value), CallError> {
-    let open = cursors.open_sealed(bound, resumed.state).ok_or_else(CallError::bad_state)?;
-    let (until, state) = open.split_once('\n').ok_or_else(CallError::bad_state)?;
-    if until.parse().is_ok_and(|until: i64| now_ms() > until) {
-        return Err(CallError::bad_state());
-    }
-    let state: Value = serde_json::from_str(state).map_err(|_| CallError::bad_state())?;
+    let state = match resumed.state {
+        Some(sealed) => kept(cursors, bound, sealed)?,
+        // Who asked keeps nothing, or is given nothing of it, and asks again.
+        None => Value::Null,
+    };
     let responses = weir_contracts::json::read(resumed.responses.unwrap_or("{}"));
     match responses {
         Ok(responses @ Value::Object(_)) => Ok((state, responses)),
         _ => Err(CallError::bad_state()),
     }
+}
+
+/// Reads the state that came with a question, in time and unaltered.
+fn kept(cursors: &Cursors, bound: &Bound, sealed: &str) -> Result<Value, CallError> {
+    let open = cursors.open_sealed(bound, sealed).ok_or_else(CallError::bad_state)?;
+    let (until, state) = open.split_once('\n').ok_or_else(CallError::bad_state)?;
+    if until.parse().is_ok_and(|until: i64| now_ms() > until) {
+        return Err(CallError::bad_state());
+    }
+    serde_json::from_str(state).map_err(|_| CallError::bad_state())
 }
 
 /// Returns what is sent to the caller, who must be able to answer all of it. `allowed` has the capabilities that may be

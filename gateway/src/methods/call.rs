@@ -149,13 +149,8 @@ impl<'a> Call<'a> {
         if responses.is_some_and(|responses| !raw::is_object(responses)) {
             return Err(RpcError::invalid_params("`params.inputResponses` must be an object"));
         }
-        let state = match (state, responses) {
-            (Some(state), _) => Some(raw::string(state).ok_or_else(|| {
-                RpcError::invalid_params("`params.requestState` must be the string that came with the question")
-            })?),
-            (None, Some(_)) => return Err(RpcError::invalid_params(BAD_STATE)),
-            (None, None) => None,
-        };
+        let wrong = || RpcError::invalid_params("`params.requestState` must be the string that came with the question");
+        let state = state.map(|state| raw::string(state).ok_or_else(wrong)).transpose()?;
         let is_modern = request.version.is_modern();
         let capabilities = request.params.meta.client_capabilities.filter(|_| is_modern);
         let log_level = if is_modern { request.params.meta.log_level()? } else { None };
@@ -251,7 +246,8 @@ impl<'a> Call<'a> {
         channel: Option<&'r Arc<CallChannel>>,
     ) -> CallRequest<'r> {
         let responses = self.responses.as_deref();
-        let resumed = self.state.as_deref().map(|state| Resumed { responses, state });
+        let state = self.state.as_deref();
+        let resumed = (responses.is_some() || state.is_some()).then_some(Resumed { responses, state });
         let capabilities = self.capabilities.as_deref().or_else(|| channel.and_then(|channel| channel.capabilities()));
         CallRequest {
             snapshot,
@@ -403,7 +399,7 @@ async fn rounds(
             Ok(responses) => responses,
             Err(error) => return CallOutcome::Complete(error.into_result("none")),
         };
-        let state = asked.state.as_deref().unwrap_or_default();
+        let state = asked.state.as_deref();
         let resumed = Some(Resumed { responses: Some(&responses), state });
         let request = CallRequest { asking: Asking { resumed, ..request.asking }, ..request.clone() };
         match call_tool(&scope.gateway, &scope.caller, &request).await {

@@ -33,7 +33,7 @@ pub(super) async fn answer(
         match rounds.ask(channel, asked, request.cancel).await {
             Err(error) => outcome = Err(error),
             Ok(responses) => {
-                let state = asked.state.as_deref().unwrap_or_default();
+                let state = asked.state.as_deref();
                 let resumed = Some(Resumed { responses: Some(&responses), state });
                 let request = CallRequest { asking: Asking { resumed, ..request.asking }, ..request.clone() };
                 (outcome, proof) = ask_item(&scope.gateway, &scope.caller, kind, &request).await;

@@ -11,7 +11,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use weir_audit::RefusedWhat;
 
 use super::{
-    Server, access, connections, reply,
+    Server, access, connections,
     rest::{Answer, problem},
 };
 use crate::{
