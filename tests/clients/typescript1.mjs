@@ -35,6 +35,7 @@ for (const { tool, arguments: given } of plan.calls) {
     calls.push({ refused: String(error), code: error.code ?? null });
   }
 }
-console.log(JSON.stringify({ protocol: transport.protocolVersion ?? null, server: client.getServerVersion() ?? null, pages, tools, calls }));
+const report = { protocol: transport.protocolVersion ?? null, server: client.getServerVersion() ?? null, pages, tools, calls };
 await client.close();
-process.exit(0);
+// A pipe takes a large report in parts.
+process.stdout.write(JSON.stringify(report), () => process.exit(0));

@@ -27,8 +27,8 @@ for (const { tool, arguments: given } of plan.calls) {
     calls.push({ refused: String(error), code: error.code ?? null });
   }
 }
-console.log(
-  JSON.stringify({ protocol: client.getNegotiatedProtocolVersion(), server: client.getServerVersion() ?? null, tools, calls }),
-);
+const server = client.getServerVersion() ?? null;
+const report = { protocol: client.getNegotiatedProtocolVersion(), server, tools, calls };
 await client.close();
-process.exit(0);
+// A pipe takes a large report in parts.
+process.stdout.write(JSON.stringify(report), () => process.exit(0));

@@ -20,14 +20,14 @@ async fn ten_servers_three_contracts_and_a_plugin_are_one_server_to_every_offici
     let scratch = tempfile::tempdir().expect("a folder");
     fs::write(scratch.path().join("a.txt"), "a file").expect("written");
     let mut house = House::new().own_plugins(&["sheet"]).sheets().file("data/airports.csv", sample::DATA);
-    for (name, prefix) in [("airports", ""), ("airports_two", "two"), ("airports_three", "three")] {
+    for (name, prefix) in [("airports", ""), ("airports-two", "two"), ("airports-three", "three")] {
         let prefix = if prefix.is_empty() { String::new() } else { format!("\nprefix: {prefix}") };
         let contract = sample::CONTRACT.replace("contract: airports", &format!("contract: {name}{prefix}"));
         house = house.file(&format!("contracts/{name}.yaml"), &contract);
     }
     house.write("plugins/tools-rust.wasm", fs::read(place::guest("tools-rust")).expect("a guest can be read"));
     for stranger in &STRANGERS {
-        house = house.config(&trusted(&stranger.name.replace('-', "_"), &stranger.command(scratch.path())));
+        house = house.config(&trusted(stranger.name, &stranger.command(scratch.path())));
     }
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
@@ -36,7 +36,7 @@ async fn ten_servers_three_contracts_and_a_plugin_are_one_server_to_every_offici
         ("everything_", 13),
         ("filesystem_", 14),
         ("memory_", 9),
-        ("sequential_thinking_", 1),
+        ("sequential-thinking_", 1),
         ("github_", 26),
         ("playwright_", 25),
         ("time_", 2),
