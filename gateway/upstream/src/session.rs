@@ -5,7 +5,7 @@ use std::{
     future::Future,
     sync::{
         Arc, Mutex, PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -36,9 +36,10 @@ pub struct Session {
     agreed: RwLock<Arc<Agreed>>,
     /// The lock that is held while a session that is over is opened anew.
     renewing: tokio::sync::Mutex<()>,
-    /// The log level that the server was told last. Held while a call that may be asked something runs, if nothing but the
-    /// order of messages tells whose question it is.
+    /// The log level that the server was told last.
     level: Mutex<Option<&'static str>>,
+    /// Held while a call runs that the server may ask something about, where nothing but the order of messages tells whose
+    /// question it is.
     one_asked: tokio::sync::Mutex<()>,
     /// The resources that the server tells news of.
     subscribed: tokio::sync::Mutex<Subscribed>,
@@ -50,6 +51,8 @@ struct Subscribed {
     uris: BTreeSet<String>,
     /// The request of a modern server's stream.
     stream: Option<(u64, AbortHandle)>,
+    /// The server has no such stream, and is not asked again in this session.
+    is_refused: Arc<AtomicBool>,
 }
 
 /// A request for a caller: a call of a tool, or anything else that is asked of a server.
@@ -370,10 +373,14 @@ impl Session {
         let agreed = self.agreed();
         let mut subscribed = self.subscribed.lock().await;
         if agreed.is_modern() {
+            if subscribed.is_refused.load(Ordering::Relaxed) {
+                return Ok(());
+            }
             if subscribed.stream.as_ref().is_some_and(|(_, task)| !task.is_finished()) && subscribed.uris == *uris {
                 return Ok(());
             }
-            let before = subscribed.stream.replace(self.listen(uris, &agreed).await?);
+            let stream = self.listen(uris, &agreed, subscribed.is_refused.clone()).await?;
+            let before = subscribed.stream.replace(stream);
             if let Some((id, task)) = before {
                 self.cancel(id, &agreed).await;
                 task.abort();
@@ -401,7 +408,12 @@ impl Session {
     }
 
     /// Opens the stream on which a modern server tells of changes.
-    async fn listen(&self, uris: &BTreeSet<String>, agreed: &Agreed) -> Result<(u64, AbortHandle), RequestError> {
+    async fn listen(
+        &self,
+        uris: &BTreeSet<String>,
+        agreed: &Agreed,
+        is_refused: Arc<AtomicBool>,
+    ) -> Result<(u64, AbortHandle), RequestError> {
         let mut wanted: Vec<(&str, &str)> =
             ["toolsListChanged", "promptsListChanged", "resourcesListChanged"].map(|list| (list, "true")).to_vec();
         let uris = serde_json::to_string(uris).unwrap_or_default();
@@ -415,7 +427,14 @@ impl Session {
         let mut wait = self.core.inbox.expect(id, None)?;
         self.core.send(id, Request::new("subscriptions/listen", params, agreed.version)).await?;
         // What comes on the stream is heard by the inbox; its answer is the end of it.
-        let task = tokio::spawn(async move { drop((&mut wait.answer).await) });
+        let task = tokio::spawn(async move {
+            let has_none = match (&mut wait.answer).await {
+                Ok(Err(RequestError::Refused(_))) => true,
+                Ok(Err(RequestError::Failed(failure))) => failure.kind == Kind::NotHere,
+                _ => false,
+            };
+            is_refused.store(has_none, Ordering::Relaxed);
+        });
         Ok((id, task.abort_handle()))
     }
 
