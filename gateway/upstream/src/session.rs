@@ -474,6 +474,9 @@ impl Session {
             let agreed = timeout(start, agree(&self.core, Era::Legacy, None)).await;
             let agreed = agreed.unwrap_or_else(|_| Err(timed_out("initialize", start)))?;
             *self.agreed.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(agreed);
+            // The new session was told nothing yet.
+            *self.level.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *self.subscribed.lock().await = Subscribed::default();
         }
         Ok(())
     }
