@@ -111,6 +111,11 @@ pub(super) fn ask(
     Ok(InputRequired { requests: Some(Value::Object(asked).to_string()), state: Some(sealed), receipt: None })
 }
 
+/// Returns the capability that a client needs for a question, whatever its mode.
+pub(super) fn capability(method: &str) -> Option<&'static str> {
+    needs(method, None).map(|(capability, _)| capability)
+}
+
 /// Returns whether a caller says that it can answer this. `capabilities`: JSON.
 pub(super) fn can_answer(capabilities: Option<&str>, method: &str, params: Option<&Value>) -> bool {
     let stated = capabilities.and_then(|stated| serde_json::from_str::<Map<String, Value>>(stated).ok());

@@ -52,7 +52,7 @@ pub async fn complete(
     let sent = Arc::new(foreign::Sent { asked, resumed: None, headers: Vec::new() });
     let from = foreign::Origin { gateway, caller, upstream, timeout_ms: None, writes: false, request, asked: now };
     match foreign::detached(foreign::Outgoing::new(&from, slot, &sent)).await {
-        Ok(answer) => Ok(suggested(&foreign::members(&answer.result)?)),
+        Ok(answer) => Ok(suggested(&foreign::members(answer.result.get())?)),
         // A server that completes nothing has no suggestion.
         Err(error) if error.code == Code::SourceChanged => Ok(json!({ "values": [] })),
         Err(error) => Err(error),

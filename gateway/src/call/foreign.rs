@@ -247,7 +247,7 @@ async fn follow(mut running: Running) -> Result<Answered, CallError> {
         Some(asked) = running.asked.recv() => asked,
     };
     let parked::Asked { question: Question { method, params }, answer } = asked;
-    let (may_ask, mut request) = (vec![needed(&method)], object!({ "method": method }));
+    let (may_ask, mut request) = (asking::capability(&method).into_iter().collect(), object!({ "method": method }));
     if let Some(params) = params {
         request["params"] = object!(params);
     }
@@ -257,15 +257,6 @@ async fn follow(mut running: Running) -> Result<Answered, CallError> {
     let result =
         object!({ "resultType": "input_required", "inputRequests": { QUESTION: request }, "requestState": handle });
     Ok(Answered { result: raw(&result)?, may_ask })
-}
-
-/// Returns the capability that a client needs to be asked this.
-fn needed(method: &str) -> &'static str {
-    match method {
-        "roots/list" => "roots",
-        "sampling/createMessage" => "sampling",
-        _ => "elicitation",
-    }
 }
 
 /// What a call hears of its server.
@@ -394,7 +385,7 @@ pub(super) fn shape(
 ) -> Result<CallOutcome, CallError> {
     // What was done cannot be undone, and the agent must know.
     let unknown = |error: CallError| if foreign.writes { error.outcome(WriteOutcome::Unknown) } else { error };
-    let members = members(&answer.result).map_err(unknown)?;
+    let members = members(answer.result.get()).map_err(unknown)?;
     match members.get("resultType").and_then(Value::as_str) {
         None | Some("complete") => {}
         Some("input_required") => {
@@ -429,8 +420,8 @@ pub(super) fn input_required(
     asking::ask(cursors, bound, request, &requests, state, Some(may_ask))
 }
 
-pub(super) fn members(answer: &RawValue) -> Result<Map<String, Value>, CallError> {
-    match json::read(answer.get()) {
+pub(super) fn members(answer: &str) -> Result<Map<String, Value>, CallError> {
+    match json::read(answer) {
         Ok(Value::Object(members)) => Ok(members),
         Ok(_) => Err(mismatch("the result is no object".to_owned())),
         Err(error) => Err(mismatch(format!("{} at {}", error.message, error.path))),

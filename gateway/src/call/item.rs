@@ -85,7 +85,7 @@ async fn stages(
     let answer = foreign::detached(foreign::Outgoing::new(&from, slot, &sent)).await;
     record.answered();
     let answer = answer?;
-    let mut members = foreign::members(&answer.result)?;
+    let mut members = foreign::members(answer.result.get())?;
     match members.shift_remove("resultType").as_ref().and_then(Value::as_str) {
         None | Some("complete") => {}
         Some("input_required") => {

@@ -6,11 +6,10 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use weir_contracts::json;
 use weir_plugin_host::{CallContext, Invocation, ToolAnswer, ToolRef};
 use weir_upstream::Asked;
 
-use super::{CallError, CallRequest, InputRequired, asking, code, foreign::mismatch, limits::Slot};
+use super::{CallError, CallRequest, InputRequired, asking, code, foreign::members, limits::Slot};
 use crate::{catalogue::ItemPlugin, codes::Code, cursor::Bound, gateway::Gateway, identity::Caller};
 
 /// One request for a plugin, on the way through the call path.
@@ -69,7 +68,9 @@ impl Request<'_> {
             // What is listed and not there is as unknown as what is not listed.
             Err(error) if error.code == Code::NotFound => Err(CallError::unknown()),
             Err(error) => Err(error),
-            Ok(ToolAnswer::Complete { value, .. }) => members(value.as_deref()).map(Answered::Members),
+            Ok(ToolAnswer::Complete { value, .. }) => {
+                members(value.as_deref().unwrap_or("null")).map(Answered::Members)
+            }
             Ok(ToolAnswer::InputRequired { requests, state }) => {
                 let asked = asking::ask(gateway.cursors(), bound, self.request, &requests, state.as_deref(), None);
                 asked.map(Answered::InputRequired)
@@ -96,13 +97,5 @@ fn params(asked: &Asked) -> (&'static str, Value) {
             }
             ("completion/complete", params)
         }
-    }
-}
-
-fn members(value: Option<&str>) -> Result<Map<String, Value>, CallError> {
-    match value.map(json::read) {
-        Some(Ok(Value::Object(members))) => Ok(members),
-        Some(Err(error)) => Err(mismatch(format!("{error} at {}", error.path))),
-        Some(Ok(_)) | None => Err(mismatch("the plugin answered no object".to_owned())),
     }
 }
