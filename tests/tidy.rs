@@ -48,6 +48,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("weir-guest-probe", &[]),
     ("weir-guest-tiny", &["weir-plugin-sdk"]),
     ("weir-guest-ticket", &["weir-plugin-sdk"]),
+    ("weir-bench-function", &["weir-plugin-sdk"]),
     ("weir-guest-conformance", &["weir-plugin-sdk"]),
     ("weir-guest-tools", &["weir-plugin-sdk"]),
     ("weir-tests", &[]),

@@ -11,8 +11,9 @@ use serde_json::json;
 
 use crate::{
     place::{Place, free_port},
-    process::{LOAD_CORE, Process, SERVER_CORE},
+    process::{Process, SERVER_CORE},
     rows::Start,
+    weir::serve_upstream,
 };
 
 /// ContextForge's name for the tool `lookup_ticket` of the gateway `desk`.
@@ -59,16 +60,13 @@ pub(crate) fn set_up(place: &Place) -> anyhow::Result<ContextForge> {
     let made = String::from_utf8_lossy(&made.stdout).into_owned();
     let token = made.lines().last().context("no token was made")?.trim().to_owned();
 
-    let behind = free_port()?;
-    let mut server = Command::new(place.binary("bench-rmcp"));
-    server.args([&behind.to_string(), "json", "1"]);
-    let upstream = Process::start(&server, LOAD_CORE, &place.peer_folder("contextforge")?.join("upstream.log"))?;
-    register(place, &start, &token, behind)?;
+    let (upstream, url) = serve_upstream(place)?;
+    register(place, &start, &token, &url)?;
     Ok(ContextForge { start, token, upstream })
 }
 
 /// Registers the server on a first start, which also makes the database.
-fn register(place: &Place, start: &Start, token: &str, behind: u16) -> anyhow::Result<()> {
+fn register(place: &Place, start: &Start, token: &str, url: &str) -> anyhow::Result<()> {
     let port = free_port()?;
     let log = place.peer_folder("contextforge")?.join("first.log");
     let mut gateway = Process::start(&start(place, port), SERVER_CORE, &log)?;
@@ -79,7 +77,6 @@ fn register(place: &Place, start: &Start, token: &str, behind: u16) -> anyhow::R
         }
         sleep(Duration::from_millis(100));
     }
-    let url = format!("http://127.0.0.1:{behind}/mcp");
     let body = json!({ "name": "desk", "url": url, "transport": "STREAMABLEHTTP" }).to_string();
     ureq::post(&format!("http://127.0.0.1:{port}/gateways"))
         .header("authorization", &format!("Bearer {token}"))

@@ -19,7 +19,7 @@ use weir_bench::ticket;
 use crate::{
     place::{Place, free_port},
     process::{Process, SERVER_CORE},
-    weir::{Adapter, Holder, House},
+    weir::{Backend, Holder, House},
     wire::{Door, Era, Question},
 };
 
@@ -116,7 +116,7 @@ fn questions() -> [(&'static str, Question, Holder); 4] {
 
 /// Counts one request by two runs that differ by [`MANY`] requests: what a start takes is in both.
 fn count(place: &Place, question: &Question, holder: Holder) -> anyhow::Result<u64> {
-    let house = House::build(place, Adapter::Noop, 10)?;
+    let house = House::build(place, Backend::Noop, 10)?;
     let (port, log) = (free_port()?, place.scratch.join("weir-bench-first.log"));
     let mut first = Process::start(&house.serve(port), SERVER_CORE, &log)?;
     listening(&mut first, port, &log)?;

@@ -24,7 +24,7 @@ use crate::{
     pressure::{self, Pressure, Server, Target},
     process::{BOTH_CORES, LOAD_CORE, Process},
     report::{Table, markdown},
-    weir::{Adapter, Holder, House},
+    weir::{Backend, Holder, House},
     wire::{self, Door, Era, Question},
 };
 
@@ -110,8 +110,9 @@ struct Bench {
 
 impl Bench {
     fn start(place: &Place) -> anyhow::Result<Self> {
-        let house = House::build(place, Adapter::WasmTenant, 1)?;
-        house.add(&place.cache.join("test-guests/misbehaving.wasm"), &contract())?;
+        let house = House::build(place, Backend::WasmTenant, 1)?;
+        house.plugin(&place.guest("misbehaving.wasm"), "misbehaving")?;
+        house.contract("hostile.json", &contract())?;
         let folder = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(&place.scratch)?;
         let port = free_port()?;
         let process = Process::start(&house.serve(port), BOTH_CORES, &folder.path().join("server.log"))?;

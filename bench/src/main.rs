@@ -5,6 +5,7 @@
 
 mod instructions;
 mod isolation;
+mod large;
 mod measure;
 mod place;
 mod rows;
@@ -35,7 +36,7 @@ use rows::{COMPARED, ROWS};
 #[derive(Parser)]
 struct Options {
     /// Only rows whose names begin so; several with commas. `isolation`: others beside a hostile guest; `scale`: what
-    /// one more agent, view, tool and key cost among very many
+    /// one more agent, view, tool and key cost among very many; `sheet`: collections of up to five million rows
     #[arg(long, value_delimiter = ',', value_name = "ROW")]
     only: Vec<String>,
     /// How long one round takes
@@ -107,6 +108,11 @@ fn main() -> anyhow::Result<()> {
         let scale = scale::measure(&place, Machine::look(&place))?;
         scale.print();
         options.write.as_deref().map_or(Ok(()), |folder| scale.write(folder))?;
+    }
+    if wanted("sheet") {
+        let large = large::measure(&place, Machine::look(&place))?;
+        large.print();
+        options.write.as_deref().map_or(Ok(()), |folder| large.write(folder))?;
     }
     Ok(())
 }

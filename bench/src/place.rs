@@ -41,6 +41,11 @@ impl Place {
         self.cache.join("clients").join(name)
     }
 
+    /// Returns a plugin that `cargo xtask plugins --guests` or `cargo xtask bench` built.
+    pub(crate) fn guest(&self, name: &str) -> PathBuf {
+        self.cache.join("test-guests").join(name)
+    }
+
     /// Makes the folder for one peer's configuration and data; it is gone with this place.
     pub(crate) fn peer_folder(&self, name: &str) -> anyhow::Result<PathBuf> {
         let folder = self.peers.path().join(name);

@@ -11,7 +11,7 @@ use crate::{
     contextforge,
     place::Place,
     process::Process,
-    weir::{self, Adapter, Holder, House},
+    weir::{self, Backend, Code, Holder, House, Transport},
     wire::{Era, Question},
 };
 
@@ -49,7 +49,7 @@ pub(crate) enum Also {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Server {
     Floor,
-    Weir(Adapter),
+    Weir(Backend),
     Rmcp,
     Toolbox(Database),
     TypeScript,
@@ -57,6 +57,10 @@ pub(crate) enum Server {
     FastMcp,
     ContextForge,
     HyperMcp,
+    /// rmcp's client and server, one behind the other.
+    RmcpProxy,
+    FastMcpProxy,
+    McpProxy,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,9 +83,11 @@ const fn more(name: &'static str, server: Server, way: Way, also: &'static [Also
     Row { name, server, way, also }
 }
 
-use Adapter::{Noop, Postgres, Sheet, Sqlite, WasmCall, WasmTenant};
 use Also::{Lists, Million, TwoThreads};
-use Server::{ContextForge, FastMcp, Floor, HyperMcp, Python, Rmcp, Toolbox, TypeScript, Weir};
+use Backend::{Function, Noop, Postgres, Sheet, Sqlite, Upstream, WasmCall, WasmTenant};
+use Server::{
+    ContextForge, FastMcp, FastMcpProxy, Floor, HyperMcp, McpProxy, Python, Rmcp, RmcpProxy, Toolbox, TypeScript, Weir,
+};
 
 pub(crate) const ROWS: &[Row] = &[
     more("floor", Floor, MODERN, &[TwoThreads]),
@@ -97,9 +103,19 @@ pub(crate) const ROWS: &[Row] = &[
     row("weir-sqlite", Weir(Sqlite), MODERN),
     row("weir-postgresql", Weir(Postgres), MODERN),
     row("weir-sheet", Weir(Sheet), MODERN),
+    row("weir-function", Weir(Function(Code::Kept)), MODERN),
+    row("weir-function-fresh", Weir(Function(Code::Fresh)), MODERN),
+    row("weir-function-child", Weir(Function(Code::Child)), MODERN),
+    row("weir-function-in-process", Weir(Function(Code::InProcess)), MODERN),
+    row("weir-function-js", Weir(Function(Code::JavaScript)), MODERN),
+    row("weir-function-python", Weir(Function(Code::Python)), MODERN),
+    row("weir-upstream", Weir(Upstream(Transport::Http)), MODERN),
+    row("weir-upstream-stdio", Weir(Upstream(Transport::Stdio)), MODERN),
     more("rmcp", Rmcp, MODERN, &[TwoThreads, Lists(ALL_SIZES)]),
     row("rmcp-stateless", Rmcp, STATELESS),
     row("rmcp-session", Rmcp, SESSION),
+    row("rmcp-stdio", Rmcp, Way::Stdio),
+    row("rmcp-proxy", RmcpProxy, MODERN),
     row("toolbox-sqlite", Toolbox(Database::Sqlite), MODERN),
     row("toolbox-sqlite-stateless", Toolbox(Database::Sqlite), STATELESS),
     row("toolbox-postgresql", Toolbox(Database::Postgres), MODERN),
@@ -109,6 +125,8 @@ pub(crate) const ROWS: &[Row] = &[
     row("python-sdk-session", Python, SESSION),
     more("fastmcp", FastMcp, MODERN, &[Lists(SOME_SIZES)]),
     row("fastmcp-session", FastMcp, SESSION),
+    row("fastmcp-proxy", FastMcpProxy, STATELESS),
+    row("mcp-proxy", McpProxy, STATELESS),
     row("contextforge", ContextForge, STATELESS),
     row("hyper-mcp-stdio", HyperMcp, Way::Stdio),
 ];
@@ -145,10 +163,13 @@ pub(crate) const COMPARED: &[&[Compared]] = &[
         Compared::Calls("weir-noop-stateless"),
         Compared::Calls("weir-wasm"),
         Compared::Calls("weir-wasm-fresh"),
+        Compared::Calls("weir-function"),
+        Compared::Calls("weir-function-fresh"),
         Compared::Calls("rmcp"),
     ],
     &[Compared::Calls("weir-sqlite"), Compared::Calls("toolbox-sqlite")],
     &[Compared::Calls("weir-postgresql"), Compared::Calls("toolbox-postgresql")],
+    &[Compared::Calls("weir-upstream"), Compared::Calls("rmcp-proxy"), Compared::Calls("fastmcp-proxy")],
     &[Compared::Lists("weir-noop", 100), Compared::Lists("weir-noop", 10_000), Compared::Lists("rmcp", 100)],
 ];
 
@@ -195,9 +216,13 @@ impl Row {
 
     /// Lays out what the server serves. An error says why the row is left out.
     pub(crate) fn subject(&self, place: &Place, tools: usize) -> anyhow::Result<Subject> {
-        let mode = if self.way == SESSION { "session" } else { "json" };
+        let mode = match self.way {
+            SESSION => "session",
+            Way::Stdio => "stdio",
+            _ => "json",
+        };
         let house = match self.server {
-            Weir(adapter) => Some(House::build(place, adapter, tools)?),
+            Weir(backend) => Some(House::build(place, backend, tools)?),
             _ => None,
         };
         let (mut key, mut upstream, mut tool) = (None, None, ticket::TOOL);
@@ -209,16 +234,27 @@ impl Row {
             Toolbox(database) => toolbox(place, database)?,
             TypeScript => {
                 let script = place.peer("bench-node").join("typescript.mjs");
-                interpreted(place.peer("node-runtime").join("bin/node"), script, mode, tools)?
+                interpreted(place.peer("node-runtime").join("bin/node"), script, &[mode, &tools.to_string()])?
             }
-            Python => interpreted(python(place), place.servers().join("python_sdk.py"), mode, tools)?,
-            FastMcp => interpreted(python(place), place.servers().join("fastmcp_server.py"), mode, tools)?,
+            Python => interpreted(python(place), place.servers().join("python_sdk.py"), &[mode, &tools.to_string()])?,
+            FastMcp => {
+                interpreted(python(place), place.servers().join("fastmcp_server.py"), &[mode, &tools.to_string()])?
+            }
             ContextForge => {
                 let ready = contextforge::set_up(place)?;
                 (key, upstream, tool) = (Some(ready.token), Some(ready.upstream), contextforge::TOOL);
                 ready.start
             }
             HyperMcp => hyper_mcp(place)?,
+            RmcpProxy | FastMcpProxy => {
+                let (server, url) = weir::serve_upstream(place)?;
+                upstream = Some(server);
+                match self.server {
+                    RmcpProxy => program(place.binary("bench-rmcp-proxy"), &[&url])?,
+                    _ => interpreted(python(place), place.servers().join("fastmcp_proxy.py"), &[&url])?,
+                }
+            }
+            McpProxy => mcp_proxy(place)?,
         };
         let arguments = match self.way {
             Way::Refused => json!({ "ticket_id": "1001", "status": "opne", "asignee": ticket::ASSIGNEE }),
@@ -226,7 +262,7 @@ impl Row {
         };
         let mark = if self.way == Way::Refused { "invalid_arguments" } else { ticket::ID };
         let question = Question { tool: tool.to_owned(), ..self.question("tools/call", arguments, mark) };
-        let path = if self.server == ContextForge { "/mcp/" } else { "/mcp" };
+        let path = if matches!(self.server, ContextForge | McpProxy) { "/mcp/" } else { "/mcp" };
         Ok(Subject { start, question, house, path, key, upstream })
     }
 
@@ -263,18 +299,27 @@ fn program(path: std::path::PathBuf, words: &[&str]) -> anyhow::Result<Start> {
     }))
 }
 
-/// Starts `INTERPRETER SCRIPT PORT MODE TOOLS`.
-fn interpreted(
-    interpreter: std::path::PathBuf,
-    script: std::path::PathBuf,
-    mode: &'static str,
-    tools: usize,
-) -> anyhow::Result<Start> {
+/// Starts `INTERPRETER SCRIPT PORT WORDS…`.
+fn interpreted(interpreter: std::path::PathBuf, script: std::path::PathBuf, words: &[&str]) -> anyhow::Result<Start> {
     present(&interpreter)?;
     present(&script)?;
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     Ok(Box::new(move |_, port| {
         let mut command = Command::new(&interpreter);
-        command.arg(&script).args([&port.to_string(), mode, &tools.to_string()]);
+        command.arg(&script).arg(port.to_string()).args(&words);
+        command
+    }))
+}
+
+/// Starts mcp-proxy, which has the echo tool in a child of its own.
+fn mcp_proxy(place: &Place) -> anyhow::Result<Start> {
+    let program = place.peer("bench-mcp-proxy").join("bin/mcp-proxy");
+    present(&program)?;
+    let echo = place.binary("bench-rmcp");
+    Ok(Box::new(move |_, port| {
+        let mut command = Command::new(&program);
+        command.args(["--port", &port.to_string(), "--stateless", "--log-level", "ERROR", "--"]);
+        command.arg(&echo).args(["0", "stdio", "1"]);
         command
     }))
 }

@@ -26,7 +26,7 @@ use crate::{
     place::{Place, free_port},
     process::{Process, SERVER_CORE},
     report::{Table, markdown},
-    weir::{Adapter, Holder, House},
+    weir::{Backend, Holder, House},
     wire::{Door, Era, Question},
 };
 
@@ -192,7 +192,7 @@ fn tools(place: &Place) -> anyhow::Result<Vec<Grown>> {
 
 /// Measures a gateway's second start, from what the first one published.
 fn serve(place: &Place, tools: usize) -> anyhow::Result<(u64, Duration)> {
-    let house = House::build(place, Adapter::Noop, tools)?;
+    let house = House::build(place, Backend::Noop, tools)?;
     let log = place.scratch.join("weir-bench-scale.log");
     let start = |port| -> anyhow::Result<Process> {
         let mut process = Process::start(&house.serve(port), SERVER_CORE, &log)?;

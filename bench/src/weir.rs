@@ -1,6 +1,7 @@
 //! A Weir to measure: its folder, its default configuration, a key, and afterwards the proof of its audit trail.
 
 use std::{
+    env::consts::DLL_SUFFIX,
     fmt::Write as _,
     fs,
     io::{BufRead, BufReader},
@@ -10,15 +11,19 @@ use std::{
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use weir_bench::ticket;
 
-use crate::place::Place;
+use crate::{
+    place::{Place, free_port},
+    process::{LOAD_CORE, Process},
+};
 
-/// The adapter that answers behind the gateway.
+/// What answers behind the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Adapter {
-    /// Part of the process: the call path alone.
+pub(crate) enum Backend {
+    /// An adapter that is part of the process: the call path alone.
     Noop,
     /// A small guest whose instance is kept for the tenant's next call (the default).
     WasmTenant,
@@ -27,6 +32,34 @@ pub(crate) enum Adapter {
     Sheet,
     Sqlite,
     Postgres,
+    /// A typed function that answers at once.
+    Function(Code),
+    /// Another MCP server: rmcp's own with the echo tool.
+    Upstream(Transport),
+}
+
+/// How a typed function is built and run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// A component in Rust, whose instance is kept for the tenant's next call (the default).
+    Kept,
+    /// The same component, whose instance is made anew for every call.
+    Fresh,
+    /// The same source as a native library, in a process of its own (the default of native libraries).
+    Child,
+    /// The same library, in the process of the gateway.
+    InProcess,
+    JavaScript,
+    Python,
+}
+
+/// How the gateway speaks with an upstream server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// The upstream has the generator's core, and its processor time is not counted.
+    Http,
+    /// The upstream is a child of the gateway, and its processor time is part of the row's.
+    Stdio,
 }
 
 /// The access of a key.
@@ -44,6 +77,7 @@ const NARROW_TOOLS: usize = 100;
 pub(crate) struct House {
     folder: TempDir,
     program: PathBuf,
+    upstream: Option<Process>,
 }
 
 /// Tools of one contract; a large registry is many contracts.
@@ -51,25 +85,63 @@ const CONTRACT_TOOLS: usize = 1_000;
 impl House {
     /// Folders, connections, grants and the size of a page are configured: all else is as shipped. The page stays at 100
     /// tools, so that lists of any length are compared by the same page.
-    pub(crate) fn build(place: &Place, adapter: Adapter, tools: usize) -> anyhow::Result<Self> {
+    pub(crate) fn build(place: &Place, backend: Backend, tools: usize) -> anyhow::Result<Self> {
+        let mut house = Self::empty(place, if backend == Backend::Noop { "bench-weir" } else { "weir" })?;
+        if let Some(plugin) = backend.plugin(place) {
+            house.plugin(&plugin, backend.name())?;
+        }
+        let toml = match backend {
+            Backend::Upstream(Transport::Http) => {
+                let (server, url) = serve_upstream(place)?;
+                house.upstream = Some(server);
+                format!("[upstreams.desk]\nurl = \"{url}\"\n{UPSTREAM}")
+            }
+            Backend::Upstream(Transport::Stdio) => {
+                let program = place.binary("bench-rmcp");
+                format!("[upstreams.desk]\ncommand = [\"{}\", \"0\", \"stdio\", \"1\"]\n{UPSTREAM}", program.display())
+            }
+            _ => backend.configure(place, &house.data())?,
+        };
+        house.config(&format!("[http]\npage_size = 100\n{toml}"))?;
+        for (number, contract) in contracts(backend, tools).iter().enumerate() {
+            house.contract(&format!("support-{number}.json"), contract)?;
+        }
+        Ok(house)
+    }
+
+    /// Makes a house for one of our programs, with nothing in it.
+    pub(crate) fn empty(place: &Place, program: &str) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(&place.scratch)?;
         for name in ["contracts", "data", "plugins"] {
             fs::create_dir(folder.path().join(name))?;
         }
-        if let Some(plugin) = adapter.plugin(place) {
-            let name = plugin.file_name().context("a plugin is a file")?;
-            fs::copy(&plugin, folder.path().join("plugins").join(name))
-                .with_context(|| format!("{} is missing", plugin.display()))?;
-        }
-        let toml = adapter.configure(place, &folder.path().join("data"))?;
+        let house = Self { folder, program: place.binary(program), upstream: None };
+        house.config("")?;
+        Ok(house)
+    }
+
+    /// Writes the configuration: where the folders are, and `toml`.
+    pub(crate) fn config(&self, toml: &str) -> anyhow::Result<()> {
         let folders = "[folders]\ncontracts = \"contracts\"\nplugins = \"plugins\"\nstate = \"state\"\n";
-        let page = "[http]\npage_size = 100\n";
-        fs::write(folder.path().join("weir.toml"), format!("{folders}{page}{toml}"))?;
-        for (number, contract) in contracts(adapter, tools).iter().enumerate() {
-            fs::write(folder.path().join(format!("contracts/support-{number}.json")), contract.to_string())?;
-        }
-        let program = place.binary(if adapter == Adapter::Noop { "bench-weir" } else { "weir" });
-        Ok(Self { folder, program })
+        Ok(fs::write(self.folder.path().join("weir.toml"), format!("{folders}{toml}"))?)
+    }
+
+    pub(crate) fn contract(&self, file: &str, contract: &Value) -> anyhow::Result<()> {
+        Ok(fs::write(self.folder.path().join("contracts").join(file), contract.to_string())?)
+    }
+
+    /// Copies a component into the plugins folder.
+    pub(crate) fn plugin(&self, component: &Path, name: &str) -> anyhow::Result<()> {
+        let target = self.folder.path().join("plugins").join(format!("{name}.wasm"));
+        fs::copy(component, target).map(drop).with_context(|| format!("{} is missing", component.display()))
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
     }
 
     pub(crate) fn serve(&self, port: u16) -> Command {
@@ -82,15 +154,6 @@ impl House {
         let mut command = self.command(&["stdio"]);
         command.env("WEIR_KEY", key);
         command
-    }
-
-    /// Adds one more plugin, and a contract over it.
-    pub(crate) fn add(&self, plugin: &Path, contract: &Value) -> anyhow::Result<()> {
-        let name = plugin.file_name().context("a plugin is a file")?;
-        fs::copy(plugin, self.folder.path().join("plugins").join(name))
-            .with_context(|| format!("{} is missing", plugin.display()))?;
-        let file = format!("contracts/{}.json", contract["contract"].as_str().unwrap_or("more"));
-        Ok(fs::write(self.folder.path().join(file), contract.to_string())?)
     }
 
     /// Makes a key of this gateway, which must be running.
@@ -107,8 +170,7 @@ impl House {
 
     /// Address and key of the admin API of this gateway, which must be running.
     pub(crate) fn admin(&self) -> anyhow::Result<(String, String)> {
-        let read =
-            |name: &str| anyhow::Ok(fs::read_to_string(self.folder.path().join("state").join(name))?.trim().to_owned());
+        let read = |name: &str| anyhow::Ok(fs::read_to_string(self.state().join(name))?.trim().to_owned());
         Ok((read("admin.url")?, read("admin.token")?))
     }
 
@@ -148,28 +210,40 @@ impl House {
     }
 }
 
-impl Adapter {
+impl Backend {
     fn name(self) -> &'static str {
         match self {
             Self::Noop => "noop",
             Self::WasmTenant | Self::WasmCall => "ticket",
             Self::Sheet => "sheet",
             Self::Sqlite | Self::Postgres => "sql",
+            Self::Function(_) => "lookup",
+            Self::Upstream(_) => "desk",
         }
+    }
+
+    /// Returns `true` if contract files say what its tools are.
+    fn is_adapter(self) -> bool {
+        !matches!(self, Self::Function(_) | Self::Upstream(_))
     }
 
     fn settings(self) -> Value {
         match self {
-            Self::Noop | Self::WasmTenant | Self::WasmCall => json!({}),
             Self::Sheet => json!({ "connection": "tickets", "path": "tickets.csv" }),
             Self::Sqlite | Self::Postgres => json!({ "connection": "tickets", "table": "tickets" }),
+            _ => json!({}),
         }
     }
 
+    /// Returns the component that goes into the plugins folder.
     fn plugin(self, place: &Place) -> Option<PathBuf> {
+        let guest = |name| Some(place.guest(name));
         match self {
-            Self::Noop => None,
-            Self::WasmTenant | Self::WasmCall => Some(place.cache.join("test-guests/ticket.wasm")),
+            Self::Noop | Self::Function(Code::Child | Code::InProcess) | Self::Upstream(_) => None,
+            Self::WasmTenant | Self::WasmCall => guest("ticket.wasm"),
+            Self::Function(Code::Kept | Code::Fresh) => guest("lookup.wasm"),
+            Self::Function(Code::JavaScript) => guest("lookup-js.wasm"),
+            Self::Function(Code::Python) => guest("lookup-python.wasm"),
             Self::Sheet | Self::Sqlite | Self::Postgres => {
                 Some(place.repository.join("plugins").join(format!("{}.wasm", self.name())))
             }
@@ -179,7 +253,8 @@ impl Adapter {
     /// Lays its data out in `data`, and says what the configuration has to name.
     fn configure(self, place: &Place, data: &Path) -> anyhow::Result<String> {
         let connection = match self {
-            Self::Noop | Self::WasmTenant => return Ok(String::new()),
+            Self::Noop | Self::WasmTenant | Self::Upstream(_) => return Ok(String::new()),
+            Self::Function(code) => return code.configure(place),
             Self::WasmCall => return Ok("[plugins.ticket]\nisolation = \"call\"\n".to_owned()),
             Self::Sheet => {
                 fs::write(data.join("tickets.csv"), csv())?;
@@ -195,11 +270,43 @@ impl Adapter {
     }
 }
 
+impl Code {
+    fn configure(self, place: &Place) -> anyhow::Result<String> {
+        let run = match self {
+            Self::Kept | Self::JavaScript | Self::Python => String::new(),
+            Self::Fresh => "isolation = \"call\"\n".to_owned(),
+            Self::Child | Self::InProcess => {
+                let library = place.guest(&format!("lookup{DLL_SUFFIX}"));
+                let bytes = fs::read(&library).with_context(|| format!("{} is missing", library.display()))?;
+                let digest = hex::encode(Sha256::digest(&bytes));
+                let in_process = self == Self::InProcess;
+                format!("native = \"{}\"\nsha256 = \"{digest}\"\nin_process = {in_process}\n", library.display())
+            }
+        };
+        Ok(format!("[plugins.lookup]\nlimits = {{ rate = \"{}\", timeout_ms = 2000 }}\n{run}", ticket::RATE))
+    }
+}
+
+/// What the configuration says of an upstream: its tool keeps its name, and waits for nobody.
+const UPSTREAM: &str = "prefix = \"\"\nfirst = \"publish\"\n";
+
+/// Serves the echo tool on the generator's core, and says where.
+pub(crate) fn serve_upstream(place: &Place) -> anyhow::Result<(Process, String)> {
+    let port = free_port()?;
+    let mut server = Command::new(place.binary("bench-rmcp"));
+    server.args([&port.to_string(), "json", "1"]);
+    let log = place.peer_folder("upstream")?.join(format!("{port}.log"));
+    Ok((Process::start(&server, LOAD_CORE, &log)?, format!("http://127.0.0.1:{port}/mcp")))
+}
+
 /// Returns contracts with the tool that is called, and as many more like it as are wanted.
-fn contracts(adapter: Adapter, tools: usize) -> Vec<Value> {
+fn contracts(backend: Backend, tools: usize) -> Vec<Value> {
+    if !backend.is_adapter() {
+        return Vec::new();
+    }
     let names: Vec<String> = (0..tools).map(tool_name).collect();
     let contract = |(number, names): (usize, &[String])| {
-        ticket::contract(&format!("support-{number}"), adapter.name(), &adapter.settings(), names)
+        ticket::contract(&format!("support-{number}"), backend.name(), &backend.settings(), names)
     };
     names.chunks(CONTRACT_TOOLS).enumerate().map(contract).collect()
 }

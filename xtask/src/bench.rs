@@ -1,5 +1,7 @@
 //! `cargo xtask bench`: builds as for a release, installs what Weir is measured beside, measures, writes it down.
 
+mod functions;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -25,6 +27,9 @@ const LOAD_CORE: &str = "1";
 
 /// Runs the benchmark. `words` are options of `weir-bench`; its `--help` lists them.
 pub(crate) fn run(workshop: &Workshop, words: &[&str]) -> Result<(), Failure> {
+    if words.iter().any(|word| ["--help", "-h"].contains(word)) {
+        return help(workshop);
+    }
     let result = prepare(workshop, &Wanted::read(words)).and_then(|programs| measure(workshop, &programs, words));
     workshop.steps.summary();
     result
@@ -39,20 +44,34 @@ pub(crate) fn instructions(workshop: &Workshop) -> Result<(), Failure> {
     workshop.steps.streamed("instructions of a request", &mut count)
 }
 
+/// Prints the options of the program that measures, with the features that every build here has.
+fn help(workshop: &Workshop) -> Result<(), Failure> {
+    let program = ["run", "--quiet", "--package", "weir-bench", "--package", "weir-features", "--bin", "weir-bench"];
+    let mut cargo = workshop.cargo(&program);
+    succeeds(cargo.args(["--", "--help"])).then_some(()).ok_or_else(|| "`weir-bench` cannot be built".into())
+}
+
 /// Returns where the programs are. Peers are fetched while cargo builds.
 fn prepare(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
     thread::scope(|scope| {
         let peers = scope.spawn(|| install(workshop, wanted));
-        let built = build(workshop);
+        let built = build(workshop, wanted);
         peers.join().unwrap_or_else(|_| Err("installing the peers panicked".into()))?;
         built
     })
 }
 
-fn build(workshop: &Workshop) -> Result<PathBuf, Failure> {
+fn build(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
     plugins::build(workshop)?;
     plugins::rust_guests(workshop)?;
-    dist::build(workshop)
+    if wanted.any(&["weir-function-child", "weir-function-in-process"]) {
+        plugins::native(workshop)?;
+    }
+    let programs = dist::build(workshop)?;
+    for language in functions::LANGUAGES.iter().filter(|language| wanted.any(&[language.row])) {
+        left_out(language.build(workshop, &programs));
+    }
+    Ok(programs)
 }
 
 /// Installs what the wanted rows need. A peer that cannot be installed is left out by `weir-bench`, with the reason.
@@ -66,11 +85,17 @@ fn install(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
         let requirements = servers.join(format!("{name}.txt"));
         clients::python_from(workshop, &requirements, &format!("bench-{name}")).map(drop)
     };
-    if wanted.any(&["typescript-sdk", "toolbox-sqlite", "toolbox-postgresql"]) {
+    if wanted.any(&["typescript-sdk", "toolbox-sqlite", "toolbox-postgresql", "sheet"]) {
         left_out(node(workshop, &servers.join("node")));
     }
     if wanted.any(&["python-sdk", "fastmcp"]) {
         left_out(python("python"));
+    }
+    if wanted.any(&["mcp-proxy"]) {
+        left_out(python("mcp-proxy"));
+    }
+    if wanted.any(&["sheet"]) {
+        left_out(python("large"));
     }
     if wanted.any(&["contextforge"]) {
         left_out(python("contextforge"));

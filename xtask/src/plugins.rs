@@ -21,7 +21,8 @@ pub(crate) const PROGRAM: &[&str] =
 /// Adapter crates and the file each becomes.
 pub(crate) const ADAPTERS: [(&str, &str); 3] = [("weir-sheet", "sheet"), ("weir-sql", "sql"), ("weir-rest", "rest")];
 /// The same for what the tests load.
-const GUESTS: [(&str, &str); 6] = [
+const GUESTS: [(&str, &str); 7] = [
+    ("weir-bench-function", "lookup"),
     ("weir-guest-conformance", "conformance"),
     ("weir-guest-misbehaving", "misbehaving"),
     ("weir-guest-tiny", "tiny-rust"),
@@ -31,7 +32,8 @@ const GUESTS: [(&str, &str); 6] = [
 ];
 
 /// The guests that the tests run as native libraries too.
-const NATIVE: [(&str, &str); 5] = [
+const NATIVE: [(&str, &str); 6] = [
+    ("weir-bench-function", "lookup"),
     ("weir-sheet", "sheet"),
     ("weir-sql", "sql"),
     ("weir-rest", "rest"),
@@ -73,7 +75,7 @@ pub(crate) fn guests(workshop: &Workshop) -> Result<(), Failure> {
 
 /// Builds the same sources as native libraries, by one feature of each. They have a folder of their own, since a
 /// library of this machine needs neither a target nor its flags.
-fn native(workshop: &Workshop) -> Result<(), Failure> {
+pub(crate) fn native(workshop: &Workshop) -> Result<(), Failure> {
     let target = workshop.cache.join("native-guests");
     let mut cargo = workshop.cargo(&["build", "--profile", "native-guest", "--locked"]);
     cargo.env("CARGO_TARGET_DIR", &target);
@@ -126,7 +128,7 @@ fn place_all(
 
 /// Copies a built component into place at once: a gateway that watches the folder never sees half a file. An equal one
 /// is left alone, so that it is not loaded again.
-fn place(built: &Path, target: &Path) -> Result<(), Failure> {
+pub(crate) fn place(built: &Path, target: &Path) -> Result<(), Failure> {
     let bytes = fs::read(built).map_err(|error| format!("cannot read {}: {error}", built.display()))?;
     if fs::read(target).is_ok_and(|present| present == bytes) {
         return Ok(());

@@ -1,13 +1,13 @@
 //! Serves rmcp's own server with one echo tool, as its documentation shows it: no identity, limits, metrics or audit.
 //! With several tools it lists them as Weir does, word for word, so that both lists are the same work.
 //!
-//! `bench-rmcp PORT json|session TOOLS`: `json` answers plain JSON without sessions (both eras), `session` is the
-//! library's default.
+//! `bench-rmcp PORT json|session|stdio TOOLS`: `json` answers plain JSON without sessions (both eras), `session` is the
+//! library's default, and `stdio` speaks over pipes instead.
 
 use std::sync::Arc;
 
 use rmcp::{
-    ErrorData, ServerHandler,
+    ErrorData, ServerHandler, ServiceExt,
     handler::server::{
         router::tool::{ToolRoute, ToolRouter},
         wrapper::Parameters,
@@ -49,7 +49,7 @@ impl ServerHandler for Echo {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [port, mode, tools] = &arguments[..] else { anyhow::bail!("bench-rmcp PORT json|session TOOLS") };
+    let [port, mode, tools] = &arguments[..] else { anyhow::bail!("bench-rmcp PORT json|session|stdio TOOLS") };
     let mut router = Echo::tool_router();
     let listed: Tool = serde_json::from_value(ticket::listed()?)?;
     for number in 1..tools.parse()? {
@@ -60,6 +60,10 @@ async fn main() -> anyhow::Result<()> {
         }));
     }
     let echo = Echo { tool_router: Arc::new(router) };
+    if mode == "stdio" {
+        echo.serve((tokio::io::stdin(), tokio::io::stdout())).await?.waiting().await?;
+        return Ok(());
+    }
     let mut config = StreamableHttpServerConfig::default();
     if mode == "json" {
         config = config.with_legacy_session_mode(false).with_json_response(true);

@@ -69,6 +69,12 @@ fn targets(run: &Run<'_>) -> Vec<Target> {
         target("wasm adapter kept for the tenant, of the floor", " %", AtLeast(35.0), Some(AtLeast(45.0)), run.percent("weir-wasm", "floor")),
         target("wasm adapter kept for the tenant, by rmcp's bare echo", "×", AtLeast(1.2), Some(AtLeast(1.5)), run.times("weir-wasm", "rmcp")),
         target("wasm adapter fresh per call, of the floor", " %", AtLeast(16.0), Some(AtLeast(22.0)), run.percent("weir-wasm-fresh", "floor")),
+        target("typed function in Rust, CPU by a collection's read", "×", AtMost(1.15), None, run.times("weir-wasm", "weir-function")),
+        target("the same, fresh per call", "×", AtMost(1.15), None, run.times("weir-wasm-fresh", "weir-function-fresh")),
+        target("upstream over HTTP, Weir's own CPU", " µs", AtMost(25.0), None, run.row("weir-upstream").map(|row| row.cpu_us.median)),
+        target("upstream over stdio, CPU beyond the same asked directly", " µs", AtMost(30.0), None, run.beyond("weir-upstream-stdio", "rmcp-stdio", |row| row.cpu_us.median)),
+        target("upstream over HTTP, p50 at one connection beyond the same asked directly", " ms", AtMost(0.15), None, run.beyond("weir-upstream", "rmcp", |row| row.one_connection.p50_us / 1e3)),
+        target("upstream over HTTP, calls per core-second by the best other aggregator", "×", AtLeast(3.0), None, run.by_best("weir-upstream", &["fastmcp-proxy", "mcp-proxy", "contextforge"])),
         target("sql on SQLite, by Toolbox", "×", AtLeast(3.0), Some(AtLeast(4.0)), run.times("weir-sqlite", "toolbox-sqlite")),
         target("sql on PostgreSQL, by Toolbox", "×", AtLeast(2.0), Some(AtLeast(2.5)), run.times("weir-postgresql", "toolbox-postgresql")),
         target("tools/list page of 100, by rmcp's list of 100", "×", AtLeast(3.0), Some(AtLeast(5.0)), run.lists(("weir-noop", 100), ("rmcp", 100))),
@@ -124,6 +130,18 @@ impl Run<'_> {
 
     fn alone(&self, name: &str, other: &str) -> Option<f64> {
         Some(self.row(name)?.one_connection.p50_us / self.row(other)?.one_connection.p50_us)
+    }
+
+    /// Returns what a row takes beyond another one.
+    fn beyond(&self, name: &str, other: &str, value: fn(&Figures) -> f64) -> Option<f64> {
+        Some(value(self.row(name)?) - value(self.row(other)?))
+    }
+
+    /// Returns how many times the calls per core-second of the best of the others are reached.
+    fn by_best(&self, name: &str, others: &[&str]) -> Option<f64> {
+        let calls = |row: &Figures| row.calls_per_core_second.median;
+        let best = others.iter().filter_map(|other| self.row(other)).map(calls).max_by(f64::total_cmp)?;
+        Some(calls(self.row(name)?) / best)
     }
 
     fn call_growth(&self, name: &str) -> Option<f64> {

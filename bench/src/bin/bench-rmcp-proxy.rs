@@ -1,0 +1,73 @@
+//! Serves what another server lists, and hands each call on, by rmcp's client and server alone: no identity, limits,
+//! validation, metrics or audit.
+//!
+//! `bench-rmcp-proxy PORT URL`
+
+use std::sync::Arc;
+
+use rmcp::{
+    ErrorData, RoleClient, RoleServer, ServerHandler, ServiceError, ServiceExt,
+    model::{
+        CallToolRequestParams, CallToolResponse, ClientConfig, ListToolsResult, PaginatedRequestParams,
+        ServerCapabilities, ServerConfig,
+    },
+    service::{RequestContext, RunningService},
+    transport::{
+        StreamableHttpClientTransport,
+        streamable_http_server::{
+            StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+        },
+    },
+};
+
+#[derive(Clone)]
+struct Proxy {
+    upstream: Arc<RunningService<RoleClient, ClientConfig>>,
+}
+
+impl ServerHandler for Proxy {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        self.upstream.list_tools(request).await.map_err(failed)
+    }
+
+    async fn call_tool(
+        &self,
+        mut request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        // What belongs to this request alone is not handed on.
+        request.meta = None;
+        self.upstream.call_tool_once(request).await.map_err(failed)
+    }
+}
+
+fn failed(error: ServiceError) -> ErrorData {
+    match error {
+        ServiceError::McpError(error) => error,
+        other => ErrorData::internal_error(other.to_string(), None),
+    }
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [port, url] = &arguments[..] else { anyhow::bail!("bench-rmcp-proxy PORT URL") };
+    let transport = StreamableHttpClientTransport::from_uri(url.clone());
+    let upstream = Arc::new(ClientConfig::default().serve(transport).await?);
+    let proxy = Proxy { upstream };
+    let config = StreamableHttpServerConfig::default().with_legacy_session_mode(false).with_json_response(true);
+    let service =
+        StreamableHttpService::new(move || Ok(proxy.clone()), Arc::new(LocalSessionManager::default()), config);
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port.parse::<u16>()?)).await?;
+    weir_bench::exit_on_term()?;
+    axum::serve(listener, axum::Router::new().nest_service("/mcp", service)).await?;
+    Ok(())
+}

@@ -1,0 +1,397 @@
+//! Measures collections that are large: a CSV file of a million rows and one of five, beside DuckDB and MCP Toolbox with
+//! the same rows; a workbook and a REST service of a hundred thousand.
+
+mod peers;
+mod rows;
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::Path,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    thread::{self, sleep},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+
+use crate::{
+    machine::Machine,
+    measure::START_MAX,
+    place::{Place, free_port},
+    process::{Process, SERVER_CORE},
+    report::{Table, markdown},
+    weir::{Holder, House},
+    wire::{self, Door, Era, Question},
+};
+
+const MILLION: usize = 1_000_000;
+const HUNDRED_THOUSAND: usize = 100_000;
+/// The bounds on the figures.
+const LOOKUP_MS_MAX: f64 = 1.0;
+const LOOKUP_GROWTH_MAX: f64 = 1.5;
+const LIST_MS_MAX: f64 = 10.0;
+const IMPORT_TIMES_MAX: f64 = 1.5;
+const MEMORY_MB_MAX: f64 = 64.0;
+const CREATE_TIMES_MAX: f64 = 2.0;
+/// Questions of each kind.
+const ASKED: usize = 200;
+const ASKED_SLOWLY: usize = 5;
+const CREATES: usize = 5;
+
+/// The questions that are asked of everyone, in the order of the page.
+pub(super) const QUESTIONS: [Ask; 6] = [
+    Ask { what: "lookup by key", tool: "get_row", times: ASKED },
+    Ask { what: "list of 50, no condition", tool: "list_rows", times: ASKED },
+    Ask { what: "list of 50 by a status that a third has", tool: "list_by_status", times: ASKED },
+    Ask { what: "list of 50 by an amount that 500 reach", tool: "list_by_amount", times: ASKED },
+    Ask { what: "list of 50 by a part of a name, in one row of fifty", tool: "list_by_name", times: ASKED },
+    Ask { what: "the same by a part that no row has", tool: "list_by_no_name", times: ASKED_SLOWLY },
+];
+
+/// One question, asked with another value each time where it has one.
+pub(super) struct Ask {
+    what: &'static str,
+    tool: &'static str,
+    times: usize,
+}
+
+/// A server's figures: the median of each question, in milliseconds, in the order of [`QUESTIONS`].
+type Answers = [Option<f64>; QUESTIONS.len()];
+
+pub(crate) struct Large {
+    machine: Machine,
+    tables: Vec<(String, Table)>,
+}
+
+/// What a Weir over one CSV file took.
+struct Sheet {
+    answers: Answers,
+    import_s: f64,
+    memory_mb: f64,
+    create_ms: f64,
+    copy_ms: f64,
+}
+
+pub(crate) fn measure(place: &Place, machine: Machine) -> anyhow::Result<Large> {
+    let mut tables = Vec::new();
+    let mut first_lookup = None;
+    for rows in [MILLION, 5 * MILLION] {
+        let csv = place.peer_folder("large")?.join("rows.csv");
+        rows::csv(&csv, rows)?;
+        let weir = sheet(place, &csv, rows).context("weir over a sheet")?;
+        let sqlite = peers::sqlite(place, &csv)?;
+        let said = |why: &anyhow::Error| eprintln!("    left out: {why:#}");
+        let toolbox = peers::toolbox(place, rows).inspect_err(said).ok();
+        let duckdb = peers::duckdb(place, &csv, rows).inspect_err(said).ok();
+        let title = format!("A CSV file of {rows} rows, {} MB", fs::metadata(&csv)?.len() / 1_000_000);
+        tables.push((title, page_of(&weir, first_lookup, sqlite, toolbox.as_ref(), duckdb.as_ref())));
+        first_lookup = first_lookup.or(weir.answers[0]);
+    }
+    tables.push((format!("A workbook (XLSX) of {HUNDRED_THOUSAND} rows"), workbook(place)?));
+    tables.push((format!("A REST service of {HUNDRED_THOUSAND} records"), service(place)?));
+    Ok(Large { machine, tables })
+}
+
+fn page_of(
+    weir: &Sheet,
+    first_lookup: Option<f64>,
+    sqlite_s: f64,
+    toolbox: Option<&Answers>,
+    duckdb: Option<&peers::DuckDb>,
+) -> Table {
+    let head =
+        ["", "Weir", "Toolbox over SQLite", "DuckDB, from the file", "DuckDB, imported", "the rule", "within it"];
+    let mut table: Table = vec![head.map(str::to_owned).to_vec()];
+    let figure = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
+    for (at, ask) in QUESTIONS.iter().enumerate() {
+        let max = match (at, first_lookup) {
+            (0, None) => LOOKUP_MS_MAX,
+            (0, Some(first)) => first * LOOKUP_GROWTH_MAX,
+            _ => LIST_MS_MAX,
+        };
+        table.push(vec![
+            format!("{}, p50 ms", ask.what),
+            figure(weir.answers[at]),
+            figure(toolbox.and_then(|answers| answers[at])),
+            figure(duckdb.and_then(|duckdb| duckdb.file[at])),
+            figure(duckdb.and_then(|duckdb| duckdb.imported[at])),
+            format!("at most {max:.2}"),
+            yes(weir.answers[at].is_some_and(|found| found <= max)),
+        ]);
+    }
+    let mut more = |what: &str, found: f64, peers: [String; 3], rule: String, holds: bool| {
+        let [toolbox, file, imported] = peers;
+        table.push(vec![what.to_owned(), format!("{found:.2}"), toolbox, file, imported, rule, yes(holds)]);
+    };
+    let none = || "–".to_owned();
+    more(
+        "from the first call to the index of its column; an import with an index on the key, s",
+        weir.import_s,
+        [format!("{sqlite_s:.2} (SQLite itself)"), none(), figure(duckdb.map(|duckdb| duckdb.import_s))],
+        format!("at most {IMPORT_TIMES_MAX} times SQLite's"),
+        weir.import_s <= IMPORT_TIMES_MAX * sqlite_s,
+    );
+    more(
+        "memory over idle while indexes are built, MB",
+        weir.memory_mb,
+        [none(), none(), none()],
+        format!("at most {MEMORY_MB_MAX}"),
+        weir.memory_mb <= MEMORY_MB_MAX,
+    );
+    more(
+        "a create, ms",
+        weir.create_ms,
+        [format!("{:.2} (the file copied and synced)", weir.copy_ms), none(), none()],
+        format!("at most {CREATE_TIMES_MAX} times a copy"),
+        weir.create_ms <= CREATE_TIMES_MAX * weir.copy_ms,
+    );
+    table
+}
+
+/// Serves one file, and asks until its indexes are there; then measures.
+fn sheet(place: &Place, csv: &Path, rows: usize) -> anyhow::Result<Sheet> {
+    let house = House::empty(place, "weir")?;
+    house.plugin(&place.repository.join("plugins/sheet.wasm"), "sheet")?;
+    house.config(FILES)?;
+    house.contract("rows.json", &rows::contract("sheet", &json!({ "connection": "data", "path": "rows.csv" })))?;
+    fs::copy(csv, house.data().join("rows.csv"))?;
+    let (process, door) = serve(place, &house)?;
+    let idle = process.memory();
+    let peak = Peak::default();
+    let import_s = thread::scope(|scope| {
+        scope.spawn(|| peak.watch(&process));
+        let imported = import(&house, &door, rows);
+        peak.ended.store(true, Ordering::Relaxed);
+        imported
+    })?;
+    let answers = answers(&door, rows, &QUESTIONS)?;
+    let mut creates = Vec::new();
+    for number in 0..CREATES {
+        let arguments = json!({ "id": rows + 1 + number, "name": "somebody new", "status": "new", "amount": "1.5" });
+        creates.push(timed(&mut Caller::new(&door), "add_row", arguments)?);
+    }
+    process.stop()?;
+    let memory_mb = peak.bytes.load(Ordering::Relaxed).saturating_sub(idle) as f64 / 1e6;
+    Ok(Sheet { answers, import_s, memory_mb, create_ms: median(creates), copy_ms: copies(&house, csv)? })
+}
+
+const FILES: &str = "[connections.data]\nkind = \"files\"\npath = \"data\"\nwrite = true\n\
+                     [plugins.sheet.grants]\ndata = \"write\"\n";
+
+/// Asks for the key, and returns how many seconds went by until its index was there; then asks for the others.
+fn import(house: &House, door: &Door, rows: usize) -> anyhow::Result<f64> {
+    let mut caller = Caller::new(door);
+    let began = Instant::now();
+    timed(&mut caller, "get_row", arguments("get_row", 0, rows))?;
+    wait_for_indexes(house)?;
+    // The last look found nothing new for as long as it took to be sure.
+    let took = began.elapsed().saturating_sub(QUIET * LOOK).as_secs_f64();
+    for ask in &QUESTIONS[1..] {
+        timed(&mut caller, ask.tool, arguments(ask.tool, 0, rows))?;
+    }
+    wait_for_indexes(house)?;
+    Ok(took)
+}
+
+const LOOK: Duration = Duration::from_millis(20);
+const QUIET: u32 = 20;
+
+/// Waits until indexes are there and none is being built.
+fn wait_for_indexes(house: &House) -> anyhow::Result<()> {
+    let (began, mut quiet) = (Instant::now(), 0);
+    while quiet < QUIET {
+        if began.elapsed() > Duration::from_secs(300) {
+            bail!("the indexes are not built");
+        }
+        sleep(LOOK);
+        let plugins = fs::read_dir(house.state().join("indexes")).into_iter().flatten().flatten();
+        let files: Vec<_> = plugins.flat_map(|plugin| fs::read_dir(plugin.path()).into_iter().flatten()).collect();
+        let built = |file: &fs::DirEntry| file.file_name().to_string_lossy().ends_with(".index");
+        quiet = if !files.is_empty() && files.iter().flatten().all(built) { quiet + 1 } else { 0 };
+    }
+    Ok(())
+}
+
+/// The most memory that a process was seen to have.
+#[derive(Default)]
+struct Peak {
+    bytes: AtomicU64,
+    ended: AtomicBool,
+}
+
+impl Peak {
+    fn watch(&self, process: &Process) {
+        while !self.ended.load(Ordering::Relaxed) {
+            self.bytes.fetch_max(process.memory(), Ordering::Relaxed);
+            sleep(LOOK);
+        }
+    }
+}
+
+fn copies(house: &House, csv: &Path) -> anyhow::Result<f64> {
+    let target = house.data().join("copy.csv");
+    let mut times = Vec::new();
+    for _ in 0..CREATES {
+        let began = Instant::now();
+        fs::copy(csv, &target)?;
+        fs::File::open(&target)?.sync_all()?;
+        times.push(milliseconds(began));
+    }
+    Ok(median(times))
+}
+
+/// Measures a workbook: no index is made of one, it is read whole once and then kept.
+fn workbook(place: &Place) -> anyhow::Result<Table> {
+    let house = House::empty(place, "weir")?;
+    house.plugin(&place.repository.join("plugins/sheet.wasm"), "sheet")?;
+    house.config(FILES)?;
+    house.contract("rows.json", &rows::contract("sheet", &json!({ "connection": "data", "path": "rows.xlsx" })))?;
+    peers::workbook(place, &house.data().join("rows.xlsx"), HUNDRED_THOUSAND)?;
+    let (process, door) = serve(place, &house)?;
+    let measured = alone(&process, &door, &QUESTIONS);
+    process.stop()?;
+    measured
+}
+
+/// Measures a service that pages by offset and answers single records: each page is a request.
+fn service(place: &Place) -> anyhow::Result<Table> {
+    let port = free_port()?;
+    let mut command = std::process::Command::new(place.binary("bench-records"));
+    command.args([port.to_string(), HUNDRED_THOUSAND.to_string()]);
+    let _records =
+        Process::start(&command, crate::process::LOAD_CORE, &place.peer_folder("large")?.join("records.log"))?;
+    let house = House::empty(place, "weir")?;
+    house.plugin(&place.repository.join("plugins/rest.wasm"), "rest")?;
+    house.config(&format!(
+        "[connections.data]\nkind = \"http\"\nurl = \"http://127.0.0.1:{port}\"\n\
+         allow_private = true\n[plugins.rest.grants]\ndata = \"read\"\n"
+    ))?;
+    house.contract("rows.json", &rows::contract("rest", &rows::rest()))?;
+    let (process, door) = serve(place, &house)?;
+    // A condition that the service does not take along is judged over all pages, of which there are too many.
+    let measured = alone(&process, &door, &QUESTIONS[..3]);
+    process.stop()?;
+    measured
+}
+
+/// Measures a server that has no peer: what its first call takes, and the median of each question.
+fn alone(process: &Process, door: &Door, asked: &[Ask]) -> anyhow::Result<Table> {
+    let idle = process.memory();
+    let first = timed(&mut Caller::new(door), "get_row", arguments("get_row", 0, HUNDRED_THOUSAND))?;
+    let answers = answers(door, HUNDRED_THOUSAND, asked)?;
+    let memory_mb = process.memory().saturating_sub(idle) as f64 / 1e6;
+    let head = ["", "Weir"].map(str::to_owned).to_vec();
+    let line = |what: String, value: f64| vec![what, format!("{value:.2}")];
+    let questions = asked.iter().zip(answers);
+    let medians = questions.map(|(ask, found)| line(format!("{}, p50 ms", ask.what), found.unwrap_or(f64::NAN)));
+    let first = line("the first call, ms".to_owned(), first);
+    let memory = line("memory over idle afterwards, MB".to_owned(), memory_mb);
+    Ok([head, first].into_iter().chain(medians).chain([memory]).collect())
+}
+
+/// Starts a house with a key, as any gateway that is reached by others has.
+fn serve(place: &Place, house: &House) -> anyhow::Result<(Process, Door)> {
+    let port = free_port()?;
+    let log = place.peer_folder("large")?.join("weir.log");
+    let mut process = Process::start(&house.serve(port), SERVER_CORE, &log)?;
+    while ureq::get(format!("http://127.0.0.1:{port}/readyz")).call().is_err() {
+        if process.ended().is_some() || process.started.elapsed() > START_MAX {
+            bail!("it does not start: {}", fs::read_to_string(&log).unwrap_or_default());
+        }
+        sleep(Duration::from_millis(20));
+    }
+    let key = house.key("bench", Holder::Wide)?;
+    Ok((process, Door { url: format!("http://127.0.0.1:{port}/mcp"), key: Some(key) }))
+}
+
+/// Returns the median of each question, in milliseconds.
+pub(super) fn answers(door: &Door, rows: usize, asked: &[Ask]) -> anyhow::Result<Answers> {
+    let mut caller = Caller::new(door);
+    let mut answers = Answers::default();
+    for (answer, ask) in answers.iter_mut().zip(asked) {
+        let mut times = Vec::new();
+        for number in 0..ask.times {
+            times.push(timed(&mut caller, ask.tool, arguments(ask.tool, number, rows))?);
+        }
+        *answer = Some(median(times));
+    }
+    Ok(answers)
+}
+
+/// Returns the arguments of a tool, for one of many calls.
+fn arguments(tool: &str, number: usize, rows: usize) -> Value {
+    match tool {
+        // A prime step, so that the keys lie all over the file.
+        "get_row" => json!({ "id": 1 + number * 7_919 % rows }),
+        "list_by_status" => json!({ "status": rows::STATUS[number % 3], "limit": 50 }),
+        "list_by_amount" => json!({ "min_amount": (rows - 500).to_string(), "limit": 50 }),
+        "list_by_name" => json!({ "name": "of group 7", "limit": 50 }),
+        "list_by_no_name" => json!({ "name": "nobody at all", "limit": 50 }),
+        _ => json!({ "limit": 50 }),
+    }
+}
+
+/// Someone who asks over one connection.
+pub(super) struct Caller<'a> {
+    door: &'a Door,
+    agent: ureq::Agent,
+}
+
+impl<'a> Caller<'a> {
+    pub(super) fn new(door: &'a Door) -> Self {
+        Self { door, agent: wire::agent() }
+    }
+}
+
+/// Asks once, and returns how many milliseconds it took.
+fn timed(caller: &mut Caller<'_>, tool: &str, arguments: Value) -> anyhow::Result<f64> {
+    let mark = if tool == "list_by_no_name" { "" } else { "status" };
+    let question = Question { era: Era::Modern, method: "tools/call", tool: tool.to_owned(), arguments, mark };
+    let began = Instant::now();
+    question.ask_over(&caller.agent, caller.door).with_context(|| tool.to_owned())?;
+    Ok(milliseconds(began))
+}
+
+fn milliseconds(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e3
+}
+
+fn median(times: Vec<f64>) -> f64 {
+    crate::measure::Spread::of(times).median
+}
+
+fn yes(holds: bool) -> String {
+    if holds { "yes" } else { "no" }.to_owned()
+}
+
+impl Large {
+    pub(crate) fn print(&self) {
+        println!("\n{}", self.page());
+    }
+
+    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
+        let path = folder.join("large.md");
+        fs::write(&path, self.page()).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn page(&self) -> String {
+        let mut page = format!("# Large collections\n\n{HOW}\n");
+        for line in self.machine.lines() {
+            let _ = writeln!(page, "- {line}");
+        }
+        for (title, table) in &self.tables {
+            let _ = write!(page, "\n## {title}\n\n{}", markdown(table));
+        }
+        page
+    }
+}
+
+const HOW: &str = "\
+`cargo xtask bench -- --only sheet --write docs/benchmarks` writes this page. Weir (one `weir serve`, with a key, limits and audit)
+and MCP Toolbox are asked over HTTP by one client, so their figures are whole requests; DuckDB is asked in its own process, with
+one thread, and has neither a protocol nor a caller to check. Each server has core 0. The rows are an id, a name, a status of
+three, and an amount; Toolbox has them in SQLite with an index on the id. The record's key and every column that was asked for
+are indexed before the medians are taken; while an index is built, calls are answered from the file.
+";

@@ -1,0 +1,131 @@
+//! What large collections are measured beside.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::Command,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Answers, QUESTIONS, answers};
+use crate::{
+    measure::START_MAX,
+    place::{Place, free_port},
+    process::{Process, SERVER_CORE},
+    wire::Door,
+};
+
+/// DuckDB's figures, as its script prints them.
+#[derive(Deserialize)]
+pub(super) struct DuckDb {
+    /// Each question asked of the file.
+    pub(super) file: Answers,
+    /// The same, asked of a table that was imported from it, with an index on the key.
+    pub(super) imported: Answers,
+    pub(super) import_s: f64,
+}
+
+pub(super) fn duckdb(place: &Place, csv: &Path, rows: usize) -> anyhow::Result<DuckDb> {
+    let database = place.peer_folder("large")?.join("rows.duckdb");
+    let _ = fs::remove_file(&database);
+    let printed =
+        script(place, &["duckdb", &csv.display().to_string(), &database.display().to_string(), &rows.to_string()])?;
+    serde_json::from_str(&printed).with_context(|| printed)
+}
+
+/// Writes the rows into a workbook.
+pub(super) fn workbook(place: &Place, target: &Path, rows: usize) -> anyhow::Result<()> {
+    script(place, &["workbook", &target.display().to_string(), &rows.to_string()]).map(drop)
+}
+
+/// Runs `large.py` on the core of servers.
+fn script(place: &Place, words: &[&str]) -> anyhow::Result<String> {
+    let python = place.peer("bench-large").join("bin/python");
+    let mut command = Command::new("taskset");
+    command.args(["-c", SERVER_CORE]).arg(&python).arg(place.servers().join("large.py")).args(words);
+    let output = command.output().with_context(|| format!("{} is not installed", python.display()))?;
+    if !output.status.success() {
+        bail!("large.py {}: {}", words[0], String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Imports the file into SQLite as quickly as SQLite can, and returns how many seconds that took. The database is what
+/// Toolbox is asked for.
+pub(super) fn sqlite(place: &Place, csv: &Path) -> anyhow::Result<f64> {
+    let path = place.peer_folder("large")?.join("rows.db");
+    let _ = fs::remove_file(&path);
+    let began = Instant::now();
+    let mut database = rusqlite::Connection::open(&path)?;
+    database.execute_batch(
+        "CREATE TABLE rows (id INTEGER NOT NULL, name TEXT NOT NULL, status TEXT NOT NULL, amount REAL NOT NULL)",
+    )?;
+    let transaction = database.transaction()?;
+    {
+        let mut insert = transaction.prepare("INSERT INTO rows VALUES (?1, ?2, ?3, ?4)")?;
+        for line in BufReader::new(fs::File::open(csv)?).lines().skip(1) {
+            let line = line?;
+            let mut fields = line.split(',');
+            let mut field = || fields.next().context("a row has four fields");
+            let (id, name, status, amount) = (field()?, field()?, field()?, field()?);
+            insert.execute((id.parse::<i64>()?, name, status, amount.parse::<f64>()?))?;
+        }
+    }
+    transaction.commit()?;
+    database.execute_batch("CREATE UNIQUE INDEX rows_id ON rows (id)")?;
+    Ok(began.elapsed().as_secs_f64())
+}
+
+/// Asks MCP Toolbox over the database that [`sqlite`] made.
+pub(super) fn toolbox(place: &Place, rows: usize) -> anyhow::Result<Answers> {
+    let program = place.peer("bench-node").join("node_modules/@toolbox-sdk/server-linux-x64/bin/toolbox");
+    let folder = place.peer_folder("large")?;
+    let tools = QUESTIONS.iter().map(|ask| (ask.tool.to_owned(), statement(ask.tool)));
+    let config = json!({
+        "sources": { "rows": { "kind": "sqlite", "database": folder.join("rows.db") } },
+        "tools": tools.collect::<serde_json::Map<String, Value>>(),
+    });
+    // JSON is YAML.
+    let file = folder.join("toolbox.yaml");
+    fs::write(&file, config.to_string())?;
+    let port = free_port()?;
+    let mut command = Command::new(&program);
+    command.arg("--config").arg(&file).args(["--address", "127.0.0.1", "--port", &port.to_string()]);
+    command.args(["--log-level", "error"]);
+    let log = folder.join("toolbox.log");
+    let mut process = Process::start(&command, SERVER_CORE, &log)?;
+    let door = Door { url: format!("http://127.0.0.1:{port}/mcp"), key: None };
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        if process.ended().is_some() || process.started.elapsed() > START_MAX {
+            bail!("Toolbox does not start: {}", fs::read_to_string(&log).unwrap_or_default());
+        }
+        sleep(Duration::from_millis(20));
+    }
+    let answers = answers(&door, rows, &QUESTIONS)?;
+    process.stop()?;
+    Ok(answers)
+}
+
+fn statement(tool: &str) -> Value {
+    let (condition, parameters) = match tool {
+        "get_row" => ("WHERE id = $1", vec![("id", "integer")]),
+        "list_by_status" => ("WHERE status = $1 LIMIT $2", vec![("status", "string"), ("limit", "integer")]),
+        "list_by_amount" => {
+            ("WHERE amount >= CAST($1 AS REAL) LIMIT $2", vec![("min_amount", "string"), ("limit", "integer")])
+        }
+        "list_rows" => ("LIMIT $1", vec![("limit", "integer")]),
+        _ => ("WHERE name LIKE '%' || $1 || '%' LIMIT $2", vec![("name", "string"), ("limit", "integer")]),
+    };
+    let parameter = |(name, kind): (&str, &str)| json!({ "name": name, "type": kind, "description": name });
+    json!({
+        "kind": "sqlite-sql", "source": "rows", "description": tool,
+        "parameters": parameters.into_iter().map(parameter).collect::<Vec<_>>(),
+        "statement": format!("SELECT id, name, status, amount FROM rows {condition}"),
+    })
+}
