@@ -42,10 +42,12 @@ pub enum Transport {
     Sse,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Era {
     /// The modern one where the server speaks it.
     #[default]
+    #[serde(skip_deserializing)]
     Either,
     Legacy,
     Modern,
