@@ -181,6 +181,30 @@ async fn a_legacy_server_reads_roots_through_weir() {
     assert!(may_not["isError"] == true && may_not.to_string().contains("does not offer"), "{may_not}");
 }
 
+/// The Python SDK 1.x asks for roots on a stream that belongs to no call. Nobody knows whom it asks where two calls are open,
+/// and then it is told so instead of an answer that may be wrong.
+#[tokio::test]
+async fn a_question_that_names_no_call_is_refused_while_several_are_open() {
+    let ports = PYTHON_1.start();
+    let [_, _, http, _, _] = &WAYS;
+    let house = House::new().config(&PYTHON_1.entry(http, &ports, MAY_ASK));
+    let gateway = house.serve();
+    let named = |tool: &str| format!("{}_{tool}", http.name);
+    let url = &gateway.url();
+    until("it is listed", async || !Modern::new(url).list().await.0.is_empty()).await;
+    let [_, caller] = Caller::both(url, json!({"roots": {}})).await;
+    let mut open = caller.begin(&named("slow"), json!({"wait_ms": 120_000})).await;
+    open.next().await;
+    let refused = caller.call(&named("roots"), json!({})).await;
+    assert!(refused["isError"] == true && refused.to_string().contains("names no call"), "{refused}");
+    caller.cancel(open).await;
+    let asked = async || {
+        let mut open = caller.begin(&named("roots"), json!({})).await;
+        open.next().await["method"] == "roots/list"
+    };
+    until("it is asked once the other call has ended", asked).await;
+}
+
 /// The table of the documentation is the one that the tests above show.
 #[test]
 fn the_documentation_has_the_matrix() {

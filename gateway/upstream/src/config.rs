@@ -242,6 +242,7 @@ impl UpstreamConfig {
         Settings {
             era: self.era,
             ask: self.ask.clone(),
+            is_shared: matches!(self.isolation, Isolation::Shared | Isolation::Tenant),
             start: Duration::from_secs(self.start_s),
             request: Duration::from_millis(self.timeout_ms),
             bounds: Bounds {

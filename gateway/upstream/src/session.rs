@@ -156,7 +156,7 @@ impl Session {
         settings: &Settings,
         deadline: Instant,
     ) -> Result<Self, Failure> {
-        let inbox = Inbox::new(&settings.ask);
+        let inbox = Inbox::new(settings);
         let link = Link::open(target, transport, settings, &inbox).await?;
         let core = Core { link, inbox, settings: settings.clone(), next_id: AtomicU64::new(1) };
         let probe = matches!(target, Target::Command(_)).then_some(settings.probe);
