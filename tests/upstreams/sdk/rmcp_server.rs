@@ -4,7 +4,6 @@
 #![allow(deprecated)]
 
 use std::{
-    borrow::Cow,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -158,7 +157,7 @@ fn tool(name: &'static str, (argument, kind): (&str, &str), (member, schema): (&
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let words: Vec<Cow<'_, str>> = std::env::args().skip(1).map(Cow::Owned).collect();
+    let words: Vec<String> = std::env::args().skip(1).collect();
     let server = Server::default();
     match &words[..] {
         [way] if way == "stdio" => drop(server.serve(stdio()).await?.waiting().await?),
