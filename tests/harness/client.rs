@@ -47,12 +47,18 @@ impl Answer {
 pub struct Modern {
     pub url: String,
     key: Option<String>,
+    capabilities: Value,
     http: reqwest::Client,
 }
 
 impl Modern {
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), key: None, http: http() }
+        Self { url: url.into(), key: None, capabilities: json!({}), http: http() }
+    }
+
+    /// Creates a client that can answer questions.
+    pub fn able(url: impl Into<String>, capabilities: Value) -> Self {
+        Self { capabilities, ..Self::new(url) }
     }
 
     /// Creates a client that holds a key.
@@ -68,7 +74,7 @@ impl Modern {
         }
         let meta = params["_meta"].as_object_mut().expect("_meta is an object");
         meta.insert("io.modelcontextprotocol/protocolVersion".into(), json!(MODERN));
-        meta.insert("io.modelcontextprotocol/clientCapabilities".into(), json!({}));
+        meta.insert("io.modelcontextprotocol/clientCapabilities".into(), self.capabilities.clone());
         let mut request = self.raw(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string());
         request = request.header("mcp-protocol-version", MODERN).header("mcp-method", method);
         if let Some(name) = params["name"].as_str().or_else(|| params["uri"].as_str()) {
@@ -125,9 +131,18 @@ impl Legacy {
     }
 
     pub async fn open_as(url: impl Into<String>, version: &str, key: Option<&str>) -> Self {
-        let mut client = Self::bare(url, version, key);
-        let params =
-            json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}});
+        Self::bare(url, version, key).initialized(version, json!({})).await
+    }
+
+    /// Initializes as a client that can answer questions.
+    pub async fn able(url: impl Into<String>, version: &str, capabilities: Value) -> Self {
+        Self::bare(url, version, None).initialized(version, capabilities).await
+    }
+
+    async fn initialized(self, version: &str, capabilities: Value) -> Self {
+        let mut client = self;
+        let info = json!({"name": "raw", "version": "1"});
+        let params = json!({"protocolVersion": version, "capabilities": capabilities, "clientInfo": info});
         let body = json!({"jsonrpc": "2.0", "id": next_id(), "method": "initialize", "params": params});
         let answer = send(client.raw(body.to_string())).await;
         version_of(&answer).clone_into(&mut client.version);

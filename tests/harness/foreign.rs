@@ -27,17 +27,24 @@ pub fn node_script(name: &str) -> Command {
 
 /// Returns a script beside the packages of another folder than `tests/clients/node`.
 pub fn node_script_in(environment: &str, name: &str) -> Command {
-    let source = fs::read(place::repository().join("tests/clients").join(name)).expect("a script of this repository");
+    let target = beside_packages(environment, &place::repository().join("tests/clients").join(name));
+    let mut command = node();
+    command.current_dir(target.parent().expect("a file lies in a folder")).arg(target);
+    command
+}
+
+/// Copies a script of this repository to where its imports resolve, and returns the copy.
+pub fn beside_packages(environment: &str, script: &Path) -> PathBuf {
+    let source = fs::read(script).expect("a script of this repository");
+    let name = script.file_name().expect("a script has a name").display();
     let folder = place::present(place::cache().join("clients").join(environment), INSTALLED_BY);
-    let target = folder.join(name);
+    let target = folder.join(name.to_string());
     // Tests run at the same time, and clones share the cache: replaced whole, by a name of this process.
     if fs::read(&target).ok().as_deref() != Some(&source) {
         let draft = folder.join(format!("{name}.{}", std::process::id()));
         fs::write(&draft, source).and_then(|()| fs::rename(&draft, &target)).expect("the cache can be written");
     }
-    let mut command = node();
-    command.current_dir(folder).arg(target);
-    command
+    target
 }
 
 /// Returns a file of an installed Node package.

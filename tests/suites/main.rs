@@ -32,6 +32,7 @@ mod questions;
 mod rest;
 mod restart;
 mod sample;
+mod servers;
 mod spreadsheet;
 mod upstreams;
 mod views;

@@ -434,6 +434,36 @@ async fn progress_reaches_the_caller() {
     assert_eq!(steps[2]["params"], json!({"progressToken": "p", "progress": 3, "total": 3, "message": "step 3"}));
 }
 
+/// A command's log message names no call: all calls of its session hear it, unless agents share the session.
+#[tokio::test]
+async fn a_log_message_of_a_command_reaches_every_call_of_the_agent_and_of_no_other() {
+    let house = house(&[
+        trusted("own", &hostile(&["logs"])),
+        entry("shared", &hostile(&["logs"]), "first = \"publish\"\nisolation = \"shared\""),
+    ]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    for (server, hears) in [("own", true), ("shared", false)] {
+        listed(&client, &format!("{server}_log")).await;
+        let call = |tool: &str| {
+            let meta = json!({"io.modelcontextprotocol/logLevel": "info"});
+            client.request("tools/call", json!({"name": format!("{server}_{tool}"), "arguments": {}, "_meta": meta}))
+        };
+        let waiting = call("stall");
+        let waiting = tokio::spawn(async {
+            let heard = async { Events::open(waiting).await.next(Duration::from_secs(4)).await };
+            tokio::time::timeout(Duration::from_secs(4), heard).await.ok().flatten()
+        });
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        let logged = send(call("log")).await;
+        let heard =
+            |message: &Value| message["method"] == "notifications/message" && message["params"]["data"] == "a word";
+        assert_eq!(logged.messages.iter().filter(|message| heard(message)).count(), usize::from(hears), "{logged:?}");
+        let waited = waiting.await.expect("it ends");
+        assert_eq!(waited.as_ref().is_some_and(heard), hears, "{server}: {waited:?}");
+    }
+}
+
 /// Calls as a client that can be asked.
 async fn ask(client: &Modern, params: Value) -> Value {
     ask_for(client, "tools/call", params).await

@@ -76,6 +76,8 @@ def tools(params):
         return {"tools": [reads(name) for name in READS] + [tool(name) for name in WRITES] + [counted(n) for n in COUNTED]}
     if BEHAVIOUR == "inquires":
         return {"tools": [reads("inquire")]}
+    if BEHAVIOUR == "logs":
+        return {"tools": [reads("log"), reads("stall")]}
     if BEHAVIOUR == "swapper":
         with open(sys.argv[2]) as file:
             return {"tools": [{**tool("good"), "description": file.read()}]}
@@ -111,6 +113,8 @@ def run(request):
     if name == "sleep":
         time.sleep(arguments["seconds"])
         return answer(request, {"content": text("slept")})
+    if name == "log":
+        write({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "a word"}})
     if name == "stall":
         return None
     if name == "ask":

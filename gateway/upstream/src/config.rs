@@ -14,7 +14,7 @@ use serde::{
 };
 use weir_connections::config::resolve;
 
-use crate::settings::{Ask, Bounds, Command, Settings, Target, Transport, Url};
+use crate::settings::{Ask, Bounds, Command, Era, Settings, Target, Transport, Url};
 
 /// `url`, and the values of `env` and `headers`, may hold secrets by reference, as connections do: `env:NAME`, `file:path`,
 /// or `${env:NAME}` inside a longer value.
@@ -35,6 +35,8 @@ pub struct UpstreamConfig {
     pub headers: BTreeMap<String, String>,
     /// The transport; by default the one that the URL answers to.
     pub transport: Option<TransportWord>,
+    /// The era to speak; by default the modern one where the server speaks it.
+    pub era: Era,
     /// The callers that may share one session.
     pub isolation: Isolation,
     /// The questions that the server may ask of callers; it may list other tools if it may ask.
@@ -125,6 +127,7 @@ impl Default for UpstreamConfig {
             url: None,
             headers: BTreeMap::new(),
             transport: None,
+            era: Era::default(),
             isolation: Isolation::default(),
             ask: Vec::new(),
             first: First::default(),
@@ -187,6 +190,9 @@ impl UpstreamConfig {
                 }
             }
         }
+        if self.transport == Some(TransportWord::Sse) && self.era == Era::Modern {
+            note("era", "HTTP+SSE has no modern era", "leave out `era`, or `transport`");
+        }
         let counts = [
             ("start_s", self.start_s),
             ("timeout_ms", self.timeout_ms),
@@ -234,7 +240,9 @@ impl UpstreamConfig {
 
     pub(crate) fn settings(&self) -> Settings {
         Settings {
+            era: self.era,
             ask: self.ask.clone(),
+            is_shared: matches!(self.isolation, Isolation::Shared | Isolation::Tenant),
             start: Duration::from_secs(self.start_s),
             request: Duration::from_millis(self.timeout_ms),
             bounds: Bounds {
@@ -298,6 +306,8 @@ mod tests {
         let mixed = UpstreamConfig { url: url(), args: command(&["a"]), in_flight_max: 0, ..UpstreamConfig::default() };
         assert_eq!(keys(&mixed, "t"), ["args", "in_flight_max"]);
         let transport = Some(TransportWord::Sse);
+        let modern = UpstreamConfig { url: url(), transport, era: Era::Modern, ..UpstreamConfig::default() };
+        assert_eq!(keys(&modern, "t"), ["era"]);
         assert_eq!(keys(&UpstreamConfig { transport, ..sound }, "t"), ["transport"]);
     }
 

@@ -15,7 +15,7 @@ use crate::{
     error::{Failure, Kind, Refusal, RequestError, one_line},
     listener::{Listener, Question},
     message::{Incoming, LogParams, ProgressParams, UpdatedParams},
-    settings::Ask,
+    settings::{Ask, Settings},
 };
 
 /// Lines of a child's stdout that are no messages; one that prints more has mistaken its stdout for a log.
@@ -28,6 +28,8 @@ pub(crate) type Answer = Result<Box<RawValue>, RequestError>;
 pub(crate) struct Inbox {
     waiting: Mutex<Waiting>,
     ask: Vec<Ask>,
+    /// Callers that may not hear of each other share the session.
+    is_shared: bool,
     /// The number of times that a list changed, or that the session ended.
     changes: watch::Sender<u64>,
     /// The URIs of resources that the server says have changed.
@@ -76,10 +78,11 @@ impl Drop for Wait {
 }
 
 impl Inbox {
-    pub(crate) fn new(ask: &[Ask]) -> Arc<Self> {
+    pub(crate) fn new(settings: &Settings) -> Arc<Self> {
         Arc::new(Self {
             waiting: Mutex::default(),
-            ask: ask.to_vec(),
+            ask: settings.ask.clone(),
+            is_shared: settings.is_shared,
             changes: watch::Sender::new(0),
             updated: broadcast::Sender::new(UPDATED_MAX),
             rubbish: AtomicU64::new(0),
@@ -110,17 +113,14 @@ impl Inbox {
         self.updated.subscribe()
     }
 
-    /// Returns the caller that a message of the server belongs to: that of the request whose stream it came on, or else the
-    /// only one.
-    fn caller(&self, of: Option<u64>) -> Option<Caller> {
+    /// Returns the callers that a message of the server may belong to: that of the request whose stream it came on, or else
+    /// everyone whose call is open.
+    fn callers(&self, of: Option<u64>) -> Vec<Caller> {
         let waiting = self.waiting();
-        if let Some(awaited) = of.and_then(|of| waiting.by_id.get(&of)) {
-            return awaited.caller.clone();
-        }
-        let mut callers = waiting.by_id.values().filter_map(|awaited| awaited.caller.as_ref());
-        match (callers.next(), callers.next()) {
-            (Some(only), None) => Some(only.clone()),
-            _ => None,
+        let caller = |awaited: &Awaited| awaited.caller.clone();
+        match of {
+            Some(of) => waiting.by_id.get(&of).and_then(caller).into_iter().collect(),
+            None => waiting.by_id.values().filter_map(caller).collect(),
         }
     }
 
@@ -172,13 +172,18 @@ impl Inbox {
         };
         match (message.id, message.method.as_deref()) {
             (Some(id), Some(method)) => {
-                if self.may_ask(method)
-                    && let Some(caller) = self.caller(of)
-                {
-                    let params = message.params.map(ToOwned::to_owned);
-                    let question = Question { method: method.to_owned(), params };
-                    let _ = caller.questions.send(Asked { id: id.to_owned(), question }); // its call may end just now
-                    return None;
+                if self.may_ask(method) {
+                    match &self.callers(of)[..] {
+                        [] => {}
+                        [caller] => {
+                            let params = message.params.map(ToOwned::to_owned);
+                            let question = Question { method: method.to_owned(), params };
+                            let _ = caller.questions.send(Asked { id: id.to_owned(), question }); // its call may end just now
+                            return None;
+                        }
+                        // Whoever were asked might answer for another.
+                        _ => return Some(refusal(id, -1, "the request names no call, and several are open")),
+                    }
                 }
                 return Some(self.answer_to(id, method));
             }
@@ -230,9 +235,13 @@ impl Inbox {
             }
             "notifications/message" => {
                 let params = params.and_then(|params| serde_json::from_str::<LogParams<'_>>(params.get()).ok());
-                if let Some(LogParams { level, logger, data }) = params
-                    && let Some(caller) = self.caller(of)
-                {
+                let Some(LogParams { level, logger, data }) = params else { return };
+                // One that names no call belongs to the session, and so to all who called in it.
+                let callers = self.callers(of);
+                if callers.len() > 1 && self.is_shared {
+                    return;
+                }
+                for caller in callers {
                     caller.listener.log(&level, logger.as_deref().unwrap_or_default(), data);
                 }
             }
@@ -263,20 +272,16 @@ impl Inbox {
     /// Returns the answer to a request of the server. Nobody stands behind this client who could be asked, so it is a
     /// polite no.
     pub(crate) fn answer_to(&self, id: &RawValue, method: &str) -> String {
-        let id = if id.get().len() <= 256 { id.get() } else { "null" };
         let result = match method {
             "ping" => "{}",
             "roots/list" if self.ask.contains(&Ask::Roots) => r#"{"roots":[]}"#,
             "elicitation/create" if self.ask.contains(&Ask::Elicitation) => r#"{"action":"decline"}"#,
             "sampling/createMessage" if self.ask.contains(&Ask::Sampling) => {
-                let error = r#"{"code":-1,"message":"the request was declined"}"#;
-                return format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
+                return refusal(id, -1, "the request was declined");
             }
-            _ => {
-                let error = r#"{"code":-32601,"message":"the client does not offer this method"}"#;
-                return format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#);
-            }
+            _ => return refusal(id, -32601, "the client does not offer this method"),
         };
+        let id = bounded(id);
         format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
     }
 
@@ -300,4 +305,15 @@ impl Inbox {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns an error as the answer to a request of the server.
+fn refusal(id: &RawValue, code: i64, message: &str) -> String {
+    let id = bounded(id);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"{message}"}}}}"#)
+}
+
+/// Returns an id that is repeated to the server, if it has a sensible length.
+fn bounded(id: &RawValue) -> &str {
+    if id.get().len() <= 256 { id.get() } else { "null" }
 }

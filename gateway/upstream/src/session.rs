@@ -1,23 +1,25 @@
 //! A session with one server: requests and their answers, calls with progress and cancellation.
 
+mod subscriptions;
+
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
     future::Future,
     sync::{
         Arc, Mutex, PoisonError, RwLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use serde_json::value::RawValue;
 use tokio::{
-    sync::{broadcast, mpsc, watch},
-    task::AbortHandle,
+    sync::{mpsc, watch},
     time::{Instant, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
+use self::subscriptions::Subscribed;
 use crate::{
     error::{Failure, Kind, RequestError},
     handshake::{Agreed, agree},
@@ -43,16 +45,6 @@ pub struct Session {
     one_asked: tokio::sync::Mutex<()>,
     /// The resources that the server tells news of.
     subscribed: tokio::sync::Mutex<Subscribed>,
-}
-
-/// What the server was asked to tell of.
-#[derive(Default)]
-struct Subscribed {
-    uris: BTreeSet<String>,
-    /// The request of a modern server's stream.
-    stream: Option<(u64, AbortHandle)>,
-    /// The server has no such stream, and is not asked again in this session.
-    is_refused: Arc<AtomicBool>,
 }
 
 /// A request for a caller: a call of a tool, or anything else that is asked of a server.
@@ -164,7 +156,7 @@ impl Session {
         settings: &Settings,
         deadline: Instant,
     ) -> Result<Self, Failure> {
-        let inbox = Inbox::new(&settings.ask);
+        let inbox = Inbox::new(settings);
         let link = Link::open(target, transport, settings, &inbox).await?;
         let core = Core { link, inbox, settings: settings.clone(), next_id: AtomicU64::new(1) };
         let probe = matches!(target, Target::Command(_)).then_some(settings.probe);
@@ -361,81 +353,6 @@ impl Session {
         if self.core.request(Request::new("logging/setLevel", params, version)).await.is_ok() {
             *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
         }
-    }
-
-    /// The URIs of resources that the server says have changed.
-    pub fn updated(&self) -> broadcast::Receiver<String> {
-        self.core.inbox.updated()
-    }
-
-    /// Asks the server to tell of changes of its lists and of these resources, and of no others.
-    pub async fn subscribe(&self, uris: &BTreeSet<String>) -> Result<(), RequestError> {
-        let agreed = self.agreed();
-        let mut subscribed = self.subscribed.lock().await;
-        if agreed.is_modern() {
-            if subscribed.is_refused.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            if subscribed.stream.as_ref().is_some_and(|(_, task)| !task.is_finished()) && subscribed.uris == *uris {
-                return Ok(());
-            }
-            let stream = self.listen(uris, &agreed, subscribed.is_refused.clone()).await?;
-            let before = subscribed.stream.replace(stream);
-            if let Some((id, task)) = before {
-                self.cancel(id, &agreed).await;
-                task.abort();
-            }
-            subscribed.uris.clone_from(uris);
-            return Ok(());
-        }
-        if !self.advertises("resources") {
-            return Ok(());
-        }
-        let gone: Vec<String> = subscribed.uris.difference(uris).cloned().collect();
-        let new: Vec<String> = uris.difference(&subscribed.uris).cloned().collect();
-        for (method, uris) in [("resources/unsubscribe", gone), ("resources/subscribe", new)] {
-            for uri in uris {
-                let params = message::object(&[("uri", &message::text(&uri))]);
-                // A server that cannot tell of a resource is not asked again.
-                let _ = self.core.request(Request::new(method, params, agreed.version)).await;
-                match method {
-                    "resources/subscribe" => drop(subscribed.uris.insert(uri)),
-                    _ => drop(subscribed.uris.remove(&uri)),
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Opens the stream on which a modern server tells of changes.
-    async fn listen(
-        &self,
-        uris: &BTreeSet<String>,
-        agreed: &Agreed,
-        is_refused: Arc<AtomicBool>,
-    ) -> Result<(u64, AbortHandle), RequestError> {
-        let mut wanted: Vec<(&str, &str)> =
-            ["toolsListChanged", "promptsListChanged", "resourcesListChanged"].map(|list| (list, "true")).to_vec();
-        let uris = serde_json::to_string(uris).unwrap_or_default();
-        if uris != "[]" {
-            wanted.push(("resourceSubscriptions", &uris));
-        }
-        let wanted = message::object(&wanted);
-        let meta = self.core.meta(agreed.version, None, None, None);
-        let params = message::object(&[("notifications", &wanted), ("_meta", &meta)]);
-        let id = self.core.id();
-        let mut wait = self.core.inbox.expect(id, None)?;
-        self.core.send(id, Request::new("subscriptions/listen", params, agreed.version)).await?;
-        // What comes on the stream is heard by the inbox; its answer is the end of it.
-        let task = tokio::spawn(async move {
-            let has_none = match (&mut wait.answer).await {
-                Ok(Err(RequestError::Refused(_))) => true,
-                Ok(Err(RequestError::Failed(failure))) => failure.kind == Kind::NotHere,
-                _ => false,
-            };
-            is_refused.store(has_none, Ordering::Relaxed);
-        });
-        Ok((id, task.abort_handle()))
     }
 
     async fn cancel(&self, id: u64, agreed: &Agreed) {

@@ -42,10 +42,12 @@ pub enum Transport {
     Sse,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Era {
     /// The modern one where the server speaks it.
     #[default]
+    #[serde(skip_deserializing)]
     Either,
     Legacy,
     Modern,
@@ -56,6 +58,8 @@ pub struct Settings {
     pub era: Era,
     /// The questions that the server may ask of a client; it may list other tools if it may ask.
     pub ask: Vec<Ask>,
+    /// Callers that may not hear of each other share the session.
+    pub is_shared: bool,
     /// The time from the start of the process, or of the first connection, until both have agreed on an era.
     pub start: Duration,
     pub request: Duration,
@@ -91,6 +95,7 @@ impl Default for Settings {
         Self {
             era: Era::Either,
             ask: Vec::new(),
+            is_shared: false,
             start: Duration::from_secs(60),
             request: Duration::from_secs(30),
             probe: Duration::from_secs(5),

@@ -213,6 +213,50 @@ async fn no_child_outlives_its_session() {
     }
 }
 
+/// A log message of a child names no call: it is for all who called in the session, unless they may not hear of each other.
+#[tokio::test]
+async fn a_log_message_that_names_no_call_is_heard_by_every_call_of_its_session() {
+    for (is_shared, heard) in [(false, 2), (true, 0)] {
+        let session = open(&["good"], Settings { is_shared, ..Settings::default() }).await.expect("a session");
+        let (stalls, logs) = (asked("stall", None), asked("log", None));
+        let messages = Arc::new(Mutex::new(Vec::new()));
+        let listener = || Some(Arc::new(HeardLog(messages.clone())) as Arc<dyn Listener>);
+        let (first, second) = (CancellationToken::new(), CancellationToken::new());
+        let mut waiting = call(&stalls, &first);
+        let mut logging = call(&logs, &second);
+        (waiting.listener, logging.listener) = (listener(), listener());
+        let waiting = session.call(waiting);
+        tokio::pin!(waiting);
+        // It is sent, and nothing answers it.
+        assert!(tokio::time::timeout(Duration::from_millis(300), &mut waiting).await.is_err());
+        session.call(logging).await.expect("an answer");
+        assert_eq!(*messages.lock().expect("whole"), vec!["\"a word\"".to_owned(); heard], "shared: {is_shared}");
+        session.close().await;
+    }
+}
+
+struct HeardLog(Arc<Mutex<Vec<String>>>);
+
+impl Listener for HeardLog {
+    fn wants_progress(&self) -> bool {
+        false
+    }
+
+    fn progress(&self, _progress: Progress) {}
+
+    fn log_level(&self) -> Option<&'static str> {
+        Some("info")
+    }
+
+    fn log(&self, _level: &str, _logger: &str, data: &RawValue) {
+        self.0.lock().expect("whole").push(data.get().to_owned());
+    }
+
+    fn ask(&self, _question: Question) -> Answering {
+        Box::pin(async { None })
+    }
+}
+
 struct Heard(Arc<Mutex<Vec<Progress>>>);
 
 impl Listener for Heard {
