@@ -201,6 +201,43 @@ async fn the_document_is_valid_and_the_tools_are_as_it_says() {
     passed(&python(&house, &[&run[..], &bounds[..]].concat()));
 }
 
+/// Whoever reads the document, or makes a stand-in of it, finds one true example of each thing that is sent and answered.
+#[test]
+fn every_operation_has_examples_that_its_own_schemas_take() {
+    let api = "[connections.api]\nkind = \"http\"\nbase_url = \"http://127.0.0.1:1\"\nwrite = true";
+    let house = sample::house().file("contracts/orders.yaml", ORDERS);
+    let house = house.config(api).config("[plugins.rest.grants]\napi = \"write\"");
+    let mut found = Vec::new();
+    for contract in ["airports", "orders"] {
+        let (code, text, err) = house.run(&["openapi", contract]);
+        assert_eq!(code, 0, "{err}");
+        assert_eq!(house.run(&["openapi", contract]).1, text, "the same each time");
+        let document: Value = serde_json::from_str(&text).expect("JSON");
+        let check = |content: &Value, what: &str| {
+            let example = content.get("example").unwrap_or_else(|| panic!("{what} has no example: {content}"));
+            let schema = json!({ "allOf": [content["schema"]], "components": document["components"] });
+            let validator = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
+            let wrong: Vec<String> = validator.iter_errors(example).map(|error| error.to_string()).collect();
+            assert!(wrong.is_empty(), "{what}: {example}: {wrong:?}");
+            example.clone()
+        };
+        for (path, operations) in document["paths"].as_object().expect("paths") {
+            let body = &operations["post"]["requestBody"]["content"]["application/json"];
+            found.push((path.clone(), check(body, path)));
+            for operation in operations.as_object().expect("operations").values() {
+                check(&operation["responses"]["200"]["content"]["application/json"], path);
+            }
+            let parameters = operations["get"]["parameters"].as_array().into_iter().flatten();
+            for parameter in parameters.filter(|parameter| parameter["required"] == true) {
+                check(parameter, path);
+            }
+        }
+    }
+    let example = |path: &str| &found.iter().find(|(found, _)| found == path).expect("a path").1;
+    assert_eq!(*example("/lookup_airport"), json!({ "iata": "AAA" }));
+    assert_eq!(*example("/create_order"), json!({ "id": 1, "due": "2024-01-01", "lines": [{ "part": "text" }] }));
+}
+
 fn python(house: &House, words: &[&str]) -> Output {
     foreign::python("python-schemathesis").args(words).current_dir(house.path()).output().expect("python starts")
 }
