@@ -167,6 +167,11 @@ async fn the_tools_are_a_page_too() {
         assert!(text.contains(said), "{said}: {text}");
     }
     assert!(!text.contains("<script"), "{text}");
+    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
+    for (path, place) in [("rest/airports?a=b", "/rest/airports/?a=b"), ("forms/airports", "/forms/airports/")] {
+        let told = client.get(format!("{}/{path}", gateway.base)).send().await.expect("an answer");
+        assert_eq!((told.status().as_u16(), told.headers()["location"].to_str().expect("text")), (308, place));
+    }
     let key = house.key(&["--agent", "ann", "--tool", "lookup_airport"]);
     let asked = http().get(&url).send().await.expect("an answer");
     assert!(asked.status() == 401 && asked.headers()["www-authenticate"].to_str().expect("text").starts_with("Basic "));
@@ -312,6 +317,7 @@ async fn forms_are_filled_in_with_a_browser() {
     assert_eq!(seen["tools"], json!(["create_airport", "list_airports", "Look up an airport"]), "{seen}");
     assert_eq!((seen["missing"].as_array().map(Vec::len), &seen["focused"]), (Some(1), &json!("input/iata")), "{seen}");
     assert_eq!(seen["pattern"], 1, "{seen}");
+    assert_eq!(seen["refused"], json!(["must match ^[A-Z]{3}$. Example: \"AAA\""]), "the gateway's own words: {seen}");
     assert!(seen["notFound"].as_str().is_some_and(|text| !text.is_empty()), "{seen}");
     assert!(seen["found"].as_str().is_some_and(|text| text.contains("Oslo Gardermoen")), "{seen}");
     assert_eq!((&seen["rows"], seen["nested"].as_array().map(Vec::len)), (&json!(2), Some(1)), "{seen}");
