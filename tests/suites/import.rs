@@ -130,6 +130,17 @@ async fn every_imported_tool_is_answered() {
     }
 }
 
+/// What an import prints is served whole, however large: the adapter takes each of its operations.
+#[tokio::test]
+async fn every_imported_contract_is_served() {
+    for (name, file, tools) in [("directus", DOCUMENTS[2].1, 132), ("github", DOCUMENTS[3].1, 1219)] {
+        let house = imported(name, file, "http://127.0.0.1:1");
+        let gateway = house.serve();
+        let (listed, _) = Modern::new(gateway.url()).list().await;
+        assert_eq!(listed.len(), tools, "{name}: {}", gateway.log());
+    }
+}
+
 /// Our own document, fetched from our own gateway, is a contract whose tools answer what the gateway's own tools
 /// answer.
 #[tokio::test]
