@@ -22,16 +22,6 @@ fn semantic_kernel() {
 }
 
 #[test]
-fn llama_index() {
-    Framework::new("llama_index", MCP2).holds();
-}
-
-#[test]
-fn google_adk() {
-    Framework::new("google_adk", MCP2).holds();
-}
-
-#[test]
 fn haystack() {
     Framework::new("haystack", MCP2).holds();
 }

@@ -141,8 +141,20 @@ fn path(criterion: &mut Criterion) {
             let marks = Marks { found: Some(now), bound: Some(now), asked: Some(now), answered: Some(now) };
             let (outcome, tool, opened, closed) = (Outcome::Ok, Some(&tool.meter), now, now);
             let (unknown_tool, failed, invalid, code) = (false, false, None, None);
-            let ended =
-                Ended { tool, agent: &agent, unknown_tool, failed, invalid, code, outcome, opened, marks, closed };
+            let finds = None;
+            let ended = Ended {
+                tool,
+                finds,
+                agent: &agent,
+                unknown_tool,
+                failed,
+                invalid,
+                code,
+                outcome,
+                opened,
+                marks,
+                closed,
+            };
             black_box(gateway.metrics().call(&ended))
         });
     });

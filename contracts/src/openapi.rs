@@ -9,6 +9,7 @@ use crate::{
     Schema, Tool,
     compile::{error_members, result_arm},
     schema::without_null,
+    validate,
 };
 
 /// The document's texts about the service, and where and how it is called.
@@ -34,23 +35,23 @@ pub fn document<'t>(api: &Api<'_>, tools: impl IntoIterator<Item = &'t Tool>) ->
     let mut schemas = Map::from_iter([("Problem".to_owned(), problem())]);
     for tool in tools {
         let (input, output) = (format!("{}.input", tool.name), format!("{}.output", tool.name));
-        let answer = json!({ "$ref": format!("#/components/schemas/{output}") });
+        let (schema, result) = (tool.input_schema.value(), success_schema(tool));
+        let answer = content(&output, example(&result));
+        let arguments = example(&schema);
         let mut operations = Map::new();
-        let schema = tool.input_schema.value();
         if takes_query(tool, &schema) {
             let mut get = operation(tool, &format!("get_{}", tool.name), &answer);
-            get.insert("parameters".into(), parameters(&schema, &input));
+            get.insert("parameters".into(), parameters(&schema, &input, arguments.as_ref()));
             operations.insert("get".into(), Value::Object(get));
         }
         let mut post = operation(tool, &tool.name, &answer);
-        let arguments = json!({ "$ref": format!("#/components/schemas/{input}") });
         let has_required = schema["required"].as_array().is_some_and(|required| !required.is_empty());
-        let body = json!({ "required": has_required, "content": { "application/json": { "schema": arguments } } });
+        let body = json!({ "required": has_required, "content": { "application/json": content(&input, arguments) } });
         post.insert("requestBody".into(), body);
         operations.insert("post".into(), Value::Object(post));
         paths.insert(format!("/{}", tool.name), Value::Object(operations));
         schemas.insert(input.clone(), moved(&schema, &input));
-        schemas.insert(output.clone(), moved(&success_schema(tool), &output));
+        schemas.insert(output.clone(), moved(&result, &output));
     }
     let mut info = Map::from_iter([("title".to_owned(), api.title.into()), ("version".to_owned(), api.version.into())]);
     if let Some(description) = api.description {
@@ -97,6 +98,23 @@ pub fn success_schema(tool: &Tool) -> Value {
     }
 }
 
+/// Returns a body: the component that is its schema, and an example of it.
+fn content(component: &str, example: Option<Value>) -> Value {
+    let mut content = json!({ "schema": { "$ref": format!("#/components/schemas/{component}") } });
+    if let Some(example) = example {
+        content["example"] = example;
+    }
+    content
+}
+
+/// Returns an example that the schema takes as a whole: the author's own examples and defaults where it has some, and
+/// else what its rules say. `None` if none can be made.
+fn example(schema: &Value) -> Option<Value> {
+    let example = validate::example(schema)?;
+    let validator = validate::validator(schema).or_else(|_| validate::foreign_validator(schema)).ok()?;
+    validator.is_valid(&example).then_some(example)
+}
+
 fn operation(tool: &Tool, id: &str, answer: &Value) -> Map<String, Value> {
     let mut operation = Map::from_iter([("operationId".to_owned(), Value::from(id))]);
     if let Some(title) = &tool.title {
@@ -107,14 +125,15 @@ fn operation(tool: &Tool, id: &str, answer: &Value) -> Map<String, Value> {
     operation.insert(
         "responses".into(),
         json!({
-            "200": { "description": "The result.", "content": { "application/json": { "schema": answer } } },
+            "200": { "description": "The result.", "content": { "application/json": answer } },
             "default": { "description": "Why there is no result.", "content": problem },
         }),
     );
     operation
 }
 
-fn parameters(schema: &Value, input: &str) -> Value {
+/// `example`: of all arguments together; the parameters that are in it have their part of it.
+fn parameters(schema: &Value, input: &str, example: Option<&Value>) -> Value {
     let required = schema["required"].as_array();
     let parameter = |(name, property): (&String, &Value)| {
         let is_required = required.is_some_and(|required| required.iter().any(|one| one == name));
@@ -125,6 +144,9 @@ fn parameters(schema: &Value, input: &str) -> Value {
         }
         parameter.insert("required".into(), is_required.into());
         parameter.insert("schema".into(), moved(property, input));
+        if let Some(example) = example.and_then(|example| example.get(name)) {
+            parameter.insert("example".into(), example.clone());
+        }
         Value::Object(parameter)
     };
     schema["properties"].as_object().into_iter().flatten().map(parameter).collect()

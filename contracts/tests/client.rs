@@ -38,6 +38,30 @@ fn no_client_takes_a_choice_between_argument_lists() {
     check(ClientProfile::Anthropic, whole, object(json!({ "a": { "type": "string" } }), json!(["a"])), &[]);
 }
 
+/// Agents of OpenAI's SDK hold a model to no schema with a reference; one within itself cannot be said otherwise.
+#[test]
+fn strict_schemas_have_references_only_where_they_lead_back() {
+    let names = json!({
+        "city": { "type": "string" },
+        "leg": {
+            "type": "object", "additionalProperties": false, "required": ["to"],
+            "properties": { "to": { "$ref": "#/$defs/city" }, "then": { "$ref": "#/$defs/leg" } },
+        },
+    });
+    let strict = |properties: Value| {
+        let input =
+            json!({ "type": "object", "additionalProperties": false, "properties": properties, "$defs": names });
+        lower("t", &input, ClientProfile::OpenaiStrict)
+    };
+    let plain = strict(json!({ "from": { "$ref": "#/$defs/city", "description": "Where it begins." } }));
+    let from = json!({ "anyOf": [{ "type": "string", "description": "Where it begins." }, { "type": "null" }] });
+    assert_eq!(plain.input["properties"]["from"], from);
+    assert!(plain.input.get("$defs").is_none() && plain.remarks.is_empty(), "{plain:?}");
+    let route = strict(json!({ "route": { "$ref": "#/$defs/leg" } }));
+    assert_eq!(route.input["properties"]["route"]["anyOf"][0], json!({ "$ref": "#/$defs/leg" }));
+    assert!(!route.is_refused(), "{route:?}");
+}
+
 #[test]
 fn references_are_replaced_and_a_schema_within_itself_is_ended() {
     let input = json!({

@@ -132,3 +132,36 @@ fn a_contract_is_a_form_like_any_other() {
     let problems = compile(&source, &BTreeMap::new()).expect_err("no shapes");
     assert!(problems.iter().all(|problem| problem.message.starts_with("shape of ")), "{problems:?}");
 }
+
+/// A document may require a name of which it says nothing, or say nothing of the whole body. The service wants it all
+/// the same.
+#[test]
+fn where_a_body_says_too_little_any_value_is_taken_and_the_report_says_so() {
+    let document = r##"{"openapi": "3.1.0", "info": {"title": "Hooks"}, "servers": [{"url": "http://127.0.0.1:1"}],
+      "paths": {"/hooks": {
+        "put": {"operationId": "putHook", "responses": {"204": {"description": "Done"}},
+          "requestBody": {"required": true, "content": {"application/json": {"schema": {
+            "allOf": [{"required": ["url", "team_id", "seen"]}, {"$ref": "#/components/schemas/Hook"}]}}}}},
+        "post": {"operationId": "addHook", "responses": {"204": {"description": "Done"}},
+          "requestBody": {"content": {"application/json": {"schema": null}}}}}},
+      "components": {"schemas": {"Hook": {"type": "object", "properties": {
+        "url": {"type": "string"}, "note": {"type": "string"}, "seen": {"type": "string", "readOnly": true}}}}}}"##;
+    let imported = import(document, &Wanted::default()).expect("a contract");
+    let remarks: Vec<String> =
+        imported.remarks.iter().map(|remark| format!("{} {}", remark.place, remark.message)).collect();
+    assert_eq!(
+        remarks,
+        [
+            "/paths/~1hooks/put/requestBody/content/application~1json/schema/required \
+             'team_id' is required and has no schema: any value is taken",
+            "/paths/~1hooks/post/requestBody/content/application~1json/schema the schema of the body is null: any JSON is taken",
+        ]
+    );
+    for line in [
+        "put_hook: { method: PUT, path: \"/hooks\", effect: update, params: { url: { type: string, required: true }, \
+         note: { type: string }, team_id: { type: json, required: true } } }",
+        "add_hook: { method: POST, path: \"/hooks\", effect: destructive, params: { body: { type: json, in: whole-body } } }",
+    ] {
+        assert!(imported.contract.contains(line), "{line}: {}", imported.contract);
+    }
+}

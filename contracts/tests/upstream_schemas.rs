@@ -41,6 +41,30 @@ fn translated(schema: &Value) -> Option<Validator> {
 }
 
 /// Returns `(dialect, schema of one argument, [(value, whether it is valid)])`.
+/// `dependencies` stands beside the keywords that took its place, whichever comes first: neither is lost.
+#[test]
+fn dependencies_join_what_took_their_place() {
+    let with = |value: Value| {
+        let schema = json!({
+            "$schema": "https://json-schema.org/draft/2019-09/schema",
+            "type": "object",
+            "properties": { "value": value },
+        });
+        translated(&tool(&schema).expect("a tool").input_schema.value()).expect("a schema")
+    };
+    for schema in [
+        json!({ "dependencies": { "b": ["c"] }, "dependentRequired": { "a": ["c"] } }),
+        json!({ "dependentRequired": { "a": ["c"] }, "dependencies": { "b": ["c"] } }),
+        json!({ "dependencies": { "b": { "required": ["c"] } }, "dependentSchemas": { "a": { "required": ["c"] } } }),
+    ] {
+        let validator = with(schema.clone());
+        for name in ["a", "b"] {
+            assert!(!validator.is_valid(&json!({ "value": { name: null } })), "{schema}: {name}");
+            assert!(validator.is_valid(&json!({ "value": { name: null, "c": null } })), "{schema}: {name}");
+        }
+    }
+}
+
 #[test]
 fn each_dialect_means_the_same_in_the_newest() {
     let cases = [

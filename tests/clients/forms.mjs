@@ -32,6 +32,10 @@ seen.focused = await page.evaluate(() => document.activeElement.id);
 await page.getByLabel('iata').fill('osl');
 await submit();
 seen.pattern = (await errors()).length;
+// What the browser lets through is refused by the gateway.
+await page.getByLabel('iata').evaluate((control) => control.removeAttribute('pattern'));
+await submit();
+seen.refused = await errors();
 await page.getByLabel('iata').fill('XXX');
 await submit();
 seen.notFound = await page.locator('#problem').textContent();

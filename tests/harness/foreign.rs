@@ -99,13 +99,27 @@ pub fn run(mut command: Command, limit: Duration) -> Output {
 }
 
 /// Runs a client with its plan; its report.
-pub fn report(mut command: Command, plan: &Value) -> Value {
+pub fn report(command: Command, plan: &Value) -> Value {
+    let (_, last, said) = told(command, plan);
+    serde_json::from_str(&last).unwrap_or_else(|error| panic!("no report ({error}):\n{last}\n{said}"))
+}
+
+/// Runs a client with its plan; its report, and whatever else it wrote to its standard output or standard error.
+pub fn report_and_noise(command: Command, plan: &Value) -> (Value, String) {
+    let (before, last, stderr) = told(command, plan);
+    let noise = [before, stderr].join("\n").trim().to_owned();
+    let report = serde_json::from_str(&last).unwrap_or_else(|error| panic!("no report ({error}):\n{last}\n{noise}"));
+    (report, noise)
+}
+
+/// Returns the standard output of a client up to its last line, that line, and the standard error.
+fn told(mut command: Command, plan: &Value) -> (String, String, String) {
     command.arg(plan.to_string());
     let output = run(command, Duration::from_secs(120));
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "the client failed ({}):\n{stdout}\n{stderr}", output.status);
-    let last = stdout.lines().last().unwrap_or_default();
-    serde_json::from_str(last).unwrap_or_else(|error| panic!("no report ({error}):\n{stdout}\n{stderr}"))
+    let (before, last) = stdout.trim_end().rsplit_once('\n').unwrap_or(("", stdout.trim_end()));
+    (before.to_owned(), last.to_owned(), stderr.into_owned())
 }
 
 fn drain(mut pipe: impl std::io::Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {

@@ -15,6 +15,7 @@ pub mod schema;
 pub mod stdio;
 pub mod strangers;
 pub mod upstream;
+pub mod vendor;
 pub mod web;
 
 pub use admin::Admin;

@@ -378,6 +378,86 @@ fn a_client_is_connected_and_taken_back() {
     assert!(code == 1 && err.contains("Connectors"), "{err}");
 }
 
+/// What is written names a variable, in each client's own words: read back, it leads to the view with the key, which is in
+/// no file.
+#[test]
+fn a_client_is_connected_to_a_view_and_finds_its_key_in_the_environment() {
+    let house = sample::house().config("[views.reading]\nread_only = true\n[views.more]\n");
+    let gateway = house.serve();
+    let (config, url) = (house.stdio_command()[3].clone(), gateway.url());
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let home = home.path();
+    let secret = house.key(&["--agent", "ann"]);
+    let at_home = |words: &[&str], key: &str| {
+        let mut command = weir(words);
+        command.env("HOME", home).env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME").env("ANNS_KEY", key);
+        command.current_dir(home);
+        run(command)
+    };
+    let running = ["--url", url.as_str()];
+    let started = ["--config", config.as_str()];
+    let view = ["--view", "reading", "--key-env", "ANNS_KEY"];
+    let reading = ["list_airports", "lookup_airport"];
+    let file_of = |out: &str| {
+        let line = out.lines().last().expect("a line");
+        let file = line.split(" names ").next().expect("a file").trim_end_matches(" already");
+        fs::read_to_string(file).expect("a configuration")
+    };
+    for client in ["claude-code", "cursor", "vscode", "codex", "gemini", "windsurf"] {
+        for place in [running, started] {
+            if client == "codex" && place == started {
+                continue;
+            }
+            let words = [&["connect", client][..], &place, &view].concat();
+            let (code, out, err) = at_home(&words, &secret);
+            assert_eq!((code, err.as_str()), (0, ""), "{client}");
+            assert!(!file_of(&out).contains(&secret), "{client}");
+            let (code, document, err) = at_home(&["extract", "weir", "--from", client], &secret);
+            let mut found = names_or_none(&document);
+            found.sort_unstable();
+            assert_eq!((code, found), (0, reading.map(str::to_owned).to_vec()), "{client}: {err}");
+            let (code, _, err) = at_home(&["extract", "weir", "--from", client], "weir_no_key");
+            assert_eq!(code, 1, "{client}: {err}");
+        }
+    }
+    // Codex starts a server with the variables that it is told to hand on, by their own names.
+    let (code, _, err) = at_home(&[&["connect", "codex"][..], &started, &view].concat(), &secret);
+    assert!(code == 1 && err.contains("--key-env WEIR_KEY"), "{err}");
+    let (code, out, _) = at_home(&[&["connect", "codex", "--key-env", "WEIR_KEY"][..], &started].concat(), &secret);
+    assert!(code == 0 && file_of(&out).contains("env_vars = [\"WEIR_KEY\"]"), "{out}");
+
+    for client in ["zed", "cline", "claude-desktop"] {
+        let (code, _, err) = at_home(&[&["connect", client][..], &started, &view].concat(), &secret);
+        assert!(code == 1 && err.contains("takes what its configuration says as it stands"), "{client}: {err}");
+    }
+    // Whoever has named no key is told what is missing, and only where a key is asked for.
+    let cases = [
+        ("cursor", running, "--key-env WEIR_KEY"),
+        ("cursor", started, "--key-env WEIR_KEY"),
+        ("zed", running, "--header 'Authorization: Bearer KEY'"),
+        ("claude-desktop", started, "\"env\": {\"WEIR_KEY\": \"KEY\"}"),
+    ];
+    for (client, place, step) in cases {
+        let (code, _, err) = at_home(&[&["connect", client][..], &place].concat(), &secret);
+        assert!(code == 0 && err.contains("asks for a key") && err.contains(step), "{client}: {err}");
+    }
+    let header = ["--header", "Authorization: Bearer k"];
+    assert_eq!(at_home(&[&["connect", "zed"][..], &running, &header].concat(), &secret).2, "");
+    let (code, _, err) =
+        at_home(&[&["connect", "cursor", "--key-env", "NOT_SET_HERE"][..], &running].concat(), &secret);
+    assert!(code == 0 && err.contains("`NOT_SET_HERE` is not set here"), "{err}");
+    for (words, said) in [
+        (&["--view", "readign"][..], "there is no view `readign`; there are more, reading"),
+        (&["--view", "A b", "--url", &url], "no view is called `A b`"),
+        (&["--view", "reading", "--url", "http://127.0.0.1:1/other"], "does not end in /mcp"),
+        (&["--key-env", &secret], "the key itself does not belong here"),
+    ] {
+        let place: &[&str] = if words.contains(&"--url") { &[] } else { &started };
+        let (code, _, err) = at_home(&[&["connect", "cursor"][..], place, words].concat(), &secret);
+        assert!(code != 0 && err.contains(said), "{words:?}: {err}");
+    }
+}
+
 /// The document alone gives the flags; where its server is has to be said, since a document is handed around.
 #[tokio::test]
 async fn a_tool_of_a_document_is_called_with_its_flags() {

@@ -1,12 +1,17 @@
 //! Agent frameworks, each by what an agent of it sees: listing, calls and errors, over HTTP and stdio, with a key and
 //! without. Larger ones are in `tests/frameworks.rs`; `docs/clients.md` has what held when.
 
+mod agent;
 mod drive;
 
-use self::drive::Framework;
+use self::{
+    agent::{ANTHROPIC, Agent, GEMINI, OPENAI, OPENAI_STRICT, OPENAI_WITHOUT_REFERENCES},
+    drive::Framework,
+};
 
 const MCP1: &str = "python-frameworks-mcp1";
 const MCP2: &str = "python-frameworks-mcp2";
+const ADK: &str = "python-frameworks-adk";
 const NODE: &str = "node-frameworks";
 
 #[test]
@@ -45,6 +50,16 @@ fn pydantic_ai() {
 }
 
 #[test]
+fn google_adk() {
+    Framework::new("google_adk", ADK).holds();
+}
+
+#[test]
+fn llama_index() {
+    Framework::new("llama_index", ADK).holds();
+}
+
+#[test]
 fn vercel_ai_sdk() {
     Framework::new("ai_sdk", NODE).says_key_is_needed().holds();
 }
@@ -57,4 +72,41 @@ fn langchain_on_node() {
 #[test]
 fn mcporter() {
     Framework::new("mcporter", NODE).holds();
+}
+
+#[test]
+fn an_agent_of_langchain_through_profiles() {
+    Agent { name: "langchain", environment: MCP1 }.holds_through(&[ANTHROPIC, OPENAI, GEMINI]);
+}
+
+#[test]
+fn an_agent_of_mcp_use_through_profiles() {
+    Agent { name: "mcp_use", environment: MCP1 }.holds_through(&[OPENAI_WITHOUT_REFERENCES, GEMINI]);
+    Agent { name: "mcp_use", environment: MCP1 }.holds_through(&[ANTHROPIC]);
+}
+
+#[test]
+fn an_agent_of_pydantic_ai_through_profiles() {
+    Agent { name: "pydantic_ai", environment: MCP2 }.holds_through(&[ANTHROPIC, OPENAI, OPENAI_STRICT, GEMINI]);
+}
+
+#[test]
+fn an_agent_of_openai_agents_through_profiles() {
+    Agent { name: "openai_agents", environment: MCP2 }.holds_through(&[OPENAI, OPENAI_STRICT]);
+}
+
+#[test]
+fn an_agent_of_google_adk_through_its_profile() {
+    Agent { name: "google_adk", environment: ADK }.holds_through(&[GEMINI]);
+}
+
+#[test]
+fn an_agent_of_llama_index_through_profiles() {
+    // It makes an object of anything out of each record, which its own client of Gemini then refuses.
+    Agent { name: "llama_index", environment: ADK }.holds_through(&[OPENAI_WITHOUT_REFERENCES, GEMINI.flat()]);
+}
+
+#[test]
+fn an_agent_of_the_vercel_ai_sdk_through_profiles() {
+    Agent { name: "ai_sdk", environment: NODE }.holds_through(&[ANTHROPIC, OPENAI, GEMINI]);
 }

@@ -28,6 +28,8 @@ async fn each_endpoint_has_its_tools_in_words_the_same_each_time() {
     let gateway = house.serve();
     let (status, kind, all) = get(&format!("{}/llms.txt", gateway.base), None).await;
     assert_eq!((status, kind.as_str()), (200, "text/plain; charset=utf-8"), "{all}");
+    let (code, help, err) = house.run(&["call", "lookup_airport", "--help"]);
+    assert!(code == 0 && help.starts_with("Look up an airport\n"), "{help}{err}");
     let (listed, _) = Modern::new(gateway.url()).list().await;
     for tool in &listed {
         let name = tool["name"].as_str().expect("a name");
@@ -35,8 +37,9 @@ async fn each_endpoint_has_its_tools_in_words_the_same_each_time() {
     }
     for told in [
         "# weir\n",
+        "### lookup_airport\n\n**Look up an airport**\n",
         "## tools-js 1.0.0\n",
-        "- `environment` (string; required; at least 1 characters): Target environment\n",
+        "- `environment` (string; required; at least 1 character): Target environment\n",
         "- `version` (string; by default \"latest\"): Version or image tag.\n",
         "    weir call deploy --environment … --service …\n",
         "It only reads.\n",

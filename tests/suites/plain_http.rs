@@ -167,6 +167,11 @@ async fn the_tools_are_a_page_too() {
         assert!(text.contains(said), "{said}: {text}");
     }
     assert!(!text.contains("<script"), "{text}");
+    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().expect("a client");
+    for (path, place) in [("rest/airports?a=b", "/rest/airports/?a=b"), ("forms/airports", "/forms/airports/")] {
+        let told = client.get(format!("{}/{path}", gateway.base)).send().await.expect("an answer");
+        assert_eq!((told.status().as_u16(), told.headers()["location"].to_str().expect("text")), (308, place));
+    }
     let key = house.key(&["--agent", "ann", "--tool", "lookup_airport"]);
     let asked = http().get(&url).send().await.expect("an answer");
     assert!(asked.status() == 401 && asked.headers()["www-authenticate"].to_str().expect("text").starts_with("Basic "));
@@ -199,6 +204,43 @@ async fn the_document_is_valid_and_the_tools_are_as_it_says() {
     let run = ["-c", "from schemathesis.cli import schemathesis; schemathesis()", "run", url.as_str()];
     let bounds = ["--checks", checks, "--max-examples", "30", "--no-color", "--seed", "7"];
     passed(&python(&house, &[&run[..], &bounds[..]].concat()));
+}
+
+/// Whoever reads the document, or makes a stand-in of it, finds one true example of each thing that is sent and answered.
+#[test]
+fn every_operation_has_examples_that_its_own_schemas_take() {
+    let api = "[connections.api]\nkind = \"http\"\nbase_url = \"http://127.0.0.1:1\"\nwrite = true";
+    let house = sample::house().file("contracts/orders.yaml", ORDERS);
+    let house = house.config(api).config("[plugins.rest.grants]\napi = \"write\"");
+    let mut found = Vec::new();
+    for contract in ["airports", "orders"] {
+        let (code, text, err) = house.run(&["openapi", contract]);
+        assert_eq!(code, 0, "{err}");
+        assert_eq!(house.run(&["openapi", contract]).1, text, "the same each time");
+        let document: Value = serde_json::from_str(&text).expect("JSON");
+        let check = |content: &Value, what: &str| {
+            let example = content.get("example").unwrap_or_else(|| panic!("{what} has no example: {content}"));
+            let schema = json!({ "allOf": [content["schema"]], "components": document["components"] });
+            let validator = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
+            let wrong: Vec<String> = validator.iter_errors(example).map(|error| error.to_string()).collect();
+            assert!(wrong.is_empty(), "{what}: {example}: {wrong:?}");
+            example.clone()
+        };
+        for (path, operations) in document["paths"].as_object().expect("paths") {
+            let body = &operations["post"]["requestBody"]["content"]["application/json"];
+            found.push((path.clone(), check(body, path)));
+            for operation in operations.as_object().expect("operations").values() {
+                check(&operation["responses"]["200"]["content"]["application/json"], path);
+            }
+            let parameters = operations["get"]["parameters"].as_array().into_iter().flatten();
+            for parameter in parameters.filter(|parameter| parameter["required"] == true) {
+                check(parameter, path);
+            }
+        }
+    }
+    let example = |path: &str| &found.iter().find(|(found, _)| found == path).expect("a path").1;
+    assert_eq!(*example("/lookup_airport"), json!({ "iata": "AAA" }));
+    assert_eq!(*example("/create_order"), json!({ "id": 1, "due": "2024-01-01", "lines": [{ "part": "text" }] }));
 }
 
 fn python(house: &House, words: &[&str]) -> Output {
@@ -275,6 +317,7 @@ async fn forms_are_filled_in_with_a_browser() {
     assert_eq!(seen["tools"], json!(["create_airport", "list_airports", "Look up an airport"]), "{seen}");
     assert_eq!((seen["missing"].as_array().map(Vec::len), &seen["focused"]), (Some(1), &json!("input/iata")), "{seen}");
     assert_eq!(seen["pattern"], 1, "{seen}");
+    assert_eq!(seen["refused"], json!(["must match ^[A-Z]{3}$. Example: \"AAA\""]), "the gateway's own words: {seen}");
     assert!(seen["notFound"].as_str().is_some_and(|text| !text.is_empty()), "{seen}");
     assert!(seen["found"].as_str().is_some_and(|text| text.contains("Oslo Gardermoen")), "{seen}");
     assert_eq!((&seen["rows"], seen["nested"].as_array().map(Vec::len)), (&json!(2), Some(1)), "{seen}");

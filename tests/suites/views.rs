@@ -344,14 +344,82 @@ async fn search_finds_what_the_caller_sees_and_calls_are_the_tools_own() {
     let limited = bob.call("find_tools", question).await;
     assert_eq!(limited["structuredContent"]["code"], "rate_limited", "{limited}");
 
-    let output = house.run(&["audit", "query", "--json"]);
-    let tools: Vec<&str> = ["lookup_airport", "call_tool", "find_tools"]
-        .into_iter()
-        .filter(|tool| {
-            output.1.contains(&format!("\"tool\":\"{tool}\"")) || output.1.contains(&format!("\"tool\": \"{tool}\""))
-        })
-        .collect();
-    assert_eq!(tools, ["lookup_airport"], "{}", output.1);
+    // Finding is no call of a tool's own: it is recorded and counted under its own name, of no contract.
+    let calls = |agent: &str| -> Vec<Value> {
+        let (_, lines, _) = house.run(&["audit", "query", "--json", "--agent", agent]);
+        let records = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("a record"));
+        let calls = records.filter(|record| record["kind"] == "call");
+        calls.map(|call| json!([call["tool"], call["contract"].is_null(), call["outcome"], call["code"]])).collect()
+    };
+    let finding = |outcome: &str, code: Value| json!(["find_tools", true, outcome, code]);
+    assert_eq!(
+        calls("ann"),
+        [
+            finding("ok", Value::Null),
+            json!([null, true, "refused", "unknown_tool"]),
+            json!([null, true, "refused", "unknown_tool"]),
+            json!(["lookup_airport", false, "ok", null]),
+            json!(["lookup_airport", false, "refused", "rate_limited"]),
+        ]
+    );
+    let bobs = [finding("ok", Value::Null), finding("ok", Value::Null), finding("refused", json!("rate_limited"))];
+    assert_eq!(calls("bob"), bobs);
+}
+
+/// Every call leaves a record, also one that is refused before it names a tool, and its answer has the record's id and
+/// its receipt.
+#[tokio::test]
+async fn what_search_refuses_is_recorded() {
+    let house = sample::house().config(SEARCH);
+    let gateway = house.serve();
+    let key = house.key(&["--agent", "ann", "--rate", "5/min"]);
+    let view = Modern::with_key(gateway.view_url("find"), &key);
+    let mut answers = Vec::new();
+    for (tool, arguments) in [
+        ("find_tools", json!({})),
+        ("find_tools", json!({"query": "airport"})),
+        ("call_tool", json!({"name": 7})),
+        ("call_tool", json!({"name": "lookup_airport", "iata": "OSL"})),
+        ("call_tool", json!({"name": "nothing"})),
+        ("call_tool", json!({})),
+        ("find_tools", json!({"query": "airport"})),
+        ("call_tool", json!({"name": "lookup_airport", "arguments": {"iata": "OSL"}})),
+    ] {
+        answers.push(view.call(tool, arguments).await);
+    }
+    let (_, lines, _) = house.run(&["audit", "query", "--json"]);
+    let records = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("a record"));
+    let calls: Vec<Value> = records.filter(|record| record["kind"] == "call").collect();
+    let told: Vec<Value> =
+        calls.iter().map(|call| json!([call["tool"], call["outcome"], call["code"], call["protocol"]])).collect();
+    let modern = "2026-07-28";
+    assert_eq!(
+        told,
+        [
+            json!(["find_tools", "refused", "invalid_arguments", modern]),
+            json!(["find_tools", "ok", null, modern]),
+            json!(["call_tool", "refused", "invalid_arguments", modern]),
+            json!(["call_tool", "refused", "invalid_arguments", modern]),
+            json!([null, "refused", "unknown_tool", modern]),
+            // The rate is spent. A call that names a tool is refused before anyone looks for it.
+            json!(["call_tool", "refused", "rate_limited", modern]),
+            json!(["find_tools", "refused", "rate_limited", modern]),
+            json!([null, "refused", "rate_limited", modern]),
+        ]
+    );
+    for (answer, call) in answers.iter().zip(&calls) {
+        let is_unknown = call["code"] == "unknown_tool";
+        let receipt = answer["_meta"]["dev.weir/receipt"].as_str().unwrap_or_default();
+        assert_eq!(receipt.contains(call["hash"].as_str().expect("a hash")), !is_unknown, "{answer}: {call}");
+        if answer["isError"] == true && !is_unknown {
+            assert_eq!(answer["structuredContent"]["call_id"], call["call_id"], "{answer}");
+        }
+        assert!(call["arguments_digest"].is_string() && call["agent"] == "ann", "{call}");
+    }
+    let scraped = http().get(format!("{}/metrics", gateway.base)).send().await.expect("an answer");
+    let scraped = scraped.text().await.expect("text");
+    let line = "weir_calls_total{contract=\"\",outcome=\"ok\",tool=\"find_tools\",version=\"\"} 1";
+    assert!(scraped.contains(line), "{scraped}");
 }
 
 /// A profile is the operator's choice: schemas are lowered, arguments meet the full one.

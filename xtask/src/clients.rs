@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The folders under `clients/` in the cache; the harness of the tests looks there.
-const PYTHON_ENVIRONMENTS: [&str; 8] = [
+const PYTHON_ENVIRONMENTS: [&str; 9] = [
     "python-current",
     "python-mcp1",
     "python-schemathesis",
@@ -27,6 +27,7 @@ const PYTHON_ENVIRONMENTS: [&str; 8] = [
     "python-services",
     "python-frameworks-mcp1",
     "python-frameworks-mcp2",
+    "python-frameworks-adk",
 ];
 const NODE_FOLDERS: [&str; 4] = ["node", "node-frameworks", "openapi", "servers"];
 /// Agent frameworks that bring hundreds of megabytes along: only where they are asked for.

@@ -37,11 +37,14 @@ pub(super) fn lower(tool: &str, input: &Value, takes: &Takes) -> Lowered {
         lowering.refuse(TOOL_NAME, "", format!("the name has {} characters", tool.len()));
     }
     let mut whole = input.clone();
-    if !takes.references {
+    if !takes.references || takes.strict {
         let (inlined, ended) = references::inlined(input);
-        whole = inlined;
-        for at in ended {
-            lowering.lose(REFERENCE, &at, "its inner levels are not told");
+        // A schema within itself can be said in strict mode by a reference alone.
+        if !takes.references || ended.is_empty() {
+            whole = inlined;
+        }
+        for at in ended.iter().filter(|_| !takes.references) {
+            lowering.lose(REFERENCE, at, "its inner levels are not told");
         }
     }
     if let Some(members) = whole.as_object_mut() {

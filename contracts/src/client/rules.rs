@@ -36,10 +36,11 @@ pub const RULES: [Rule; 14] = [
     },
     Rule {
         name: REFERENCE,
-        clients: &[Anthropic, Gemini],
-        does: "`$ref` is replaced by what it names; one within itself ends as an object of anything",
+        clients: &[Anthropic, OpenaiStrict, Gemini],
+        does: "`$ref` is replaced by what it names; one within itself ends as an object of anything, and stays for openai-strict",
         source: "https://platform.claude.com/docs/en/managed-agents/self-hosted-sandboxes (Anthropic); \
-                 https://github.com/google-gemini/gemini-cli/pull/9574 (Gemini)",
+                 https://github.com/google-gemini/gemini-cli/pull/9574 (Gemini); openai/openai-agents-python \
+                 src/agents/strict_schema.py (OpenAI: a tool of an MCP server with one is not strict there)",
     },
     Rule {
         name: FIELD_NAME,

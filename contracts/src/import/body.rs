@@ -1,16 +1,20 @@
 //! Turns the body of a request into arguments: its members one by one, or all of it as one.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{document::Document, operation::Place};
-use crate::json::push_pointer;
+use crate::{json::push_pointer, name};
 
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 
 pub(super) struct Body<'d> {
     pub(super) content_type: &'d str,
     pub(super) parts: Vec<Part<'d>>,
+    /// Where the document says less than it should: below the body, and a sentence.
+    pub(super) gaps: Vec<(String, String)>,
 }
+
+const ANYTHING: &Value = &Value::Bool(true);
 
 pub(super) struct Part<'d> {
     pub(super) name: &'d str,
@@ -36,89 +40,112 @@ pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>
         return Err(format!("the body is sent as {}, and only JSON and forms are", names.join(" or ")));
     };
     let content_type = if media.contains('*') { "application/json" } else { media };
-    const ANYTHING: &Value = &Value::Bool(true);
-    let schema = content.get("schema").unwrap_or(ANYTHING);
     let mut at = String::from("/content");
     push_pointer(&mut at, media);
     at.push_str("/schema");
+    let mut gaps = Vec::new();
+    let schema = match content.get("schema") {
+        Some(Value::Null) => {
+            gaps.push((at.clone(), "the schema of the body is null: any JSON is taken".to_owned()));
+            ANYTHING
+        }
+        schema => schema.unwrap_or(ANYTHING),
+    };
     let is_required = body.get("required") == Some(&Value::Bool(true));
     let resolved = document.resolved(schema)?;
     let is_form = plain(media) == FORM;
-    let mut properties = Vec::new();
-    let is_flat = flatten(document, resolved, 0, &mut properties)
-        && !properties.is_empty()
-        && (is_required || is_form || properties.iter().all(|(.., required)| !required));
-    if is_flat {
-        let parts = properties.into_iter().map(|(name, schema, required)| {
+    let mut members = Members::default();
+    let is_flat = members.collect(document, resolved, 0) && !members.properties.is_empty();
+    members.required.retain(|name| !members.read_only.contains(name));
+    let needs_none = members.required.is_empty();
+    if is_flat && (is_required || is_form || needs_none) {
+        let part = |name, schema, at| {
+            let required = is_required && members.required.contains(&name);
+            Part { name, place: Place::Body, required, schema, at, description: None }
+        };
+        let told = members.properties.iter().map(|(name, schema)| {
             let mut at = format!("{at}/properties");
             push_pointer(&mut at, name);
-            Part { name, place: Place::Body, required: required && is_required, schema, at, description: None }
+            part(*name, *schema, at)
         });
-        return Ok(Body { content_type, parts: parts.collect() });
+        let mut parts: Vec<Part<'d>> = told.collect();
+        for name in members.untold() {
+            let at = format!("{at}/required");
+            gaps.push((
+                at.clone(),
+                format!("{} is required and has no schema: any value is taken", name::quoted(name)),
+            ));
+            parts.push(part(name, ANYTHING, at));
+        }
+        return Ok(Body { content_type, parts, gaps });
     }
     if is_form {
         return Err("the body is a form whose fields are not a plain list".to_owned());
     }
     let description = body.get("description").and_then(Value::as_str);
     let part = Part { name: "body", place: Place::WholeBody, required: is_required, schema, at, description };
-    Ok(Body { content_type, parts: vec![part] })
+    Ok(Body { content_type, parts: vec![part], gaps })
 }
 
-/// Collects the members of an object that says nothing else, those in `allOf` included.
-fn flatten<'d>(
-    document: &'d Document,
-    schema: &'d Value,
-    depth: usize,
-    found: &mut Vec<(&'d str, &'d Value, bool)>,
-) -> bool {
-    const HARMLESS: &[&str] = &[
-        "type",
-        "properties",
-        "required",
-        "title",
-        "description",
-        "example",
-        "examples",
-        "allOf",
-        "xml",
-        "externalDocs",
-        "deprecated",
-        "default",
-        "discriminator",
-    ];
-    let Some(members) = schema.as_object() else { return false };
-    let closes = members.get("additionalProperties").is_none_or(|rule| rule == &Value::Bool(false));
-    let known = |keyword: &String| {
-        HARMLESS.contains(&keyword.as_str()) || keyword == "additionalProperties" || keyword.starts_with("x-")
-    };
-    let is_object = members.get("type").is_none_or(|kind| kind == "object");
-    if !closes || !is_object || !members.keys().all(known) || depth > 8 {
-        return false;
-    }
-    let required: Vec<&str> = names(members);
-    for (name, schema) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        let Ok(resolved) = document.resolved(schema) else { return false };
-        if resolved.get("readOnly") == Some(&Value::Bool(true)) {
-            continue;
-        }
-        if found.iter().any(|(other, ..)| other == name) {
+/// The members of an object, those in `allOf` included.
+#[derive(Default)]
+struct Members<'d> {
+    properties: Vec<(&'d str, &'d Value)>,
+    required: Vec<&'d str>,
+    /// Names that only answers have.
+    read_only: Vec<&'d str>,
+}
+
+impl<'d> Members<'d> {
+    /// Collects the members of an object that says nothing else; `false` if it says more.
+    fn collect(&mut self, document: &'d Document, schema: &'d Value, depth: usize) -> bool {
+        const HARMLESS: &[&str] = &[
+            "type",
+            "properties",
+            "required",
+            "title",
+            "description",
+            "example",
+            "examples",
+            "allOf",
+            "xml",
+            "externalDocs",
+            "deprecated",
+            "default",
+            "discriminator",
+        ];
+        let Some(members) = schema.as_object() else { return false };
+        let closes = members.get("additionalProperties").is_none_or(|rule| rule == &Value::Bool(false));
+        let known = |keyword: &String| {
+            HARMLESS.contains(&keyword.as_str()) || keyword == "additionalProperties" || keyword.starts_with("x-")
+        };
+        let is_object = members.get("type").is_none_or(|kind| kind == "object");
+        if !closes || !is_object || !members.keys().all(known) || depth > 8 {
             return false;
         }
-        found.push((name, schema, false));
-    }
-    let all = members.get("allOf").and_then(Value::as_array).into_iter().flatten();
-    for part in all {
-        match document.resolved(part) {
-            Ok(part) if flatten(document, part, depth + 1, found) => {}
-            _ => return false,
+        for (name, schema) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let Ok(resolved) = document.resolved(schema) else { return false };
+            if resolved.get("readOnly") == Some(&Value::Bool(true)) {
+                self.read_only.push(name);
+                continue;
+            }
+            if self.properties.iter().any(|(other, _)| other == name) {
+                return false;
+            }
+            self.properties.push((name, schema));
         }
+        let required = members.get("required").and_then(Value::as_array).into_iter().flatten();
+        self.required.extend(required.filter_map(Value::as_str));
+        let mut parts = members.get("allOf").and_then(Value::as_array).into_iter().flatten();
+        parts.all(|part| document.resolved(part).is_ok_and(|part| self.collect(document, part, depth + 1)))
     }
-    for (name, _, is_required) in found {
-        *is_required |= required.contains(name);
-    }
-    true
-}
 
-fn names(members: &Map<String, Value>) -> Vec<&str> {
-    members.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+    /// Returns the names that are required and of which nothing else is said.
+    fn untold(&self) -> Vec<&'d str> {
+        let is_told = |name: &&str| self.properties.iter().any(|(told, _)| told == name);
+        let mut untold: Vec<&str> = self.required.iter().copied().filter(|name| !is_told(name)).collect();
+        untold.sort_unstable();
+        untold.dedup();
+        untold
+    }
 }

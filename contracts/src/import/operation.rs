@@ -215,6 +215,7 @@ impl<'d> Source<'d> {
             match body::of(self.document, resolved) {
                 Ok(body) => {
                     content_type = Some(body.content_type).filter(|media| *media != "application/json");
+                    noted.extend(body.gaps.into_iter().map(|(at, why)| ("schema", format!("{place}{at}"), why)));
                     for part in body.parts {
                         let place = format!("{place}{}", part.at);
                         let parameter = self.part(&part, &place, &mut taken, &mut noted);

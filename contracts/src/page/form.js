@@ -167,6 +167,16 @@
     answer.hidden = false;
   }
 
+  /** What the gateway says of one error: each has a line of the detail, which begins with its path. */
+  function sentence(found, error) {
+    const begins = [`${error.path}: `, `${JSON.stringify(error.path)}: `];
+    for (const line of (found.detail ?? "").split("\n")) {
+      const begin = begins.find((begin) => line.startsWith(begin));
+      if (begin) return line.slice(begin.length);
+    }
+    return "not allowed";
+  }
+
   async function send(body) {
     const button = form.querySelector("[type=submit]");
     button.disabled = true;
@@ -179,7 +189,7 @@
       const found = await response.json();
       if (response.ok) return show(found);
       answer.hidden = true;
-      const elsewhere = (found.errors ?? []).filter((error) => !say(error.path, error.message ?? error.reason ?? "not allowed"));
+      const elsewhere = (found.errors ?? []).filter((error) => !say(error.path, sentence(found, error)));
       complain(elsewhere.length > 0 || !found.errors?.length ? found.detail : "Some values are not allowed.");
     } catch (error) {
       complain(`The gateway did not answer: ${error.message}`);

@@ -175,7 +175,11 @@ impl Translator<'_> {
         let resource = own.unwrap_or(resource);
         let overridden = self.dialect <= Dialect::Draft7 && members.get("$ref").is_some_and(Value::is_string);
         let mut out = Map::new();
-        for (keyword, value) in members {
+        // `dependencies` joins the keywords that took its place, and comes after them.
+        let joins = ["dependentRequired", "dependentSchemas"].iter().any(|keyword| members.contains_key(*keyword));
+        let (last, first): (Vec<_>, Vec<_>) =
+            members.iter().partition(|(keyword, _)| joins && *keyword == "dependencies");
+        for (keyword, value) in first.into_iter().chain(last) {
             let keyword = keyword.as_str();
             let is_ignored =
                 overridden && !TEXTS.contains(&keyword) && !["$ref", "definitions", "$defs"].contains(&keyword);

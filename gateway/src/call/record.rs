@@ -19,7 +19,7 @@ use super::{
     error::{ErrorForm, WriteOutcome},
 };
 use crate::{
-    catalogue::{CatalogueTool, ItemKind, ItemSource},
+    catalogue::{CatalogueTool, FIND_TOOLS, ItemKind, ItemSource},
     codes::Code,
     gateway::Gateway,
     identity::Caller,
@@ -79,26 +79,34 @@ enum Asked {
     Tool(Arc<CatalogueTool>),
     /// An item, by the name that it is recorded under.
     Item(Arc<ItemSource>, ItemKind, Box<str>),
+    /// One of the two tools of a view with search, which belong to no contract.
+    Search(&'static str),
 }
 
 impl Asked {
-    fn meter(&self) -> &ToolMeter {
+    fn meter(&self) -> Option<&ToolMeter> {
         match self {
-            Self::Tool(tool) => &tool.meter,
-            Self::Item(source, kind, _) => source.meter(*kind),
+            Self::Tool(tool) => Some(&tool.meter),
+            Self::Item(source, kind, _) => Some(source.meter(*kind)),
+            Self::Search(_) => None,
         }
+    }
+
+    fn finds(&self) -> Option<&'static str> {
+        matches!(self, Self::Search(FIND_TOOLS)).then_some(FIND_TOOLS)
     }
 
     fn name(&self) -> &str {
         match self {
             Self::Tool(tool) => &tool.name,
             Self::Item(.., name) => name,
+            Self::Search(name) => name,
         }
     }
 
     fn item(&self) -> Option<&'static str> {
         match self {
-            Self::Tool(_) => None,
+            Self::Tool(_) | Self::Search(_) => None,
             Self::Item(_, kind, _) => Some(kind.word()),
         }
     }
@@ -107,6 +115,7 @@ impl Asked {
         match self {
             Self::Tool(tool) => tool.target.upstream(),
             Self::Item(source, ..) => source.upstream.as_deref(),
+            Self::Search(_) => None,
         }
     }
 
@@ -161,6 +170,11 @@ impl CallRecord {
     /// Notes a prompt or a resource, by the name that it is recorded under.
     pub(super) fn item(&mut self, source: &Arc<ItemSource>, kind: ItemKind, name: &str) {
         self.found(Asked::Item(source.clone(), kind, name.into()));
+    }
+
+    /// Notes one of the two tools of a view with search.
+    pub(super) fn search(&mut self, tool: &'static str) {
+        self.found(Asked::Search(tool));
     }
 
     fn found(&mut self, asked: Asked) {
@@ -373,7 +387,8 @@ impl Line {
             false => error.map(|error| error.code),
         };
         self.metrics.call(&Ended {
-            tool: known.asked.as_ref().map(Asked::meter),
+            tool: known.asked.as_ref().and_then(Asked::meter),
+            finds: known.asked.as_ref().and_then(Asked::finds),
             agent: &self.caller.agent,
             unknown_tool: error.is_some_and(CallError::is_unknown_tool),
             failed: error.is_some(),
@@ -395,7 +410,7 @@ impl Line {
             tenant: &self.caller.tenant,
             tool: asked.map(Asked::name),
             item: asked.and_then(Asked::item),
-            contract: asked.map(|asked| &*asked.meter().contract_version),
+            contract: asked.and_then(Asked::meter).map(|meter| &*meter.contract_version),
             arguments_digest: self.digest.as_deref(),
             clear: (!known.clear.is_empty()).then_some(&known.clear),
             trace: self.trace.as_deref(),

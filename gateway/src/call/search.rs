@@ -1,13 +1,13 @@
-//! The two tools of a view with search. They are no calls of their own: finding is limited as a list is, and what is called is
-//! the tool itself, under its name.
+//! The two tools of a view with search. Finding is limited as a list is; what `call_tool` names is called as itself, under
+//! its own name, and recorded there. Whatever comes to no such call is recorded under the name of the search's own tool.
 
-use std::{borrow::Cow, sync::LazyLock, time::Instant};
+use std::{borrow::Cow, sync::LazyLock};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 use weir_contracts::validate::ArgumentValidator;
 
-use super::{CallError, ToolResult, limits};
+use super::{CallError, CallOutcome, CallRequest, ToolResult, limits, record::CallRecord};
 use crate::{
     catalogue::{CALL_TOOL, FIND_TOOLS, Listing, Search},
     codes::Code,
@@ -15,7 +15,7 @@ use crate::{
     identity::Caller,
 };
 
-/// The id in answers that were refused before a tool was named, of which there is no record.
+/// The id in the answer to an unknown name. The record of that call does not say which name it was.
 const NO_CALL: &str = "none";
 const FOUND_DEFAULT: u64 = 5;
 
@@ -25,35 +25,34 @@ static CALL: LazyLock<ArgumentValidator> = LazyLock::new(|| validator(CALL_TOOL)
 /// The request to a view with search.
 pub enum Searched<'a> {
     /// A call of this tool with these arguments, as they came.
-    Call {
-        tool: Cow<'a, str>,
-        arguments: Option<&'a str>,
-    },
-    Answer(ToolResult),
+    Call { tool: Cow<'a, str>, arguments: Option<&'a str> },
+    /// What was found, or why nothing was called.
+    Answer(CallOutcome),
 }
 
-/// Reads a request. `tool` is the name in it; tools of the view may be called without `call_tool`.
-pub fn searched<'a>(
+/// Reads a request. Tools of the view may be called without `call_tool`.
+pub async fn searched<'a>(
     gateway: &Gateway,
     caller: &Caller,
     listing: &Listing,
-    tool: &'a str,
-    arguments: Option<&'a str>,
+    request: &CallRequest<'a>,
 ) -> Searched<'a> {
-    match tool {
-        FIND_TOOLS => {
-            let found = found(gateway, caller, listing, arguments.unwrap_or("{}"));
-            Searched::Answer(found.unwrap_or_else(|error| error.into_result(NO_CALL)))
-        }
-        CALL_TOOL => match called(arguments.unwrap_or("{}")) {
-            Ok(Called { name, arguments }) => Searched::Call { tool: name, arguments: arguments.map(RawValue::get) },
-            Err(error) => {
-                let admitted = limits::admit(gateway.buckets(), caller, Instant::now());
-                Searched::Answer(admitted.err().unwrap_or(error).into_result(NO_CALL))
+    let arguments = request.arguments.unwrap_or("{}");
+    let (tool, error) = match request.tool {
+        FIND_TOOLS => (FIND_TOOLS, None),
+        CALL_TOOL => match called(arguments) {
+            Ok(Called { name, arguments }) => {
+                return Searched::Call { tool: name, arguments: arguments.map(RawValue::get) };
             }
+            Err(error) => (CALL_TOOL, Some(error)),
         },
-        _ => Searched::Call { tool: tool.into(), arguments },
-    }
+        tool => return Searched::Call { tool: tool.into(), arguments: request.arguments },
+    };
+    let mut record = CallRecord::open(gateway, caller, request);
+    record.search(tool);
+    let admitted = limits::admit(gateway.buckets(), caller, record.opened());
+    let outcome = admitted.and_then(|()| error.map_or_else(|| found(listing, arguments), Err));
+    Searched::Answer(record.close(outcome.map(CallOutcome::Complete)).await)
 }
 
 /// Returns the answer to a name that a caller made up, or may not know.
@@ -85,8 +84,7 @@ fn called(text: &str) -> Result<Called<'_>, CallError> {
     }
 }
 
-fn found(gateway: &Gateway, caller: &Caller, listing: &Listing, text: &str) -> Result<ToolResult, CallError> {
-    limits::admit(gateway.buckets(), caller, Instant::now())?;
+fn found(listing: &Listing, text: &str) -> Result<ToolResult, CallError> {
     let arguments: Map<String, Value> = FIND.validate(text).map_err(CallError::invalid)?;
     let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default();
     let most = arguments.get("limit").and_then(Value::as_u64).unwrap_or(FOUND_DEFAULT);

@@ -41,6 +41,9 @@ pub(super) fn write<'t>(server: &ServerInfo, tools: impl Iterator<Item = &'t Cat
 fn one(page: &mut String, tool: &CatalogueTool) {
     let told = &tool.tool;
     line(page, &format!("\n### {}", told.name));
+    if let Some(title) = &told.title {
+        line(page, &format!("\n**{}**", plain(title)));
+    }
     if !told.description.is_empty() {
         line(page, &format!("\n{}", paragraphs(&told.description)));
     }
@@ -146,6 +149,11 @@ fn rules(schema: &Value) -> Vec<String> {
     ] {
         if let Some(value) = inner.get(keyword).or_else(|| schema.get(keyword)).filter(|value| !value.is_null()) {
             let value = value.as_str().filter(|_| keyword == "format").map_or_else(|| value.to_string(), str::to_owned);
+            let words = match (value.as_str(), keyword) {
+                ("1", "minLength" | "maxLength") => words.replace("characters", "character"),
+                ("1", "minItems" | "maxItems") => words.replace("entries", "entry"),
+                _ => words.to_owned(),
+            };
             rules.push(words.replace('…', &value));
         }
     }

@@ -96,7 +96,9 @@ impl Call {
             return Err(unknown(name, &names).into());
         };
         let cli = cli(&started, &tool.tool);
-        let Some(arguments) = parse(name, &tool.tool.description, tool.input(), &cli, line)? else {
+        let Some(arguments) =
+            parse(name, &titled(tool.tool.title.as_deref(), &tool.tool.description), tool.input(), &cli, line)?
+        else {
             return Ok(None);
         };
         let request = CallRequest {
@@ -158,6 +160,14 @@ fn parse(
     }
 }
 
+/// Returns the description with the title above it, unless it begins with it.
+fn titled(title: Option<&str>, description: &str) -> String {
+    match title.filter(|title| !description.starts_with(*title)) {
+        Some(title) => format!("{title}\n\n{description}"),
+        None => description.to_owned(),
+    }
+}
+
 /// Returns what the author of a plugin says about the tool on the command line. Nothing of it is published.
 fn cli(started: &App, tool: &Tool) -> Value {
     let Target::Offer(offered) = &tool.target else { return Value::Null };
@@ -204,8 +214,8 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
         }
         return Err(unknown(name, &tools.iter().filter_map(|tool| tool["name"].as_str()).collect::<Vec<_>>()));
     };
-    let description = tool["description"].as_str().unwrap_or_default();
-    let Some(arguments) = parse(name, description, &tool["inputSchema"], &Value::Null, line)? else { return Ok(None) };
+    let description = titled(tool["title"].as_str(), tool["description"].as_str().unwrap_or_default());
+    let Some(arguments) = parse(name, &description, &tool["inputSchema"], &Value::Null, line)? else { return Ok(None) };
     let arguments: Value = serde_json::from_str(&arguments)?;
     let result = remote.request("tools/call", Some(name), json!({ "name": name, "arguments": arguments })).await?;
     let structured = result.get("structuredContent").map(Value::to_string);

@@ -26,11 +26,14 @@ pub(super) enum Host {
     Zed,
 }
 
-/// The way to reach a server, for a client to write down.
+/// The way to reach a server, for a client to write down. `key`: the variable that holds the client's key.
 pub(super) enum Entry {
-    Command { program: String, arguments: Vec<String> },
-    Url { url: String, headers: Vec<(String, String)> },
+    Command { program: String, arguments: Vec<String>, key: Option<String> },
+    Url { url: String, headers: Vec<(String, String)>, key: Option<String> },
 }
+
+/// The variable in which Weir on stdio looks for the key.
+const KEY: &str = "WEIR_KEY";
 
 impl Host {
     pub(super) fn name(self) -> String {
@@ -82,32 +85,84 @@ impl Host {
         }
     }
 
-    /// Returns the server in this client's own words; `None` if the client cannot take a URL.
-    pub(super) fn entry(self, entry: &Entry) -> Option<Value> {
+    /// Returns how this client's configuration writes the value of an environment variable; `None` if it cannot.
+    /// Microsoft's APM checked it with the clients (microsoft.github.io/apm/reference/mcp-variable-compatibility); for Zed
+    /// it is github.com/zed-industries/zed/issues/60459. Codex names the variable itself, see [`Host::entry`].
+    pub(super) fn reference(self, variable: &str) -> Option<String> {
+        match self {
+            Self::ClaudeCode | Self::Gemini => Some(format!("${{{variable}}}")),
+            Self::Cursor | Self::VsCode | Self::Windsurf => Some(format!("${{env:{variable}}}")),
+            Self::Codex => Some(variable.to_owned()),
+            Self::ClaudeDesktop | Self::Cline | Self::Zed => None,
+        }
+    }
+
+    /// Returns the server in this client's own words. The failure says what the client cannot take.
+    pub(super) fn entry(self, entry: &Entry) -> Result<Value, Failure> {
+        let (Entry::Command { key, .. } | Entry::Url { key, .. }) = entry;
+        let key =
+            key.as_deref().map(|variable| Ok((variable, self.reference(variable).ok_or_else(|| self.no_variables())?)));
+        let key: Option<(&str, String)> = key.transpose()?;
         let (url, headers) = match entry {
-            Entry::Command { program, arguments } => {
+            Entry::Command { program, arguments, .. } => {
                 let mut written = json!({ "command": program, "args": arguments });
                 if matches!(self, Self::ClaudeCode | Self::VsCode) {
                     written = json!({ "type": "stdio", "command": program, "args": arguments });
                 }
-                return Some(written);
+                match key {
+                    None => {}
+                    // Codex starts a server with those variables alone that it is told to hand on.
+                    Some((KEY, _)) if self == Self::Codex => written["env_vars"] = json!([KEY]),
+                    Some((variable, _)) if self == Self::Codex => {
+                        let cause = format!(
+                            "Codex hands a variable on under its own name, and Weir does not look at {variable}"
+                        );
+                        let failure = Failure::new(Kind::Start, format!("the key in {KEY}"), cause);
+                        return Err(failure.step(format!("name the variable so: --key-env {KEY}")));
+                    }
+                    Some((_, reference)) => written["env"] = json!({ KEY: reference }),
+                }
+                return Ok(written);
             }
-            Entry::Url { url, headers } => (url, headers),
+            Entry::Url { url, headers, .. } => (url, headers),
         };
         let mut written = match self {
-            Self::ClaudeDesktop => return None,
+            Self::ClaudeDesktop => {
+                let expected = "a client that can be told of a URL";
+                return Err(Failure::new(Kind::Start, expected, "Claude Desktop starts servers itself")
+                    .step("leave out --url, and Claude Desktop starts Weir")
+                    .step("or add the URL in its settings, under Connectors"));
+            }
             Self::ClaudeCode | Self::VsCode => json!({ "type": "http", "url": url }),
             Self::Cline => json!({ "type": "streamableHttp", "url": url }),
             Self::Gemini => json!({ "httpUrl": url }),
             Self::Windsurf => json!({ "serverUrl": url }),
             Self::Cursor | Self::Codex | Self::Zed => json!({ "url": url }),
         };
+        let mut headers: Map<String, Value> =
+            headers.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+        match key {
+            Some((variable, _)) if self == Self::Codex => written["bearer_token_env_var"] = variable.into(),
+            Some((_, reference)) => {
+                drop(headers.insert("Authorization".to_owned(), format!("Bearer {reference}").into()))
+            }
+            None => {}
+        }
         if !headers.is_empty() {
-            let headers: Map<String, Value> =
-                headers.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
             written[if self == Self::Codex { "http_headers" } else { "headers" }] = headers.into();
         }
-        Some(written)
+        Ok(written)
+    }
+
+    fn no_variables(self) -> Failure {
+        let name = self.name();
+        Failure::new(
+            Kind::Start,
+            "a client that reads variables of its environment",
+            format!("`{name}` takes what its configuration says as it stands"),
+        )
+        .step("leave out --key-env, and write the key itself: --header 'Authorization: Bearer KEY' with --url")
+        .step(format!("or, where {name} starts Weir, \"env\": {{\"{KEY}\": \"KEY\"}} in the entry"))
     }
 }
 

@@ -222,18 +222,19 @@ impl<'a> Call<'a> {
         channel: Option<&Arc<CallChannel>>,
     ) -> Answer {
         let searching = snapshot.catalogue.searching(&scope.endpoint, scope.caller.access());
-        let (tool, arguments) = match &searching {
-            None => (Cow::Borrowed(name), arguments),
-            Some(searching) => match call::searched(&scope.gateway, &scope.caller, searching, name, arguments) {
-                Searched::Call { tool, arguments } => (tool, arguments),
-                Searched::Answer(result) => {
-                    let listing = self.version.is_modern().then_some(&**searching);
-                    return self.answer(listing, &result).into();
-                }
-            },
+        let request = self.request(scope, snapshot, (name, arguments), cancel, channel);
+        let Some(searching) = searching else {
+            let outcome = self.tool(scope, request, channel).await;
+            return self.outcome(scope, snapshot, name, false, outcome);
         };
-        let request = self.request(scope, snapshot, (&tool, arguments), cancel, channel);
-        self.tool(scope, request, searching.is_some(), channel).await
+        match Box::pin(call::searched(&scope.gateway, &scope.caller, &searching, &request)).await {
+            Searched::Answer(outcome) => self.outcome(scope, snapshot, name, true, outcome),
+            Searched::Call { tool, arguments } => {
+                let request = CallRequest { tool: &tool, arguments, ..request };
+                let outcome = self.tool(scope, request, channel).await;
+                self.outcome(scope, snapshot, &tool, true, outcome)
+            }
+        }
     }
 
     /// Returns the request as the call path takes it, for a name and its arguments.
@@ -266,24 +267,35 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// `found`: by a search, whose callers are told of a name that is not there as of every other mistake.
     async fn tool(
         &self,
         scope: &RequestScope,
         request: CallRequest<'_>,
-        found: bool,
         channel: Option<&Arc<CallChannel>>,
+    ) -> CallOutcome {
+        let outcome = call_tool(&scope.gateway, &scope.caller, &request).await;
+        match (&outcome, channel) {
+            (CallOutcome::InputRequired(ask), Some(channel)) if !self.version.is_modern() => {
+                Box::pin(rounds(scope, request, channel, ask)).await
+            }
+            _ => outcome,
+        }
+    }
+
+    /// Writes the answer of a call of `name`. `found`: by a search, whose callers are told of a name that is not there as
+    /// of every other mistake.
+    fn outcome(
+        &self,
+        scope: &RequestScope,
+        snapshot: &Snapshot,
+        name: &str,
+        found: bool,
+        outcome: CallOutcome,
     ) -> Answer {
-        let (snapshot, name) = (request.snapshot, request.tool);
-        let is_modern = self.version.is_modern();
-        let listing = || match is_modern {
+        let listing = || match self.version.is_modern() {
             true => snapshot.catalogue.listing(&scope.endpoint, scope.caller.access()),
             false => None,
         };
-        let mut outcome = call_tool(&scope.gateway, &scope.caller, &request).await;
-        if let (CallOutcome::InputRequired(ask), false, Some(channel)) = (&outcome, is_modern, channel) {
-            outcome = Box::pin(rounds(scope, request, channel, ask)).await;
-        }
         match outcome {
             CallOutcome::UnknownTool if found => self.answer(listing().as_deref(), &call::unknown(name)).into(),
             CallOutcome::UnknownTool => Answer::refused(&self.id, &RpcError::unknown_tool(name)),

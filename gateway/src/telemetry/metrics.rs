@@ -53,6 +53,8 @@ pub struct Metrics {
     tools: Tools,
     agents: Agents,
     unknown: ToolSeries,
+    /// Made by the first question to a view with search.
+    finding: OnceLock<ToolSeries>,
     unknown_tool: IntCounter,
     overhead: Histogram,
     stages: [Histogram; STAGES.len()],
@@ -86,6 +88,8 @@ pub struct Marks {
 /// A call that has ended and been recorded.
 pub struct Ended<'a> {
     pub tool: Option<&'a ToolMeter>,
+    /// The tool that finds others, if that was asked; it belongs to no contract.
+    pub finds: Option<&'static str>,
     pub agent: &'a Arc<str>,
     /// The caller asked for a tool that it cannot see.
     pub unknown_tool: bool,
@@ -125,6 +129,7 @@ impl Metrics {
         let tools = Tools::new(calls.clone(), operations.clone(), adapters, &folded, tools_max);
         Self {
             unknown: tools.named(UNKNOWN),
+            finding: OnceLock::new(),
             unknown_tool: calls.with_label_values(&[UNKNOWN, "", "", "unknown_tool"]),
             overhead: histograms(&registry, &table::OVERHEAD).with_label_values::<&str>(&[]),
             stages: STAGES.map(|stage| stages.with_label_values(&[stage])),
@@ -178,7 +183,11 @@ impl Metrics {
     pub fn call(&self, call: &Ended<'_>) -> Stages {
         let end = Instant::now();
         let total = end - call.opened;
-        let series = call.tool.map_or(&self.unknown, |tool| self.tools.of(tool));
+        let series = match (call.tool, call.finds) {
+            (Some(tool), _) => self.tools.of(tool),
+            (None, Some(finds)) => self.finding.get_or_init(|| self.tools.named(finds)),
+            (None, None) => &self.unknown,
+        };
         match call.unknown_tool {
             true => self.unknown_tool.inc(),
             false => series.outcome(call.code).inc(),

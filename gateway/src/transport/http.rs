@@ -19,8 +19,8 @@ use std::{future::Future, sync::Arc, time::Duration};
 use axum::{
     Router,
     extract::{Path, Request, State},
-    http::{HeaderMap, HeaderValue, Method, header::AUTHORIZATION, request::Parts},
-    response::Response,
+    http::{HeaderMap, HeaderValue, Method, Uri, header::AUTHORIZATION, request::Parts},
+    response::{IntoResponse as _, Redirect, Response},
     routing::{any, get},
 };
 use hyper::{
@@ -114,14 +114,22 @@ fn router(server: Arc<Server>) -> Router {
         // This is the page of a contract with the name `view`: no view has this name.
         .route("/mcp/view/llms.txt", any(llms::contract_view))
         .route("/mcp/view/{view}/llms.txt", any(llms::view))
+        .route("/rest/{contract}", any(with_slash))
         .route("/rest/{contract}/", any(rest::reference))
         .route("/rest/{contract}/openapi.json", any(rest::document))
         .route("/rest/{contract}/{tool}", any(rest::tool))
+        .route("/forms/{contract}", any(with_slash))
         .route("/forms/{contract}/", any(forms::index))
         .route("/forms/{contract}/{tool}", any(forms::tool))
         .route("/healthz", get(async || "ok\n"))
         .fallback(nothing)
         .with_state(server)
+}
+
+/// Leads to the page of a contract, whose links are relative to the slash. Whether there is one is said there.
+async fn with_slash(uri: Uri) -> Response {
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    Redirect::permanent(&format!("{}/{query}", uri.path())).into_response()
 }
 
 /// The paths where a client looks that wants to sign in by OAuth: below `/.well-known/`, at the root or after the

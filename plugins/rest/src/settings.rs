@@ -258,9 +258,19 @@ impl Settings {
             if let Some(lacking) = given.pagination.names().find(|name| !given.params.contains_key(*name)) {
                 return Err(wrong(&format!("the pagination of `{operation}` names no parameter: `{lacking}`")));
             }
+            let sent = |name: &String, param: &Param| param.name.clone().unwrap_or_else(|| name.clone());
+            let in_path = |param: &Param| param.place == Place::Path;
+            let filled: Vec<String> = given
+                .params
+                .iter()
+                .filter(|(_, param)| in_path(param))
+                .map(|(name, param)| sent(name, param))
+                .collect();
             for (name, param) in &given.params {
-                let placed = given.path.contains(&format!("{{{}}}", param.name.as_deref().unwrap_or(name)));
-                if placed != (param.place == Place::Path) {
+                let place = sent(name, param);
+                let is_placed = given.path.contains(&format!("{{{place}}}"));
+                // A body may have a member that is called like a place of the path, which another parameter fills.
+                if is_placed != in_path(param) && !(is_placed && filled.contains(&place)) {
                     return Err(wrong(&format!("`{name}` of `{operation}` and the path do not agree; say `in: path`")));
                 }
             }
@@ -272,5 +282,25 @@ impl Settings {
             }
         }
         Ok(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A service may take a member in its body that is called like a place of its path.
+    #[test]
+    fn each_place_of_a_path_is_filled_by_a_parameter_of_the_path() {
+        let settings = |params: &str| {
+            let operation = format!(r#"{{"method": "PATCH", "path": "/variables/{{name}}", "params": {{{params}}}}}"#);
+            Settings::parse(&format!(r#"{{"connection": "api", "operations": {{"rename": {operation}}}}}"#))
+        };
+        let place = r#""name": {"type": "string", "required": true, "in": "path"}"#;
+        let member = r#""new_name": {"type": "string", "as": "name"}"#;
+        assert!(settings(&format!("{place}, {member}")).is_ok());
+        for params in [member, r#""other": {"type": "string", "in": "path"}"#, r#""name": {"type": "string"}"#] {
+            assert!(settings(params).is_err(), "{params}");
+        }
     }
 }

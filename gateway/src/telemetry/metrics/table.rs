@@ -31,7 +31,7 @@ pub const CALLS: Row = Row {
     kind: Counter,
     labels: &["tool", "contract", "version", "outcome"],
     help: "Calls that ended. `outcome`: `ok`, `unknown_tool`, or a code of docs/errors.md. `_unknown` stands for calls \
-           that came to no tool, `prompts/get` and `resources/read` for what other servers are asked beside their tools.",
+           that came to no tool, `find_tools` for questions to a view with search, `prompts/get` and `resources/read` for what other servers are asked beside their tools.",
 };
 pub const OPERATIONS: Row = Row {
     name: "mcp_server_operation_duration_seconds",
