@@ -213,7 +213,8 @@ impl Reader<'_> {
         let (output_schema, wrapped) = output.map_or((None, false), |(schema, wrapped)| (Some(schema), wrapped));
         let input_schema = input_schema?;
         let maker = Maker::Plugin(self.plugin.name.to_owned());
-        let target = OfferTarget { wrapped, ..OfferTarget::new(maker, &offered) };
+        let listed = self.execution(&format!("{place}/execution"), members.get("execution"));
+        let target = OfferTarget { wrapped, listed, ..OfferTarget::new(maker, &offered) };
         let clear = self.plugin.clear.iter().filter(|field| input_schema["properties"].get(field.as_str()).is_some());
         let tool = Tool {
             name,
@@ -290,6 +291,28 @@ impl Reader<'_> {
             Ok(()) => Some(schema.clone()),
             Err(message) => self.refuse(place, message),
         }
+    }
+
+    /// Reads `execution`, which says whether calls may go on as tasks, and returns what is listed of it.
+    fn execution(&mut self, place: &str, stated: Option<&Value>) -> Map<String, Value> {
+        let mut listed = Map::new();
+        let Some(stated) = stated else { return listed };
+        let Value::Object(members) = stated else {
+            self.refuse::<()>(place, "`execution` is an object");
+            return listed;
+        };
+        self.only_members(place, members, &["taskSupport"]);
+        match members.get("taskSupport").map(Value::as_str) {
+            None | Some(Some("forbidden")) => {}
+            Some(Some(support @ ("optional" | "required"))) => {
+                listed.insert("execution".to_owned(), json!({ "taskSupport": support }));
+            }
+            Some(_) => {
+                let place = format!("{place}/taskSupport");
+                self.refuse::<()>(&place, "`taskSupport` is `optional`, `required` or `forbidden`");
+            }
+        }
+        listed
     }
 
     /// Reads the annotations. An absent hint has the protocol's default. A reading tool destroys nothing and may be

@@ -527,6 +527,11 @@ impl Tool {
 }
 
 impl OfferTarget {
+    /// Returns what its maker says of tasks: `optional`, `required` or `forbidden`.
+    pub fn task_support(&self) -> Option<&str> {
+        self.listed.get("execution")?.get("taskSupport")?.as_str()
+    }
+
     /// Returns a tool as it is offered, with nothing set or published differently.
     pub fn new(maker: Maker, name: &str) -> Self {
         Self {

@@ -25,7 +25,7 @@ use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 use weir_plugin_host::CallEvents;
 
-pub use self::asking::{Asking, Resumed};
+pub use self::asking::{Asking, Resumed, knows_tasks};
 pub use self::complete::complete;
 pub use self::error::{CallError, ErrorForm, MissingCapability};
 pub(crate) use self::foreign::theirs;
@@ -105,6 +105,7 @@ async fn stages(
     limits::admit(gateway.buckets(), caller, record.opened())?;
     let tool = lookup::visible(caller, request, record)?; // hidden and unknown cannot differ
     headers::check(tool, request)?;
+    lookup::may_run(tool, request)?;
     let slot = limits::acquire(gateway.in_flight(), gateway.buckets(), caller, tool, record.opened())?;
     let keep_profile = gateway.config().contracts.impact_days > 0;
     let input = arguments::bind(gateway.cursors(), caller, tool, request.arguments, request.asking, keep_profile)?;

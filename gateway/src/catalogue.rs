@@ -29,7 +29,7 @@ pub use search::{CALL_TOOL, FIND_TOOLS, Search};
 use sha2::{Digest as _, Sha256};
 use target::Sources;
 pub use target::{BoundCollection, Target};
-pub use tool::CatalogueTool;
+pub use tool::{CatalogueTool, TaskSupport};
 use view::ServedView;
 use weir_contracts::Contract;
 

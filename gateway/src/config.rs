@@ -252,6 +252,9 @@ pub struct Limits {
     pub instances_max: usize,
     /// The bound on one call where its tool sets none.
     pub timeout_ms: u64,
+    /// Tasks that are kept at once, ended ones too: calls that went on after their request was answered. With 0, no call
+    /// becomes one.
+    pub tasks_max: usize,
     /// The rate of one agent, over all methods and tools: `1000/s`, `600/min`, or `off`.
     pub agent_rate: AgentRate,
 }
@@ -262,6 +265,7 @@ impl Default for Limits {
             in_flight_max: 512,
             instances_max: INSTANCES_MAX,
             timeout_ms: 30_000,
+            tasks_max: 1024,
             agent_rate: AgentRate(Some((1000, 1))),
         }
     }

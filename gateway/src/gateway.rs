@@ -20,6 +20,7 @@ use crate::{
     plugin_files::PluginFiles,
     snapshot::Snapshot,
     source_checks::SourceChecks,
+    tasks::Tasks,
     telemetry::{Audit, Metrics},
 };
 
@@ -42,6 +43,7 @@ pub struct Gateway {
     source_checks: SourceChecks,
     live_resources: LiveResources,
     announcements: Arc<Announcements>,
+    tasks: Tasks,
 }
 
 impl Gateway {
@@ -62,6 +64,7 @@ impl Gateway {
             metrics: Arc::new(metrics),
             buckets: Buckets::new(config.limits.agent_rate.0),
             in_flight: InFlight::new(config.limits.in_flight_max),
+            tasks: Tasks::new(config.limits.tasks_max),
             config: ArcSwap::from_pointee(config),
             host,
             upstreams,
@@ -83,6 +86,7 @@ impl Gateway {
     /// Takes over what may change while serving.
     pub fn reconfigure(&self, config: Config) {
         self.buckets.set_agent_rate(config.limits.agent_rate.0);
+        self.tasks.set_most(config.limits.tasks_max);
         self.identities.require(config.identity.required);
         self.config.store(Arc::new(config));
     }
@@ -158,6 +162,11 @@ impl Gateway {
     /// What plugins and servers say has changed.
     pub fn announcements(&self) -> &Arc<Announcements> {
         &self.announcements
+    }
+
+    /// Returns the calls that go on after their requests were answered.
+    pub fn tasks(&self) -> &Tasks {
+        &self.tasks
     }
 
     /// Wakes whenever a listing changed.

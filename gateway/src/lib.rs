@@ -29,6 +29,7 @@ pub mod reload;
 pub mod scrape;
 pub mod snapshot;
 pub mod source_checks;
+pub mod tasks;
 pub mod telemetry;
 
 #[cfg(test)]

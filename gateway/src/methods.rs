@@ -17,6 +17,7 @@ mod ping;
 mod resources;
 mod rounds;
 mod subscribe;
+mod tasks;
 mod trace;
 
 use std::{borrow::Cow, sync::Arc, time::Instant};
@@ -110,6 +111,9 @@ fn reply<'a>(scope: &RequestScope, subscriptions: &Subscriptions, request: Reque
             capabilities::check(&*scope.listing()?, &request)?;
             Reply::Answer(subscribe::answer(scope, &request)?)
         }
+        Method::GetTask => Reply::Answer(tasks::get(scope, &request)?),
+        Method::UpdateTask => Reply::Answer(tasks::update(scope, &request)?),
+        Method::CancelTask => Reply::Answer(tasks::cancel(scope, &request)?),
         Method::Listen => Reply::Subscribe(subscriptions.open(scope, &request)?),
         Method::GetPrompt | Method::ReadResource | Method::Complete => {
             capabilities::check(&*scope.listing()?, &request)?;

@@ -200,6 +200,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Config {
             in_flight_max: old.limits.in_flight_max,
             instances_max: old.limits.instances_max,
             timeout_ms: limits.timeout_ms,
+            tasks_max: limits.tasks_max,
             agent_rate: limits.agent_rate,
         },
         log: Log { format: old.log.format, filter: log.filter },

@@ -40,6 +40,7 @@ fn load(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     let running = gateway.in_flight();
     families.push(one(&table::IN_FLIGHT, running.len() as f64));
     families.push(one(&table::IN_FLIGHT_MAX, f64::from(running.most())));
+    families.push(one(&table::TASKS, gateway.tasks().len() as f64));
     let metrics = gateway.metrics();
     families.push(one(&table::SESSIONS, metrics.sessions() as f64));
     families.push(one(&table::STREAMS, metrics.streams() as f64));

@@ -66,6 +66,11 @@ impl Modern {
         Self { key: Some(key.to_owned()), ..Self::new(url) }
     }
 
+    /// Returns the same client with other capabilities.
+    pub fn saying(&self, capabilities: Value) -> Self {
+        Self { capabilities, ..self.clone() }
+    }
+
     pub fn request(&self, method: &str, params: Value) -> RequestBuilder {
         let id = next_id();
         let mut params = params;
@@ -77,7 +82,7 @@ impl Modern {
         meta.insert("io.modelcontextprotocol/clientCapabilities".into(), self.capabilities.clone());
         let mut request = self.raw(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string());
         request = request.header("mcp-protocol-version", MODERN).header("mcp-method", method);
-        if let Some(name) = params["name"].as_str().or_else(|| params["uri"].as_str()) {
+        if let Some(name) = ["name", "uri", "taskId"].iter().find_map(|member| params[member].as_str()) {
             request = request.header("mcp-name", header_value(name));
         }
         request

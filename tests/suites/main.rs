@@ -34,5 +34,6 @@ mod restart;
 mod sample;
 mod servers;
 mod spreadsheet;
+mod tasks;
 mod upstreams;
 mod views;

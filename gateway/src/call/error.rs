@@ -58,6 +58,8 @@ pub enum MissingCapability {
     ElicitationUrl,
     Sampling,
     Roots,
+    /// The extension that lets a call go on after its request was answered.
+    Tasks,
 }
 
 impl MissingCapability {
@@ -68,6 +70,21 @@ impl MissingCapability {
             Self::ElicitationUrl => r#"{"elicitation":{"url":{}}}"#,
             Self::Sampling => r#"{"sampling":{}}"#,
             Self::Roots => r#"{"roots":{}}"#,
+            Self::Tasks => r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#,
+        }
+    }
+
+    /// Returns what a client is told that lacks it, and the word for programs.
+    pub fn told(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Tasks => (
+                "this needs the extension io.modelcontextprotocol/tasks, and this client does not say that it knows it",
+                "client_has_no_tasks",
+            ),
+            _ => (
+                "the tool asks its caller before it goes on, and this client does not say that it can answer",
+                "client_cannot_be_asked",
+            ),
         }
     }
 }

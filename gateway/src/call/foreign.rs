@@ -110,7 +110,8 @@ pub(super) fn sent(
     let arguments = raw(&Value::Object(arguments))?;
     let bound = || asking::bound(caller, tool, tool.contract_version(), arguments.get());
     let resumed = resumed.map(|resumed| opened(cursors, &bound(), resumed)).transpose()?;
-    Ok(Sent { asked: Asked::Tool { name: foreign.name.clone(), arguments: Some(arguments) }, resumed, headers })
+    let asked = Asked::Tool { name: foreign.name.clone(), arguments: Some(arguments), as_task: foreign.as_task };
+    Ok(Sent { asked, resumed, headers })
 }
 
 /// Returns the answers to an earlier question of the server, with its own state.
@@ -482,7 +483,7 @@ mod tests {
 
     fn refusal(code: i64, message: &str) -> CallError {
         let refusal = Refusal { code, message: message.to_owned(), data: None };
-        let asked = Asked::Tool { name: "create_issue".into(), arguments: None };
+        let asked = Asked::Tool { name: "create_issue".into(), arguments: None, as_task: false };
         failed(CallFailure::Refused(refusal), &asked, true)
     }
 
@@ -504,7 +505,7 @@ mod tests {
 
     #[test]
     fn what_was_never_sent_changed_nothing_and_what_was_may_have() {
-        let asked = Asked::Tool { name: "t".into(), arguments: None };
+        let asked = Asked::Tool { name: "t".into(), arguments: None, as_task: false };
         let closed = Failure::new(Kind::Closed, "x", "y");
         let sent = failed(CallFailure::Failed(closed.clone()), &asked, true);
         assert_eq!((sent.outcome, sent.retry_after_ms), (Some(WriteOutcome::Unknown), None));

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{CallError, CallRequest, record::CallRecord};
-use crate::{catalogue::CatalogueTool, identity::Caller};
+use super::{CallError, CallRequest, ErrorForm, MissingCapability, knows_tasks, record::CallRecord};
+use crate::{
+    catalogue::{CatalogueTool, TaskSupport},
+    codes::Code,
+    identity::Caller,
+};
 
 /// Finds a tool. Hidden and unknown ones get the same answer.
 pub(super) fn visible<'a>(
@@ -15,4 +19,15 @@ pub(super) fn visible<'a>(
     let tool = catalogue.tool(request.endpoint, request.tool, caller.access()).ok_or_else(CallError::unknown_tool)?;
     record.tool(tool);
     Ok(tool)
+}
+
+/// Refuses a modern client that knows no tasks where the tool is for no other.
+pub(super) fn may_run(tool: &CatalogueTool, request: &CallRequest<'_>) -> Result<(), CallError> {
+    let asking = &request.asking;
+    let is_refused = tool.tasks == TaskSupport::Required && asking.knows_missing_capability;
+    if !is_refused || knows_tasks(asking.capabilities) {
+        return Ok(());
+    }
+    let error = CallError::new(Code::ToolError, "The tool runs only as a task, and this client knows no tasks.");
+    Err(CallError { form: ErrorForm::MissingCapability(MissingCapability::Tasks), ..error })
 }

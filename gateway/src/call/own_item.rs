@@ -81,7 +81,7 @@ impl Request<'_> {
 
 fn params(asked: &Asked) -> (&'static str, Value) {
     match asked {
-        Asked::Tool { name, arguments } => ("tools/call", json!({ "name": name, "arguments": arguments })),
+        Asked::Tool { name, arguments, .. } => ("tools/call", json!({ "name": name, "arguments": arguments })),
         Asked::Prompt { name, arguments } => {
             let mut params = json!({ "name": name });
             if let Some(arguments) = arguments {

@@ -12,6 +12,8 @@ pub struct ForeignTool {
     pub name: Arc<str>,
     /// A call may change something there.
     pub writes: bool,
+    /// A server of 2025-11-25 wants its calls begun as tasks.
+    pub as_task: bool,
     /// Whether its contract has resources, so that links in its answers are published under the names that are served.
     pub publishes_uris: bool,
     /// Whether its output schema is published, so that clients check answers against it.
@@ -28,6 +30,7 @@ impl ForeignTool {
             upstream: upstream.into(),
             name: published.name.as_str().into(),
             writes: tool.writes(),
+            as_task: published.task_support() == Some("required"),
             publishes_uris: contract.has_resources(),
             publishes_output: tool.output_schema.is_some(),
             input_schema: tool.checked_input().clone(),

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use weir_contracts::{Contract, client::ClientProfile};
 
 use super::{
-    CatalogueTool, Target,
+    CatalogueTool, Target, TaskSupport,
     item::{CatalogueItem, ItemSource, Items},
     llms,
     search::Search,
@@ -201,6 +201,11 @@ impl Listing {
     pub fn has_log_messages(&self) -> bool {
         self.tools.entries().iter().any(|tool| !matches!(tool.target, Target::Collection(_)))
             || !self.prompts.is_empty()
+    }
+
+    /// Returns whether calls may become tasks.
+    pub fn has_tasks(&self) -> bool {
+        self.tools.entries().iter().any(|tool| tool.tasks != TaskSupport::None)
     }
 
     /// Returns `true` if anything in it can be completed.

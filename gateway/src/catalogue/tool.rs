@@ -27,6 +27,7 @@ pub struct CatalogueTool {
     pub version: Version,
     pub tool: Arc<Tool>,
     pub target: Target,
+    pub tasks: TaskSupport,
     /// Arguments that HTTP requests repeat in their headers.
     pub mirrored: Box<[Mirrored]>,
     arguments: OnceLock<Option<ArgumentValidator>>,
@@ -37,6 +38,28 @@ pub struct CatalogueTool {
     /// The meter that counts its calls.
     pub meter: ToolMeter,
     digest: [u8; 32],
+}
+
+/// Whether a call may go on after its request was answered, as a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskSupport {
+    None,
+    /// Callers that know no tasks wait for the answer.
+    Optional,
+    /// Modern callers that know no tasks are refused.
+    Required,
+}
+
+impl TaskSupport {
+    /// Reads what the maker of the tool says. A call of another server's tool is waited for by us, whatever that server
+    /// would have its callers do.
+    fn of(tool: &Tool) -> Self {
+        match tool.offer().and_then(|offer| offer.task_support()) {
+            Some("required") if !tool.is_foreign() => Self::Required,
+            Some("required" | "optional") => Self::Optional,
+            _ => Self::None,
+        }
+    }
 }
 
 impl CatalogueTool {
@@ -66,6 +89,7 @@ impl CatalogueTool {
             contract: contract_name,
             version: contract.version,
             tool: Arc::clone(tool),
+            tasks: TaskSupport::of(tool),
             target,
             mirrored: mirror::mirrored(&tool.input_schema).into(),
             arguments: OnceLock::new(),

@@ -200,7 +200,7 @@ async fn of_document(
     let tool = extracted::tool(from, name)?;
     let Some(arguments) = parse(name, &tool.description, &tool.schema, &Value::Null, line)? else { return Ok(None) };
     let target = extracted::target(from, url, command)?;
-    extracted::call(&target, name, &arguments).await.map(Some)
+    extracted::call(&target, &tool, name, &arguments).await.map(Some)
 }
 
 /// Calls a tool at a URL, by two requests of the modern era, which need no session.

@@ -21,6 +21,8 @@ pub(super) struct Tool {
     pub(super) description: String,
     /// The schema of the arguments; null if the document has none that is usable.
     pub(super) schema: Value,
+    /// Its server begins its calls as tasks.
+    pub(super) as_task: bool,
 }
 
 /// Returns the tool of that name, or a sentence with those that exist.
@@ -43,6 +45,7 @@ pub(super) fn tool(file: &Path, name: &str) -> anyhow::Result<Tool> {
     Ok(Tool {
         description: tool["description"].as_str().unwrap_or_default().to_owned(),
         schema: usable.unwrap_or_default(),
+        as_task: tool["execution"]["taskSupport"] == "required",
     })
 }
 
@@ -73,11 +76,11 @@ pub(super) fn target(file: &Path, url: Option<&str>, command: &[String]) -> anyh
     }
 }
 
-pub(super) async fn call(target: &Target, name: &str, arguments: &str) -> anyhow::Result<ToolResult> {
+pub(super) async fn call(target: &Target, tool: &Tool, name: &str, arguments: &str) -> anyhow::Result<ToolResult> {
     let arguments: Box<RawValue> = RawValue::from_string(arguments.to_owned())?;
     let settings = Settings { start: PATIENCE, request: PATIENCE, ..Settings::default() };
     let session = Session::open(target, settings).await?;
-    let asked = Asked::Tool { name: name.into(), arguments: Some(arguments) };
+    let asked = Asked::Tool { name: name.into(), arguments: Some(arguments), as_task: tool.as_task };
     let call = Call {
         asked: &asked,
         resumed: None,

@@ -97,6 +97,7 @@ impl<'a> Named<'a> {
         let (member, value) = match method {
             "tools/call" | "prompts/get" => ("`params.name`", params.name),
             "resources/read" => ("`params.uri`", params.uri),
+            "tasks/get" | "tasks/update" | "tasks/cancel" => ("`params.taskId`", params.task_id),
             _ => return Ok(()),
         };
         // Without a readable name there is nothing to agree with: the method refuses the params.

@@ -7,16 +7,20 @@ use tokio_util::sync::CancellationToken;
 use weir_plugin_host::CallEvents;
 
 use super::{
-    CallChannel, CallMessages, Client, Request, RequestScope, blocks::lowered, complete, item, list, resources,
-    rounds::Rounds,
+    CallChannel, CallMessages, Client, Request, RequestScope,
+    blocks::lowered,
+    complete, item, list, resources,
+    rounds::{Asker, Rounds},
+    tasks,
 };
 use crate::{
     call::{
-        self, Asking, CallOutcome, CallRequest, Content, InputRequired, ParamHeaders, Resumed, Searched, ToolResult,
-        call_tool,
+        self, Asking, CallOutcome, CallRequest, Content, InputRequired, MissingCapability, ParamHeaders, Resumed,
+        Searched, ToolResult, call_tool,
     },
     catalogue::{ItemKind, Listing},
     snapshot::Snapshot,
+    tasks::Task,
     wire::{Id, LogLevel, Method, ResultWriter, RpcError, Version, error_answer, raw, string_room, write_string},
 };
 
@@ -34,7 +38,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    fn refused(id: &Id<'_>, error: &RpcError) -> Self {
+    pub(super) fn refused(id: &Id<'_>, error: &RpcError) -> Self {
         Self { status: error.status, body: error_answer(Some(id), error) }
     }
 }
@@ -188,9 +192,10 @@ impl<'a> Call<'a> {
         // What asks other servers is in a place of its own: it would make the future of every call of a tool large.
         let channel = channel.as_ref();
         let answer = match &self.asked {
-            Asked::Tool { name, arguments } => {
-                self.called(scope, &snapshot, (name, arguments.as_deref()), cancel, channel).await
-            }
+            Asked::Tool { name, arguments } => match tasks::opened(self, scope, &snapshot, name) {
+                Some(task) => Box::pin(tasks::run(self, scope, &snapshot, task, cancel)).await,
+                None => self.called(scope, &snapshot, (name, arguments.as_deref()), cancel, channel, None).await,
+            },
             Asked::Prompt { name, arguments } => {
                 let request = self.request(scope, &snapshot, (name, arguments.as_deref()), cancel, channel);
                 Box::pin(item::answer(self, scope, ItemKind::Prompt, request, channel)).await.into()
@@ -211,6 +216,19 @@ impl<'a> Call<'a> {
         if cancel.is_cancelled() { None } else { Some(answer) }
     }
 
+    /// Runs the call of a tool that may have become a task.
+    pub(super) async fn as_task(&self, scope: &RequestScope, snapshot: &Snapshot, task: &Arc<Task>) -> Answer {
+        let Asked::Tool { name, arguments } = &self.asked else {
+            return Answer::refused(&self.id, &RpcError::internal("only calls of tools become tasks"));
+        };
+        self.called(scope, snapshot, (name, arguments.as_deref()), task.token(), None, Some(task)).await
+    }
+
+    /// JSON: what a modern caller says it can answer.
+    pub(super) fn capabilities(&self) -> Option<&str> {
+        self.capabilities.as_deref()
+    }
+
     /// Answers `tools/call`. In a view with search, the tool that is called stands in the arguments, or the answer is
     /// what was found.
     async fn called(
@@ -220,18 +238,27 @@ impl<'a> Call<'a> {
         (name, arguments): (&str, Option<&str>),
         cancel: &CancellationToken,
         channel: Option<&Arc<CallChannel>>,
+        task: Option<&Arc<Task>>,
     ) -> Answer {
         let searching = snapshot.catalogue.searching(&scope.endpoint, scope.caller.access());
-        let request = self.request(scope, snapshot, (name, arguments), cancel, channel);
+        let mut request = self.request(scope, snapshot, (name, arguments), cancel, channel);
+        let asker = match (task, channel) {
+            (Some(task), _) => {
+                request.events = Some(task.clone());
+                Some(Asker::Task(task))
+            }
+            (None, Some(channel)) if !self.version.is_modern() => Some(Asker::Session(channel)),
+            (None, _) => None,
+        };
         let Some(searching) = searching else {
-            let outcome = self.tool(scope, request, channel).await;
+            let outcome = self.tool(scope, request, asker).await;
             return self.outcome(scope, snapshot, name, false, outcome);
         };
         match Box::pin(call::searched(&scope.gateway, &scope.caller, &searching, &request)).await {
             Searched::Answer(outcome) => self.outcome(scope, snapshot, name, true, outcome),
             Searched::Call { tool, arguments } => {
                 let request = CallRequest { tool: &tool, arguments, ..request };
-                let outcome = self.tool(scope, request, channel).await;
+                let outcome = self.tool(scope, request, asker).await;
                 self.outcome(scope, snapshot, &tool, true, outcome)
             }
         }
@@ -267,16 +294,11 @@ impl<'a> Call<'a> {
         }
     }
 
-    async fn tool(
-        &self,
-        scope: &RequestScope,
-        request: CallRequest<'_>,
-        channel: Option<&Arc<CallChannel>>,
-    ) -> CallOutcome {
+    async fn tool(&self, scope: &RequestScope, request: CallRequest<'_>, asker: Option<Asker<'_>>) -> CallOutcome {
         let outcome = call_tool(&scope.gateway, &scope.caller, &request).await;
-        match (&outcome, channel) {
-            (CallOutcome::InputRequired(ask), Some(channel)) if !self.version.is_modern() => {
-                Box::pin(rounds(scope, request, channel, ask)).await
+        match (&outcome, asker) {
+            (CallOutcome::InputRequired(ask), Some(asker)) if asker.asks_now() => {
+                Box::pin(rounds(scope, request, asker, ask)).await
             }
             _ => outcome,
         }
@@ -301,9 +323,7 @@ impl<'a> Call<'a> {
             CallOutcome::UnknownTool => Answer::refused(&self.id, &RpcError::unknown_tool(name)),
             CallOutcome::BadState => Answer::refused(&self.id, &RpcError::invalid_params(BAD_STATE)),
             CallOutcome::HeaderMismatch(message) => Answer::refused(&self.id, &RpcError::header_mismatch(message)),
-            CallOutcome::MissingCapability(needed) => {
-                Answer::refused(&self.id, &RpcError::missing_capability(needed.as_json()))
-            }
+            CallOutcome::MissingCapability(needed) => Answer::refused(&self.id, &lacks(needed)),
             CallOutcome::Complete(result) => self.answer(listing().as_deref(), &result).into(),
             CallOutcome::InputRequired(ask) => self.ask(listing().as_deref(), &ask).into(),
         }
@@ -397,17 +417,23 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The call goes on with the answers of its legacy caller, until it asks nothing more.
+/// Returns the error for a client that lacks a capability.
+pub(super) fn lacks(needed: MissingCapability) -> RpcError {
+    let (message, reason) = needed.told();
+    RpcError::missing_capability(message, reason, needed.as_json())
+}
+
+/// The call goes on with the answers of its caller, until it asks nothing more.
 async fn rounds(
     scope: &RequestScope,
     request: CallRequest<'_>,
-    channel: &CallChannel,
+    asker: Asker<'_>,
     first: &InputRequired,
 ) -> CallOutcome {
     let mut rounds = Rounds::default();
     let mut asked = first.clone();
     loop {
-        let responses = match rounds.ask(channel, &asked, request.cancel).await {
+        let responses = match rounds.ask(asker, &asked, request.cancel).await {
             Ok(responses) => responses,
             Err(error) => return CallOutcome::Complete(error.into_result("none")),
         };

@@ -25,6 +25,9 @@ pub(super) fn stated(listing: &Listing, modern: bool) -> String {
     if listing.has_log_messages() {
         stated.push_str(r#","logging":{}"#);
     }
+    if modern && listing.has_tasks() {
+        stated.push_str(r#","extensions":{"io.modelcontextprotocol/tasks":{}}"#);
+    }
     stated.push('}');
     stated
 }

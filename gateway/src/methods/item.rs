@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use super::{
     CallChannel, RequestScope,
     blocks::lower,
-    call::{BAD_STATE, Call, RECEIPT},
+    call::{BAD_STATE, Call, RECEIPT, lacks},
     list,
-    rounds::Rounds,
+    rounds::{Asker, Rounds},
 };
 use crate::{
     call::{Asking, CallError, CallRequest, ErrorForm, ItemOutcome, Proof, Resumed, ask_item},
@@ -30,7 +30,7 @@ pub(super) async fn answer(
     while let (Ok(ItemOutcome::InputRequired(asked)), false, Some(channel)) =
         (&outcome, call.version.is_modern(), channel)
     {
-        match rounds.ask(channel, asked, request.cancel).await {
+        match rounds.ask(Asker::Session(channel), asked, request.cancel).await {
             Err(error) => outcome = Err(error),
             Ok(responses) => {
                 let state = asked.state.as_deref();
@@ -115,7 +115,7 @@ fn refused(error: &CallError, kind: ItemKind, name: &str, modern: bool, proof: &
         (ErrorForm::UnknownTool, ItemKind::Prompt) => RpcError::unknown_prompt(name),
         (ErrorForm::UnknownTool, _) => RpcError::unknown_resource(name, modern),
         (ErrorForm::BadState, _) => RpcError::invalid_params(BAD_STATE),
-        (ErrorForm::MissingCapability(needed), _) => RpcError::missing_capability(needed.as_json()),
+        (ErrorForm::MissingCapability(needed), _) => lacks(*needed),
         _ => failed(error, Some(proof)),
     }
 }

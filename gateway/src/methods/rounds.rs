@@ -1,5 +1,5 @@
-//! Legacy clients are asked over the stream of their call: what a tool wants to know goes to the client as requests, and
-//! the call is made again with the answers, as a modern client does by itself.
+//! Questions that a call puts to its caller while it goes on, and is made again with the answers, as a modern client does
+//! by itself: a legacy client is asked over the stream of its call, and whoever follows a task finds them there.
 
 use std::time::Duration;
 
@@ -10,12 +10,32 @@ use super::{channel::CallChannel, client::Question};
 use crate::{
     call::{CallError, InputRequired},
     codes::Code,
+    tasks::Task,
 };
 
 /// How long a client may take to answer, while its call is open.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5 * 60);
 /// How often one call may ask before it has to end.
 const ROUNDS_MAX: u32 = 16;
+
+/// Where the caller of a call that goes on is asked.
+#[derive(Clone, Copy)]
+pub(super) enum Asker<'a> {
+    /// On the stream of the call.
+    Session(&'a CallChannel),
+    /// In the task that the call has become.
+    Task(&'a Task),
+}
+
+impl Asker<'_> {
+    /// Returns `false` if the request is answered with the question: then its caller asks again, with the answers.
+    pub(super) fn asks_now(self) -> bool {
+        match self {
+            Self::Session(_) => true,
+            Self::Task(task) => !task.answers_at_once(),
+        }
+    }
+}
 
 /// The questions of one call.
 #[derive(Default)]
@@ -27,7 +47,7 @@ impl Rounds {
     /// Asks the client, and waits for all of its answers. JSON: results by the keys of the requests.
     pub(super) async fn ask(
         &mut self,
-        channel: &CallChannel,
+        asker: Asker<'_>,
         ask: &InputRequired,
         cancel: &CancellationToken,
     ) -> Result<String, CallError> {
@@ -40,42 +60,68 @@ impl Rounds {
         }
         let requests = ask.requests.as_deref().unwrap_or("{}");
         let requests: Map<String, Value> = serde_json::from_str(requests).unwrap_or_default();
-        let Some(client) = channel.client.as_deref() else {
-            return Err(CallError::new(Code::Internal, "The gateway failed.").log("there is nobody to be asked"));
-        };
-        let mut questions: Vec<(String, &str, Question<'_>)> = Vec::new();
-        for (key, asked) in &requests {
-            let method = asked.get("method").and_then(Value::as_str).unwrap_or_default();
-            let params = asked.get("params").map(ToString::to_string);
-            let (request, question) = client.ask(method, params.as_deref());
-            questions.push((key.clone(), method, question));
-            channel.send(request);
-        }
-        let answers = async {
-            let mut answers = String::from("{");
-            for (key, method, question) in &mut questions {
-                let answer = (&mut question.answer).await.unwrap_or_else(|_| Err("the session ended".to_owned()));
-                let answer = answer.map_err(|why| {
-                    ended("client_refused", format!("The client refused to answer ({method}): {why}"))
-                })?;
-                if answers.len() > 1 {
-                    answers.push(',');
-                }
-                answers.push_str(&Value::from(key.as_str()).to_string());
-                answers.push(':');
-                answers.push_str(answer.get());
-            }
-            answers.push('}');
-            Ok(answers)
-        };
-        tokio::select! {
-            answers = tokio::time::timeout(ANSWER_WITHIN, answers) => answers.unwrap_or_else(|_| {
-                let message = format!("The client did not answer within {} s.", ANSWER_WITHIN.as_secs());
-                Err(ended("client_did_not_answer", message))
-            }),
-            () = cancel.cancelled() => Err(CallError::new(Code::Cancelled, "The call was cancelled.")),
+        match asker {
+            Asker::Session(channel) => ask_client(channel, &requests, cancel).await,
+            Asker::Task(task) => self.ask_in_task(task, requests).await,
         }
     }
+
+    /// The keys of a task's questions are unique over its life, so from the second round on they carry its number.
+    async fn ask_in_task(&self, task: &Task, requests: Map<String, Value>) -> Result<String, CallError> {
+        let mark = if self.asked == 1 { String::new() } else { format!("#{}", self.asked) };
+        let marked = requests.into_iter().map(|(key, request)| (format!("{key}{mark}"), request)).collect();
+        let answers = task.ask(marked).await.ok_or_else(cancelled)?;
+        let own = answers.into_iter().map(|(mut key, answer)| {
+            key.truncate(key.len() - mark.len());
+            (key, answer)
+        });
+        Ok(Value::Object(own.collect()).to_string())
+    }
+}
+
+async fn ask_client(
+    channel: &CallChannel,
+    requests: &Map<String, Value>,
+    cancel: &CancellationToken,
+) -> Result<String, CallError> {
+    let Some(client) = channel.client.as_deref() else {
+        return Err(CallError::new(Code::Internal, "The gateway failed.").log("there is nobody to be asked"));
+    };
+    let mut questions: Vec<(String, &str, Question<'_>)> = Vec::new();
+    for (key, asked) in requests {
+        let method = asked.get("method").and_then(Value::as_str).unwrap_or_default();
+        let params = asked.get("params").map(ToString::to_string);
+        let (request, question) = client.ask(method, params.as_deref());
+        questions.push((key.clone(), method, question));
+        channel.send(request);
+    }
+    let answers = async {
+        let mut answers = String::from("{");
+        for (key, method, question) in &mut questions {
+            let answer = (&mut question.answer).await.unwrap_or_else(|_| Err("the session ended".to_owned()));
+            let answer = answer
+                .map_err(|why| ended("client_refused", format!("The client refused to answer ({method}): {why}")))?;
+            if answers.len() > 1 {
+                answers.push(',');
+            }
+            answers.push_str(&Value::from(key.as_str()).to_string());
+            answers.push(':');
+            answers.push_str(answer.get());
+        }
+        answers.push('}');
+        Ok(answers)
+    };
+    tokio::select! {
+        answers = tokio::time::timeout(ANSWER_WITHIN, answers) => answers.unwrap_or_else(|_| {
+            let message = format!("The client did not answer within {} s.", ANSWER_WITHIN.as_secs());
+            Err(ended("client_did_not_answer", message))
+        }),
+        () = cancel.cancelled() => Err(cancelled()),
+    }
+}
+
+fn cancelled() -> CallError {
+    CallError::new(Code::Cancelled, "The call was cancelled.")
 }
 
 fn ended(reason: &str, message: String) -> CallError {

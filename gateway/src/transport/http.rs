@@ -100,6 +100,7 @@ pub async fn serve(
     connections::serve(listener, service, http.connections_max, shutdown, &ending).await;
     server.tasks.close();
     server.tasks.wait().await;
+    gateway.tasks().end().await;
     gateway.in_flight().drained().await;
     Ok(())
 }

@@ -100,6 +100,7 @@ pub async fn serve(
     if tokio::time::timeout(FLUSH_MAX, writer).await.is_err() {
         tracing::warn!("the client does not read; its last answers are lost");
     }
+    gateway.tasks().end().await;
     gateway.in_flight().drained().await;
     Ok(read?)
 }

@@ -90,10 +90,9 @@ impl RpcError {
         Self::new(-32020, 400, message)
     }
 
-    /// `needed`: a JSON object of capabilities.
-    pub fn missing_capability(needed: &str) -> Self {
-        let data = format!(r#"{{"reason":"client_cannot_be_asked","requiredCapabilities":{needed}}}"#);
-        let message = "the tool asks its caller before it goes on, and this client does not say that it can answer";
+    /// `reason`: a word for programs. `needed`: a JSON object of capabilities.
+    pub fn missing_capability(message: &'static str, reason: &str, needed: &str) -> Self {
+        let data = format!(r#"{{"reason":"{reason}","requiredCapabilities":{needed}}}"#);
         Self { data: Some(data), ..Self::new(-32021, 400, message) }
     }
 

@@ -17,11 +17,14 @@ pub enum Method {
     SetLogLevel,
     Subscribe,
     Unsubscribe,
+    GetTask,
+    UpdateTask,
+    CancelTask,
 }
 
 impl Method {
     /// In the order of the declaration.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::Discover,
         Self::Initialize,
         Self::Ping,
@@ -37,6 +40,9 @@ impl Method {
         Self::SetLogLevel,
         Self::Subscribe,
         Self::Unsubscribe,
+        Self::GetTask,
+        Self::UpdateTask,
+        Self::CancelTask,
     ];
 
     pub fn name(self) -> &'static str {
@@ -56,6 +62,9 @@ impl Method {
             Self::SetLogLevel => "logging/setLevel",
             Self::Subscribe => "resources/subscribe",
             Self::Unsubscribe => "resources/unsubscribe",
+            Self::GetTask => "tasks/get",
+            Self::UpdateTask => "tasks/update",
+            Self::CancelTask => "tasks/cancel",
         }
     }
 

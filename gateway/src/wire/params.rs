@@ -39,6 +39,8 @@ pub struct Params<'a> {
     #[serde(borrow, default, deserialize_with = "raw::present")]
     pub request_state: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "raw::present")]
+    pub task_id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "raw::present")]
     pub notifications: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "ref", deserialize_with = "raw::present")]
     pub reference: Option<&'a RawValue>,

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::{
     error::{Failure, Kind, RequestError, one_line},
     message::{self, LEGACY, MODERN},
-    session::{Core, Request},
+    session::{Core, Meta, Request},
     settings::Era,
 };
 
@@ -84,7 +84,7 @@ async fn discover(core: &Core) -> Result<Verdict, Failure> {
     struct Unsupported {
         supported: Vec<String>,
     }
-    let params = message::object(&[("_meta", &core.meta(MODERN, None, None, None))]);
+    let params = message::object(&[("_meta", &core.meta(MODERN, &Meta::default()))]);
     let answer = core.request(Request::new("server/discover", params, MODERN)).await;
     match answer {
         Ok(about) => {
@@ -122,7 +122,7 @@ async fn initialize(core: &Core) -> Result<Agreed, Failure> {
     }
     let params = message::object(&[
         ("protocolVersion", &message::text(LEGACY[0])),
-        ("capabilities", &message::capabilities(core.ask())),
+        ("capabilities", &message::capabilities(core.ask(), false)),
         ("clientInfo", &message::client_info()),
     ]);
     let answer = core.request(Request::new("initialize", params, LEGACY[0])).await;

@@ -259,7 +259,7 @@ impl Inbox {
     }
 
     /// Returns whether callers may be asked this.
-    fn may_ask(&self, method: &str) -> bool {
+    pub(crate) fn may_ask(&self, method: &str) -> bool {
         let needed = match method {
             "roots/list" => Ask::Roots,
             "elicitation/create" => Ask::Elicitation,

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::{
     error::{Failure, Kind, RequestError},
     message,
-    session::{Request, Session},
+    session::{Meta, Request, Session},
 };
 
 /// The number of times that lists are read again if they change while they are read.
@@ -100,7 +100,7 @@ impl Session {
         for _ in 0..bounds.pages_max {
             let cursor_text = cursor.as_deref().map(message::text);
             let mut params: Vec<(&str, &str)> = cursor_text.iter().map(|cursor| ("cursor", cursor.as_str())).collect();
-            let meta = self.is_modern().then(|| self.core.meta(self.version(), None, None, None));
+            let meta = self.is_modern().then(|| self.core.meta(self.version(), &Meta::default()));
             params.extend(meta.iter().map(|meta| ("_meta", meta.as_str())));
             let page = match self.request(Request::new(method, message::object(&params), self.version())).await {
                 Ok(page) => page,

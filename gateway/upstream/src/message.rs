@@ -122,9 +122,19 @@ pub(crate) fn notification(method: &str, params: &str) -> String {
     object(&[("jsonrpc", "\"2.0\""), ("method", &text(method)), ("params", params)])
 }
 
-pub(crate) fn capabilities(ask: &[Ask]) -> String {
-    format!("{{{}}}", ask.iter().map(|ask| ask.capability()).collect::<Vec<_>>().join(","))
+pub(crate) fn capabilities(ask: &[Ask], knows_tasks: bool) -> String {
+    let (apps, others): (Vec<Ask>, Vec<Ask>) = ask.iter().partition(|ask| **ask == Ask::Ui);
+    let mut members: Vec<&str> = others.iter().map(|ask| ask.capability()).collect();
+    let extensions: Vec<&str> = apps.iter().map(|apps| apps.capability()).chain(knows_tasks.then_some(TASKS)).collect();
+    let extensions = format!(r#""extensions":{{{}}}"#, extensions.join(","));
+    if !apps.is_empty() || knows_tasks {
+        members.push(&extensions);
+    }
+    format!("{{{}}}", members.join(","))
 }
+
+/// A member of `extensions`: calls may be answered with a task.
+const TASKS: &str = r#""io.modelcontextprotocol/tasks":{}"#;
 
 pub(crate) fn client_info() -> String {
     object(&[("name", "\"weir\""), ("version", &text(env!("CARGO_PKG_VERSION")))])

@@ -1,6 +1,7 @@
 //! A session with one server: requests and their answers, calls with progress and cancellation.
 
 mod subscriptions;
+mod tasks;
 
 use std::{
     collections::HashMap,
@@ -19,7 +20,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use self::subscriptions::Subscribed;
+use self::{subscriptions::Subscribed, tasks::Begun};
 use crate::{
     error::{Failure, Kind, RequestError},
     handshake::{Agreed, agree},
@@ -65,10 +66,12 @@ pub struct Call<'c> {
 /// The question to a server. Every text in it is JSON, except names and URIs.
 #[derive(Clone, Debug)]
 pub enum Asked {
-    /// A call of a tool. `arguments` is an object, as it is to be sent.
+    /// A call of a tool. `arguments` is an object, as it is to be sent. `as_task`: a server of 2025-11-25 wants it begun
+    /// as a task.
     Tool {
         name: Arc<str>,
         arguments: Option<Box<RawValue>>,
+        as_task: bool,
     },
     Prompt {
         name: Arc<str>,
@@ -83,6 +86,13 @@ pub enum Asked {
         argument: Box<RawValue>,
         context: Option<Box<RawValue>>,
     },
+}
+
+/// What is sent for a call.
+enum Sending<'c> {
+    Asked(&'c Asked),
+    /// The question for the result of a task of 2025-11-25, which comes when the task has ended. The id is a JSON string.
+    TaskResult(&'c str),
 }
 
 /// The answers to what a tool asked its caller, and the state that came with the questions; JSON.
@@ -106,6 +116,16 @@ pub(crate) struct Request {
     version: &'static str,
     name: Option<String>,
     headers: Vec<(String, String)>,
+}
+
+/// What `_meta` of a request says beside the version.
+#[derive(Default)]
+pub(crate) struct Meta<'m> {
+    progress: Option<u64>,
+    traceparent: Option<&'m str>,
+    level: Option<&'m str>,
+    /// A call may be answered with a task.
+    knows_tasks: bool,
 }
 
 impl Request {
@@ -238,17 +258,26 @@ impl Session {
     /// it can have arrived, it is sent again.
     pub async fn call(&self, call: Call<'_>) -> Result<Box<RawValue>, RequestError> {
         let deadline = Instant::now() + call.timeout;
-        let result = self.call_once(&call, deadline).await;
-        match result {
+        let sending = Sending::Asked(call.asked);
+        let result = match self.call_once(&call, &sending, deadline).await {
             Err(RequestError::Failed(failure)) if failure.kind == Kind::SessionOver => {
                 self.renew().await?;
-                self.call_once(&call, deadline).await
+                self.call_once(&call, &sending, deadline).await
             }
             result => result,
+        }?;
+        match Begun::read(&call, &result, self.is_modern()) {
+            Some(task) => Box::pin(self.follow(&task, &call, deadline)).await,
+            None => Ok(result),
         }
     }
 
-    async fn call_once(&self, call: &Call<'_>, deadline: Instant) -> Result<Box<RawValue>, RequestError> {
+    async fn call_once(
+        &self,
+        call: &Call<'_>,
+        sending: &Sending<'_>,
+        deadline: Instant,
+    ) -> Result<Box<RawValue>, RequestError> {
         let agreed = self.agreed();
         let listener = call.listener.as_ref();
         let level = listener.and_then(|listener| listener.log_level());
@@ -261,28 +290,39 @@ impl Session {
             true => Some(
                 timeout_at(deadline, self.one_asked.lock())
                     .await
-                    .map_err(|_| timed_out(call.asked.method(), call.timeout).before_sending())?,
+                    .map_err(|_| timed_out(sending.method(), call.timeout).before_sending())?,
             ),
             false => None,
         };
         let id = self.core.id();
         let token = listener.is_some_and(|listener| listener.wants_progress()).then_some(id);
         let meta = match agreed.is_modern() || token.is_some() || call.traceparent.is_some() {
-            true => Some(self.core.meta(agreed.version, token, call.traceparent, level)),
+            true => Some(self.core.meta(
+                agreed.version,
+                &Meta {
+                    progress: token,
+                    traceparent: call.traceparent,
+                    level,
+                    knows_tasks: matches!(sending, Sending::Asked(Asked::Tool { .. })),
+                },
+            )),
             false => None,
         };
-        let name = call.asked.name().map(message::text);
-        let mut params = call.asked.params(name.as_deref().unwrap_or_default());
+        let name = sending.name().map(message::text);
+        let mut params = sending.params(name.as_deref().unwrap_or_default());
+        if matches!(sending, Sending::Asked(Asked::Tool { as_task: true, .. })) && !agreed.is_modern() {
+            params.push(("task", "{}"));
+        }
         if let Some(resumed) = call.resumed {
             params.push(("inputResponses", resumed.responses.get()));
             params.extend(resumed.state.iter().map(|state| ("requestState", state.get())));
         }
         params.extend(meta.iter().map(|meta| ("_meta", meta.as_str())));
         let request = Request {
-            method: call.asked.method(),
+            method: sending.method(),
             params: message::object(&params),
             version: agreed.version,
-            name: call.asked.name().map(str::to_owned),
+            name: sending.name().map(str::to_owned),
             headers: call.headers.to_vec(),
         };
         let (questions, asked) = mpsc::unbounded_channel();
@@ -295,7 +335,7 @@ impl Session {
         let ended = tokio::select! {
             answer = self.answered(answer, asked, listener, deadline, agreed.version) => match answer {
                 Some(answer) => return answer,
-                None => timed_out(call.asked.method(), call.timeout),
+                None => timed_out(sending.method(), call.timeout),
             },
             () = call.cancel.cancelled() => {
                 Failure::new(Kind::Cancelled, "the call to run to its end", "its caller cancelled it")
@@ -438,6 +478,29 @@ impl Asked {
     }
 }
 
+impl Sending<'_> {
+    fn method(&self) -> &'static str {
+        match self {
+            Self::Asked(asked) => asked.method(),
+            Self::TaskResult(_) => "tasks/result",
+        }
+    }
+
+    fn name(&self) -> Option<&str> {
+        match self {
+            Self::Asked(asked) => asked.name(),
+            Self::TaskResult(_) => None,
+        }
+    }
+
+    fn params<'p>(&'p self, name: &'p str) -> Vec<(&'static str, &'p str)> {
+        match self {
+            Self::Asked(asked) => asked.params(name),
+            Self::TaskResult(id) => vec![("taskId", id)],
+        }
+    }
+}
+
 impl Core {
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
@@ -456,14 +519,10 @@ impl Core {
     }
 
     /// Returns `_meta` of a request.
-    pub(crate) fn meta(
-        &self,
-        version: &str,
-        progress: Option<u64>,
-        traceparent: Option<&str>,
-        level: Option<&str>,
-    ) -> String {
-        let (version_text, capabilities) = (message::text(version), message::capabilities(&self.settings.ask));
+    pub(crate) fn meta(&self, version: &str, of: &Meta<'_>) -> String {
+        let &Meta { progress, traceparent, level, knows_tasks } = of;
+        let version_text = message::text(version);
+        let capabilities = message::capabilities(&self.settings.ask, knows_tasks);
         let client = message::client_info();
         let progress = progress.map(|token| token.to_string());
         let traceparent = traceparent.map(message::text);

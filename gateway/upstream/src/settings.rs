@@ -128,12 +128,13 @@ impl Ask {
         }
     }
 
+    /// Returns a member of the capabilities, or of `extensions` in them.
     pub(crate) fn capability(self) -> &'static str {
         match self {
             Self::Elicitation => r#""elicitation":{"form":{},"url":{}}"#,
             Self::Sampling => r#""sampling":{}"#,
             Self::Roots => r#""roots":{}"#,
-            Self::Ui => r#""extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}"#,
+            Self::Ui => r#""io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}"#,
         }
     }
 }

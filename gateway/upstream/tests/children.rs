@@ -28,7 +28,7 @@ async fn open(words: &[&str], settings: Settings) -> Result<Session, Failure> {
 }
 
 fn asked(name: &str, arguments: Option<&RawValue>) -> Asked {
-    Asked::Tool { name: name.into(), arguments: arguments.map(ToOwned::to_owned) }
+    Asked::Tool { name: name.into(), arguments: arguments.map(ToOwned::to_owned), as_task: false }
 }
 
 fn call<'c>(asked: &'c Asked, cancel: &'c CancellationToken) -> Call<'c> {

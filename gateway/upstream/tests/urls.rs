@@ -39,7 +39,7 @@ async fn open(url: String) -> Result<Session, Failure> {
 async fn call(session: &Session, name: &str) -> Result<String, RequestError> {
     let cancel = CancellationToken::new();
     let call = Call {
-        asked: &Asked::Tool { name: name.into(), arguments: None },
+        asked: &Asked::Tool { name: name.into(), arguments: None, as_task: false },
         listener: None,
         headers: &[],
         cancel: &cancel,
@@ -207,7 +207,7 @@ async fn a_modern_call_is_cancelled_by_hanging_up() {
         soon.cancel();
     });
     let hang = Call {
-        asked: &Asked::Tool { name: "hang".into(), arguments: None },
+        asked: &Asked::Tool { name: "hang".into(), arguments: None, as_task: false },
         listener: None,
         headers: &[],
         cancel: &cancel,

@@ -434,6 +434,11 @@ static void definition(buffer *to, const weir_tool *tool) {
     hint(to, &separator, "\"idempotentHint\"", tool->idempotent);
     hint(to, &separator, "\"openWorldHint\"", tool->open_world);
     if (*separator == ',' && separator[1] == 0) add(to, "}");
+    if (tool->task) {
+        add(to, ",\"execution\":{\"taskSupport\":");
+        add_string(to, tool->task, strlen(tool->task));
+        add(to, "}");
+    }
     cli(to, tool->parameters);
     add(to, "}");
 }

@@ -38,6 +38,9 @@ typedef struct {
     /* The JSON Schema of the answer; NULL: nothing is answered. */
     const char *returns;
     weir_hint read_only, destructive, idempotent, open_world;
+    /* Whether a call may go on as a task after its request was answered: "optional", or "required", which refuses modern
+       clients that know no tasks. NULL: it may not. */
+    const char *task;
     /* Which imports the operator is asked for, such as "\"sql\"". */
     const char *requests;
     /* Writes the answer with `weir_print…` and returns true, or returns what `weir_refuse` does. */

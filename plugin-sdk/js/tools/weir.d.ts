@@ -56,6 +56,8 @@ interface ToolOptions<F extends Fields, R> {
   destructive?: boolean;
   idempotent?: boolean;
   openWorld?: boolean;
+  /** A call may go on as a task after its request was answered; "required": modern clients that know no tasks are refused. */
+  task?: boolean | "required";
   /** Which imports the operator is asked for. */
   requests?: ("sql" | "http" | "files")[];
   parameters?: F;

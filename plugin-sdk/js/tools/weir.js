@@ -82,10 +82,10 @@ const properties = (fields, ofTool) => {
 
 /** One tool. Its description's first paragraph is the title; the rest, or else the first paragraph, the description. */
 export const tool = (given) => {
-  const { name, title, description, parameters = {}, returns, run, requests = [], ...hints } = given;
+  const { name, title, description, parameters = {}, returns, run, requests = [], task, ...hints } = given;
   const known = ["readOnly", "destructive", "idempotent", "openWorld"];
   for (const hint of Object.keys(hints)) {
-    if (!known.includes(hint)) throw new TypeError(`\`${hint}\` is no option of a tool; it has ${known.join(", ")}`);
+    if (!known.includes(hint)) throw new TypeError(`\`${hint}\` is no option of a tool; it has ${known.join(", ")}, task`);
   }
   const definition = { name };
   const documented = paragraphs(description);
@@ -95,6 +95,9 @@ export const tool = (given) => {
   if (returns) definition.outputSchema = returns.schema;
   const annotations = known.filter((hint) => hints[hint] !== undefined).map((hint) => [`${hint}Hint`, hints[hint]]);
   if (annotations.length > 0) definition.annotations = Object.fromEntries(annotations);
+  if (task === true || task === "required") {
+    definition.execution = { taskSupport: task === true ? "optional" : task };
+  } else if (task !== undefined && task !== false) throw new TypeError('`task` is true or "required"');
   const cli = Object.entries(parameters).filter(([, type]) => Object.keys(type.cli).length > 0);
   if (cli.length > 0) definition.cli = { parameters: Object.fromEntries(cli.map(([of, type]) => [of, type.cli])) };
   return { definition, parameters, returns, run, requests };

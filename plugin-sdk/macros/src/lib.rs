@@ -34,7 +34,8 @@ use proc_macro::TokenStream;
 /// ) -> Result<String, ToolError> { … }
 /// ```
 ///
-/// Keys: `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `requests("sql", …)`.
+/// Keys: `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `task`,
+/// `requests("sql", …)`.
 #[proc_macro_attribute]
 pub fn tool(attributes: TokenStream, item: TokenStream) -> TokenStream {
     tool::expand(attributes.into(), item.into()).into()

@@ -17,8 +17,8 @@ use crate::{
     types,
 };
 
-const KEYS: [&str; 8] =
-    ["name", "title", "description", "read_only", "destructive", "idempotent", "open_world", "requests"];
+const KEYS: [&str; 9] =
+    ["name", "title", "description", "read_only", "destructive", "idempotent", "open_world", "task", "requests"];
 const HINTS: [(&str, &str); 4] = [
     ("read_only", "readOnlyHint"),
     ("destructive", "destructiveHint"),
@@ -34,6 +34,7 @@ struct Keys {
     description: Option<String>,
     hints: Vec<(Ident, &'static str, bool)>,
     requests: Vec<LitStr>,
+    task: Option<&'static str>,
 }
 
 /// One parameter of the function.
@@ -99,6 +100,7 @@ impl Keys {
                 "title" => keys.title = Some(meta.value()?.parse::<LitStr>()?.value()),
                 "description" => keys.description = Some(meta.value()?.parse::<LitStr>()?.value()),
                 "requests" => keys.requests = requests(&meta)?,
+                "task" => keys.task = Some(task(&meta)?),
                 other => {
                     let hint = HINTS.iter().find(|(key, _)| *key == other).map_or("", |(_, hint)| *hint);
                     let is = if meta.input.peek(Token![=]) { meta.value()?.parse::<LitBool>()?.value() } else { true };
@@ -115,6 +117,19 @@ impl Keys {
             mistakes.add(destructive, "a tool that only reads destroys nothing: write `read_only` or `destructive`");
         }
         keys
+    }
+}
+
+/// Reads `task`, or `task = "required"`.
+fn task(meta: &ParseNestedMeta<'_>) -> syn::Result<&'static str> {
+    if !meta.input.peek(Token![=]) {
+        return Ok("optional");
+    }
+    let support: LitStr = meta.value()?.parse()?;
+    match support.value().as_str() {
+        "optional" => Ok("optional"),
+        "required" => Ok("required"),
+        _ => Err(syn::Error::new(support.span(), "write `task`, or `task = \"required\"`")),
     }
 }
 
@@ -329,6 +344,7 @@ fn definition(function: &ItemFn, keys: &Keys, parameters: &[Parameter]) -> Token
     let description = optional(keys.description.clone().or(description).as_deref());
     let hints = keys.hints.iter().map(|(_, hint, is)| quote!((#hint, #is)));
     let requests = &keys.requests;
+    let task = optional(keys.task);
     let properties = parameters.iter().filter_map(|parameter| match parameter {
         Parameter::Argument { slot, .. } => Some(&slot.property),
         _ => None,
@@ -340,6 +356,7 @@ fn definition(function: &ItemFn, keys: &Keys, parameters: &[Parameter]) -> Token
             description: #description,
             annotations: &[#(#hints),*],
             requests: &[#(#requests),*],
+            task: #task,
             input: ::core::option::Option::None,
             meta: ::core::option::Option::None,
             parameters: &const { [#(#properties),*] },
@@ -422,8 +439,9 @@ fn stand_in(function: &ItemFn, mistakes: Mistakes) -> TokenStream {
                 description: ::core::option::Option::None,
                 annotations: &[],
                 requests: &[],
+                task: ::core::option::Option::None,
                 input: ::core::option::Option::None,
-            meta: ::core::option::Option::None,
+                meta: ::core::option::Option::None,
                 parameters: &[],
                 output: ::core::option::Option::None,
             };

@@ -28,6 +28,9 @@ pub struct Definition {
     pub annotations: &'static [(&'static str, bool)],
     /// The imports that the operator is asked for: `sql`, `http`, `files`.
     pub requests: &'static [&'static str],
+    /// Whether a call may go on as a task after its request was answered, as `execution.taskSupport` says it: `optional`
+    /// or `required`.
+    pub task: Option<&'static str>,
     /// A schema of the arguments that was written by hand, JSON. `None`: it is made of the parameters.
     pub input: Option<&'static str>,
     /// The `_meta` of the MCP Tool object, JSON.
@@ -64,6 +67,9 @@ impl Definition {
         if !self.annotations.is_empty() {
             let hints = self.annotations.iter().map(|(name, is)| format!("\"{name}\":{is}")).collect::<Vec<_>>();
             member("annotations", &format!("{{{}}}", hints.join(",")));
+        }
+        if let Some(support) = self.task {
+            member("execution", &format!("{{\"taskSupport\":\"{support}\"}}"));
         }
         if let Some(meta) = self.meta {
             member("_meta", meta);

@@ -81,6 +81,7 @@ const NONE: Definition = Definition {
     description: None,
     annotations: &[],
     requests: &[],
+    task: None,
     input: None,
     meta: None,
     parameters: &[],

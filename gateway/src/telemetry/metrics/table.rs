@@ -105,6 +105,12 @@ pub const IN_FLIGHT_MAX: Row = Row {
     labels: &[],
     help: "Calls that may run at once (`[limits] in_flight_max`).",
 };
+pub const TASKS: Row = Row {
+    name: "weir_tasks",
+    kind: Gauge,
+    labels: &[],
+    help: "Calls that went on after their request was answered, and are kept: for an hour, ended or not.",
+};
 pub const SESSIONS: Row =
     Row { name: "weir_sessions", kind: Gauge, labels: &[], help: "Legacy sessions that are open." };
 pub const STREAMS: Row =

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::{sync::broadcast, task::AbortHandle};
 
-use super::{Request, Session};
+use super::{Meta, Request, Session};
 use crate::{
     error::{Kind, RequestError},
     handshake::Agreed,
@@ -86,7 +86,7 @@ impl Session {
             wanted.push(("resourceSubscriptions", &uris));
         }
         let wanted = message::object(&wanted);
-        let meta = self.core.meta(agreed.version, None, None, None);
+        let meta = self.core.meta(agreed.version, &Meta::default());
         let params = message::object(&[("notifications", &wanted), ("_meta", &meta)]);
         let id = self.core.id();
         let mut wait = self.core.inbox.expect(id, None)?;

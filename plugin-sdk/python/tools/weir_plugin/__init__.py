@@ -119,7 +119,7 @@ class sql:
 class Tool:
     """A function as a tool. It can still be called as the function."""
 
-    def __init__(self, function, name, title, description, requests, hints):
+    def __init__(self, function, name, title, description, requests, hints, task=False):
         self.function, self.requests = function, requests
         self.__doc__ = function.__doc__
         docs = schema.Docs(function.__doc__)
@@ -151,6 +151,10 @@ class Tool:
         annotations = {HINTS[hint]: value for hint, value in hints.items() if value is not None}
         if annotations:
             self.definition["annotations"] = annotations
+        if task not in (False, True, "required"):
+            raise TypeError(f"{function.__name__}: `task` is True or \"required\"")
+        if task:
+            self.definition["execution"] = {"taskSupport": "optional" if task is True else task}
         cli = {parameter.name: parameter.cli for parameter in self.parameters if parameter.cli}
         if cli:
             self.definition["cli"] = {"parameters": cli}
@@ -188,12 +192,16 @@ def _finish(coroutine):
 
 
 def tool(function=None, *, name=None, title=None, description=None, read_only=None, destructive=None, idempotent=None,
-         open_world=None, requests=()):
-    """Makes a tool of a function: `@tool`, or `@tool(read_only=True, requests=["sql"])`."""
+         open_world=None, task=False, requests=()):
+    """Makes a tool of a function: `@tool`, or `@tool(read_only=True, requests=["sql"])`.
+
+    `task=True`: a call may go on as a task after its request was answered. `task="required"`: modern clients that know no
+    tasks are refused.
+    """
     hints = {"read_only": read_only, "destructive": destructive, "idempotent": idempotent, "open_world": open_world}
 
     def make(function):
-        return Tool(function, name, title, description, list(requests), hints)
+        return Tool(function, name, title, description, list(requests), hints, task)
 
     return make if function is None else make(function)
 

@@ -328,6 +328,65 @@ fn test_input_required_result_capabilities(ctx: &Context) -> Answer {
     question.map_or_else(|| Answer::text("There is nothing that this caller can be asked."), Answer::ask)
 }
 
+/// Greets.
+#[tool(read_only)]
+fn greet(name: String) -> Answer {
+    Answer::text(format!("Hello, {name}!"))
+}
+
+/// Works for so many seconds. A guest has no way to sleep.
+#[tool(read_only, task)]
+fn slow_compute(seconds: u32, label: Option<String>) -> Answer {
+    work(u64::from(seconds) * 1000);
+    Answer::text(format!("{}: {seconds} s", label.as_deref().unwrap_or("computed")))
+}
+
+/// Fails after a while.
+#[tool(read_only, task = "required")]
+fn failing_job() -> Result<(), ToolError> {
+    work(1000);
+    Err(ToolError::refuse("intended", "This job always fails."))
+}
+
+/// Asks, after a while, what no caller of the suite can answer, which is an error of the protocol.
+#[tool(read_only, task)]
+fn protocol_error_job() -> Answer {
+    work(1000);
+    Answer::ask(Question::request("roots", "roots/list", json!({})))
+}
+
+/// Asks, after a while, whether a file may go.
+#[tool(read_only, task)]
+fn confirm_delete(filename: String, ctx: &Context) -> Answer {
+    if let Some(response) = ctx.response("confirm") {
+        return Answer::text(format!("{filename}: {}", elicited(response)));
+    }
+    work(600);
+    Answer::ask(confirm("confirm"))
+}
+
+/// Asks, after a while, two things at once.
+#[tool(read_only, task)]
+fn multi_input(ctx: &Context) -> Answer {
+    if ctx.response("first").is_some() && ctx.response("second").is_some() {
+        return Answer::text("Both were answered.");
+    }
+    work(600);
+    let second = texts("The second?", &["second"]);
+    Answer::ask(confirm("first").and_request("second", "elicitation/create", second))
+}
+
+/// Asks for a name at once, and then works for a while.
+#[tool(read_only, task = "required")]
+fn test_tool_with_task(ctx: &Context) -> Answer {
+    let Some(name) = ctx.response("user_name").and_then(|response| text(response, "name")) else {
+        let params = texts("What is your name?", &["name"]);
+        return Answer::ask(Question::request("user_name", "elicitation/create", params));
+    };
+    work(600);
+    Answer::text(format!("Hello, {name}!"))
+}
+
 /// Takes an argument that a header repeats. Its schema is written by hand, as is that of the tool below.
 #[allow(non_camel_case_types)]
 enum test_custom_header {}
@@ -339,6 +398,7 @@ impl Tool for test_custom_header {
         description: Some("Takes a region, which a header repeats."),
         annotations: &[("readOnlyHint", true)],
         requests: &[],
+        task: None,
         input: Some(
             r#"{"type":"object","properties":{"region":{"type":"string","description":"Where.","x-mcp-header":"Region"},"query":{"type":"string","description":"What."}},"required":["region"],"additionalProperties":false}"#,
         ),
@@ -363,6 +423,7 @@ impl Tool for json_schema_2020_12_tool {
         description: Some("Tool with JSON Schema 2020-12 features"),
         annotations: &[("readOnlyHint", true)],
         requests: &[],
+        task: None,
         input: Some(concat!(
             r##"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"address":{"##,
             r##""$anchor":"addressDef","type":"object","properties":{"street":{"type":"string"},"city":{"type":"string"}}}},"##,
@@ -471,6 +532,7 @@ weir_plugin_sdk::export!(
     test_input_required_result_elicitation, test_input_required_result_sampling, test_input_required_result_list_roots,
     test_input_required_result_request_state, test_input_required_result_tampered_state,
     test_input_required_result_multiple_inputs, test_input_required_result_multi_round,
-    test_input_required_result_capabilities, test_custom_header, json_schema_2020_12_tool;
+    test_input_required_result_capabilities, test_custom_header, json_schema_2020_12_tool, greet,
+    slow_compute, failing_job, protocol_error_job, confirm_delete, multi_input, test_tool_with_task;
     items: Fixture
 );

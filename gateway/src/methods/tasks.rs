@@ -1,0 +1,191 @@
+//! Calls that go on after their request was answered (`io.modelcontextprotocol/tasks`). A call whose tool allows it, and
+//! whose caller knows tasks, is answered with a task if it takes longer than a moment; the caller then looks at the task.
+
+use std::{sync::Arc, time::Duration};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, value::RawValue};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Request, RequestScope,
+    call::{Answer, Call, lacks},
+    list,
+};
+use crate::{
+    call::{MissingCapability, knows_tasks},
+    catalogue::TaskSupport,
+    snapshot::Snapshot,
+    tasks::{KEPT_FOR, Seen, Stage, Task},
+    wire::{ResultWriter, RpcError, raw},
+};
+
+/// The moment within which a call is answered as if there were no tasks.
+const AT_ONCE: Duration = Duration::from_millis(250);
+/// How often a caller should look.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Returns a task for this call, if it may become one.
+pub(super) fn opened(call: &Call<'_>, scope: &RequestScope, snapshot: &Snapshot, tool: &str) -> Option<Arc<Task>> {
+    if !call.version.is_modern() || !knows_tasks(call.capabilities()) {
+        return None;
+    }
+    let tool = snapshot.catalogue.tool(&scope.endpoint, tool, scope.caller.access())?;
+    let allows = tool.tasks != TaskSupport::None;
+    allows.then(|| scope.gateway.tasks().open(&scope.caller, &scope.endpoint)).flatten()
+}
+
+/// Answers a call with its result, or with the task that it has become.
+pub(super) async fn run(
+    call: &Call<'_>,
+    scope: &RequestScope,
+    snapshot: &Arc<Snapshot>,
+    task: Arc<Task>,
+    cancel: &CancellationToken,
+) -> Answer {
+    let tasks = scope.gateway.tasks();
+    let gone = task.token().drop_guard_ref();
+    let (tell, mut told) = oneshot::channel();
+    let (running, task_scope, snapshot) = (call.clone().into_owned(), scope.clone(), snapshot.clone());
+    tasks.run(&task, {
+        let task = task.clone();
+        async move {
+            let answer = running.as_task(&task_scope, &snapshot, &task).await;
+            match task.answers_at_once() {
+                true => drop(tell.send(answer)), // unless whoever asked has gone
+                false => end(&task, &answer),
+            }
+        }
+    });
+    let answer = tokio::select! {
+        biased;
+        answer = &mut told => answer,
+        () = cancel.cancelled() => {
+            task.cancel();
+            told.await
+        }
+        () = tokio::time::sleep(AT_ONCE) => match tasks.keep(&task) {
+            true => {
+                gone.disarm();
+                return created(call, scope, &task).unwrap_or_else(|error| Answer::refused(&call.id, &error));
+            }
+            false => told.await,
+        },
+    };
+    gone.disarm();
+    answer.unwrap_or_else(|_| Answer::refused(&call.id, &RpcError::internal("the call ended without an answer")))
+}
+
+/// Keeps what the request would have been answered with.
+fn end(task: &Task, answer: &Answer) {
+    #[derive(Deserialize)]
+    struct Body<'a> {
+        #[serde(borrow)]
+        result: Option<&'a RawValue>,
+        #[serde(borrow)]
+        error: Option<&'a RawValue>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Told {
+        is_error: bool,
+    }
+    let body: Option<Body<'_>> = serde_json::from_slice(&answer.body).ok();
+    let stage = match body.map(|body| (body.result, body.error)) {
+        Some((Some(result), _)) => {
+            let told: Told = serde_json::from_str(result.get()).unwrap_or_default();
+            // A write that was done all the same is told as such.
+            match told.is_error && task.token().is_cancelled() {
+                true => Stage::Cancelled,
+                false => Stage::Completed(result.get().into()),
+            }
+        }
+        Some((None, Some(error))) => Stage::Failed(error.get().into()),
+        _ => Stage::Failed(r#"{"code":-32603,"message":"the call ended without an answer"}"#.into()),
+    };
+    task.end(stage);
+}
+
+fn created(call: &Call<'_>, scope: &RequestScope, task: &Task) -> Result<Answer, RpcError> {
+    let listing = scope.listing()?;
+    let mut result = ResultWriter::new(&call.id, 384);
+    result.string("resultType", "task");
+    write(&mut result, task, &task.seen());
+    list::write_server(&mut result, &listing.server);
+    Ok(result.finish().into())
+}
+
+pub(super) fn get(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
+    let task = find(scope, request)?;
+    let seen = task.seen();
+    let mut result = ResultWriter::new(&request.id, 512);
+    result.string("resultType", "complete");
+    write(&mut result, &task, &seen);
+    match &seen.stage {
+        Stage::InputRequired(questions) => {
+            result.json("inputRequests", &serde_json::to_string(&questions.open).expect("a JSON object"));
+        }
+        Stage::Completed(answer) => drop(result.json("result", answer)),
+        Stage::Failed(error) => drop(result.json("error", error)),
+        Stage::Open | Stage::AnsweredAtOnce | Stage::Working | Stage::Cancelled => {}
+    }
+    list::write_server(&mut result, &scope.listing()?.server);
+    Ok(result.finish())
+}
+
+pub(super) fn update(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
+    let task = find(scope, request)?;
+    let wrong = || RpcError::invalid_params("`params.inputResponses` must be an object");
+    let responses = request.params.input_responses.filter(|responses| raw::is_object(responses)).ok_or_else(wrong)?;
+    let responses: Map<String, Value> = serde_json::from_str(responses.get()).map_err(|_| wrong())?;
+    task.answer(responses);
+    acknowledged(scope, request)
+}
+
+pub(super) fn cancel(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
+    find(scope, request)?.cancel();
+    acknowledged(scope, request)
+}
+
+fn acknowledged(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>, RpcError> {
+    let mut result = ResultWriter::new(&request.id, 128);
+    result.string("resultType", "complete");
+    list::write_server(&mut result, &scope.listing()?.server);
+    Ok(result.finish())
+}
+
+fn find(scope: &RequestScope, request: &Request<'_>) -> Result<Arc<Task>, RpcError> {
+    if !knows_tasks(request.params.meta.client_capabilities.map(RawValue::get)) {
+        return Err(lacks(MissingCapability::Tasks));
+    }
+    let id = request.params.task_id.and_then(raw::string);
+    let id = id.ok_or_else(|| RpcError::invalid_params("`params.taskId` must be a string"))?;
+    let task = scope.gateway.tasks().find(&scope.caller, &scope.endpoint, &id);
+    task.ok_or_else(|| {
+        RpcError::invalid_params(format!(
+            "there is no such task here: it is kept for {} min, by the process that began it",
+            KEPT_FOR.as_secs() / 60
+        ))
+    })
+}
+
+/// Writes the members of a task.
+fn write(result: &mut ResultWriter, task: &Task, seen: &Seen) {
+    let status = match seen.stage {
+        Stage::Open | Stage::AnsweredAtOnce | Stage::Working => "working",
+        Stage::InputRequired(_) => "input_required",
+        Stage::Completed(_) => "completed",
+        Stage::Failed(_) => "failed",
+        Stage::Cancelled => "cancelled",
+    };
+    result.string("taskId", &task.id()).string("status", status);
+    if let Some(message) = &seen.message {
+        result.string("statusMessage", message);
+    }
+    result
+        .string("createdAt", &format!("{:.3}", seen.created))
+        .string("lastUpdatedAt", &format!("{:.3}", seen.updated))
+        .json("ttlMs", &KEPT_FOR.as_millis().to_string())
+        .json("pollIntervalMs", &LOOK_EVERY.as_millis().to_string());
+}

@@ -1,0 +1,383 @@
+//! Holds the calls that go on after their request was answered: the tasks of the protocol's extension
+//! `io.modelcontextprotocol/tasks`.
+//!
+//! A task is known to the process that runs it, and to the caller who began it. Neither it nor its result survives a
+//! restart; the call is in the audit trail like every other.
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use tokio::sync::Notify;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use weir_plugin_host::CallEvents;
+
+use crate::{catalogue::Endpoint, identity::Caller};
+
+/// The time that a task is kept, from its beginning. One that still runs then is cancelled.
+pub const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
+/// The bound on the results that are kept, in bytes.
+const RESULTS_MAX: usize = 64 << 20;
+/// The share of all tasks that one agent may have.
+const AGENT_SHARE: usize = 8;
+const MESSAGE_MAX_CHARS: usize = 1000;
+
+/// The tasks of this process.
+pub struct Tasks {
+    most: AtomicUsize,
+    table: Mutex<HashMap<u128, Arc<Task>>>,
+    running: TaskTracker,
+    ending: CancellationToken,
+}
+
+/// A call that may outlive its request.
+pub struct Task {
+    id: u128,
+    owner: Caller,
+    endpoint: Endpoint,
+    began: Instant,
+    created: Timestamp,
+    cancel: CancellationToken,
+    state: Mutex<State>,
+    /// Wakes the call that waits for the answers of its caller.
+    answered: Notify,
+}
+
+struct State {
+    stage: Stage,
+    updated: Timestamp,
+    message: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Stage {
+    /// The request is open still, and nobody knows of the task.
+    Open,
+    /// The request was answered with the result of the call. There is no task.
+    AnsweredAtOnce,
+    Working,
+    InputRequired(Questions),
+    /// JSON: the result of the call.
+    Completed(Arc<str>),
+    /// JSON: the error of the protocol that the request would have been answered with.
+    Failed(Arc<str>),
+    Cancelled,
+}
+
+/// The questions of a call to its caller, and the answers so far.
+#[derive(Clone, Debug, Default)]
+pub struct Questions {
+    pub open: Map<String, Value>,
+    answers: Map<String, Value>,
+}
+
+/// A task as it is now.
+pub struct Seen {
+    pub stage: Stage,
+    pub created: Timestamp,
+    pub updated: Timestamp,
+    pub message: Option<String>,
+}
+
+impl Tasks {
+    /// Creates room for `most` tasks; with none, no call becomes a task.
+    pub fn new(most: usize) -> Self {
+        Self {
+            most: AtomicUsize::new(most),
+            table: Mutex::default(),
+            running: TaskTracker::new(),
+            ending: CancellationToken::new(),
+        }
+    }
+
+    pub fn set_most(&self, most: usize) {
+        self.most.store(most, Ordering::Relaxed);
+    }
+
+    /// Returns how many are kept, ended ones too.
+    pub fn len(&self) -> usize {
+        self.table().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns a call that may become a task; `None` if no call may now.
+    pub fn open(&self, owner: &Caller, endpoint: &Endpoint) -> Option<Arc<Task>> {
+        if self.most.load(Ordering::Relaxed) == 0 || self.ending.is_cancelled() {
+            return None;
+        }
+        let mut id = [0; 16];
+        getrandom::fill(&mut id).ok()?;
+        let now = Timestamp::now();
+        Some(Arc::new(Task {
+            id: u128::from_be_bytes(id),
+            owner: owner.clone(),
+            endpoint: endpoint.clone(),
+            began: Instant::now(),
+            created: now,
+            cancel: self.ending.child_token(),
+            state: Mutex::new(State { stage: Stage::Open, updated: now, message: None }),
+            answered: Notify::new(),
+        }))
+    }
+
+    /// Runs the call of a task, which ends with its key, with its time, and with this process.
+    pub fn run(&self, task: &Arc<Task>, call: impl Future<Output = ()> + Send + 'static) {
+        let (task, revoked) = (task.clone(), task.owner.revoked());
+        self.running.spawn(async move {
+            let mut call = std::pin::pin!(call);
+            tokio::select! {
+                biased;
+                () = &mut call => return,
+                () = revoked.cancelled() => {}
+                () = tokio::time::sleep(KEPT_FOR) => {}
+            }
+            task.cancel();
+            call.await;
+        });
+    }
+
+    /// Makes a task of a call that is under way, unless it has just ended or there is no room: then its request waits on.
+    pub fn keep(&self, task: &Arc<Task>) -> bool {
+        let mut table = self.table();
+        table.retain(|_, task| !task.is_over());
+        let most = self.most.load(Ordering::Relaxed);
+        let of_agent = table.values().filter(|other| other.owner.agent == task.owner.agent).count();
+        let bytes: usize = table.values().map(|task| task.bytes()).sum();
+        if table.len() >= most || of_agent >= most.div_ceil(AGENT_SHARE) || bytes >= RESULTS_MAX {
+            return false;
+        }
+        let mut state = task.lock();
+        if !matches!(state.stage, Stage::Open) {
+            return false;
+        }
+        state.enter(Stage::Working);
+        drop(state);
+        table.insert(task.id, task.clone());
+        true
+    }
+
+    /// Returns a task by its id, if this caller began it at this endpoint.
+    pub fn find(&self, caller: &Caller, endpoint: &Endpoint, id: &str) -> Option<Arc<Task>> {
+        let mut bytes = [0; 16];
+        hex::decode_to_slice(id, &mut bytes).ok()?;
+        let id = u128::from_be_bytes(bytes);
+        let table = self.table();
+        let task = table.get(&id).filter(|task| !task.is_over())?;
+        let is_own = task.owner.agent == caller.agent && task.owner.tenant == caller.tenant;
+        (is_own && task.endpoint == *endpoint).then(|| task.clone())
+    }
+
+    /// Cancels what still runs, and waits for it.
+    pub async fn end(&self) {
+        self.ending.cancel();
+        self.running.close();
+        self.running.wait().await;
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<u128, Arc<Task>>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Task {
+    pub fn id(&self) -> String {
+        format!("{:032x}", self.id)
+    }
+
+    pub fn token(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    pub fn seen(&self) -> Seen {
+        let state = self.lock();
+        let State { stage, updated, message } = &*state;
+        Seen { stage: stage.clone(), created: self.created, updated: *updated, message: message.clone() }
+    }
+
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Returns `true` if the request is open still, and notes that it is answered with the result of the call.
+    pub fn answers_at_once(&self) -> bool {
+        let mut state = self.lock();
+        let is_open = matches!(state.stage, Stage::Open | Stage::AnsweredAtOnce);
+        if is_open {
+            state.stage = Stage::AnsweredAtOnce;
+        }
+        is_open
+    }
+
+    /// Ends the task.
+    pub fn end(&self, stage: Stage) {
+        self.lock().enter(stage);
+    }
+
+    /// Asks the caller, who looks at the task, and returns the answers once they are all there. `None`: the task was
+    /// cancelled first.
+    pub async fn ask(&self, questions: Map<String, Value>) -> Option<Map<String, Value>> {
+        self.lock().enter(Stage::InputRequired(Questions { open: questions, answers: Map::new() }));
+        loop {
+            tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => return None,
+                () = self.answered.notified() => {}
+            }
+            let mut state = self.lock();
+            if let Stage::InputRequired(Questions { open, answers }) = &mut state.stage
+                && open.is_empty()
+            {
+                let answers = std::mem::take(answers);
+                state.enter(Stage::Working);
+                return Some(answers);
+            }
+        }
+    }
+
+    /// Takes answers of the caller. Those that belong to no open question are left.
+    pub fn answer(&self, given: Map<String, Value>) {
+        let mut state = self.lock();
+        let Stage::InputRequired(Questions { open, answers }) = &mut state.stage else { return };
+        for (key, answer) in given {
+            if open.shift_remove(&key).is_some() {
+                answers.insert(key, answer);
+            }
+        }
+        state.updated = Timestamp::now();
+        drop(state);
+        self.answered.notify_one();
+    }
+
+    fn is_over(&self) -> bool {
+        self.began.elapsed() >= KEPT_FOR && self.lock().has_ended()
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.lock().stage {
+            Stage::Completed(json) | Stage::Failed(json) => json.len(),
+            _ => 0,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn enter(&mut self, stage: Stage) {
+        self.stage = stage;
+        self.updated = Timestamp::now();
+    }
+
+    fn has_ended(&self) -> bool {
+        matches!(self.stage, Stage::Completed(_) | Stage::Failed(_) | Stage::Cancelled)
+    }
+}
+
+/// The progress of a call is what its task says of itself.
+impl CallEvents for Task {
+    fn wants_progress(&self) -> bool {
+        true
+    }
+
+    fn progress(&self, done: f64, total: Option<f64>, message: &str) {
+        let message = match (message.is_empty(), total) {
+            (false, _) => message.chars().take(MESSAGE_MAX_CHARS).collect(),
+            (true, Some(total)) => format!("{done} of {total}"),
+            (true, None) => format!("{done}"),
+        };
+        let mut state = self.lock();
+        state.message = Some(message);
+        state.updated = Timestamp::now();
+    }
+
+    fn log_level(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn log(&self, _level: &str, _logger: &str, _data: Value) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn kept(tasks: &Tasks) -> Arc<Task> {
+        let task = tasks.open(&Caller::local(), &Endpoint::All).expect("there is room");
+        assert!(tasks.keep(&task));
+        task
+    }
+
+    fn map(value: Value) -> Map<String, Value> {
+        serde_json::from_value(value).expect("an object")
+    }
+
+    #[test]
+    fn a_task_is_found_by_who_began_it_where_it_was_begun() {
+        let tasks = Tasks::new(8);
+        let task = kept(&tasks);
+        let other = Caller { agent: "other".into(), ..Caller::local() };
+        assert!(tasks.find(&Caller::local(), &Endpoint::All, &task.id()).is_some());
+        assert!(tasks.find(&other, &Endpoint::All, &task.id()).is_none());
+        assert!(tasks.find(&Caller::local(), &Endpoint::Contract("a".into()), &task.id()).is_none());
+        for id in ["", "x", &task.id()[1..], &format!("+{}", &task.id()[1..])] {
+            assert!(tasks.find(&Caller::local(), &Endpoint::All, id).is_none(), "{id}");
+        }
+    }
+
+    #[test]
+    fn an_agent_has_its_share_and_no_more() {
+        let tasks = Tasks::new(16);
+        let (_first, _second) = (kept(&tasks), kept(&tasks));
+        let third = tasks.open(&Caller::local(), &Endpoint::All).expect("it may begin");
+        assert!(!tasks.keep(&third), "its request waits on");
+        assert!(third.answers_at_once());
+        let other = Caller { agent: "other".into(), ..Caller::local() };
+        let task = tasks.open(&other, &Endpoint::All).expect("there is room");
+        assert!(tasks.keep(&task));
+        assert!(Tasks::new(0).open(&other, &Endpoint::All).is_none());
+    }
+
+    #[test]
+    fn a_call_is_answered_at_once_or_becomes_a_task_and_never_both() {
+        let tasks = Tasks::new(8);
+        let task = tasks.open(&Caller::local(), &Endpoint::All).expect("there is room");
+        assert!(task.answers_at_once());
+        assert!(!tasks.keep(&task));
+        let task = kept(&tasks);
+        assert!(!task.answers_at_once());
+    }
+
+    #[tokio::test]
+    async fn a_question_waits_until_every_part_of_it_is_answered() {
+        let tasks = Tasks::new(8);
+        let task = kept(&tasks);
+        let asking = tokio::spawn({
+            let task = task.clone();
+            async move { task.ask(map(json!({ "a": { "method": "roots/list" }, "b": {} }))).await }
+        });
+        while !matches!(task.seen().stage, Stage::InputRequired(_)) {
+            tokio::task::yield_now().await;
+        }
+        task.answer(map(json!({ "b": 2, "c": 3 })));
+        let Stage::InputRequired(questions) = task.seen().stage else { panic!("one part is open") };
+        assert_eq!(questions.open, map(json!({ "a": { "method": "roots/list" } })));
+        task.answer(map(json!({ "a": 1, "b": "too late" })));
+        assert_eq!(asking.await.expect("it ends"), Some(map(json!({ "b": 2, "a": 1 }))));
+        assert!(matches!(task.seen().stage, Stage::Working));
+    }
+}

@@ -1,0 +1,191 @@
+//! Calls that a server answers with a task. They are waited for here, so that callers hear of no task of another server:
+//! one of 2026-07-28 is looked at until it ends, one of 2025-11-25 is asked for its result.
+
+use std::{collections::HashMap, time::Duration};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::{Asked, CANCEL_GRACE, Call, Meta, Request, Sending, Session, timed_out};
+use crate::{
+    error::{Failure, Kind, Refusal, RequestError},
+    listener::Question,
+    message::{self, Progress},
+};
+
+/// How often a task is looked at: as its server wishes, within these bounds.
+const LOOK_MIN: Duration = Duration::from_millis(50);
+const LOOK_MAX: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(500);
+
+/// A task that a server has begun.
+pub(super) struct Begun {
+    /// A JSON string.
+    id: String,
+    every: Duration,
+    is_modern: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Created<'a> {
+    result_type: Option<&'a str>,
+    #[serde(borrow)]
+    task: Option<&'a RawValue>,
+    task_id: Option<String>,
+    poll_interval_ms: Option<u64>,
+}
+
+/// A task of 2026-07-28, as its server shows it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Seen<'a> {
+    #[serde(borrow)]
+    status: std::borrow::Cow<'a, str>,
+    status_message: Option<String>,
+    #[serde(borrow, default)]
+    input_requests: HashMap<String, Wanted<'a>>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    error: Option<Told>,
+}
+
+#[derive(Deserialize)]
+struct Wanted<'a> {
+    method: String,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Told {
+    code: i64,
+    message: String,
+    data: Option<Box<RawValue>>,
+}
+
+impl Begun {
+    /// Returns the task that a call was answered with, if it was.
+    pub(super) fn read(call: &Call<'_>, result: &RawValue, is_modern: bool) -> Option<Self> {
+        let Asked::Tool { as_task, .. } = call.asked else { return None };
+        let created: Created<'_> = match is_modern || *as_task {
+            true => serde_json::from_str(result.get()).ok()?,
+            false => return None,
+        };
+        let id = match is_modern {
+            true if created.result_type == Some("task") => created.task_id?,
+            true => return None,
+            false => serde_json::from_str::<Created<'_>>(created.task?.get()).ok()?.task_id?,
+        };
+        let every = created.poll_interval_ms.map_or(LOOK, Duration::from_millis).clamp(LOOK_MIN, LOOK_MAX);
+        Some(Self { id: message::text(&id), every, is_modern })
+    }
+}
+
+impl Session {
+    /// Waits for a task. Whoever no longer waits has it cancelled.
+    pub(super) async fn follow(
+        &self,
+        task: &Begun,
+        call: &Call<'_>,
+        deadline: Instant,
+    ) -> Result<Box<RawValue>, RequestError> {
+        let ended = match task.is_modern {
+            true => self.look(task, call, deadline).await,
+            false => {
+                let listener = call.listener.clone();
+                let call = Call { resumed: None, headers: &[], listener, ..*call };
+                self.call_once(&call, &Sending::TaskResult(&task.id), deadline).await
+            }
+        };
+        if let Err(RequestError::Failed(Failure { kind: Kind::Cancelled | Kind::Timeout | Kind::Protocol, .. })) = ended
+        {
+            let cancelled = self.of_task("tasks/cancel", task, &[]);
+            let _ = timeout(CANCEL_GRACE, cancelled).await; // it ends for us either way
+        }
+        ended
+    }
+
+    async fn look(&self, task: &Begun, call: &Call<'_>, mut deadline: Instant) -> Result<Box<RawValue>, RequestError> {
+        let mut looks = 0.0;
+        loop {
+            tokio::select! {
+                biased;
+                () = call.cancel.cancelled() => {
+                    return Err(Failure::new(Kind::Cancelled, "the task to run to its end", "its caller cancelled it").into());
+                }
+                () = sleep(task.every) => {}
+            }
+            let late = || timed_out("tools/call", call.timeout);
+            let seen = timeout_at(deadline, self.of_task("tasks/get", task, &[])).await.map_err(|_| late())??;
+            let seen: Seen<'_> =
+                serde_json::from_str(seen.get()).map_err(|error| wrong(format!("its task cannot be read: {error}")))?;
+            looks += 1.0;
+            if let (Some(listener), Some(message)) = (&call.listener, seen.status_message)
+                && listener.wants_progress()
+            {
+                listener.progress(Progress { progress: looks, total: None, message: Some(message) });
+            }
+            match &*seen.status {
+                "working" => {}
+                "input_required" => {
+                    let began = Instant::now();
+                    let responses = self.responses(call, seen.input_requests).await?;
+                    deadline += began.elapsed();
+                    self.of_task("tasks/update", task, &[("inputResponses", &responses)]).await?;
+                }
+                "completed" => {
+                    return seen.result.map(ToOwned::to_owned).ok_or_else(|| wrong("its task has no result"));
+                }
+                "failed" => {
+                    let Told { code, message, data } = seen.error.ok_or_else(|| wrong("its task has no error"))?;
+                    return Err(RequestError::Refused(Refusal { code, message, data }));
+                }
+                "cancelled" => {
+                    return Err(Failure::new(Kind::Closed, "the task to run to its end", "its server ended it").into());
+                }
+                other => return Err(wrong(format!("its task has the status `{other}`"))),
+            }
+        }
+    }
+
+    /// Has the caller answer what the server asks. JSON: results by the keys of the requests.
+    async fn responses(&self, call: &Call<'_>, wanted: HashMap<String, Wanted<'_>>) -> Result<String, RequestError> {
+        let mut responses = HashMap::new();
+        for (key, Wanted { method, params }) in wanted {
+            let listener = call.listener.as_ref().filter(|_| self.core.inbox.may_ask(&method));
+            let is_form = method == "elicitation/create";
+            let answer = match listener {
+                Some(listener) => listener.ask(Question { method, params: params.map(ToOwned::to_owned) }).await,
+                None => None,
+            };
+            let answer = match answer {
+                None if is_form => RawValue::from_string(r#"{"action":"decline"}"#.to_owned()).ok(),
+                answer => answer,
+            };
+            responses.insert(key, answer.ok_or_else(|| wrong("it asks what nobody here may answer"))?);
+        }
+        serde_json::to_string(&responses).map_err(|error| wrong(error.to_string()))
+    }
+
+    async fn of_task(
+        &self,
+        method: &'static str,
+        task: &Begun,
+        more: &[(&str, &str)],
+    ) -> Result<Box<RawValue>, RequestError> {
+        let agreed = self.agreed();
+        let meta = self.core.meta(agreed.version, &Meta { knows_tasks: true, ..Meta::default() });
+        let mut params = vec![("taskId", task.id.as_str())];
+        params.extend(more);
+        params.extend(task.is_modern.then_some(("_meta", meta.as_str())));
+        let mut request = Request::new(method, message::object(&params), agreed.version);
+        request.name = serde_json::from_str(&task.id).ok();
+        self.core.request(request).await
+    }
+}
+
+fn wrong(cause: impl Into<String>) -> RequestError {
+    Failure::new(Kind::Protocol, "the server to run the tool", cause).into()
+}
