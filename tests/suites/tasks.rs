@@ -19,7 +19,7 @@ fn knows_tasks() -> Value {
 fn house(config: &str) -> House {
     let house = House::new()
         .own_plugins(&[])
-        .config("[plugins.weir-guest-conformance]\ncontract = \"conformance\"")
+        .config("[plugins.weir-guest-conformance]\ncontract = \"conformance\"\ncpu_max_ms = 30000")
         .config(config);
     house.write("plugins/conformance.wasm", fs::read(place::guest("conformance")).expect("a guest can be read"));
     house
@@ -51,8 +51,8 @@ async fn until(client: &Modern, task: &str, status: &str) -> Value {
 #[tokio::test]
 async fn a_task_is_known_to_its_caller_alone_and_ends_with_the_key() {
     let house = house("");
-    let (ann, bob) = (house.key(&["--agent", "ann"]), house.key(&["--agent", "bob"]));
     let gateway = house.serve();
+    let (ann, bob) = (house.key(&["--agent", "ann"]), house.key(&["--agent", "bob"]));
     let [ann, bob] = [ann, bob].map(|key| Modern::with_key(gateway.url(), &key).saying(knows_tasks()));
     let task = begun(&ann, "slow_compute", json!({ "seconds": 20 })).await;
     let mut elsewhere = ann.clone();

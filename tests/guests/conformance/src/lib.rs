@@ -25,7 +25,7 @@ fn picture() -> Bytes {
 fn work(milliseconds: u64) {
     let until = clock::now_ms() + milliseconds;
     while clock::now_ms() < until {
-        (0..100_000_u32).for_each(|round| {
+        (0..1_000_000_u32).for_each(|round| {
             black_box(round);
         });
     }
