@@ -283,7 +283,12 @@ impl Code {
                 format!("native = \"{}\"\nsha256 = \"{digest}\"\nin_process = {in_process}\n", library.display())
             }
         };
-        Ok(format!("[plugins.lookup]\nlimits = {{ rate = \"{}\", timeout_ms = 2000 }}\n{run}", ticket::RATE))
+        // A plugin has the name that its author gave it: in Rust, that of the crate.
+        let plugin = match self {
+            Self::JavaScript | Self::Python => "lookup",
+            Self::Kept | Self::Fresh | Self::Child | Self::InProcess => "weir-bench-function",
+        };
+        Ok(format!("[plugins.{plugin}]\nlimits = {{ rate = \"{}\", timeout_ms = 2000 }}\n{run}", ticket::RATE))
     }
 }
 

@@ -32,6 +32,11 @@ leaves. The others:
 | rmcp | rmcp's own server with one echo tool, nothing else; where tools are listed, Weir's, word for word |
 | toolbox | MCP Toolbox, the same table and lookup |
 | typescript-sdk, python-sdk, fastmcp | the SDKs' own servers, one echo tool |
+| weir-function, -fresh | the same ticket by a typed function in Rust, as a component |
+| weir-function-child, -in-process | the same source as a native library, in a process of its own or in the gateway's |
+| weir-function-js, -python | the same function in JavaScript and in Python, as components |
+| weir-upstream, -stdio | rmcp's server with the echo tool behind Weir: over HTTP it has the generator's core and is not counted, over pipes it is a child and is |
+| rmcp-proxy, fastmcp-proxy, mcp-proxy | what else stands before a server: a small proxy over rmcp, FastMCP's own; and mcp-proxy, whose server is a child and is counted |
 | contextforge, hyper-mcp | gateways, the same echo tool behind them |
 
 `-stateless` and `-session` speak the legacy protocol, `-stdio` over pipes; all others the 2026-07-28 revision.
