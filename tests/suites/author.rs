@@ -250,6 +250,8 @@ async fn the_same_functions_are_the_same_tools_in_each_language() {
                 assert!(answers[4].contains(r#"{"total":13,"light":[3,1],"unit":"kg"}"#), "{}", answers[4]);
                 assert!(answers[12].contains(r#""code":"not_found""#), "{}", answers[12]);
                 assert!(answers[13].contains(r#""reason":"too_early""#), "{}", answers[13]);
+                let drawn = definitions.as_array().and_then(|tools| tools.iter().find(|tool| tool["name"] == "draw"));
+                assert_eq!(drawn.expect("it is there")["execution"], json!({ "taskSupport": "optional" }));
                 first = Some((definitions, answers));
             }
             Some((expected, said)) => {

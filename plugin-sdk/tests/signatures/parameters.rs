@@ -334,6 +334,10 @@ fn documented(value: String) {}
 fn worded(value: String) {}
 #[tool(open_world)]
 fn undocumented(value: String) {}
+#[tool(task)]
+fn long(value: String) {}
+#[tool(task = "required")]
+fn longer(value: String) {}
 
 weir_plugin_sdk::export!(
     tools: no_parameters, text, lent_text, cow, cow_with_lifetime, path, character, boolean, floats, signed, unsigned,
@@ -343,5 +347,6 @@ weir_plugin_sdk::export!(
     variants_tagged_inside, variants_tagged_beside, variants_without_tag, holders, recursive, recursive_in_two, generic,
     derived, times, bytes, optional, optional_by_another_name, optional_object, optional_but_required,
     optional_with_default, defaults, defaults_by_expression, lengths, bounds, patterns, words, command_line, context,
-    context_of_any_name, optional_context, raw_name, asynchronous, mutable, documented, worded, undocumented,
+    context_of_any_name, optional_context, raw_name, asynchronous, mutable, documented, worded, undocumented, long,
+    longer,
 );
