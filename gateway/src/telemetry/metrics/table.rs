@@ -317,6 +317,7 @@ pub const TABLE: &[&Row] = &[
     &REFUSALS,
     &IN_FLIGHT,
     &IN_FLIGHT_MAX,
+    &TASKS,
     &SESSIONS,
     &STREAMS,
     &PLUGIN_CALLS,
