@@ -36,6 +36,8 @@ async fn a_plugin_is_put_in_refused_or_taken_away() {
 
     let (status, refusal) = admin.ask("PUT", "/v1/plugins/tiny-rust", "not a component").await;
     assert_eq!(status, 422, "{refusal}");
+    let acts = crate::audit::records(&house, &["--kind", "admin"]);
+    assert!(acts.iter().any(|act| act["act"] == "plugin_refuse" && act["subject"] == "tiny-rust"), "{acts:?}");
     assert_eq!(client.call("rust_get", json!({"id": 2})).await["isError"], false);
     for name in ["..%2Fsheet", "A", "a.b", ""] {
         assert!([400, 404].contains(&admin.ask("PUT", &format!("/v1/plugins/{name}"), "x").await.0), "{name}");

@@ -178,6 +178,8 @@ pub enum AdminAct {
     KeyRevoke,
     GrantChange,
     PluginLoad,
+    /// A file that was handed in and does not run.
+    PluginRefuse,
     PluginRemove,
     ConfigReload,
 }

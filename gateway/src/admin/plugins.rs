@@ -162,6 +162,7 @@ pub(super) async fn upload(
                 None => std::fs::remove_file(&path),
             })
             .await?;
+            admin.gateway.audit().admin(AdminAct::PluginRefuse, &name, Some(&digest), &staff.by(), None)?;
             Err(Refusal::invalid(reason))
         }
     }
@@ -192,7 +193,13 @@ pub(super) async fn accept(
     admin.gateway.audit().admin(AdminAct::PluginLoad, &name, Some(&digest), &staff.by(), None)?;
     let started = Instant::now();
     admin.gateway.host().approve(&digest).await;
-    verdict(&admin, &name, &digest, started).await?.map(Json).map_err(Refusal::invalid)
+    match verdict(&admin, &name, &digest, started).await? {
+        Ok(view) => Ok(Json(view)),
+        Err(reason) => {
+            admin.gateway.audit().admin(AdminAct::PluginRefuse, &name, Some(&digest), &staff.by(), None)?;
+            Err(Refusal::invalid(reason))
+        }
+    }
 }
 
 /// Returns `true` if this build waits for someone.

@@ -67,7 +67,7 @@ pub(super) enum Command {
 
 #[derive(Args)]
 pub(super) struct Add {
-    /// What it is called here: 1 to 64 of a-z, 0-9, `-` and `_`
+    /// What it is called here: a lowercase letter, followed by up to 31 of a-z, 0-9 and `-`
     name: String,
     /// The server's URL
     #[arg(conflicts_with_all = ["command", "from"])]
@@ -90,6 +90,9 @@ pub(super) struct Add {
     /// Who may share one session: shared, tenant, agent or session
     #[arg(long, value_name = "WHO")]
     isolation: Option<String>,
+    /// The era of the protocol to speak, legacy or modern, where the server answers both and one of them badly
+    #[arg(long, value_name = "ERA")]
+    era: Option<String>,
     /// In front of the name of every tool; by default NAME
     #[arg(long)]
     prefix: Option<String>,
@@ -245,7 +248,7 @@ impl Add {
         }
         let mut entry = Table::new();
         self.server(&mut entry)?;
-        for (key, value) in [("isolation", &self.isolation), ("prefix", &self.prefix)] {
+        for (key, value) in [("isolation", &self.isolation), ("era", &self.era), ("prefix", &self.prefix)] {
             if let Some(value) = value {
                 entry.insert(key, toml_edit::value(value));
             }

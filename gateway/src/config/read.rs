@@ -287,6 +287,10 @@ impl Reader {
                 self.problem(format!("/upstreams/{upstream}{key}"), what, &hint);
             }
             let contract = settings.contract(upstream);
+            if let Err(message) = name::check_contract(contract) {
+                let hint = "give the server another name, or name its contract with `contract = \"…\"`";
+                self.problem(format!("/upstreams/{upstream}/contract"), message, hint);
+            }
             if let Some(other) = contracts.insert(contract, upstream) {
                 let what = format!("the contract `{contract}` is that of the upstream `{other}` already");
                 let hint = "give one of them another name with `contract = \"…\"`";
