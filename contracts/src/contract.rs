@@ -471,13 +471,13 @@ impl Contract {
         }
     }
 
-    /// Whether it publishes resources, listed or made of templates.
-    /// What the URIs of its resources are published under: [`crate::uri`]. `None`: a plugin's own URIs are those that
+    /// Returns what the URIs of its resources are published under: [`crate::uri`]. `None`: a plugin's own URIs are those that
     /// clients see, since its author wrote them for this gateway.
     pub fn uri_scope(&self) -> Option<&str> {
         self.upstream().map(|_| self.name.as_str())
     }
 
+    /// Returns whether it publishes resources, listed or made of templates.
     pub fn has_resources(&self) -> bool {
         self.live_resources || !self.resources.is_empty() || !self.templates.is_empty()
     }
