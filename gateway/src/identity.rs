@@ -10,7 +10,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use tokio_util::sync::CancellationToken;
@@ -82,6 +82,16 @@ impl Caller {
     /// Returns a token that is cancelled when the caller's grant ends: what it left open ends.
     pub fn revoked(&self) -> CancellationToken {
         self.grant.as_ref().map_or_else(CancellationToken::new, |grant| grant.revoked())
+    }
+
+    /// Waits until the caller's grant has ended, by itself or by somebody.
+    pub async fn ended(&self) {
+        let revoked = self.revoked();
+        let Some(expires) = self.grant.as_ref().and_then(|grant| grant.expires_ms()) else {
+            return revoked.cancelled().await;
+        };
+        let left = Duration::from_millis(u64::try_from(expires - now_ms()).unwrap_or(0));
+        let _ = tokio::time::timeout(left, revoked.cancelled()).await; // either is the end
     }
 
     fn grant_id(&self) -> Option<&str> {

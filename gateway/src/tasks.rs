@@ -9,7 +9,7 @@ use std::{
     future::Future,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -20,13 +20,13 @@ use tokio::sync::Notify;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use weir_plugin_host::CallEvents;
 
-use crate::{catalogue::Endpoint, identity::Caller};
+use crate::{catalogue::Endpoint, codes::Code, identity::Caller};
 
 /// The time that a task is kept, from its beginning. One that still runs then is cancelled.
 pub const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
-/// The bound on the results that are kept, in bytes.
-const RESULTS_MAX: usize = 64 << 20;
-/// The share of all tasks that one agent may have.
+/// The bound on the answers that are kept, in bytes.
+const ANSWERS_MAX: usize = 128 << 20;
+/// The share that one agent may have of the tasks, and of the bytes.
 const AGENT_SHARE: usize = 8;
 const MESSAGE_MAX_CHARS: usize = 1000;
 
@@ -35,6 +35,8 @@ pub struct Tasks {
     most: AtomicUsize,
     table: Mutex<HashMap<u128, Arc<Task>>>,
     running: TaskTracker,
+    /// No call becomes a task any more.
+    closed: AtomicBool,
     ending: CancellationToken,
 }
 
@@ -43,6 +45,10 @@ pub struct Task {
     id: u128,
     owner: Caller,
     endpoint: Endpoint,
+    contract: Arc<str>,
+    tool: Arc<str>,
+    /// Hears the call as long as its request is open.
+    events: Option<Arc<dyn CallEvents>>,
     began: Instant,
     created: Timestamp,
     cancel: CancellationToken,
@@ -94,6 +100,7 @@ impl Tasks {
             most: AtomicUsize::new(most),
             table: Mutex::default(),
             running: TaskTracker::new(),
+            closed: AtomicBool::new(false),
             ending: CancellationToken::new(),
         }
     }
@@ -104,16 +111,22 @@ impl Tasks {
 
     /// Returns how many are kept, ended ones too.
     pub fn len(&self) -> usize {
-        self.table().len()
+        self.table().len() // which lets go of those that are over
     }
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns a call that may become a task; `None` if no call may now.
-    pub fn open(&self, owner: &Caller, endpoint: &Endpoint) -> Option<Arc<Task>> {
-        if self.most.load(Ordering::Relaxed) == 0 || self.ending.is_cancelled() {
+    /// Returns a call that may become a task; `None` if no call may now. `events` hear it until then.
+    pub fn open(
+        &self,
+        owner: &Caller,
+        endpoint: &Endpoint,
+        (contract, tool): (&Arc<str>, &Arc<str>),
+        events: Option<Arc<dyn CallEvents>>,
+    ) -> Option<Arc<Task>> {
+        if self.most.load(Ordering::Relaxed) == 0 || self.closed.load(Ordering::Relaxed) {
             return None;
         }
         let mut id = [0; 16];
@@ -123,6 +136,9 @@ impl Tasks {
             id: u128::from_be_bytes(id),
             owner: owner.clone(),
             endpoint: endpoint.clone(),
+            contract: contract.clone(),
+            tool: tool.clone(),
+            events,
             began: Instant::now(),
             created: now,
             cancel: self.ending.child_token(),
@@ -133,13 +149,14 @@ impl Tasks {
 
     /// Runs the call of a task, which ends with its key, with its time, and with this process.
     pub fn run(&self, task: &Arc<Task>, call: impl Future<Output = ()> + Send + 'static) {
-        let (task, revoked) = (task.clone(), task.owner.revoked());
+        let task = task.clone();
         self.running.spawn(async move {
+            let _broken = Unended(&task);
             let mut call = std::pin::pin!(call);
             tokio::select! {
                 biased;
                 () = &mut call => return,
-                () = revoked.cancelled() => {}
+                () = task.owner.ended() => {}
                 () = tokio::time::sleep(KEPT_FOR) => {}
             }
             task.cancel();
@@ -150,11 +167,9 @@ impl Tasks {
     /// Makes a task of a call that is under way, unless it has just ended or there is no room: then its request waits on.
     pub fn keep(&self, task: &Arc<Task>) -> bool {
         let mut table = self.table();
-        table.retain(|_, task| !task.is_over());
         let most = self.most.load(Ordering::Relaxed);
         let of_agent = table.values().filter(|other| other.owner.agent == task.owner.agent).count();
-        let bytes: usize = table.values().map(|task| task.bytes()).sum();
-        if table.len() >= most || of_agent >= most.div_ceil(AGENT_SHARE) || bytes >= RESULTS_MAX {
+        if self.closed.load(Ordering::Relaxed) || table.len() >= most || of_agent >= most.div_ceil(AGENT_SHARE) {
             return false;
         }
         let mut state = task.lock();
@@ -167,26 +182,50 @@ impl Tasks {
         true
     }
 
-    /// Returns a task by its id, if this caller began it at this endpoint.
+    /// Ends a task. An answer for which there is no room is not kept.
+    pub fn end(&self, task: &Task, stage: Stage) {
+        let table = self.table();
+        let bytes = |of: &dyn Fn(&Task) -> bool| -> usize {
+            table.values().filter(|task| of(task)).map(|task| task.lock().stage.bytes()).sum()
+        };
+        let more = stage.bytes();
+        let has_room = more == 0
+            || (bytes(&|_| true) + more <= ANSWERS_MAX
+                && bytes(&|other| other.owner.agent == task.owner.agent) + more <= ANSWERS_MAX / AGENT_SHARE);
+        let stage = if has_room { stage } else { Stage::unkept(more) };
+        task.lock().enter(stage);
+    }
+
+    /// Returns a task by its id, if this caller began it at this endpoint and may still see its tool.
     pub fn find(&self, caller: &Caller, endpoint: &Endpoint, id: &str) -> Option<Arc<Task>> {
         let mut bytes = [0; 16];
         hex::decode_to_slice(id, &mut bytes).ok()?;
         let id = u128::from_be_bytes(bytes);
         let table = self.table();
-        let task = table.get(&id).filter(|task| !task.is_over())?;
+        let task = table.get(&id)?;
         let is_own = task.owner.agent == caller.agent && task.owner.tenant == caller.tenant;
-        (is_own && task.endpoint == *endpoint).then(|| task.clone())
+        let may_see = caller.access().allows(&task.contract, &task.tool);
+        (is_own && may_see && task.endpoint == *endpoint).then(|| task.clone())
+    }
+
+    /// Lets no further call become a task: the process is about to end, and nobody could look at one.
+    pub fn keep_no_more(&self) {
+        self.closed.store(true, Ordering::Relaxed);
     }
 
     /// Cancels what still runs, and waits for it.
-    pub async fn end(&self) {
+    pub async fn end_all(&self) {
+        self.keep_no_more();
         self.ending.cancel();
         self.running.close();
         self.running.wait().await;
     }
 
+    /// Returns the tasks that are kept still.
     fn table(&self) -> MutexGuard<'_, HashMap<u128, Arc<Task>>> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        table.retain(|_, task| !task.is_over());
+        table
     }
 }
 
@@ -217,11 +256,6 @@ impl Task {
             state.stage = Stage::AnsweredAtOnce;
         }
         is_open
-    }
-
-    /// Ends the task.
-    pub fn end(&self, stage: Stage) {
-        self.lock().enter(stage);
     }
 
     /// Asks the caller, who looks at the task, and returns the answers once they are all there. `None`: the task was
@@ -263,15 +297,42 @@ impl Task {
         self.began.elapsed() >= KEPT_FOR && self.lock().has_ended()
     }
 
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stage {
     fn bytes(&self) -> usize {
-        match &self.lock().stage {
-            Stage::Completed(json) | Stage::Failed(json) => json.len(),
+        match self {
+            Self::Completed(json) | Self::Failed(json) => json.len(),
             _ => 0,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the end of a task whose answer has so many bytes that it is not kept.
+    fn unkept(bytes: usize) -> Self {
+        let error = serde_json::json!({
+            "code": -32603,
+            "message": format!(
+                "the call ended, and its answer of {bytes} bytes is not kept: the answers of one agent's tasks take at most {} MB",
+                (ANSWERS_MAX / AGENT_SHARE) >> 20
+            ),
+            "data": { "code": Code::TooLarge.label() },
+        });
+        Self::Failed(error.to_string().into())
+    }
+}
+
+/// Ends a task whose call ended without an end: it panicked.
+struct Unended<'t>(&'t Task);
+
+impl Drop for Unended<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        if matches!(state.stage, Stage::Working | Stage::InputRequired(_)) {
+            state.enter(Stage::Failed(r#"{"code":-32603,"message":"the call ended without an answer"}"#.into()));
+        }
     }
 }
 
@@ -286,28 +347,39 @@ impl State {
     }
 }
 
-/// The progress of a call is what its task says of itself.
+/// As long as the request is open, whoever made it hears the call. After that, its progress is what the task says of itself.
 impl CallEvents for Task {
     fn wants_progress(&self) -> bool {
         true
     }
 
-    fn progress(&self, done: f64, total: Option<f64>, message: &str) {
-        let message = match (message.is_empty(), total) {
-            (false, _) => message.chars().take(MESSAGE_MAX_CHARS).collect(),
+    fn progress(&self, done: f64, total: Option<f64>, said: &str) {
+        let message = match (said.is_empty(), total) {
+            (false, _) => said.chars().take(MESSAGE_MAX_CHARS).collect(),
             (true, Some(total)) => format!("{done} of {total}"),
             (true, None) => format!("{done}"),
         };
         let mut state = self.lock();
         state.message = Some(message);
         state.updated = Timestamp::now();
+        if matches!(state.stage, Stage::Open)
+            && let Some(events) = &self.events
+        {
+            events.progress(done, total, said);
+        }
     }
 
     fn log_level(&self) -> Option<&'static str> {
-        None
+        self.events.as_ref()?.log_level()
     }
 
-    fn log(&self, _level: &str, _logger: &str, _data: Value) {}
+    fn log(&self, level: &str, logger: &str, data: Value) {
+        if matches!(self.lock().stage, Stage::Open)
+            && let Some(events) = &self.events
+        {
+            events.log(level, logger, data);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -316,8 +388,12 @@ mod tests {
 
     use super::*;
 
+    fn open(tasks: &Tasks, owner: &Caller) -> Option<Arc<Task>> {
+        tasks.open(owner, &Endpoint::All, (&"contract".into(), &"tool".into()), None)
+    }
+
     fn kept(tasks: &Tasks) -> Arc<Task> {
-        let task = tasks.open(&Caller::local(), &Endpoint::All).expect("there is room");
+        let task = open(tasks, &Caller::local()).expect("there is room");
         assert!(tasks.keep(&task));
         task
     }
@@ -343,23 +419,57 @@ mod tests {
     fn an_agent_has_its_share_and_no_more() {
         let tasks = Tasks::new(16);
         let (_first, _second) = (kept(&tasks), kept(&tasks));
-        let third = tasks.open(&Caller::local(), &Endpoint::All).expect("it may begin");
+        let third = open(&tasks, &Caller::local()).expect("it may begin");
         assert!(!tasks.keep(&third), "its request waits on");
         assert!(third.answers_at_once());
         let other = Caller { agent: "other".into(), ..Caller::local() };
-        let task = tasks.open(&other, &Endpoint::All).expect("there is room");
+        let task = open(&tasks, &other).expect("there is room");
         assert!(tasks.keep(&task));
-        assert!(Tasks::new(0).open(&other, &Endpoint::All).is_none());
+        assert!(open(&Tasks::new(0), &other).is_none());
     }
 
     #[test]
     fn a_call_is_answered_at_once_or_becomes_a_task_and_never_both() {
         let tasks = Tasks::new(8);
-        let task = tasks.open(&Caller::local(), &Endpoint::All).expect("there is room");
+        let task = open(&tasks, &Caller::local()).expect("there is room");
         assert!(task.answers_at_once());
         assert!(!tasks.keep(&task));
         let task = kept(&tasks);
         assert!(!task.answers_at_once());
+    }
+
+    #[test]
+    fn no_call_becomes_a_task_when_the_process_is_about_to_end() {
+        let tasks = Tasks::new(8);
+        let task = open(&tasks, &Caller::local()).expect("there is room");
+        tasks.keep_no_more();
+        assert!(!tasks.keep(&task), "its request waits on");
+        assert!(open(&tasks, &Caller::local()).is_none());
+    }
+
+    #[test]
+    fn answers_are_kept_within_the_share_of_their_agent() {
+        let tasks = Tasks::new(64);
+        let large: Arc<str> = "x".repeat(ANSWERS_MAX / AGENT_SHARE / 2).into();
+        let ended: Vec<_> = (0..3)
+            .map(|_| {
+                let task = kept(&tasks);
+                tasks.end(&task, Stage::Completed(large.clone()));
+                task.seen().stage
+            })
+            .collect();
+        assert!(matches!(ended[..], [Stage::Completed(_), Stage::Completed(_), Stage::Failed(_)]));
+        let Stage::Failed(why) = &ended[2] else { panic!("the third is too much") };
+        assert!(why.contains("too_large") && why.contains("16 MB"), "{why}");
+    }
+
+    #[tokio::test]
+    async fn a_call_that_panics_ends_its_task() {
+        let tasks = Tasks::new(8);
+        let task = kept(&tasks);
+        tasks.run(&task, async { panic!("a mistake of ours") });
+        tasks.end_all().await;
+        assert!(matches!(task.seen().stage, Stage::Failed(_)));
     }
 
     #[tokio::test]

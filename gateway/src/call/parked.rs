@@ -75,6 +75,12 @@ pub(super) fn go_on(handle: &str, answer: Option<Box<RawValue>>) -> Option<Runni
     Some(running)
 }
 
+/// Gives up every call that waits for its caller, at the end of the process.
+pub fn abandon_questions() {
+    let waiting = std::mem::take(&mut *parked());
+    drop(waiting); // without the lock: each tells its server
+}
+
 fn parked() -> MutexGuard<'static, HashMap<u128, Parked>> {
     PARKED.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// The key for an error of ours that may not be structured content.
-const ERROR: &str = "dev.weir/error";
+pub const ERROR: &str = "dev.weir/error";
 
 pub(super) struct CallRecord {
     line: Arc<Line>,

@@ -60,6 +60,14 @@ impl TaskSupport {
             _ => Self::None,
         }
     }
+
+    fn word(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Optional => Some("optional"),
+            Self::Required => Some("required"),
+        }
+    }
 }
 
 impl CatalogueTool {
@@ -160,6 +168,12 @@ impl CatalogueTool {
         if is_structured {
             for (name, value) in tool.offer().into_iter().flat_map(|offer| &offer.listed) {
                 match (name.as_str(), value, &mut listed.meta) {
+                    // Legacy clients that read of tasks here may insist on their own, which there are none of.
+                    ("execution", ..) if self.tasks != TaskSupport::None => {
+                        if let Some(word) = self.tasks.word().filter(|_| shape == ListShape::Modern) {
+                            listed.others.insert(name.clone(), json!({ "taskSupport": word }));
+                        }
+                    }
                     ("_meta", Value::Object(theirs), Some(Value::Object(meta))) => meta.extend(theirs.clone()),
                     _ => drop(listed.others.insert(name.clone(), value.clone())),
                 }

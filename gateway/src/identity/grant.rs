@@ -26,6 +26,9 @@ pub trait Grant: fmt::Debug + Send + Sync {
     /// Returns the rate of one tool, if the grant has one of its own.
     fn tool_rate(&self, tool: &str) -> Option<Rate>;
 
-    /// Returns a token that is cancelled when the grant ends: what the caller left open ends with it.
+    /// Returns when the grant ends by itself, in milliseconds since the Unix epoch, if it does.
+    fn expires_ms(&self) -> Option<i64>;
+
+    /// Returns a token that is cancelled when the grant ends before that: what the caller left open ends with it.
     fn revoked(&self) -> CancellationToken;
 }

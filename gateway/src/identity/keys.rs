@@ -272,6 +272,10 @@ impl Grant for Key {
         self.tool_rates.as_ref()?.get(tool).copied()
     }
 
+    fn expires_ms(&self) -> Option<i64> {
+        self.expires_ms
+    }
+
     fn revoked(&self) -> CancellationToken {
         let token = self.revoked.get_or_init(CancellationToken::new).clone();
         // This is asked after the token is there: revoking says so first, and then cancels the token that is there.

@@ -192,7 +192,7 @@ impl<'a> Call<'a> {
         // What asks other servers is in a place of its own: it would make the future of every call of a tool large.
         let channel = channel.as_ref();
         let answer = match &self.asked {
-            Asked::Tool { name, arguments } => match tasks::opened(self, scope, &snapshot, name) {
+            Asked::Tool { name, arguments } => match tasks::opened(self, scope, &snapshot, name, channel) {
                 Some(task) => Box::pin(tasks::run(self, scope, &snapshot, task, cancel)).await,
                 None => self.called(scope, &snapshot, (name, arguments.as_deref()), cancel, channel, None).await,
             },

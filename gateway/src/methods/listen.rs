@@ -2,14 +2,15 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::{Changes, Request, RequestScope, client::WATCHED_MAX, subscribe::too_many};
+use super::{Changes, Request, RequestScope, call::lacks, client::WATCHED_MAX, subscribe::too_many};
 use crate::{
     announcements::WatchedResources,
-    call,
+    call::{self, MissingCapability, knows_tasks},
     wire::{Id, ResultWriter, RpcError, key, notification, raw},
 };
 
@@ -166,14 +167,20 @@ fn wanted(request: &Request<'_>) -> Result<Wanted, RpcError> {
         resources_list_changed: bool,
         #[serde(default)]
         resource_subscriptions: Vec<String>,
+        task_ids: Option<IgnoredAny>,
     }
     match request.params.notifications {
         Some(filter) if raw::is_object(filter) => serde_json::from_str::<Filter>(filter.get())
-            .map(|it| Wanted {
-                lists: [it.tools_list_changed, it.prompts_list_changed, it.resources_list_changed],
-                resources: it.resource_subscriptions,
-            })
-            .map_err(|error| RpcError::invalid_params(format!("`params.notifications`: {error}"))),
+            .map_err(|error| RpcError::invalid_params(format!("`params.notifications`: {error}")))
+            .and_then(|it| match it.task_ids {
+                Some(_) if !knows_tasks(request.params.meta.client_capabilities.map(RawValue::get)) => {
+                    Err(lacks(MissingCapability::Tasks))
+                }
+                _ => Ok(Wanted {
+                    lists: [it.tools_list_changed, it.prompts_list_changed, it.resources_list_changed],
+                    resources: it.resource_subscriptions,
+                }),
+            }),
         _ => Err(RpcError::invalid_params("`params.notifications` must be an object")),
     }
 }

@@ -1,21 +1,23 @@
 //! Calls that go on after their request was answered (`io.modelcontextprotocol/tasks`). A call whose tool allows it, and
 //! whose caller knows tasks, is answered with a task if it takes longer than a moment; the caller then looks at the task.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use weir_plugin_host::CallEvents;
 
 use super::{
-    Request, RequestScope,
+    CallChannel, Request, RequestScope,
     call::{Answer, Call, lacks},
     list,
 };
 use crate::{
-    call::{MissingCapability, knows_tasks},
+    call::{ERROR, MissingCapability, knows_tasks},
     catalogue::TaskSupport,
+    codes::Code,
     snapshot::Snapshot,
     tasks::{KEPT_FOR, Seen, Stage, Task},
     wire::{ResultWriter, RpcError, raw},
@@ -26,14 +28,23 @@ const AT_ONCE: Duration = Duration::from_millis(250);
 /// How often a caller should look.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Returns a task for this call, if it may become one.
-pub(super) fn opened(call: &Call<'_>, scope: &RequestScope, snapshot: &Snapshot, tool: &str) -> Option<Arc<Task>> {
+/// Returns a task for this call, if it may become one. `channel`: hears the call until then.
+pub(super) fn opened(
+    call: &Call<'_>,
+    scope: &RequestScope,
+    snapshot: &Snapshot,
+    tool: &str,
+    channel: Option<&Arc<CallChannel>>,
+) -> Option<Arc<Task>> {
     if !call.version.is_modern() || !knows_tasks(call.capabilities()) {
         return None;
     }
     let tool = snapshot.catalogue.tool(&scope.endpoint, tool, scope.caller.access())?;
+    let events = || channel.map(|channel| channel.clone() as Arc<dyn CallEvents>);
     let allows = tool.tasks != TaskSupport::None;
-    allows.then(|| scope.gateway.tasks().open(&scope.caller, &scope.endpoint)).flatten()
+    allows
+        .then(|| scope.gateway.tasks().open(&scope.caller, &scope.endpoint, (&tool.contract, &tool.name), events()))
+        .flatten()
 }
 
 /// Answers a call with its result, or with the task that it has become.
@@ -54,31 +65,35 @@ pub(super) async fn run(
             let answer = running.as_task(&task_scope, &snapshot, &task).await;
             match task.answers_at_once() {
                 true => drop(tell.send(answer)), // unless whoever asked has gone
-                false => end(&task, &answer),
+                false => task_scope.gateway.tasks().end(&task, stage(&answer)),
             }
         }
     });
-    let answer = tokio::select! {
-        biased;
-        answer = &mut told => answer,
-        () = cancel.cancelled() => {
-            task.cancel();
-            told.await
-        }
-        () = tokio::time::sleep(AT_ONCE) => match tasks.keep(&task) {
-            true => {
-                gone.disarm();
-                return created(call, scope, &task).unwrap_or_else(|error| Answer::refused(&call.id, &error));
+    let mut moment = pin!(tokio::time::sleep(AT_ONCE));
+    let (mut is_over, mut is_cancelled) = (false, false);
+    let answer = loop {
+        tokio::select! {
+            biased;
+            answer = &mut told => break answer,
+            () = cancel.cancelled(), if !is_cancelled => {
+                is_cancelled = true;
+                task.cancel();
             }
-            false => told.await,
-        },
+            () = &mut moment, if !is_over && !is_cancelled => {
+                is_over = true;
+                if tasks.keep(&task) {
+                    gone.disarm();
+                    return created(call, scope, &task).unwrap_or_else(|error| Answer::refused(&call.id, &error));
+                }
+            }
+        }
     };
     gone.disarm();
     answer.unwrap_or_else(|_| Answer::refused(&call.id, &RpcError::internal("the call ended without an answer")))
 }
 
-/// Keeps what the request would have been answered with.
-fn end(task: &Task, answer: &Answer) {
+/// Returns the end of a task: what its request would have been answered with.
+fn stage(answer: &Answer) -> Stage {
     #[derive(Deserialize)]
     struct Body<'a> {
         #[serde(borrow)]
@@ -86,25 +101,29 @@ fn end(task: &Task, answer: &Answer) {
         #[serde(borrow)]
         error: Option<&'a RawValue>,
     }
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "camelCase", default)]
-    struct Told {
-        is_error: bool,
-    }
     let body: Option<Body<'_>> = serde_json::from_slice(&answer.body).ok();
-    let stage = match body.map(|body| (body.result, body.error)) {
-        Some((Some(result), _)) => {
-            let told: Told = serde_json::from_str(result.get()).unwrap_or_default();
-            // A write that was done all the same is told as such.
-            match told.is_error && task.token().is_cancelled() {
-                true => Stage::Cancelled,
-                false => Stage::Completed(result.get().into()),
-            }
-        }
+    match body.map(|body| (body.result, body.error)) {
+        Some((Some(result), _)) if was_cancelled(result) => Stage::Cancelled,
+        Some((Some(result), _)) => Stage::Completed(result.get().into()),
         Some((None, Some(error))) => Stage::Failed(error.get().into()),
         _ => Stage::Failed(r#"{"code":-32603,"message":"the call ended without an answer"}"#.into()),
-    };
-    task.end(stage);
+    }
+}
+
+/// Returns `true` for the result of a call that was cancelled and did nothing. What may have been done all the same is told
+/// as the result says it.
+fn was_cancelled(result: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Told {
+        structured_content: Option<Value>,
+        #[serde(rename = "_meta")]
+        meta: Option<Map<String, Value>>,
+    }
+    let Ok(told) = serde_json::from_str::<Told>(result.get()) else { return false };
+    let of_foreign = told.meta.and_then(|mut meta| meta.remove(ERROR));
+    let error = of_foreign.or(told.structured_content).unwrap_or_default();
+    error["code"] == Code::Cancelled.label() && error["outcome"] != "unknown"
 }
 
 fn created(call: &Call<'_>, scope: &RequestScope, task: &Task) -> Result<Answer, RpcError> {

@@ -97,10 +97,16 @@ pub async fn serve(
             }
         }
     });
+    // Who is answered now has nowhere to look at a task later.
+    let shutdown = async {
+        shutdown.await;
+        gateway.tasks().keep_no_more();
+    };
     connections::serve(listener, service, http.connections_max, shutdown, &ending).await;
     server.tasks.close();
     server.tasks.wait().await;
-    gateway.tasks().end().await;
+    gateway.tasks().end_all().await;
+    crate::call::abandon_questions();
     gateway.in_flight().drained().await;
     Ok(())
 }

@@ -95,12 +95,14 @@ pub async fn serve(
             Err(error) => break Err(error),
         }
     };
+    gateway.tasks().keep_no_more();
     ending.cancel();
     connection.end().await;
     if tokio::time::timeout(FLUSH_MAX, writer).await.is_err() {
         tracing::warn!("the client does not read; its last answers are lost");
     }
-    gateway.tasks().end().await;
+    gateway.tasks().end_all().await;
+    crate::call::abandon_questions();
     gateway.in_flight().drained().await;
     Ok(read?)
 }

@@ -258,6 +258,7 @@ impl Session {
     /// it can have arrived, it is sent again.
     pub async fn call(&self, call: Call<'_>) -> Result<Box<RawValue>, RequestError> {
         let deadline = Instant::now() + call.timeout;
+        let _one = self.one_asked(&call, deadline).await?;
         let sending = Sending::Asked(call.asked);
         let result = match self.call_once(&call, &sending, deadline).await {
             Err(RequestError::Failed(failure)) if failure.kind == Kind::SessionOver => {
@@ -272,6 +273,21 @@ impl Session {
         }
     }
 
+    /// Waits until this call is the only one that the server may ask about, where it has to be: over a pipe a question names
+    /// no call. It is so until the call has ended, its task included.
+    async fn one_asked(
+        &self,
+        call: &Call<'_>,
+        deadline: Instant,
+    ) -> Result<Option<tokio::sync::MutexGuard<'_, ()>>, RequestError> {
+        let is_asked_alone = call.listener.is_some() && !self.is_modern() && !matches!(self.core.link, Link::Http(_));
+        if !is_asked_alone || self.core.ask().iter().all(|ask| *ask == Ask::Ui) {
+            return Ok(None);
+        }
+        let late = |_| timed_out(call.asked.method(), call.timeout).before_sending();
+        Ok(Some(timeout_at(deadline, self.one_asked.lock()).await.map_err(late)?))
+    }
+
     async fn call_once(
         &self,
         call: &Call<'_>,
@@ -284,16 +300,6 @@ impl Session {
         if let Some(level) = level.filter(|_| !agreed.is_modern()) {
             self.set_level(level, agreed.version).await;
         }
-        // Over a pipe a question names no call: then only one may be open that can be asked.
-        let is_asked_alone = listener.is_some() && !agreed.is_modern() && !matches!(self.core.link, Link::Http(_));
-        let _one = match is_asked_alone && self.core.ask().iter().any(|ask| *ask != Ask::Ui) {
-            true => Some(
-                timeout_at(deadline, self.one_asked.lock())
-                    .await
-                    .map_err(|_| timed_out(sending.method(), call.timeout).before_sending())?,
-            ),
-            false => None,
-        };
         let id = self.core.id();
         let token = listener.is_some_and(|listener| listener.wants_progress()).then_some(id);
         let meta = match agreed.is_modern() || token.is_some() || call.traceparent.is_some() {
@@ -544,18 +550,16 @@ impl Core {
         // The handshake has a limit of its own, around all of it.
         let limit = if matches!(method, "server/discover" | "initialize") { self.settings.start } else { limit };
         let id = self.id();
+        // Whoever no longer waits, for whatever reason, leaves nothing open.
+        let hang_up = HangUp { link: &self.link, id };
         let mut wait = self.inbox.expect(id, None)?;
         let answer = async {
             self.send(id, request).await?;
             (&mut wait.answer).await.unwrap_or_else(|_| Err(given_up().into()))
         };
-        match timeout(limit, answer).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                self.link.hang_up(id);
-                Err(timed_out(method, limit).into())
-            }
-        }
+        let answer = timeout(limit, answer).await;
+        drop(hang_up);
+        answer.unwrap_or_else(|_| Err(timed_out(method, limit).into()))
     }
 
     pub(crate) async fn notify(
@@ -585,6 +589,18 @@ impl Core {
 
     fn id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Ends the request of a link once it is dropped.
+struct HangUp<'l> {
+    link: &'l Link,
+    id: u64,
+}
+
+impl Drop for HangUp<'_> {
+    fn drop(&mut self) {
+        self.link.hang_up(self.id);
     }
 }
 

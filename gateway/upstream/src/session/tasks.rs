@@ -1,7 +1,10 @@
 //! Calls that a server answers with a task. They are waited for here, so that callers hear of no task of another server:
 //! one of 2026-07-28 is looked at until it ends, one of 2025-11-25 is asked for its result.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -9,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{Asked, CANCEL_GRACE, Call, Meta, Request, Sending, Session, timed_out};
 use crate::{
-    error::{Failure, Kind, Refusal, RequestError},
+    error::{Failure, Kind, RequestError, one_line},
     listener::Question,
     message::{self, Progress},
 };
@@ -18,6 +21,10 @@ use crate::{
 const LOOK_MIN: Duration = Duration::from_millis(50);
 const LOOK_MAX: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(500);
+/// Looks in a row that may come to nothing.
+const MISSED_MAX: u32 = 3;
+/// Questions of one task.
+const ASKED_MAX: usize = 16;
 
 /// A task that a server has begun.
 pub(super) struct Begun {
@@ -62,7 +69,6 @@ struct Wanted<'a> {
 struct Told {
     code: i64,
     message: String,
-    data: Option<Box<RawValue>>,
 }
 
 impl Begun {
@@ -84,7 +90,8 @@ impl Begun {
 }
 
 impl Session {
-    /// Waits for a task. Whoever no longer waits has it cancelled.
+    /// Waits for a task. Whoever no longer waits has it cancelled. The call was handed over whatever fails now: it is not
+    /// sent again.
     pub(super) async fn follow(
         &self,
         task: &Begun,
@@ -92,36 +99,55 @@ impl Session {
         deadline: Instant,
     ) -> Result<Box<RawValue>, RequestError> {
         let ended = match task.is_modern {
-            true => self.look(task, call, deadline).await,
+            true => tokio::select! {
+                biased;
+                () = call.cancel.cancelled() => {
+                    let cause = "its caller cancelled it";
+                    Err(Failure::new(Kind::Cancelled, "the task to run to its end", cause).into())
+                }
+                ended = self.look(task, call, deadline) => ended,
+            },
             false => {
                 let listener = call.listener.clone();
                 let call = Call { resumed: None, headers: &[], listener, ..*call };
                 self.call_once(&call, &Sending::TaskResult(&task.id), deadline).await
             }
         };
-        if let Err(RequestError::Failed(Failure { kind: Kind::Cancelled | Kind::Timeout | Kind::Protocol, .. })) = ended
-        {
+        let failure = match ended {
+            Ok(result) => return Ok(result),
+            Err(RequestError::Failed(failure)) => Failure { is_handed_over: true, ..failure },
+            Err(RequestError::Refused(refusal)) => {
+                let message = one_line(&refusal.message, 300);
+                wrong(format!("it refused to tell of its task ({}): {message}", refusal.code))
+            }
+        };
+        if !self.is_closed() {
             let cancelled = self.of_task("tasks/cancel", task, &[]);
             let _ = timeout(CANCEL_GRACE, cancelled).await; // it ends for us either way
         }
-        ended
+        Err(failure.into())
     }
 
     async fn look(&self, task: &Begun, call: &Call<'_>, mut deadline: Instant) -> Result<Box<RawValue>, RequestError> {
-        let mut looks = 0.0;
+        let (mut looks, mut missed) = (0.0, 0);
+        let mut answered = HashSet::new();
         loop {
-            tokio::select! {
-                biased;
-                () = call.cancel.cancelled() => {
-                    return Err(Failure::new(Kind::Cancelled, "the task to run to its end", "its caller cancelled it").into());
-                }
-                () = sleep(task.every) => {}
-            }
+            sleep(task.every).await;
             let late = || timed_out("tools/call", call.timeout);
-            let seen = timeout_at(deadline, self.of_task("tasks/get", task, &[])).await.map_err(|_| late())??;
+            let seen = match timeout_at(deadline, self.of_task("tasks/get", task, &[])).await {
+                Err(_) => return Err(late().into()),
+                Ok(Ok(seen)) => seen,
+                Ok(Err(RequestError::Failed(Failure { kind: Kind::Unreachable | Kind::Timeout, .. })))
+                    if missed < MISSED_MAX =>
+                {
+                    missed += 1;
+                    continue;
+                }
+                Ok(Err(error)) => return Err(error),
+            };
             let seen: Seen<'_> =
                 serde_json::from_str(seen.get()).map_err(|error| wrong(format!("its task cannot be read: {error}")))?;
-            looks += 1.0;
+            (looks, missed) = (looks + 1.0, 0);
             if let (Some(listener), Some(message)) = (&call.listener, seen.status_message)
                 && listener.wants_progress()
             {
@@ -130,30 +156,41 @@ impl Session {
             match &*seen.status {
                 "working" => {}
                 "input_required" => {
+                    let open = seen.input_requests.into_iter().filter(|(key, _)| !answered.contains(key));
+                    let open: Vec<_> = open.collect();
+                    if open.len() + answered.len() > ASKED_MAX {
+                        return Err(wrong(format!("its task asks more than {ASKED_MAX} times")).into());
+                    }
                     let began = Instant::now();
-                    let responses = self.responses(call, seen.input_requests).await?;
+                    answered.extend(open.iter().map(|(key, _)| key.clone()));
+                    if let Some(responses) = self.responses(call, open).await? {
+                        self.of_task("tasks/update", task, &[("inputResponses", &responses)]).await?;
+                    }
                     deadline += began.elapsed();
-                    self.of_task("tasks/update", task, &[("inputResponses", &responses)]).await?;
                 }
                 "completed" => {
-                    return seen.result.map(ToOwned::to_owned).ok_or_else(|| wrong("its task has no result"));
+                    return seen.result.map(ToOwned::to_owned).ok_or_else(|| wrong("its task has no result").into());
                 }
                 "failed" => {
-                    let Told { code, message, data } = seen.error.ok_or_else(|| wrong("its task has no error"))?;
-                    return Err(RequestError::Refused(Refusal { code, message, data }));
+                    let Told { code, message } = seen.error.ok_or_else(|| wrong("its task has no error"))?;
+                    return refused(code, &message);
                 }
                 "cancelled" => {
                     return Err(Failure::new(Kind::Closed, "the task to run to its end", "its server ended it").into());
                 }
-                other => return Err(wrong(format!("its task has the status `{other}`"))),
+                other => return Err(wrong(format!("its task has the status `{}`", one_line(other, 50))).into()),
             }
         }
     }
 
-    /// Has the caller answer what the server asks. JSON: results by the keys of the requests.
-    async fn responses(&self, call: &Call<'_>, wanted: HashMap<String, Wanted<'_>>) -> Result<String, RequestError> {
+    /// Has the caller answer what the server asks. JSON: results by the keys of the requests; `None` where nothing is open.
+    async fn responses(
+        &self,
+        call: &Call<'_>,
+        open: Vec<(String, Wanted<'_>)>,
+    ) -> Result<Option<String>, RequestError> {
         let mut responses = HashMap::new();
-        for (key, Wanted { method, params }) in wanted {
+        for (key, Wanted { method, params }) in open {
             let listener = call.listener.as_ref().filter(|_| self.core.inbox.may_ask(&method));
             let is_form = method == "elicitation/create";
             let answer = match listener {
@@ -166,7 +203,10 @@ impl Session {
             };
             responses.insert(key, answer.ok_or_else(|| wrong("it asks what nobody here may answer"))?);
         }
-        serde_json::to_string(&responses).map_err(|error| wrong(error.to_string()))
+        if responses.is_empty() {
+            return Ok(None);
+        }
+        serde_json::to_string(&responses).map(Some).map_err(|error| wrong(error.to_string()).into())
     }
 
     async fn of_task(
@@ -186,6 +226,14 @@ impl Session {
     }
 }
 
-fn wrong(cause: impl Into<String>) -> RequestError {
-    Failure::new(Kind::Protocol, "the server to run the tool", cause).into()
+/// Returns what a task came to that ended with an error of the protocol: a result that says so, since the call was begun
+/// and may have done something.
+fn refused(code: i64, message: &str) -> Result<Box<RawValue>, RequestError> {
+    let text = message::text(&format!("{} ({code})", one_line(message, 500)));
+    let result = format!(r#"{{"content":[{{"type":"text","text":{text}}}],"isError":true}}"#);
+    RawValue::from_string(result).map_err(|error| wrong(error.to_string()).into())
+}
+
+fn wrong(cause: impl Into<String>) -> Failure {
+    Failure::new(Kind::Protocol, "the server to run the tool", cause)
 }
