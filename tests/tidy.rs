@@ -52,7 +52,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("weir-guest-conformance", &["weir-plugin-sdk"]),
     ("weir-guest-tools", &["weir-plugin-sdk"]),
     ("weir-tests", &[]),
-    ("weir-bench", &["weir", "weir-contracts", "weir-plugin-host", "weir-state"]),
+    ("weir-bench", &["weir", "weir-connections", "weir-contracts", "weir-plugin-host", "weir-state"]),
     ("weir-samples", &[]),
     ("weir-features", &[]),
     ("xtask", &[]),

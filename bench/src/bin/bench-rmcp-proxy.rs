@@ -60,6 +60,7 @@ fn failed(error: ServiceError) -> ErrorData {
 async fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [port, url] = &arguments[..] else { anyhow::bail!("bench-rmcp-proxy PORT URL") };
+    weir_connections::http::install_tls(); // every client of `reqwest` needs one, also for addresses without TLS
     let transport = StreamableHttpClientTransport::from_uri(url.clone());
     let upstream = Arc::new(ClientConfig::default().serve(transport).await?);
     let proxy = Proxy { upstream };

@@ -551,14 +551,14 @@ impl Core {
         let limit = if matches!(method, "server/discover" | "initialize") { self.settings.start } else { limit };
         let id = self.id();
         // Whoever no longer waits, for whatever reason, leaves nothing open.
-        let hang_up = HangUp { link: &self.link, id };
+        let mut open = Open { link: &self.link, id, is_answered: false };
         let mut wait = self.inbox.expect(id, None)?;
         let answer = async {
             self.send(id, request).await?;
             (&mut wait.answer).await.unwrap_or_else(|_| Err(given_up().into()))
         };
         let answer = timeout(limit, answer).await;
-        drop(hang_up);
+        open.is_answered = answer.is_ok();
         answer.unwrap_or_else(|_| Err(timed_out(method, limit).into()))
     }
 
@@ -592,15 +592,18 @@ impl Core {
     }
 }
 
-/// Ends the request of a link once it is dropped.
-struct HangUp<'l> {
+/// An open request, which ends when it is dropped without an answer.
+struct Open<'l> {
     link: &'l Link,
     id: u64,
+    is_answered: bool,
 }
 
-impl Drop for HangUp<'_> {
+impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.link.hang_up(self.id);
+        if !self.is_answered {
+            self.link.hang_up(self.id);
+        }
     }
 }
 
