@@ -17,7 +17,7 @@ use crate::foreign;
 
 /// Serves `{collection: [record, …]}` with create, update and delete; killed when dropped.
 pub struct JsonServer {
-    child: Child,
+    _running: Running,
     pub base: String,
     _folder: TempDir,
 }
@@ -32,22 +32,16 @@ impl JsonServer {
         let mut command = foreign::node();
         command.arg(foreign::node_module("json-server/lib/cli/bin.js"));
         command.args(["--host", "127.0.0.1", "--port", &port.to_string(), "--id", id, "--quiet"]).arg(&file);
-        let child = start(&mut command, "json-server");
-        let server = Self { child, base: format!("http://127.0.0.1:{port}"), _folder: folder };
+        let running = Running::silent(&mut command, "json-server");
+        let server = Self { _running: running, base: format!("http://127.0.0.1:{port}"), _folder: folder };
         wait_for_port(port, "json-server");
         server
     }
 }
 
-impl Drop for JsonServer {
-    fn drop(&mut self) {
-        end(&mut self.child);
-    }
-}
-
 /// Answers as an OpenAPI document says, with its examples or what fits its schemas; killed when dropped.
 pub struct Mock {
-    child: Child,
+    _running: Running,
     pub base: String,
 }
 
@@ -57,33 +51,38 @@ impl Mock {
         let mut command = foreign::node();
         command.arg(foreign::node_module_in("openapi", "@stoplight/prism-cli/dist/index.js"));
         command.args(["mock", "--host", "127.0.0.1", "--port", &port.to_string()]).arg(document);
-        let child = start(&mut command, "prism");
-        let mock = Self { child, base: format!("http://127.0.0.1:{port}") };
+        let running = Running::silent(&mut command, "prism");
+        let mock = Self { _running: running, base: format!("http://127.0.0.1:{port}") };
         wait_for_port(port, "prism");
         mock
     }
 }
 
-impl Drop for Mock {
-    fn drop(&mut self) {
-        end(&mut self.child);
+/// A program that is killed when dropped, with all that it started: the program called `node` may start the real one.
+pub struct Running(Child);
+
+impl Running {
+    pub fn start(command: &mut Command, name: &str) -> Self {
+        command.stdin(Stdio::null()).process_group(0);
+        Self(command.spawn().unwrap_or_else(|error| panic!("{name} does not start: {error}")))
+    }
+
+    /// Starts a program whose output nobody reads.
+    pub fn silent(command: &mut Command, name: &str) -> Self {
+        Self::start(command.stdout(Stdio::null()).stderr(Stdio::null()), name)
     }
 }
 
-/// Starts a command in a process group of its own: the program called `node` may start the real one.
-fn start(command: &mut Command, name: &str) -> Child {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-    command.spawn().unwrap_or_else(|error| panic!("{name} does not start: {error}"))
-}
-
-fn end(child: &mut Child) {
-    let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status();
-    let _ = child.wait();
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", self.0.id())]).status();
+        let _ = self.0.wait();
+    }
 }
 
 /// Serves a SQLite file, read-only; killed when dropped.
 pub struct Datasette {
-    child: Child,
+    _running: Running,
     pub base: String,
 }
 
@@ -96,17 +95,11 @@ impl Datasette {
             command.arg("--ssl-keyfile").arg(folder.path().join("server.key"));
             command.arg("--ssl-certfile").arg(folder.path().join("server.pem"));
         }
-        let child = start(&mut command, "Datasette");
+        let running = Running::silent(&mut command, "Datasette");
         let scheme = if certificate.is_some() { "https" } else { "http" };
-        let server = Self { child, base: format!("{scheme}://127.0.0.1:{port}") };
+        let server = Self { _running: running, base: format!("{scheme}://127.0.0.1:{port}") };
         wait_for_port(port, "Datasette");
         server
-    }
-}
-
-impl Drop for Datasette {
-    fn drop(&mut self) {
-        end(&mut self.child);
     }
 }
 

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use weir_tests::{
     Modern, place,
     strangers::{self, STRANGERS},
+    upstream::{Running, free_port, wait_for_port},
 };
 
 use crate::sample;
@@ -109,30 +110,20 @@ fn a_server_lists_more_to_a_client_that_may_be_asked() {
 }
 
 /// A server of other people behind a URL; killed when dropped.
-struct Served(Child, String);
+struct Served {
+    url: String,
+    _running: Running,
+}
 
 impl Served {
     fn everything(transport: &str, path: &str) -> Self {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port").local_addr().expect("its number");
+        let port = free_port();
         let words = strangers::node("@modelcontextprotocol/server-everything/dist/index.js", &[transport]);
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).env("PORT", free.port().to_string());
-        let child =
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("node starts");
-        let served = Self(child, format!("http://{free}/{path}"));
-        let started = Instant::now();
-        while std::net::TcpStream::connect(free).is_err() {
-            assert!(started.elapsed() < Duration::from_secs(60), "server-everything does not listen");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        served
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        command.args(&words[1..]).env("PORT", port.to_string());
+        let running = Running::silent(&mut command, "server-everything");
+        wait_for_port(port, "server-everything");
+        Self { url: format!("http://127.0.0.1:{port}/{path}"), _running: running }
     }
 }
 
@@ -142,7 +133,7 @@ fn every_transport_gives_the_same_document() {
     let over_stdio = document(&[], &command);
     for (transport, path) in [("streamableHttp", "mcp"), ("sse", "sse")] {
         let served = Served::everything(transport, path);
-        let (code, out, err) = run(weir(&["extract", &served.1]));
+        let (code, out, err) = run(weir(&["extract", &served.url]));
         assert_eq!(code, 0, "{transport}: {err}");
         assert_eq!(names(&out), names(&over_stdio), "{transport}");
         assert_eq!(items(&out), items(&over_stdio), "{transport}");

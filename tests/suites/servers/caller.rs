@@ -1,6 +1,9 @@
 //! A caller of either era, who hears progress, changes its mind and answers questions.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use weir_tests::{Events, Legacy, Modern, client};
@@ -58,7 +61,9 @@ impl Caller {
                 Open { id: Value::Null, events: Events::open(client.request("tools/call", params)).await }
             }
             Self::Legacy(client) => {
-                let id = json!("the call");
+                // No id is given twice in a session: a cancellation must not reach the next call.
+                static CALLS: AtomicU64 = AtomicU64::new(1);
+                let id = json!(format!("call {}", CALLS.fetch_add(1, Ordering::Relaxed)));
                 let body = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
                 Open { id, events: Events::open(client.in_session(body.to_string())).await }
             }
@@ -106,6 +111,11 @@ impl Caller {
 
 impl Open {
     pub(super) async fn next(&mut self) -> Value {
-        self.events.next(SILENCE).await.expect("the call says something in time")
+        self.first().await.expect("the call says something in time")
+    }
+
+    /// Returns the next message; `None` for a call that is answered before it says anything.
+    pub(super) async fn first(&mut self) -> Option<Value> {
+        self.events.next(SILENCE).await
     }
 }

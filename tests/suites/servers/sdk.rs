@@ -1,10 +1,10 @@
 //! The official SDKs, each with a server of the same tools, and the ways in which it is served.
 
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use weir_tests::{
     foreign, place,
-    upstream::{free_port, wait_for_port},
+    upstream::{Running, free_port, wait_for_port},
 };
 
 pub(super) struct Sdk {
@@ -69,8 +69,8 @@ impl Sdk {
             let port = free_port();
             let words = (self.words)();
             let mut command = Command::new(&words[0]);
-            command.args(&words[1..]).args([serve, &port.to_string()]).stdin(Stdio::null());
-            (port, Running(command.spawn().expect("a server starts")))
+            command.args(&words[1..]).args([serve, &port.to_string()]);
+            (port, Running::start(&mut command, self.title))
         };
         let serves_sse = WAYS.iter().any(|way| way.name == "sse" && self.exception(way).is_none());
         let http = start("http");
@@ -101,15 +101,6 @@ impl Sdk {
 pub(super) struct Ports {
     http: (u16, Running),
     sse: Option<(u16, Running)>,
-}
-
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 fn node(script: &str) -> Vec<String> {
