@@ -196,7 +196,7 @@ fn serve(place: &Place, tools: usize) -> anyhow::Result<(u64, Duration)> {
     let log = place.scratch.join("weir-bench-scale.log");
     let start = |port| -> anyhow::Result<Process> {
         let mut process = Process::start(&house.serve(port), SERVER_CORE, &log)?;
-        while ureq::get(format!("http://127.0.0.1:{port}/readyz")).call().is_err() {
+        while ureq::get(format!("http://127.0.0.1:{port}/healthz")).call().is_err() {
             if process.ended().is_some() || process.started.elapsed() > 10 * START_MAX {
                 bail!("{tools} tools are not served: {}", fs::read_to_string(&log).unwrap_or_default());
             }
