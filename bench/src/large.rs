@@ -169,7 +169,7 @@ fn sheet(place: &Place, csv: &Path, rows: usize) -> anyhow::Result<Sheet> {
     let answers = answers(&door, rows, &QUESTIONS)?;
     let mut creates = Vec::new();
     for number in 0..CREATES {
-        let arguments = json!({ "id": rows + 1 + number, "name": "somebody new", "status": "new", "amount": "1.5" });
+        let arguments = json!({ "id": rows + 1 + number, "name": "somebody new", "status": "new", "amount": 1.5 });
         creates.push(timed(&mut Caller::new(&door), "add_row", arguments)?);
     }
     process.stop()?;
@@ -327,7 +327,7 @@ fn arguments(tool: &str, number: usize, rows: usize) -> Value {
         // A prime step, so that the keys lie all over the file.
         "get_row" => json!({ "id": 1 + number * 7_919 % rows }),
         "list_by_status" => json!({ "status": rows::STATUS[number % 3], "limit": 50 }),
-        "list_by_amount" => json!({ "min_amount": (rows - 500).to_string(), "limit": 50 }),
+        "list_by_amount" => json!({ "min_amount": rows - 500, "limit": 50 }),
         "list_by_name" => json!({ "name": "of group 7", "limit": 50 }),
         "list_by_no_name" => json!({ "name": "nobody at all", "limit": 50 }),
         _ => json!({ "limit": 50 }),

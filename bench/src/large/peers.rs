@@ -116,9 +116,7 @@ fn statement(tool: &str) -> Value {
     let (condition, parameters) = match tool {
         "get_row" => ("WHERE id = $1", vec![("id", "integer")]),
         "list_by_status" => ("WHERE status = $1 LIMIT $2", vec![("status", "string"), ("limit", "integer")]),
-        "list_by_amount" => {
-            ("WHERE amount >= CAST($1 AS REAL) LIMIT $2", vec![("min_amount", "string"), ("limit", "integer")])
-        }
+        "list_by_amount" => ("WHERE amount >= $1 LIMIT $2", vec![("min_amount", "float"), ("limit", "integer")]),
         "list_rows" => ("LIMIT $1", vec![("limit", "integer")]),
         _ => ("WHERE name LIKE '%' || $1 || '%' LIMIT $2", vec![("name", "string"), ("limit", "integer")]),
     };
