@@ -25,7 +25,7 @@ use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 use weir_plugin_host::CallEvents;
 
-pub use self::asking::{Asking, Resumed, knows_tasks};
+pub use self::asking::{Asking, Resumed, TASKS, knows_tasks};
 pub use self::complete::complete;
 pub use self::error::{CallError, ErrorForm, MissingCapability};
 pub(crate) use self::foreign::theirs;
@@ -70,8 +70,8 @@ pub struct CallRequest<'a> {
 
 /// The outcome of a call.
 pub enum CallOutcome {
-    /// Unknown or hidden: the caller cannot tell. A protocol error (−32602), not a result.
-    UnknownTool,
+    /// Unknown or hidden: the caller cannot tell. A protocol error (−32602), not a result. The text is the call's id.
+    UnknownTool(Arc<str>),
     /// The caller's answer belongs to no question of this call, or comes too late (−32602).
     BadState,
     /// A header does not say what an argument says (−32020); the text says which.

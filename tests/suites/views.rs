@@ -302,6 +302,8 @@ async fn a_view_with_search_lists_two_tools_and_runs_the_real_ones() {
         let unknown = view.call("call_tool", json!({"name": name, "arguments": {}})).await;
         let said = unknown["structuredContent"]["message"].as_str().expect("a message");
         assert_eq!(said, format!("There is no tool `{name}` here. Use a name that find_tools answers."));
+        let call_id = unknown["structuredContent"]["call_id"].as_str().expect("a call id");
+        assert!(call_id.starts_with("c_"), "the call is on record: {unknown}");
     }
 
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {

@@ -94,7 +94,7 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
         match call::call_tool(&admin.gateway, &caller, &request).await {
             CallOutcome::Complete(result) => result,
             CallOutcome::InputRequired(_) | CallOutcome::MissingCapability(_) => return Err(Refusal::invalid(ASKS)),
-            CallOutcome::UnknownTool | CallOutcome::BadState | CallOutcome::HeaderMismatch(_) => {
+            CallOutcome::UnknownTool(_) | CallOutcome::BadState | CallOutcome::HeaderMismatch(_) => {
                 return Err(Refusal::not_found("tool"));
             }
         }

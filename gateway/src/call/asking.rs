@@ -13,7 +13,8 @@ use crate::{
 /// The time that a caller may take to answer.
 const ANSWER_WITHIN_MS: i64 = 60 * 60 * 1_000;
 const REQUESTS_MAX: usize = 16;
-const TASKS: &str = "io.modelcontextprotocol/tasks";
+/// The extension that lets a call go on after its request was answered.
+pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// The questions that a caller can be asked, and its answers.
 #[derive(Clone, Copy, Debug, Default)]

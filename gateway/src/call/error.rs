@@ -6,7 +6,7 @@ use weir_connections::code::BAD_CURSOR;
 use weir_contracts::validate::{ErrorContent, InvalidArguments};
 use weir_plugin_host::{AdapterFailure, GuestError};
 
-use super::ToolResult;
+use super::{ToolResult, asking::TASKS};
 use crate::codes::Code;
 
 /// Whether the source may have been changed by a write that failed.
@@ -64,14 +64,14 @@ pub enum MissingCapability {
 
 impl MissingCapability {
     /// Returns the object that the protocol has for it.
-    pub fn as_json(self) -> &'static str {
-        match self {
+    pub fn as_json(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::ElicitationForm => r#"{"elicitation":{"form":{}}}"#,
             Self::ElicitationUrl => r#"{"elicitation":{"url":{}}}"#,
             Self::Sampling => r#"{"sampling":{}}"#,
             Self::Roots => r#"{"roots":{}}"#,
-            Self::Tasks => r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#,
-        }
+            Self::Tasks => return format!(r#"{{"extensions":{{"{}":{{}}}}}}"#, TASKS).into(),
+        })
     }
 
     /// Returns what a client is told that lacks it, and the word for programs.

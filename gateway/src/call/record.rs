@@ -264,7 +264,9 @@ impl CallRecord {
         let (recorded, stages) = end.written();
         let call_id = &self.line.call_id;
         match (outcome, recorded) {
-            (Err(CallError { form: ErrorForm::UnknownTool, .. }), Ok(_)) => CallOutcome::UnknownTool,
+            (Err(CallError { form: ErrorForm::UnknownTool, .. }), Ok(_)) => {
+                CallOutcome::UnknownTool(Arc::clone(call_id))
+            }
             (Err(CallError { form: ErrorForm::BadState, .. }), Ok(_)) => CallOutcome::BadState,
             (Err(CallError { form: ErrorForm::HeaderMismatch, message, .. }), Ok(_)) => {
                 CallOutcome::HeaderMismatch(message.into())

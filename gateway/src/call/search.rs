@@ -15,8 +15,6 @@ use crate::{
     identity::Caller,
 };
 
-/// The id in the answer to an unknown name. The record of that call does not say which name it was.
-const NO_CALL: &str = "none";
 const FOUND_DEFAULT: u64 = 5;
 
 static FIND: LazyLock<ArgumentValidator> = LazyLock::new(|| validator(FIND_TOOLS));
@@ -55,12 +53,13 @@ pub async fn searched<'a>(
     Searched::Answer(record.close(outcome.map(CallOutcome::Complete)).await)
 }
 
-/// Returns the answer to a name that a caller made up, or may not know.
-pub fn unknown(name: &str) -> ToolResult {
+/// Returns the answer to a name that a caller made up, or may not know. The record of that call does not say which name it
+/// was.
+pub fn unknown(name: &str, call_id: &str) -> ToolResult {
     let shown: String = name.chars().take(64).collect();
     let message = format!("There is no tool `{shown}` here. Use a name that {FIND_TOOLS} answers.");
     let error = CallError { field: Some("name".to_owned()), ..CallError::new(Code::InvalidArguments, message) };
-    error.into_result(NO_CALL)
+    error.into_result(call_id)
 }
 
 #[derive(Deserialize)]

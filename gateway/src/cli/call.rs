@@ -124,7 +124,7 @@ impl Call {
                 Err(anyhow::anyhow!("`{name}` asks its caller before it goes on, which `weir call` cannot answer")
                     .into())
             }
-            CallOutcome::UnknownTool | CallOutcome::BadState | CallOutcome::HeaderMismatch(_) => {
+            CallOutcome::UnknownTool(_) | CallOutcome::BadState | CallOutcome::HeaderMismatch(_) => {
                 Err(unknown(name, &[]).into())
             }
         }

@@ -319,8 +319,10 @@ impl<'a> Call<'a> {
             false => None,
         };
         match outcome {
-            CallOutcome::UnknownTool if found => self.answer(listing().as_deref(), &call::unknown(name)).into(),
-            CallOutcome::UnknownTool => Answer::refused(&self.id, &RpcError::unknown_tool(name)),
+            CallOutcome::UnknownTool(call_id) if found => {
+                self.answer(listing().as_deref(), &call::unknown(name, &call_id)).into()
+            }
+            CallOutcome::UnknownTool(_) => Answer::refused(&self.id, &RpcError::unknown_tool(name)),
             CallOutcome::BadState => Answer::refused(&self.id, &RpcError::invalid_params(BAD_STATE)),
             CallOutcome::HeaderMismatch(message) => Answer::refused(&self.id, &RpcError::header_mismatch(message)),
             CallOutcome::MissingCapability(needed) => Answer::refused(&self.id, &lacks(needed)),
@@ -420,7 +422,7 @@ impl<'a> Call<'a> {
 /// Returns the error for a client that lacks a capability.
 pub(super) fn lacks(needed: MissingCapability) -> RpcError {
     let (message, reason) = needed.told();
-    RpcError::missing_capability(message, reason, needed.as_json())
+    RpcError::missing_capability(message, reason, &needed.as_json())
 }
 
 /// The call goes on with the answers of its caller, until it asks nothing more.

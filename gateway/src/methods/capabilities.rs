@@ -6,6 +6,7 @@
 
 use super::Request;
 use crate::{
+    call::TASKS,
     catalogue::Listing,
     wire::{Method, RpcError},
 };
@@ -26,7 +27,7 @@ pub(super) fn stated(listing: &Listing, modern: bool) -> String {
         stated.push_str(r#","logging":{}"#);
     }
     if modern && listing.has_tasks() {
-        stated.push_str(r#","extensions":{"io.modelcontextprotocol/tasks":{}}"#);
+        stated.push_str(&format!(r#","extensions":{{"{}":{{}}}}"#, TASKS));
     }
     stated.push('}');
     stated

@@ -7,10 +7,10 @@ use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::{Changes, Request, RequestScope, call::lacks, client::WATCHED_MAX, subscribe::too_many};
+use super::{Changes, Request, RequestScope, client::WATCHED_MAX, subscribe::too_many, tasks};
 use crate::{
     announcements::WatchedResources,
-    call::{self, MissingCapability, knows_tasks},
+    call,
     wire::{Id, ResultWriter, RpcError, key, notification, raw},
 };
 
@@ -172,14 +172,12 @@ fn wanted(request: &Request<'_>) -> Result<Wanted, RpcError> {
     match request.params.notifications {
         Some(filter) if raw::is_object(filter) => serde_json::from_str::<Filter>(filter.get())
             .map_err(|error| RpcError::invalid_params(format!("`params.notifications`: {error}")))
-            .and_then(|it| match it.task_ids {
-                Some(_) if !knows_tasks(request.params.meta.client_capabilities.map(RawValue::get)) => {
-                    Err(lacks(MissingCapability::Tasks))
-                }
-                _ => Ok(Wanted {
+            .and_then(|it| {
+                it.task_ids.map_or(Ok(()), |_| tasks::check(request))?;
+                Ok(Wanted {
                     lists: [it.tools_list_changed, it.prompts_list_changed, it.resources_list_changed],
                     resources: it.resource_subscriptions,
-                }),
+                })
             }),
         _ => Err(RpcError::invalid_params("`params.notifications` must be an object")),
     }

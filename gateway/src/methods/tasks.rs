@@ -174,10 +174,16 @@ fn acknowledged(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>, 
     Ok(result.finish())
 }
 
-fn find(scope: &RequestScope, request: &Request<'_>) -> Result<Arc<Task>, RpcError> {
-    if !knows_tasks(request.params.meta.client_capabilities.map(RawValue::get)) {
-        return Err(lacks(MissingCapability::Tasks));
+/// Refuses a request that is about tasks and whose client does not say that it knows them.
+pub(super) fn check(request: &Request<'_>) -> Result<(), RpcError> {
+    match knows_tasks(request.params.meta.client_capabilities.map(RawValue::get)) {
+        true => Ok(()),
+        false => Err(lacks(MissingCapability::Tasks)),
     }
+}
+
+fn find(scope: &RequestScope, request: &Request<'_>) -> Result<Arc<Task>, RpcError> {
+    check(request)?;
     let id = request.params.task_id.and_then(raw::string);
     let id = id.ok_or_else(|| RpcError::invalid_params("`params.taskId` must be a string"))?;
     let task = scope.gateway.tasks().find(&scope.caller, &scope.endpoint, &id);

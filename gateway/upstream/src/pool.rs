@@ -34,10 +34,10 @@ const LIVED: Duration = Duration::from_secs(10);
 /// changed as they start.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// The owner of a session.
 /// The news of resources that wait for a slow reader.
 const UPDATED_MAX: usize = 256;
 
+/// The owner of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Shared,

@@ -189,7 +189,7 @@ pub(super) async fn call(started: &App, tool: &str, arguments: &Value) -> Outcom
             Outcome::of_result(&told)
         }
         CallOutcome::InputRequired(_) | CallOutcome::MissingCapability(_) => Outcome::Asked,
-        CallOutcome::UnknownTool | CallOutcome::BadState | CallOutcome::HeaderMismatch(_) => {
+        CallOutcome::UnknownTool(_) | CallOutcome::BadState | CallOutcome::HeaderMismatch(_) => {
             let snapshot = started.gateway.snapshot();
             let mut names: Vec<String> = snapshot.catalogue.tools().map(|tool| tool.name.to_string()).collect();
             names.sort_unstable();

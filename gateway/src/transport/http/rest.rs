@@ -251,7 +251,7 @@ impl Call {
         };
         match call_tool(&self.gateway, &self.caller, &request).await {
             CallOutcome::Complete(result) => Answer::of(result),
-            CallOutcome::UnknownTool | CallOutcome::BadState | CallOutcome::HeaderMismatch(_) => {
+            CallOutcome::UnknownTool(_) | CallOutcome::BadState | CallOutcome::HeaderMismatch(_) => {
                 let tool: String = self.tool.chars().take(64).collect();
                 problem(404, "unknown_tool", format!("There is no tool `{tool}` here."))
             }
