@@ -152,6 +152,9 @@ pub struct OfferTarget {
     /// Arguments that every call carries and no agent sees or sets.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub set: Map<String, Value>,
+    /// The headers that repeat what is set: the name behind `Mcp-Param-`, and the value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub set_headers: BTreeMap<String, String>,
     /// The maker's result is no object: it is published, and answered, as `{result: …}`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wrapped: bool,
@@ -538,6 +541,7 @@ impl OfferTarget {
             maker,
             name: name.to_owned(),
             set: Map::new(),
+            set_headers: BTreeMap::new(),
             wrapped: false,
             keys: BTreeMap::new(),
             input: None,

@@ -34,7 +34,7 @@ use crate::{
     contract::{Annotations, Format, Limits, Maker, OfferTarget, Target},
     form::table::TEXT_MAX,
     lint::{self, Level},
-    listed, name,
+    listed, mirror, name,
     offer::{self, DESCRIPTION_MAX, Kind, TITLE_MAX},
     output::ResultChecker,
     secret, uri,
@@ -438,6 +438,7 @@ fn input(
     if !lower::has_few_alternatives(&schema) {
         return Err(refused("too many alternatives are reached from the root of its input".to_owned()));
     }
+    let mirrored = if set.is_some() { mirror::mirrored(&schema.clone().into()) } else { Vec::new() };
     for (argument, value) in set.into_iter().flatten() {
         bind::bind(&mut schema, argument, value).map_err(|why| {
             let place = overlay.map(|overlay| format!("{}/set", overlay.place)).unwrap_or_default();
@@ -445,6 +446,11 @@ fn input(
             Refused { in_overlay: true, ..Refused::new(&place, why).hint(hint) }
         })?;
         target.set.insert(argument.clone(), value.clone());
+    }
+    if !mirrored.is_empty() {
+        let set = Value::Object(target.set.clone());
+        let repeated = mirrored.iter().filter_map(|one| Some((one.header.clone(), one.value(&set)?)));
+        target.set_headers = repeated.collect();
     }
     target.keys = keys::publish(&mut schema).map_err(refused)?;
     lower::inside(&mut schema, told);

@@ -1,6 +1,6 @@
 //! Offers of upstream servers become contracts.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use serde_json::{Value, json};
 use weir_contracts::{
@@ -487,6 +487,9 @@ fn what_is_set_decides_the_alternatives_and_has_the_last_word() {
     let sent = json!({ "owner": "mallory", "n": 1 }).as_object().expect("an object").clone();
     let checked = tool.checked_input().value();
     assert_eq!(Value::Object(tool.arguments_for_upstream(|| &checked, sent)), json!({ "owner": "acme", "n": 1 }));
+    let repeated = json!({ "properties": { "owner": { "type": "string", "x-mcp-header": "Owner" }, "n": { "x-mcp-header": "N" } } });
+    let headers = set("{owner: acme}", &repeated).contract.tools[0].offer().expect("an offer").set_headers.clone();
+    assert_eq!(headers, BTreeMap::from([("Owner".to_owned(), "acme".to_owned())]), "the agent's own are not set");
     let union = json!({ "type": "object", "oneOf": [
         { "properties": { "kind": { "const": "url" }, "url": { "type": "string" } }, "required": ["kind", "url"] },
         { "properties": { "kind": { "const": "id" }, "id": { "type": "integer" } }, "required": ["kind", "id"] },

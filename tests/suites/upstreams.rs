@@ -831,6 +831,15 @@ async fn a_server_is_added_looked_at_and_removed_from_the_command_line() {
     assert!(configuration().contains("[upstreams.bad]"), "{}", configuration());
     let (code_of, _, err) = add(&["--yes"]);
     assert!(code_of == 1 && err.contains("already"), "{err}");
+    // Another server whose tools have the same names: those are left out, and said, before anyone agrees.
+    let mut second = Command::new(place::binary("weir"));
+    let config = house.path().join("weir.toml").display().to_string();
+    second.args(["upstream", "add", "worse", "--config", &config, "--prefix", "bad", "--"]).args(&words);
+    let output = second.stdin(Stdio::null()).output().expect("weir starts");
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(out.contains("the name 'bad_count' is taken by the contract 'bad'"), "{out}{err}");
+    assert!(!configuration().contains("[upstreams.worse]"), "{}", configuration());
     let gateway = Gateway::start(house.weir_as_it_is(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]));
     let client = Modern::new(gateway.url());
     assert!(names(&client).await.contains("bad_count"), "what was agreed to is served at once");

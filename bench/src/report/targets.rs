@@ -74,7 +74,7 @@ fn targets(run: &Run<'_>) -> Vec<Target> {
         target("upstream over HTTP, Weir's own CPU", " µs", AtMost(25.0), None, run.row("weir-upstream").map(|row| row.cpu_us.median)),
         target("upstream over stdio, CPU beyond the same asked directly", " µs", AtMost(30.0), None, run.beyond("weir-upstream-stdio", "rmcp-stdio", |row| row.cpu_us.median)),
         target("upstream over HTTP, p50 at one connection beyond the same asked directly", " ms", AtMost(0.15), None, run.beyond("weir-upstream", "rmcp", |row| row.one_connection.p50_us / 1e3)),
-        target("upstream over HTTP, calls per core-second by the best other aggregator", "×", AtLeast(3.0), None, run.by_best("weir-upstream", &["fastmcp-proxy", "mcp-proxy", "contextforge"])),
+        target("upstream over HTTP, calls per core-second by the best other aggregator", "×", AtLeast(3.0), None, run.by_best("weir-upstream", &["rmcp-proxy", "fastmcp-proxy", "mcp-proxy", "contextforge"])),
         target("sql on SQLite, by Toolbox", "×", AtLeast(3.0), Some(AtLeast(4.0)), run.times("weir-sqlite", "toolbox-sqlite")),
         target("sql on PostgreSQL, by Toolbox", "×", AtLeast(2.0), Some(AtLeast(2.5)), run.times("weir-postgresql", "toolbox-postgresql")),
         target("tools/list page of 100, by rmcp's list of 100", "×", AtLeast(3.0), Some(AtLeast(5.0)), run.lists(("weir-noop", 100), ("rmcp", 100))),

@@ -104,7 +104,10 @@ pub(super) fn sent(
 ) -> Result<Sent, CallError> {
     let arguments = Value::Object(arguments);
     let mirrored = tool.mirrored.iter();
-    let headers = mirrored.filter_map(|one| Some((one.header.clone(), one.value(&arguments)?))).collect();
+    let mut headers: Vec<(String, String)> =
+        mirrored.filter_map(|one| Some((one.header.clone(), one.value(&arguments)?))).collect();
+    let set = tool.tool.offer().into_iter().flat_map(|offer| &offer.set_headers);
+    headers.extend(set.map(|(name, value)| (name.clone(), value.clone())));
     let Value::Object(arguments) = arguments else { unreachable!("it was made of an object") };
     let arguments = tool.tool.arguments_for_upstream(|| foreign.checked_input(), arguments);
     let arguments = raw(&Value::Object(arguments))?;

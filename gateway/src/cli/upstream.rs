@@ -24,7 +24,8 @@ use super::{
     start,
 };
 use crate::{
-    config::{self, Config},
+    app::App,
+    config,
     registry::{
         gate::{Verdict, first_fingerprint},
         lookout::{self, Offer},
@@ -202,7 +203,8 @@ impl Add {
         let base = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut config = config::read(&file.display().to_string(), &after, base)?;
         target.settings().over(&mut config);
-        let offer = self.look(&config).await?;
+        let started = start::briefly(config, Some("upstream")).await?;
+        let offer = self.look(&started).await?;
         say(&offer);
         if offer.compiled.contract.tools.is_empty() {
             return Err(anyhow!("it offers no tool that can be published: nothing was written").into());
@@ -213,12 +215,13 @@ impl Add {
         }
         connect::write(&file, &after, Some(&file))?;
         println!("{} names `{}` now", file.display(), self.name);
-        publish(config, &self.name, offer).await?;
+        publish(&started, &self.name, offer).await?;
         reload(target).await;
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn look(&self, config: &Config) -> Result<Offer, Failure> {
+    async fn look(&self, started: &App) -> Result<Offer, Failure> {
+        let config = started.gateway.config();
         let servers = Servers::new(child::words());
         let settings = config.upstreams.get(&self.name).context("the entry is not read as it was written")?;
         let only = BTreeMap::from([(self.name.clone(), settings.clone())]);
@@ -231,7 +234,8 @@ impl Add {
         let listed = server.lists().await;
         servers.close().await;
         let (listed, about) = listed.map_err(anyhow::Error::new)?;
-        Ok(lookout::compile(&self.name, settings, &config.base, listed, &about, &BTreeMap::new())?)
+        let taken = started.registry.names_taken_from(&self.name).await.map_err(|error| anyhow!("{error}"))?;
+        Ok(lookout::compile(&self.name, settings, &config.base, listed, &about, &taken)?)
     }
 
     /// Returns the configuration with the server in it.
@@ -369,8 +373,7 @@ fn agreed(name: &str) -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-async fn publish(config: Config, name: &str, offer: Offer) -> Result<(), Failure> {
-    let started = start::briefly(config, Some("upstream")).await?;
+async fn publish(started: &App, name: &str, offer: Offer) -> Result<(), Failure> {
     let verdict = started.registry.agree(name, offer, BY).await.map_err(|error| anyhow!("{error}"))?;
     match verdict {
         Verdict::Published { version, .. } => println!("its tools are published, as version {version}"),

@@ -193,14 +193,21 @@ impl Registry {
         let listed = timeout(most, upstream.lists()).await.map_err(|_| "its lists took too long".to_owned())?;
         let (listed, about) = listed.map_err(|failure| failure.to_string())?;
         let base = self.gateway.config().base.clone();
-        let live = self.gate.live();
-        let others = live.values().filter(|live| live.contract.upstream() != Some(&*upstream.name));
-        let taken = others
-            .flat_map(|live| live.contract.tools.iter().map(|tool| (tool.name.clone(), live.contract.name.clone())));
-        compile(&upstream.name, upstream.config(), &base, listed, &about, &taken.collect()).map_err(|problems| {
+        let taken = self.names_taken_from(&upstream.name).await.map_err(|error| error.to_string())?;
+        compile(&upstream.name, upstream.config(), &base, listed, &about, &taken).map_err(|problems| {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
             problems.join("; ")
         })
+    }
+
+    /// Returns the names of tools that other contracts publish, which a server's tools cannot have, with those contracts.
+    pub async fn names_taken_from(&self, upstream: &str) -> Result<BTreeMap<String, String>, GateError> {
+        self.gate.refresh().await?;
+        let live = self.gate.live();
+        let others = live.values().filter(|live| live.contract.upstream() != Some(upstream));
+        let names = others
+            .flat_map(|live| live.contract.tools.iter().map(|tool| (tool.name.clone(), live.contract.name.clone())));
+        Ok(names.collect())
     }
 
     /// Submits an offer, and returns the draft that waits, if one does.

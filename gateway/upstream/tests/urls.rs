@@ -37,11 +37,15 @@ async fn open(url: String) -> Result<Session, Failure> {
 }
 
 async fn call(session: &Session, name: &str) -> Result<String, RequestError> {
+    call_with(session, name, &[]).await
+}
+
+async fn call_with(session: &Session, name: &str, headers: &[(String, String)]) -> Result<String, RequestError> {
     let cancel = CancellationToken::new();
     let call = Call {
         asked: &Asked::Tool { name: name.into(), arguments: None, as_task: false },
         listener: None,
-        headers: &[],
+        headers,
         cancel: &cancel,
         timeout: Duration::from_secs(5),
         traceparent: None,
@@ -187,11 +191,14 @@ async fn answers_that_are_none_end_the_call_and_not_the_session() {
             other => panic!("{name}: {other:?}"),
         }
     }
-    call(&session, "ünï").await.expect("an answer");
+    let repeated = [("Region", "eu"), ("Owner", "Ünal")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    call_with(&session, "ünï", &repeated).await.expect("an answer");
     let requests = seen.requests.lock().expect("whole");
     let (headers, request) = requests.last().expect("a request");
     assert_eq!(headers["mcp-method"], "tools/call");
     assert_eq!(headers["mcp-name"], "=?base64?w7xuw68=?=");
+    assert_eq!(headers["mcp-param-region"], "eu");
+    assert_eq!(headers["mcp-param-owner"], "=?base64?w5xuYWw=?=");
     assert_eq!(request["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
 }
 
