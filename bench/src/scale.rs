@@ -22,7 +22,7 @@ use weir_state::State;
 
 use crate::{
     machine::Machine,
-    measure::START_MAX,
+    measure::{START_MAX, Spread},
     place::{Place, free_port},
     process::{Process, SERVER_CORE},
     report::{Table, markdown},
@@ -34,6 +34,8 @@ const TOOLS: usize = 100_000;
 const KEYS: usize = 1_000_000;
 const AGENTS: usize = 1_000_000;
 const VIEWS: usize = 100_000;
+/// The changes of keys that are timed, among a few and among very many.
+const CHANGES: usize = 50;
 /// The bounds on the figures.
 const TOOL_BYTES_MAX: f64 = 6.0 * 1024.0;
 const KEY_BYTES_MAX: f64 = 300.0;
@@ -123,14 +125,14 @@ fn keys(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Vec<Grown>> {
     runtime.block_on(async {
         let state = State::open(folder.path()).await?;
         let identities = Identities::open();
-        add_keys(folder.path(), 10)?;
+        add_keys(folder.path(), CHANGES)?;
         identities.take_over(&state).await?;
-        let few = change(&state, &identities, "key-3").await?;
+        let few = change(&state, &identities, 1).await?;
         let before = resident()?;
         add_keys(folder.path(), KEYS)?;
         identities.take_over(&state).await?;
         let each = (resident()?.saturating_sub(before)) as f64 / KEYS as f64;
-        let many = change(&state, &identities, "key-777777").await?;
+        let many = change(&state, &identities, KEYS / CHANGES - 1).await?;
         let bytes = Grown {
             what: "a key, bytes resident",
             few: String::new(),
@@ -142,12 +144,16 @@ fn keys(runtime: &tokio::runtime::Runtime) -> anyhow::Result<Vec<Grown>> {
     })
 }
 
-/// Revokes a key, and takes that over.
-async fn change(state: &State, identities: &Identities, id: &str) -> anyhow::Result<f64> {
-    state.revoke_key(id, 1).await?;
-    let began = Instant::now();
-    identities.take_over(state).await?;
-    Ok(began.elapsed().as_nanos() as f64)
+/// Revokes keys that lie so far apart, and takes each over: the median.
+async fn change(state: &State, identities: &Identities, apart: usize) -> anyhow::Result<f64> {
+    let mut times = Vec::new();
+    for number in 0..CHANGES {
+        state.revoke_key(&format!("key-{}", number * apart), 1).await?;
+        let began = Instant::now();
+        identities.take_over(state).await?;
+        times.push(began.elapsed().as_nanos() as f64);
+    }
+    Ok(Spread::of(times).median)
 }
 
 /// Writes keys directly into the database: adding them one at a time would take an hour.

@@ -3,6 +3,7 @@
 mod code;
 mod endpoint;
 mod foreign;
+mod input_checks;
 mod item;
 mod listing;
 mod llms;
@@ -21,6 +22,7 @@ use ahash::RandomState;
 pub use code::CodeTool;
 pub use endpoint::Endpoint;
 pub use foreign::ForeignTool;
+use input_checks::KeptChecks;
 use item::Items;
 pub use item::{CatalogueItem, ItemKind, ItemPlugin, ItemSource, Lookup, write_entry};
 pub use listing::{BadCursor, ListShape, Listing, Page, Pages, ServerInfo, after, cursor_after};
@@ -49,6 +51,8 @@ pub struct Catalogue {
     /// The lists for agents with narrower access. Each distinct access is prepared once, however many agents have it.
     /// Nobody waits while the listing of another access is prepared, and those that are asked for least make room.
     narrowed: Cache<NarrowedKey, Narrowed, quick_cache::UnitWeighter, RandomState>,
+    /// The checks of arguments, which outlive the catalogue: tools that did not change keep theirs.
+    checks: KeptChecks,
 }
 
 /// The place of the endpoint's listing, and the digest of the access.
@@ -63,15 +67,15 @@ impl Catalogue {
     /// Makes a catalogue of compiled contracts, whose tool names the registry has found unique, and of the views over
     /// them. Tools of `previous` that did not change are carried over, with what they had prepared.
     pub fn new(contracts: &[Arc<Contract>], views: &BTreeMap<String, View>, previous: Option<&Catalogue>) -> Self {
+        let checks = previous.map_or_else(KeptChecks::default, |previous| previous.checks.clone());
         let mut tools = HashMap::default();
         let mut by_contract = HashMap::new();
         let (mut every, mut listings) = (Vec::new(), vec![Arc::default()]);
         let items: Vec<Items> = contracts.iter().map(|contract| Items::prepare(contract, previous)).collect();
         for (contract, items) in contracts.iter().zip(&items) {
             let sources = Sources::of(contract);
-            let prepared =
-                contract.tools.iter().filter_map(|tool| CatalogueTool::prepare(contract, tool, &sources, previous));
-            let own: Vec<Arc<CatalogueTool>> = prepared.collect();
+            let prepare = |tool| CatalogueTool::prepare(contract, tool, &sources, &checks, previous);
+            let own: Vec<Arc<CatalogueTool>> = contract.tools.iter().filter_map(prepare).collect();
             by_contract.insert(contract.name.as_str().into(), listings.len());
             listings.push(Arc::new(Listing::new(ServerInfo::of(contract), own.clone(), &[items])));
             for tool in own {
@@ -88,7 +92,8 @@ impl Catalogue {
         }
         let all: Vec<&Items> = items.iter().collect();
         listings[0] = Arc::new(Listing::new(ServerInfo::catalogue(contracts.iter().map(Arc::as_ref)), every, &all));
-        Self { tools, contracts: contracts.to_vec(), items, listings, by_contract, views: served, narrowed: narrowed() }
+        let contracts = contracts.to_vec();
+        Self { tools, contracts, items, listings, by_contract, views: served, narrowed: narrowed(), checks }
     }
 
     /// Returns the tool of that name, if the endpoint serves it to those with that access.

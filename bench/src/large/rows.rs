@@ -32,7 +32,8 @@ pub(super) fn csv(path: &Path, rows: usize) -> anyhow::Result<()> {
 
 /// Returns the contract with the tools of `QUESTIONS`, and one that creates.
 pub(super) fn contract(adapter: &str, settings: &Value) -> Value {
-    let writes = adapter == "sheet";
+    // A workbook is read-only.
+    let writes = settings["path"] == "rows.csv";
     let tool = |name: &str, verb: &str, fields: Value| {
         json!({ "tool": name, "description": format!("Asks for {name}."), "verb": verb, "collection": "rows",
                 "limits": { "rate": ticket::RATE, "timeout_ms": 20_000 }, "fields": fields })

@@ -53,13 +53,19 @@ pub(crate) enum GuestReply {
     Answer(ToolAnswer),
 }
 
+/// A description may read a whole source, and no caller waits for it: it has so many times the processor time of a call.
+const DESCRIBE_TIMES: u32 = 5;
+
 /// Runs the call in `instance`, made here when there is none. Afterwards it is to be kept only if the guest answered.
 pub(crate) async fn run(
     generation: &Generation,
     instance: &mut Option<Instance>,
-    call: Call,
+    mut call: Call,
     ask: Ask,
 ) -> Result<GuestReply, AdapterFailure> {
+    if ask.is_describe() {
+        call.cpu_max *= DESCRIBE_TIMES;
+    }
     let cancel = call.cancel.clone();
     let writes = Arc::clone(&call.writes);
     let deadline = call.deadline;

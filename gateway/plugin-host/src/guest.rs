@@ -6,7 +6,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use tokio::sync::Semaphore;
@@ -68,6 +68,7 @@ pub(crate) struct Call {
     pub(crate) cancel: Option<CancellationToken>,
     pub(crate) events: Option<Arc<dyn CallEvents>>,
     pub(crate) meter: Arc<Meter>,
+    pub(crate) cpu_max: Duration,
     pub(crate) writes: Arc<Writes>,
     pub(crate) source_calls: u32,
     pub(crate) other_calls: u32,
@@ -156,8 +157,8 @@ impl Guest {
     /// Runs at every tick of the clock while the guest runs.
     pub(crate) fn tick(&mut self) -> wasmtime::Result<UpdateDeadline> {
         let used = self.call.meter.tick();
-        if used > self.profile.limits.cpu_max {
-            return Err(wasmtime::Error::new(Stop::Processor(self.profile.limits.cpu_max.as_millis())));
+        if used > self.call.cpu_max {
+            return Err(wasmtime::Error::new(Stop::Processor(self.call.cpu_max.as_millis())));
         }
         Ok(UpdateDeadline::YieldCustom(1, Box::pin(Arc::clone(&self.call.meter).next_turn(used))))
     }
@@ -173,6 +174,7 @@ impl Call {
             cancel: None,
             events: None,
             meter: Arc::new(Meter::new(profile)),
+            cpu_max: profile.limits.cpu_max,
             writes: Arc::default(),
             source_calls: 0,
             other_calls: 0,
@@ -189,6 +191,7 @@ impl Call {
             cancel: Some(context.cancel.clone()),
             events: context.events.clone(),
             meter: Arc::new(Meter::new(profile)),
+            cpu_max: profile.limits.cpu_max,
             writes: Arc::clone(writes),
             source_calls: 0,
             other_calls: 0,

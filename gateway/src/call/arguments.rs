@@ -60,11 +60,12 @@ pub(super) fn bind<'t>(
     asking: Asking<'_>,
     keep_profile: bool,
 ) -> Result<Input<'t>, CallError> {
-    let Some(validator) = tool.arguments() else {
+    let checks = tool.checks();
+    let Some(validator) = checks.arguments() else {
         return Err(CallError::new(Code::Internal, "The arguments of this tool cannot be checked."));
     };
     let arguments = validator.validate(arguments.unwrap_or("{}")).map_err(CallError::invalid)?;
-    let profile = keep_profile.then(|| tool.profiler().profile(&arguments));
+    let profile = keep_profile.then(|| checks.profiler().profile(&arguments));
     let in_clear = |field: &String| Some((field.clone(), arguments.get(field)?.clone()));
     let clear = tool.tool.audit_clear.iter().filter_map(in_clear).collect();
     let input = match &tool.target {

@@ -26,7 +26,7 @@ pub(super) async fn read(
         matches!(tool.target, Target::Collection(_)).then_some((tool, lookup))
     });
     let Some((tool, lookup)) = tool else { return (Err(CallError::unknown()), proof) };
-    let value = text::value(&tool.input()["properties"][&*lookup.argument], &[key]);
+    let value = text::value(&tool.checks().schema()["properties"][&*lookup.argument], &[key]);
     let arguments = Value::Object(Map::from_iter([(lookup.argument.to_string(), value)])).to_string();
     let call = CallRequest { tool: &tool.name, arguments: Some(&arguments), ..request.clone() };
     let result = match Box::pin(call_tool(gateway, caller, &call)).await {

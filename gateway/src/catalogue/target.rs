@@ -1,11 +1,11 @@
 //! Prepares what a call of a published tool reaches, with everything the call needs.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
 use sha2::{Digest, Sha256};
 use weir_contracts::{
-    Contract, Shape, Tool,
-    contract::{self, CollectionTarget, Maker},
+    Contract, Tool,
+    contract::{self, Binding, CollectionTarget, Maker},
     output::RecordChecker,
 };
 use weir_plugin_host::CollectionRef;
@@ -29,7 +29,7 @@ pub struct BoundCollection {
     pub order: Arc<[String]>,
     pub columns: Arc<[String]>,
     /// The check that every record of an answer must pass.
-    pub records: RecordChecker,
+    pub records: Arc<RecordChecker>,
 }
 
 impl Target {
@@ -71,28 +71,26 @@ impl Target {
 impl BoundCollection {
     fn prepare(contract: &Contract, published: &Arc<CollectionTarget>, sources: &Sources) -> Option<Self> {
         let binding = &published.binding;
-        let collection = contract.collection(&binding.collection)?;
-        let records = match &binding.operation {
-            None => RecordChecker::new(&collection.shape, &binding.columns),
-            Some(name) => {
-                let returns = collection.shape.capabilities.operations.iter().find(|operation| operation.name == *name);
-                let fields = returns.map(|operation| operation.returns.clone()).unwrap_or_default();
-                let shape = Shape { fields, ..collection.shape.clone() };
-                RecordChecker::new(&shape, &binding.columns)
-            }
-        };
+        let (columns, records) = sources.projection(contract, binding)?;
         Some(Self {
             published: published.clone(),
             source: sources.find(&binding.collection)?.clone(),
             order: binding.order.as_slice().into(),
-            columns: binding.columns.as_slice().into(),
+            columns,
             records,
         })
     }
 }
 
 /// The collections of one contract as the host takes them: written down once, not once per tool.
-pub(super) struct Sources(HashMap<String, CollectionRef>);
+pub(super) struct Sources {
+    collections: HashMap<String, CollectionRef>,
+    /// The columns that tools answer, by collection, operation and columns. Many tools have the same.
+    projections: RefCell<HashMap<(String, Option<String>, Vec<String>), Projection>>,
+}
+
+/// The columns that a tool answers, and the check of its records.
+type Projection = (Arc<[String]>, Arc<RecordChecker>);
 
 impl Sources {
     pub(super) fn of(contract: &Contract) -> Self {
@@ -110,10 +108,26 @@ impl Sources {
             };
             (collection.name.clone(), prepared)
         });
-        Self(prepared.collect())
+        Self { collections: prepared.collect(), projections: RefCell::default() }
     }
 
     pub(super) fn find(&self, collection: &str) -> Option<&CollectionRef> {
-        self.0.get(collection)
+        self.collections.get(collection)
+    }
+
+    fn projection(&self, contract: &Contract, binding: &Binding) -> Option<Projection> {
+        let shape = &contract.collection(&binding.collection)?.shape;
+        let prepare = || {
+            let operation =
+                |name: &String| shape.capabilities.operations.iter().find(|operation| operation.name == *name);
+            let fields = match &binding.operation {
+                None => &shape.fields[..],
+                Some(name) => operation(name).map_or(&[][..], |operation| &operation.returns),
+            };
+            let records = RecordChecker::for_fields(fields, &binding.columns);
+            (binding.columns.as_slice().into(), Arc::new(records))
+        };
+        let same = (binding.collection.clone(), binding.operation.clone(), binding.columns.clone());
+        Some(self.projections.borrow_mut().entry(same).or_insert_with(prepare).clone())
     }
 }

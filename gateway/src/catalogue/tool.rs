@@ -9,14 +9,13 @@ use weir_contracts::{
     Contract, Schema, Tool, Version,
     client::{self, ClientProfile},
     contract::Annotations,
-    impact::Profiler,
     mirror::{self, Mirrored},
-    validate::ArgumentValidator,
 };
 use weir_plugin_host::CollectionRef;
 
 use super::{
     Catalogue, ListShape,
+    input_checks::{InputChecks, KeptChecks},
     target::{Sources, Target},
 };
 use crate::telemetry::metrics::ToolMeter;
@@ -30,9 +29,7 @@ pub struct CatalogueTool {
     pub tasks: TaskSupport,
     /// Arguments that HTTP requests repeat in their headers.
     pub mirrored: Box<[Mirrored]>,
-    arguments: OnceLock<Option<ArgumentValidator>>,
-    profiler: OnceLock<Profiler>,
-    input: OnceLock<Value>,
+    checks: KeptChecks,
     /// The lowered forms, by `ClientProfile`; each is made on first use, and is `None` if it changes nothing.
     lowered: [OnceLock<Option<Box<Lowered>>>; ClientProfile::ALL.len()],
     /// The meter that counts its calls.
@@ -76,6 +73,7 @@ impl CatalogueTool {
         contract: &Contract,
         tool: &Arc<Tool>,
         sources: &Sources,
+        checks: &KeptChecks,
         previous: Option<&Catalogue>,
     ) -> Option<Arc<Self>> {
         let source = tool.collection().and_then(|target| sources.find(&target.binding.collection));
@@ -100,9 +98,7 @@ impl CatalogueTool {
             tasks: TaskSupport::of(tool),
             target,
             mirrored: mirror::mirrored(&tool.input_schema).into(),
-            arguments: OnceLock::new(),
-            profiler: OnceLock::new(),
-            input: OnceLock::new(),
+            checks: checks.clone(),
             lowered: Default::default(),
             digest,
         }))
@@ -113,25 +109,10 @@ impl CatalogueTool {
         &self.meter.contract_version
     }
 
-    /// Returns the check of the arguments. It is compiled on first use: ten thousand tools must not be paid for at
-    /// start. `None` means that the stored schema does not compile, which only somebody else's change of the state can
-    /// have caused.
-    pub fn arguments(&self) -> Option<&ArgumentValidator> {
-        let compiled = self.arguments.get_or_init(|| {
-            let compiled = ArgumentValidator::for_tool(&self.tool);
-            compiled.inspect_err(|error| tracing::error!(tool = &*self.name, "its input schema: {error}")).ok()
-        });
-        compiled.as_ref()
-    }
-
-    /// Tells what arguments looked like.
-    pub fn profiler(&self) -> &Profiler {
-        self.profiler.get_or_init(|| Profiler::new(&self.tool.input_schema.value()))
-    }
-
-    /// Returns the tree of its published input schema, for callers who send no JSON. It is made on first use.
-    pub fn input(&self) -> &Value {
-        self.input.get_or_init(|| self.tool.input_schema.value())
+    /// Returns what a call needs of its input schema. It is made on first use: ten thousand tools must not be paid for at
+    /// start.
+    pub fn checks(&self) -> Arc<InputChecks> {
+        self.checks.of(&self.tool, &self.digest)
     }
 
     pub(super) fn digest(&self) -> &[u8; 32] {

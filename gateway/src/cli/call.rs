@@ -96,8 +96,13 @@ impl Call {
             return Err(unknown(name, &names).into());
         };
         let cli = cli(&started, &tool.tool);
-        let Some(arguments) =
-            parse(name, &titled(tool.tool.title.as_deref(), &tool.tool.description), tool.input(), &cli, line)?
+        let Some(arguments) = parse(
+            name,
+            &titled(tool.tool.title.as_deref(), &tool.tool.description),
+            tool.checks().schema(),
+            &cli,
+            line,
+        )?
         else {
             return Ok(None);
         };

@@ -380,51 +380,65 @@ impl<'s> Source<'s> {
         let name = self.name(at);
         let field = &self.shape.fields[at];
         let position = Columns::locate(&self.head.names, self.shape).position(at, self.shape)?;
+        let entry = |row: Row<'_>, span: std::ops::Range<usize>| {
+            let key = || sort_key(&cell_value(row.cell(position), field, self.zone));
+            (!row.is_blank()).then(|| Entry { key: key(), at: span.start as u64, length: span.len() as u32 })
+        };
         let began = clock::monotonic_ns();
-        let covered = index::begin(&name)?;
+        let mut covered = index::begin(&name)?;
         let mut entries: Vec<Entry> = Vec::new();
         let mut offset = covered.max(self.head.body_at);
         let mut parser = Parser::at(self.head.layout, offset)?;
-        let mut row = |_: u64, row: Row<'_>, span: std::ops::Range<usize>| {
-            if !row.is_blank() {
-                let key = sort_key(&cell_value(row.cell(position), field, self.zone));
-                entries.push(Entry { key, at: span.start as u64, length: span.len() as u32 });
-            }
-            Ok(Flow::Continue)
-        };
         let mut is_over = false;
-        while !is_over && clock::monotonic_ns().saturating_sub(began) < PIECE_NS {
-            let piece = files::read(&self.settings.connection, &self.settings.path, offset, files::READ_MAX)?;
+        while !is_over {
+            let mut piece = files::read(&self.settings.connection, &self.settings.path, offset, files::READ_MAX)?;
             offset += piece.len() as u64;
             is_over = piece.is_empty() || offset >= self.info.size;
-            parser.feed(&piece, &mut row)?;
-        }
-        if is_over {
-            // A quote that is never closed would swallow what is appended later: such a file gets no index.
-            parser.feed(b"\n", &mut row)?;
-            if parser.is_within_row() {
+            if is_over {
+                // A line end closes the last row.
+                piece.push(b'\n');
+            }
+            parser.feed(&piece, &mut |_, row, span| {
+                entries.extend(entry(row, span));
+                Ok(Flow::Continue)
+            })?;
+            if is_over && parser.is_within_row() {
+                // It would swallow what is appended later: such a file gets no index.
                 return Err(Error::invalid("The last row has a quote that is never closed."));
             }
-        }
-        let upto = if is_over { self.info.size } else { parser.row_start() };
-        // The rows read belong to this version only if the file still has it.
-        if stat(self.settings)?.version != self.info.version {
-            return Ok(false);
-        }
-        let mut from = covered;
-        for (number, some) in entries.chunks(ENTRIES_AT_ONCE).enumerate() {
-            let to = entries.get((number + 1) * ENTRIES_AT_ONCE).map_or(upto, |next| next.at);
-            index::add(&name, some, from, to)?;
-            from = to;
-        }
-        if from != upto {
-            index::add(&name, &[], from, upto)?;
+            let is_last = is_over || clock::monotonic_ns().saturating_sub(began) >= PIECE_NS;
+            if !is_last && entries.len() < ENTRIES_AT_ONCE {
+                continue;
+            }
+            // The rows read belong to this version only if the file still has it.
+            if stat(self.settings)?.version != self.info.version {
+                return Ok(false);
+            }
+            let upto = if is_over { self.info.size } else { parser.row_start() };
+            covered = add(&name, &mut entries, covered, upto)?;
+            if is_last {
+                break;
+            }
         }
         if is_over {
             index::finish(&name)?;
         }
         Ok(!is_over)
     }
+}
+
+/// Adds the entries of the bytes from `covered` to `upto`, and returns how far the index then reaches.
+fn add(name: &Name, entries: &mut Vec<Entry>, mut covered: u64, upto: u64) -> Result<u64, Error> {
+    for (number, some) in entries.chunks(ENTRIES_AT_ONCE).enumerate() {
+        let to = entries.get((number + 1) * ENTRIES_AT_ONCE).map_or(upto, |next| next.at);
+        index::add(name, some, covered, to)?;
+        covered = to;
+    }
+    if covered != upto {
+        index::add(name, &[], covered, upto)?;
+    }
+    entries.clear();
+    Ok(upto)
 }
 
 /// Returns the range of keys with this value.

@@ -176,7 +176,7 @@ async fn arguments(
     body: Body,
 ) -> Result<String, Response> {
     match (&head.method, tool) {
-        (&Method::GET, Some(tool)) if !openapi::takes_query(&tool.tool, tool.input()) => {
+        (&Method::GET, Some(tool)) if !openapi::takes_query(&tool.tool, tool.checks().schema()) => {
             Err(not_allowed("POST, OPTIONS"))
         }
         (&Method::GET, Some(_)) if comes_from_another_site(&head.headers) => {
@@ -184,7 +184,7 @@ async fn arguments(
         }
         (&Method::GET, tool) => {
             let query = head.uri.query().unwrap_or_default();
-            Ok(tool.map_or_else(|| "{}".to_owned(), |tool| of_query(tool.input(), query)))
+            Ok(tool.map_or_else(|| "{}".to_owned(), |tool| of_query(tool.checks().schema(), query)))
         }
         (&Method::POST, _) => {
             let has_no_body = !head.headers.contains_key(header::TRANSFER_ENCODING)
@@ -200,7 +200,9 @@ async fn arguments(
                 Err(error) => Err(refusal(&RpcError::refused(400, format!("the body is not JSON: {error}")))),
             }
         }
-        (_, Some(tool)) if openapi::takes_query(&tool.tool, tool.input()) => Err(not_allowed("GET, POST, OPTIONS")),
+        (_, Some(tool)) if openapi::takes_query(&tool.tool, tool.checks().schema()) => {
+            Err(not_allowed("GET, POST, OPTIONS"))
+        }
         _ => Err(not_allowed("POST, OPTIONS")),
     }
 }
