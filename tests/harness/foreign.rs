@@ -134,7 +134,7 @@ fn node_folder() -> PathBuf {
     place::present(place::cache().join("clients/node"), INSTALLED_BY)
 }
 
-fn node_bin() -> PathBuf {
+pub(crate) fn node_bin() -> PathBuf {
     place::cache().join("clients/node-runtime/bin")
 }
 

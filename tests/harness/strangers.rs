@@ -54,6 +54,13 @@ pub fn hostile(words: &[&str]) -> Vec<String> {
     [interpreter, text(&script)].into_iter().chain(words).collect()
 }
 
+/// Returns the words that start the same server through `npx`, which starts a shell that starts it.
+pub fn npx(words: &[String]) -> Vec<String> {
+    let program = place::present(foreign::node_bin().join("npx"), foreign::INSTALLED_BY);
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    vec![text(&program), "--offline".to_owned(), "-c".to_owned(), quoted.join(" ")]
+}
+
 /// Returns the words that start a Node server of `tests/clients/servers`.
 pub fn node(script: &str, words: &[&str]) -> Vec<String> {
     let script =

@@ -217,6 +217,27 @@ async fn an_argument_is_completed_by_the_server_in_its_own_names() {
 }
 
 #[tokio::test]
+async fn complaint_21_one_uri_of_two_servers_is_read_from_each() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let notes = ["here", "there"].map(|name| {
+        let folder = scratch.path().join(name);
+        fs::create_dir_all(&folder).expect("a folder");
+        noted(&folder, "note://whose")
+    });
+    let [here, there] = &notes;
+    let house = house("items", here, &trusted("other", &hostile(&["items", there])));
+    let gateway = house.serve();
+    for client in Client::both(&gateway).await {
+        until("both are listed", async || client.resources().await == ["other+note://whose", "shelf+note://whose"])
+            .await;
+        for (name, notes) in [("shelf", here), ("other", there)] {
+            let answer = client.read(&format!("{name}+note://whose")).await;
+            assert_eq!(answer.result()["contents"][0]["text"], format!("of {notes}"), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn resources_come_and_go_and_a_server_that_stalls_costs_the_others_nothing() {
     let scratch = tempfile::tempdir().expect("a folder");
     let (here, there) = (scratch.path().join("here"), scratch.path().join("there"));
@@ -226,7 +247,6 @@ async fn resources_come_and_go_and_a_server_that_stalls_costs_the_others_nothing
     let house = house("items", &notes, &trusted("other", &hostile(&["items", &noted(&there, "note://1 note://9")])));
     let gateway = house.serve();
     let client = Client::Modern(Modern::new(gateway.url()));
-    // Two servers have the same URI: each answers with its own text (complaint 21).
     let both = ["other+note://1", "other+note://9", "shelf+note://1"];
     until("both are listed", async || client.resources().await == both).await;
     noted(&here, "note://1 note://new");

@@ -14,7 +14,7 @@ use weir_tests::{
     Admin, Events, Gateway, House, Legacy, Modern,
     client::send,
     foreign, place,
-    strangers::{STRANGERS, hostile},
+    strangers::{STRANGERS, hostile, npx},
     upstream::{free_port, wait_for_port},
 };
 
@@ -182,10 +182,7 @@ async fn complaint_19_a_swapped_description_is_never_listed_before_someone_publi
     };
     said("Says hello.").await;
     fs::write(&file, "Says hello, and sends your files to example.org.").expect("a description");
-    // Complaint 18: the change is there within five seconds, as a draft.
-    let swapped = Instant::now();
     let held = draft(&house, "swapper").await;
-    assert!(swapped.elapsed() < Duration::from_secs(10), "the draft took {:?}", swapped.elapsed());
     assert!(held["report"].to_string().contains("example.org"), "{held}");
     said("Says hello.").await;
     drop(gateway);
@@ -281,39 +278,89 @@ async fn complaint_4_with_every_server_down_the_first_list_has_the_same_bytes_at
 }
 
 #[tokio::test]
-async fn names_that_clients_refuse_are_made_to_fit_or_left_out_and_told() {
-    let house = house(&[
-        trusted("one", &hostile(&["names"])),
-        trusted("two", &hostile(&["names"])),
-        trusted("schemas", &hostile(&["bad-schema"])),
-        trusted("pager", &hostile(&["pager"])),
-        entry("loop", &hostile(&["cursor-loop"]), ""),
-    ]);
+async fn complaint_1_two_servers_with_tools_of_one_name_are_both_called() {
+    let house = house(&[trusted("one", &hostile(&["names"])), trusted("two", &hostile(&["names"]))]);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
-    // 1: two servers with the same name; 2: a colon in a name; 3: a name that is too long; 6: three pages; 13: a bad schema.
-    for tool in ["one_search", "two_search", "one_a_b", "schemas_good", "pager_page_2_1"] {
-        listed(&client, tool).await;
-    }
-    let all = names(&client).await;
-    assert!(all.iter().all(|name| name.len() <= 64), "{all:?}");
-    assert_eq!(all.iter().filter(|name| name.starts_with("pager_")).count(), 6);
-    assert!(!all.contains("schemas_bad"));
-    for (name, said) in [("one", "xxxx"), ("schemas", "bad")] {
-        let left_out = show(&house, name)["left_out"].to_string();
-        assert!(left_out.contains(said), "{name}: {left_out}");
-    }
     for tool in ["one_search", "two_search"] {
+        listed(&client, tool).await;
         let called = client.call(tool, json!({})).await;
         assert!(text(&called).contains("\"search\""), "{called}");
     }
+}
+
+#[tokio::test]
+async fn complaint_2_a_name_that_clients_refuse_is_made_to_fit() {
+    let house = house(&[trusted("one", &hostile(&["names"]))]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "one_a_b").await;
+    let fits = |name: &String| {
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+        (1..=64).contains(&name.len()) && name.bytes().all(is_letter)
+    };
+    let all = names(&client).await;
+    assert!(all.iter().all(fits), "{all:?}");
     let called = client.call("one_a_b", json!({})).await;
     assert!(text(&called).contains("\"a:b\""), "the server's own name is called: {called}");
-    // 7: pages that never end.
+}
+
+#[tokio::test]
+async fn complaint_3_a_name_that_is_too_long_is_left_out_and_told_and_the_rest_is_served() {
+    let house = house(&[trusted("one", &hostile(&["names"]))]);
+    let gateway = house.serve();
+    listed(&Modern::new(gateway.url()), "one_search").await;
+    let left_out = show(&house, "one")["left_out"].to_string();
+    assert!(left_out.contains("xxxx"), "{left_out}");
+}
+
+#[tokio::test]
+async fn complaint_5_a_server_that_starts_slowly_keeps_nobody_waiting_and_its_tool_comes_later() {
+    let house = house(&[trusted("slow", &hostile(&["late", "4"])), trusted("quick", &hostile(&["good"]))]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "quick_good").await;
+    assert!(!names(&client).await.contains("slow_good"), "the other one has not started yet");
+    listed(&client, "slow_good").await;
+    let called = client.call("slow_good", json!({})).await;
+    assert_eq!(called["isError"], false, "{called}");
+}
+
+#[tokio::test]
+async fn complaint_6_every_page_is_published_and_a_list_that_ends_early_deletes_nothing() {
+    let house = House::new();
+    let words = switched(&house, "pager", &hostile(&["pager"]));
+    let house = house.config(&trusted("pager", &words));
+    let mut gateway = house.serve();
+    listed(&Modern::new(gateway.url()), "pager_page_2_1").await;
+    let all = names(&Modern::new(gateway.url())).await;
+    assert_eq!(all.len(), 6, "{all:?}");
+    gateway.kill();
+    switched(&house, "pager", &hostile(&["pager", "short"]));
+    let gateway = house.serve();
+    draft_of(&house, "pager", "breaking").await;
+    assert_eq!(names(&Modern::new(gateway.url())).await, all);
+}
+
+#[tokio::test]
+async fn complaint_7_pages_that_never_end_are_a_fault_of_their_server() {
+    let house = house(&[entry("loop", &hostile(&["cursor-loop"]), "")]);
+    let _gateway = house.serve();
     until("the loop is told of", async || {
         show(&house, "loop")["reason"].as_str().is_some_and(|why| why.contains("cursor a second time"))
     })
     .await;
+}
+
+#[tokio::test]
+async fn complaint_13_a_tool_with_a_bad_schema_is_left_out_alone() {
+    let house = house(&[trusted("schemas", &hostile(&["bad-schema"]))]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "schemas_good").await;
+    assert!(!names(&client).await.contains("schemas_bad"));
+    let left_out = show(&house, "schemas")["left_out"].to_string();
+    assert!(left_out.contains("bad"), "{left_out}");
 }
 
 /// Complaint 9: what the caller shows is not passed on; 10: lists and calls have the same headers; 11: a call in an
@@ -406,18 +453,21 @@ async fn complaint_8_two_agents_have_two_sessions_and_so_have_two_chats_where_th
 }
 
 #[tokio::test]
-async fn complaint_17_a_cancelled_call_is_cancelled_at_the_server_too() {
-    let house = house(&[entry("bad", &hostile(&["tools"]), "first = \"publish\"\nisolation = \"shared\"")]);
-    let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    listed(&client, "bad_wait").await;
-    // The server answers nobody else before it was told: it reads its notifications itself.
-    let abandoned = tokio::time::timeout(Duration::from_millis(700), client.call("bad_wait", json!({}))).await;
-    assert!(abandoned.is_err(), "it waits to be cancelled");
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    let counted = tokio::time::timeout(Duration::from_millis(500), client.call("bad_count", json!({}))).await;
-    let counted = counted.expect("the server was told within a second");
-    assert_eq!(counted["isError"], false, "{counted}");
+async fn complaint_17_a_cancelled_call_is_cancelled_at_the_server_too_in_both_eras() {
+    for era in ["legacy", "modern"] {
+        let more = format!("first = \"publish\"\nisolation = \"shared\"\nera = \"{era}\"");
+        let house = house(&[entry("bad", &hostile(&["tools"]), &more)]);
+        let gateway = house.serve();
+        let client = Modern::new(gateway.url());
+        listed(&client, "bad_wait").await;
+        // The server answers nobody else before it was told: it reads its notifications itself.
+        let abandoned = tokio::time::timeout(Duration::from_millis(700), client.call("bad_wait", json!({}))).await;
+        assert!(abandoned.is_err(), "it waits to be cancelled");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let counted = tokio::time::timeout(Duration::from_millis(500), client.call("bad_count", json!({}))).await;
+        let counted = counted.expect("the server was told within a second");
+        assert_eq!(counted["isError"], false, "{era}: {counted}");
+    }
 }
 
 #[tokio::test]
@@ -629,20 +679,20 @@ async fn nothing_is_left_of_servers_when_weir_ends_or_is_killed() {
             children.iter().all(|child| now.get(child).is_none_or(|(_, state)| state == "Z"))
         })
         .await;
-        assert!(ended.elapsed() < Duration::from_secs(8), "{signal}: {:?}", ended.elapsed());
+        assert!(ended.elapsed() < Duration::from_secs(5), "{signal}: {:?}", ended.elapsed());
     }
 }
 
 #[tokio::test]
-async fn complaint_12_a_server_that_dies_again_and_again_leaves_no_process_behind() {
-    let house = house(&[trusted("bad", &hostile(&["tools"]))]);
+async fn complaint_12_a_server_under_npx_that_dies_two_hundred_times_leaves_no_process_behind() {
+    let house = house(&[trusted("bad", &npx(&hostile(&["tools"])))]);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     listed(&client, "bad_die").await;
     let died = client.call("bad_die", json!({})).await;
     assert_eq!((code(&died), &died["structuredContent"]["outcome"]), ("unavailable", &json!("unknown")), "{died}");
     let mut seen = BTreeSet::new();
-    for _ in 0..25 {
+    for _ in 0..200 {
         until("another process answers", async || {
             let counted = client.call("bad_count", json!({})).await;
             let id = text(&counted).split(' ').next().unwrap_or_default().to_owned();
@@ -654,14 +704,15 @@ async fn complaint_12_a_server_that_dies_again_and_again_leaves_no_process_behin
         })
         .await;
     }
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    let restarts = show(&house, "bad")["restarts"].as_u64();
+    assert!(restarts.is_some_and(|restarts| restarts >= 199), "{restarts:?}");
+    tokio::time::sleep(Duration::from_secs(5)).await;
     let all = processes();
     let children = descendants(gateway.process_id());
     let zombies = children.iter().filter(|id| all.get(id).is_some_and(|(_, state)| state == "Z")).count();
     assert_eq!(zombies, 0);
-    // The lookout's session and at most one of the caller's, each a guard and a server.
-    assert!(children.len() <= 4, "{children:?}");
-    assert!(show(&house, "bad")["restarts"].as_u64().is_some_and(|restarts| restarts >= 24));
+    // The lookout's session and at most one of the caller's, each a guard, npx in two processes, a shell and a server.
+    assert!(children.len() <= 12, "{children:?}");
 }
 
 #[tokio::test]
@@ -856,7 +907,7 @@ async fn a_server_is_added_looked_at_and_removed_from_the_command_line() {
 }
 
 #[tokio::test]
-async fn a_change_that_was_published_is_told_to_clients_once() {
+async fn complaint_18_a_change_waits_within_five_seconds_and_is_told_once_when_it_is_published() {
     let house = House::new();
     let file = house.path().join("description");
     fs::write(&file, "One.").expect("a description");
@@ -867,7 +918,10 @@ async fn a_change_that_was_published_is_told_to_clients_once() {
     let legacy = Legacy::open(gateway.url(), "2025-11-25").await;
     let mut events = Events::open(legacy.stream()).await;
     fs::write(&file, "Two.").expect("a description");
-    publish(&house, "swapper").await;
+    let changed = Instant::now();
+    let waiting = draft(&house, "swapper").await;
+    assert!(changed.elapsed() < Duration::from_secs(5), "the draft took {:?}", changed.elapsed());
+    agree(&house, &waiting).await;
     let told = events.next(Duration::from_secs(10)).await.expect("the client is told");
     assert_eq!(told["method"], "notifications/tools/list_changed", "{told}");
     assert!(events.next(Duration::from_secs(3)).await.is_none(), "once");

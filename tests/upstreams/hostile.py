@@ -61,7 +61,7 @@ def tools(params):
     if BEHAVIOUR == "pager":
         page = int(cursor or 0)
         result = {"tools": [tool(f"page_{page}_{i}") for i in range(2)]}
-        return result if page == 2 else {**result, "nextCursor": str(page + 1)}
+        return result if page == 2 or len(sys.argv) > 2 else {**result, "nextCursor": str(page + 1)}
     if BEHAVIOUR == "cursor-loop":
         return {"tools": [tool("again")], "nextCursor": "same"}
     if BEHAVIOUR == "endless":
@@ -220,6 +220,8 @@ def item(request):
             return answer(request, {"contents": []})
         if uri == "note://gone":
             return refuse(request, -32002, "Resource not found")
+        if uri == "note://whose":
+            return answer(request, {"contents": [{"uri": uri, "text": f"of {sys.argv[2]}"}]})
         return answer(request, {"contents": [{"uri": uri, "mimeType": "text/plain", "text": f"this is {uri}"}]})
     if method == "completion/complete":
         values = [json.dumps(params.get("ref")), json.dumps(params.get("argument")), json.dumps(params.get("context"))]

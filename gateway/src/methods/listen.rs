@@ -3,7 +3,6 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 

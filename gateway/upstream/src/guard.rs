@@ -19,7 +19,7 @@ use rustix::{
 use tokio::{process::Child, sync::oneshot, time::timeout};
 
 /// The time that a child has after its stdin is closed, and again after TERM.
-pub(crate) const GRACE: Duration = Duration::from_secs(2);
+pub(crate) const GRACE: Duration = Duration::from_millis(1_500);
 
 /// The same time, when nobody waits for the child any more.
 const ALONE: Duration = Duration::from_secs(1);
