@@ -1,6 +1,8 @@
 //! Tests what the author of a plugin sees, in each language: from an empty folder to a tool that is called, with
 //! nothing but the program and the language's own tools.
 
+mod parcels;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -10,7 +12,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, Modern, client::send, place};
+use weir_tests::{Gateway, place};
 
 /// An empty folder, and the programs that its owner has.
 struct Desk {
@@ -199,89 +201,6 @@ fn a_new_plugin_in_rust_is_a_native_library_too() {
     assert_eq!(code, 0, "{err}");
     let (code, _, err) = desk.run("script", &["plugin", "build", "--native"]);
     assert!(code == 1 && err.contains("a native library comes of Rust"), "{err}");
-}
-
-/// Definitions, answers and errors of the same functions.
-#[tokio::test]
-async fn the_same_functions_are_the_same_tools_in_each_language() {
-    let desk = Desk::new("parcels");
-    let calls = [
-        ("deploy", json!({"environment": "prod", "service": "web"})),
-        ("deploy", json!({"environment": "Gr\u{fc}\u{df}e \u{1f44b}", "service": "\"web\"\n", "version": "1"})),
-        ("deploy", json!({"environment": "prod"})),
-        ("deploy", json!({"environment": "", "service": "web"})),
-        ("weigh", json!({"parcels": [3, 9, 1], "limits": {"low": 4}})),
-        (
-            "weigh",
-            json!({"parcels": [9007199254740991_i64], "limits": {"low": 0, "note": "none is light"}, "unit": "g"}),
-        ),
-        ("weigh", json!({"parcels": [], "limits": {"low": 4}})),
-        ("weigh", json!({"parcels": [1.5], "limits": {"low": 4}})),
-        ("weigh", json!({"parcels": [1], "limits": {}, "unit": "t"})),
-        ("name_of", json!({"number": 2})),
-        ("name_of", json!({"number": 2, "suffix": "!"})),
-        ("name_of", json!({"number": 2, "suffix": null})),
-        ("name_of", json!({"number": 4})),
-        ("refuse", json!({})),
-        ("refuse", json!({"reason": "conflict"})),
-    ];
-    let mut first: Option<(Value, Vec<String>)> = None;
-    for (language, source, text) in LANGUAGES {
-        let name = &format!("parcels-{language}");
-        let folder = desk.begin(name, language, "tools");
-        fs::write(folder.join(source), text).expect("the source is written");
-        desk.succeed(name, &["plugin", "build"]);
-        let definitions = desk.json(name, &["plugin", "schema"]);
-        let gateway = Gateway::start(desk.weir(name, &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]));
-        let client = Modern::new(gateway.url());
-        let mut answers = Vec::new();
-        for (tool, arguments) in &calls {
-            let result = client.call(tool, arguments.clone()).await;
-            let mut content = result["structuredContent"].clone();
-            // Each call has an id of its own.
-            content.as_object_mut().map(|content| content.remove("call_id"));
-            answers.push(format!("{tool} {arguments}: {} {content}", result["isError"]));
-        }
-        answers.push(client.call("draw", json!({})).await["content"].to_string());
-        answers.extend(asked(&client, true).await);
-        answers.extend(asked(&client, false).await);
-        match &first {
-            None => {
-                assert!(answers[4].contains(r#"{"total":13,"light":[3,1],"unit":"kg"}"#), "{}", answers[4]);
-                assert!(answers[12].contains(r#""code":"not_found""#), "{}", answers[12]);
-                assert!(answers[13].contains(r#""reason":"too_early""#), "{}", answers[13]);
-                let drawn = definitions.as_array().and_then(|tools| tools.iter().find(|tool| tool["name"] == "draw"));
-                assert_eq!(drawn.expect("it is there")["execution"], json!({ "taskSupport": "optional" }));
-                first = Some((definitions, answers));
-            }
-            Some((expected, said)) => {
-                assert_eq!(&definitions, expected, "{language}");
-                assert_eq!(&answers, said, "{language}");
-            }
-        }
-    }
-}
-
-/// Returns the question of `remove`, and what comes of its answer.
-async fn asked(client: &Modern, sure: bool) -> [String; 2] {
-    let ask = async |params: &Value| {
-        let mut params = params.clone();
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
-        });
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
-        let request = client.raw(body).header("mcp-protocol-version", "2026-07-28").header("mcp-method", "tools/call");
-        send(request.header("mcp-name", "remove")).await.reply()["result"].clone()
-    };
-    let mut call = json!({"name": "remove", "arguments": {"environment": "prod"}});
-    let question = ask(&call).await;
-    assert_eq!(question["resultType"], "input_required", "{question}");
-    call["inputResponses"] = json!({"sure": {"action": "accept", "content": {"sure": sure}}});
-    call["requestState"] = question["requestState"].clone();
-    let done = ask(&call).await;
-    assert_eq!(done["structuredContent"], json!({"removed": sure}), "{done}");
-    [question["inputRequests"]["sure"]["params"].to_string(), done["structuredContent"].to_string()]
 }
 
 /// While a plugin is being written, its last build answers.
