@@ -1,7 +1,9 @@
 //! Tests what the author of a plugin sees, in each language: from an empty folder to a tool that is called, with
 //! nothing but the program and the language's own tools.
 
+mod check;
 mod parcels;
+mod schemas;
 
 use std::{
     collections::BTreeMap,
@@ -137,7 +139,10 @@ fn a_new_plugin_is_built_checked_served_and_called_in_each_language() {
         ] {
             assert_eq!(levels.get(check), Some(&"ok"), "{language}: {check}: {checked}");
         }
-        assert!(levels.contains_key("second build"), "{language}: {checked}");
+        // The others' tools need not make the same component twice, which is a warning and no failure.
+        let repeats = ["rust", "c"].contains(&language);
+        let second = levels.get("second build").copied();
+        assert!(if repeats { second == Some("ok") } else { second.is_some() }, "{language}: {checked}");
         assert!(desk.succeed(name, &["plugin", "test"]).ends_with("2 cases, 0 failed"));
 
         let call = ["call", "deploy", "--environment", "prod", "--service", "web"];
@@ -215,44 +220,6 @@ fn a_changed_parameter_is_live_after_the_next_build() {
     desk.succeed("changed", &["plugin", "build"]);
     let told = desk.succeed("changed", &["call", "deploy", "--environment", "prod", "--application", "web"]);
     assert_eq!(told, r#"{"environment":"prod","application":"web","version":"latest"}"#);
-}
-
-/// A check says what is wrong with what was built, and where.
-#[test]
-fn a_check_fails_where_an_agent_would() {
-    let desk = Desk::new("flawed");
-    let folder = desk.begin("flawed", "js", "tools");
-    fs::write(
-        folder.join("plugin.js"),
-        r#"
-import { integer, plugin, record, sql, text, tool } from "./sdk/weir.js";
-const wrong = tool({ name: "count_things", description: "Counts all things and answers their number.", returns: record({ count: integer() }),
-  run: () => ({ count: "many" }) });
-const crash = tool({ name: "crash_always", run: () => null.x });
-const look = tool({ name: "look_up", description: "Looks up a thing and answers nothing at all.", readOnly: true, requests: ["sql"],
-  parameters: { id: integer() }, run: ({ id }) => { sql.execute("db", "DELETE FROM things WHERE id = ?", [id]); } });
-export const { about, tools } = plugin({ name: "flawed", version: "0.1.0", tools: [wrong, crash, look] });
-"#,
-    )
-    .expect("the source is written");
-    let config = fs::read_to_string(folder.join("weir.toml")).expect("a configuration");
-    let database = "[connections.db]\nkind = \"sqlite\"\npath = \"things.sqlite\"\nwrite = true\n[plugins.flawed.grants]\ndb = \"write\"\n";
-    fs::write(folder.join("weir.toml"), format!("{config}\n{database}")).expect("the configuration is written");
-    let things = rusqlite::Connection::open(folder.join("things.sqlite")).expect("a database");
-    things.execute_batch("CREATE TABLE things (id INTEGER); INSERT INTO things VALUES (0), (1)").expect("two things");
-
-    let (code, out, err) = desk.run("flawed", &["plugin", "check", "--once"]);
-    assert_eq!(code, 1, "{out}\n{err}");
-    for told in [
-        "fail  outputs conform: count_things",
-        "warn  documented: crash_always: the tool has no description",
-        "warn  documented: look_up: the parameter `id` has no description",
-        "fail  reads only: look_up",
-    ] {
-        assert!(out.contains(told), "{told}\n{out}");
-    }
-    let count = things.query_row("SELECT count(*) FROM things", [], |row| row.get::<_, i64>(0));
-    assert_eq!(count.expect("a count"), 2, "nothing is changed by a check");
 }
 
 #[test]
@@ -338,20 +305,4 @@ fn blocks(page: &str) -> Vec<(&str, String)> {
         }
     }
     blocks
-}
-
-/// Each kind of type hint is tried natively: what it says, what it reads, and what is refused; pydantic models where
-/// they are.
-#[test]
-fn type_hints_are_the_schemas_of_the_table() {
-    let python = place::present(place::cache().join("clients/python-mcp1/bin/python"), "cargo xtask test");
-    let output = Command::new(python)
-        .arg(place::repository().join("tests/fixtures/author/hints.py"))
-        .env("PYTHONPATH", place::repository().join("plugin-sdk/python/tools"))
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .output()
-        .expect("python starts");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("hints are right"), "{told}");
 }

@@ -47,6 +47,7 @@ async fn the_same_functions_are_the_same_tools_in_each_language() {
         answers.extend(asked(&client, true).await);
         answers.extend(asked(&client, false).await);
         let progress = progress(&client).await;
+        called_from_afar(&desk, name, &gateway.url());
         leave(&desk, name, &client, false, "cancelled").await;
         leave(&desk, name, &client, true, "ok").await;
         let noted: String = notes
@@ -191,6 +192,22 @@ async fn asked(client: &Modern, sure: bool) -> [String; 2] {
     let done = ask(&call).await;
     assert_eq!(done["structuredContent"], json!({"removed": sure}), "{done}");
     [question["inputRequests"]["sure"]["params"].to_string(), done["structuredContent"].to_string()]
+}
+
+/// Over a URL there is the schema alone: each parameter has its own flag, required ones come in their order without one, and
+/// what its author has declared for the terminal beside the plugin is not known.
+fn called_from_afar(desk: &Desk, name: &str, url: &str) {
+    let told = r#"{"environment":"prod","service":"web","version":"latest"}"#;
+    let call = |words: &[&str]| desk.run(name, &[&["call", "--url", url, "deploy"], words].concat());
+    for words in [["prod", "web"].as_slice(), &["prod", "--service", "web"], &["--service=web", "--environment=prod"]] {
+        let (code, out, err) = call(words);
+        assert_eq!((code, out.as_str()), (0, told), "{name}: {words:?}: {err}");
+    }
+    let (code, _, err) = call(&["prod", "-s", "web"]);
+    assert!(code == 2 && err.contains("unexpected argument '-s'"), "{name}: {err}");
+    let (code, help, err) = call(&["--help"]);
+    assert_eq!(code, 0, "{name}: {err}");
+    assert!(help.contains("Target environment [required]") && help.contains("--service <STRING>"), "{name}: {help}");
 }
 
 /// Returns what `weir call` prints where the words are written as its author has declared them.
