@@ -28,7 +28,7 @@ async fn a_plugin_is_put_in_refused_or_taken_away() {
     let (status, plugin) = admin.ask("PUT", "/v1/plugins/tiny-rust", tiny).await;
     assert_eq!((status, plugin["name"].as_str(), plugin["origin"].as_str()), (200, Some("tiny-rust"), Some("folder")));
     let started = std::time::Instant::now();
-    while client.list().await.0.is_empty() {
+    while !client.list().await.0.iter().any(|tool| tool["name"] == "rust_get") {
         assert!(started.elapsed() < Duration::from_secs(30), "the contract that waited for it is served");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -63,7 +63,30 @@ async fn a_plugin_is_put_in_refused_or_taken_away() {
         assert!(started.elapsed() < Duration::from_secs(30), "its tools are still answered: {result}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    assert_eq!(client.list().await.0.len(), 2, "and do not vanish");
+    let listed = client.list().await.0;
+    let names: Vec<&str> = listed.iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert_eq!(names, ["name_number", "rust_get", "rust_list"], "and do not vanish");
+}
+
+/// Native code is run where the configuration names it alone, whoever uploads it.
+#[tokio::test]
+async fn native_code_is_refused_whoever_uploads_it() {
+    let house = House::new().own_plugins(&["sheet"]);
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let library = std::fs::read(place::native("tools-rust")).expect("a library can be read");
+    for name in ["weir-guest-tools", "sheet"] {
+        let file = house.path().join(format!("plugins/{name}.wasm"));
+        let before = std::fs::read(&file).ok();
+        let (status, refusal) = admin.ask("PUT", &format!("/v1/plugins/{name}"), library.clone()).await;
+        assert_eq!(status, 422, "{name}: {refusal}");
+        assert!(refusal.to_string().contains("it is native code"), "{name}: {refusal}");
+        assert!(std::fs::read(&file).ok() == before, "{name}: what was refused is taken away again");
+    }
+    assert_eq!(Modern::new(gateway.url()).list().await.0.len(), 0, "none of its tools is there");
+    let acts = crate::audit::records(&house, &["--kind", "admin"]);
+    let refused = acts.iter().filter(|act| act["act"] == "plugin_refuse").count();
+    assert_eq!(refused, 2, "{acts:?}");
 }
 
 #[tokio::test]

@@ -1,6 +1,10 @@
 //! Tests what the author of a plugin sees, in each language: from an empty folder to a tool that is called, with
 //! nothing but the program and the language's own tools.
 
+mod check;
+mod parcels;
+mod schemas;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -10,7 +14,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, Modern, client::send, place};
+use weir_tests::{Gateway, place};
 
 /// An empty folder, and the programs that its owner has.
 struct Desk {
@@ -135,7 +139,10 @@ fn a_new_plugin_is_built_checked_served_and_called_in_each_language() {
         ] {
             assert_eq!(levels.get(check), Some(&"ok"), "{language}: {check}: {checked}");
         }
-        assert!(levels.contains_key("second build"), "{language}: {checked}");
+        // The others' tools need not make the same component twice, which is a warning and no failure.
+        let repeats = ["rust", "c"].contains(&language);
+        let second = levels.get("second build").copied();
+        assert!(if repeats { second == Some("ok") } else { second.is_some() }, "{language}: {checked}");
         assert!(desk.succeed(name, &["plugin", "test"]).ends_with("2 cases, 0 failed"));
 
         let call = ["call", "deploy", "--environment", "prod", "--service", "web"];
@@ -201,89 +208,6 @@ fn a_new_plugin_in_rust_is_a_native_library_too() {
     assert!(code == 1 && err.contains("a native library comes of Rust"), "{err}");
 }
 
-/// Definitions, answers and errors of the same functions.
-#[tokio::test]
-async fn the_same_functions_are_the_same_tools_in_each_language() {
-    let desk = Desk::new("parcels");
-    let calls = [
-        ("deploy", json!({"environment": "prod", "service": "web"})),
-        ("deploy", json!({"environment": "Gr\u{fc}\u{df}e \u{1f44b}", "service": "\"web\"\n", "version": "1"})),
-        ("deploy", json!({"environment": "prod"})),
-        ("deploy", json!({"environment": "", "service": "web"})),
-        ("weigh", json!({"parcels": [3, 9, 1], "limits": {"low": 4}})),
-        (
-            "weigh",
-            json!({"parcels": [9007199254740991_i64], "limits": {"low": 0, "note": "none is light"}, "unit": "g"}),
-        ),
-        ("weigh", json!({"parcels": [], "limits": {"low": 4}})),
-        ("weigh", json!({"parcels": [1.5], "limits": {"low": 4}})),
-        ("weigh", json!({"parcels": [1], "limits": {}, "unit": "t"})),
-        ("name_of", json!({"number": 2})),
-        ("name_of", json!({"number": 2, "suffix": "!"})),
-        ("name_of", json!({"number": 2, "suffix": null})),
-        ("name_of", json!({"number": 4})),
-        ("refuse", json!({})),
-        ("refuse", json!({"reason": "conflict"})),
-    ];
-    let mut first: Option<(Value, Vec<String>)> = None;
-    for (language, source, text) in LANGUAGES {
-        let name = &format!("parcels-{language}");
-        let folder = desk.begin(name, language, "tools");
-        fs::write(folder.join(source), text).expect("the source is written");
-        desk.succeed(name, &["plugin", "build"]);
-        let definitions = desk.json(name, &["plugin", "schema"]);
-        let gateway = Gateway::start(desk.weir(name, &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]));
-        let client = Modern::new(gateway.url());
-        let mut answers = Vec::new();
-        for (tool, arguments) in &calls {
-            let result = client.call(tool, arguments.clone()).await;
-            let mut content = result["structuredContent"].clone();
-            // Each call has an id of its own.
-            content.as_object_mut().map(|content| content.remove("call_id"));
-            answers.push(format!("{tool} {arguments}: {} {content}", result["isError"]));
-        }
-        answers.push(client.call("draw", json!({})).await["content"].to_string());
-        answers.extend(asked(&client, true).await);
-        answers.extend(asked(&client, false).await);
-        match &first {
-            None => {
-                assert!(answers[4].contains(r#"{"total":13,"light":[3,1],"unit":"kg"}"#), "{}", answers[4]);
-                assert!(answers[12].contains(r#""code":"not_found""#), "{}", answers[12]);
-                assert!(answers[13].contains(r#""reason":"too_early""#), "{}", answers[13]);
-                let drawn = definitions.as_array().and_then(|tools| tools.iter().find(|tool| tool["name"] == "draw"));
-                assert_eq!(drawn.expect("it is there")["execution"], json!({ "taskSupport": "optional" }));
-                first = Some((definitions, answers));
-            }
-            Some((expected, said)) => {
-                assert_eq!(&definitions, expected, "{language}");
-                assert_eq!(&answers, said, "{language}");
-            }
-        }
-    }
-}
-
-/// Returns the question of `remove`, and what comes of its answer.
-async fn asked(client: &Modern, sure: bool) -> [String; 2] {
-    let ask = async |params: &Value| {
-        let mut params = params.clone();
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
-        });
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
-        let request = client.raw(body).header("mcp-protocol-version", "2026-07-28").header("mcp-method", "tools/call");
-        send(request.header("mcp-name", "remove")).await.reply()["result"].clone()
-    };
-    let mut call = json!({"name": "remove", "arguments": {"environment": "prod"}});
-    let question = ask(&call).await;
-    assert_eq!(question["resultType"], "input_required", "{question}");
-    call["inputResponses"] = json!({"sure": {"action": "accept", "content": {"sure": sure}}});
-    call["requestState"] = question["requestState"].clone();
-    let done = ask(&call).await;
-    assert_eq!(done["structuredContent"], json!({"removed": sure}), "{done}");
-    [question["inputRequests"]["sure"]["params"].to_string(), done["structuredContent"].to_string()]
-}
-
 /// While a plugin is being written, its last build answers.
 #[test]
 fn a_changed_parameter_is_live_after_the_next_build() {
@@ -296,44 +220,6 @@ fn a_changed_parameter_is_live_after_the_next_build() {
     desk.succeed("changed", &["plugin", "build"]);
     let told = desk.succeed("changed", &["call", "deploy", "--environment", "prod", "--application", "web"]);
     assert_eq!(told, r#"{"environment":"prod","application":"web","version":"latest"}"#);
-}
-
-/// A check says what is wrong with what was built, and where.
-#[test]
-fn a_check_fails_where_an_agent_would() {
-    let desk = Desk::new("flawed");
-    let folder = desk.begin("flawed", "js", "tools");
-    fs::write(
-        folder.join("plugin.js"),
-        r#"
-import { integer, plugin, record, sql, text, tool } from "./sdk/weir.js";
-const wrong = tool({ name: "count_things", description: "Counts all things and answers their number.", returns: record({ count: integer() }),
-  run: () => ({ count: "many" }) });
-const crash = tool({ name: "crash_always", run: () => null.x });
-const look = tool({ name: "look_up", description: "Looks up a thing and answers nothing at all.", readOnly: true, requests: ["sql"],
-  parameters: { id: integer() }, run: ({ id }) => { sql.execute("db", "DELETE FROM things WHERE id = ?", [id]); } });
-export const { about, tools } = plugin({ name: "flawed", version: "0.1.0", tools: [wrong, crash, look] });
-"#,
-    )
-    .expect("the source is written");
-    let config = fs::read_to_string(folder.join("weir.toml")).expect("a configuration");
-    let database = "[connections.db]\nkind = \"sqlite\"\npath = \"things.sqlite\"\nwrite = true\n[plugins.flawed.grants]\ndb = \"write\"\n";
-    fs::write(folder.join("weir.toml"), format!("{config}\n{database}")).expect("the configuration is written");
-    let things = rusqlite::Connection::open(folder.join("things.sqlite")).expect("a database");
-    things.execute_batch("CREATE TABLE things (id INTEGER); INSERT INTO things VALUES (0), (1)").expect("two things");
-
-    let (code, out, err) = desk.run("flawed", &["plugin", "check", "--once"]);
-    assert_eq!(code, 1, "{out}\n{err}");
-    for told in [
-        "fail  outputs conform: count_things",
-        "warn  documented: crash_always: the tool has no description",
-        "warn  documented: look_up: the parameter `id` has no description",
-        "fail  reads only: look_up",
-    ] {
-        assert!(out.contains(told), "{told}\n{out}");
-    }
-    let count = things.query_row("SELECT count(*) FROM things", [], |row| row.get::<_, i64>(0));
-    assert_eq!(count.expect("a count"), 2, "nothing is changed by a check");
 }
 
 #[test]
@@ -419,20 +305,4 @@ fn blocks(page: &str) -> Vec<(&str, String)> {
         }
     }
     blocks
-}
-
-/// Each kind of type hint is tried natively: what it says, what it reads, and what is refused; pydantic models where
-/// they are.
-#[test]
-fn type_hints_are_the_schemas_of_the_table() {
-    let python = place::present(place::cache().join("clients/python-mcp1/bin/python"), "cargo xtask test");
-    let output = Command::new(python)
-        .arg(place::repository().join("tests/fixtures/author/hints.py"))
-        .env("PYTHONPATH", place::repository().join("plugin-sdk/python/tools"))
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .output()
-        .expect("python starts");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("hints are right"), "{told}");
 }

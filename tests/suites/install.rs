@@ -1,5 +1,6 @@
 //! Components from elsewhere: installed with a digest and a signature, and held to both at every load.
 
+mod https;
 mod registry;
 
 use std::{collections::BTreeMap, io::Cursor, path::Path};
@@ -74,6 +75,80 @@ fn what_is_altered_unsigned_or_signed_by_another_is_not_installed() {
     assert!(code == 1 && err.contains("was asked for: nothing is installed") && !lies_there(&house), "{err}");
     let (code, _, err) = house.run(&["plugin", "install", "http://example.org/x.wasm"]);
     assert!(code == 1 && err.contains("neither a file nor an https URL"), "{err}");
+}
+
+/// Returns the component with one byte changed in a text that it says. It loads as well as the other.
+fn altered(component: &[u8]) -> Vec<u8> {
+    const TEXT: &[u8] = b"ask again after noon";
+    let mut altered = component.to_vec();
+    let at = altered.windows(TEXT.len()).rposition(|window| window == TEXT).expect("what `refuse` says");
+    altered[at] ^= 1;
+    altered
+}
+
+#[tokio::test]
+async fn from_a_file_it_is_installed_with_its_signature_and_loads_with_it_alone() {
+    let maker = keys();
+    let house = house(&maker);
+    let component = guest("tools-js");
+    house.write("made.wasm", &component);
+    house.write("made.wasm.minisig", sign(&maker, &component));
+    let source = house.path().join("made.wasm");
+    let (digest, source) = (sha256(&source), source.to_str().expect("a path").to_owned());
+    let (code, out, err) = house.run(&["plugin", "install", &source]);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("signed by maker") && out.contains(&digest), "{out}");
+    let origin = std::fs::read(house.path().join("plugins/tools-js.origin.json")).expect("an origin");
+    let origin: serde_json::Value = serde_json::from_slice(&origin).expect("JSON");
+    assert_eq!(origin, json!({"source": source, "sha256": digest, "signed_by": "maker"}));
+    let (code, out, _) = house.run(&["plugin", "verify"]);
+    assert!(code == 0 && out.starts_with(&format!("ok    tools-js.wasm: from {source}")), "{out}");
+
+    // Without its signature it is not loaded, whatever it was when it was installed.
+    let signature = house.path().join("plugins/tools-js.wasm.minisig");
+    let signed = std::fs::read(&signature).expect("its signature");
+    std::fs::remove_file(&signature).expect("it was there");
+    let gateway = house.serve();
+    gateway.wait_for_log("it has no signature, and `[plugins.tools-js] signed_by` asks for one by maker");
+    let deploy = json!({"name": "deploy", "arguments": {"environment": "prod", "service": "web"}});
+    let asked = Modern::new(gateway.url()).ask("tools/call", deploy.clone()).await;
+    assert_eq!(asked.error_code(), -32602, "{asked:?}");
+    drop(gateway);
+    let (code, out, _) = house.run(&["plugin", "verify"]);
+    assert!(code == 1 && out.contains("fail  tools-js.wasm: it has no signature"), "{out}");
+
+    house.write("plugins/tools-js.wasm.minisig", signed);
+    let gateway = house.serve();
+    let told = Modern::new(gateway.url()).ask("tools/call", deploy).await.result().clone();
+    assert_eq!(told["structuredContent"]["version"], "latest", "{told}");
+}
+
+/// A changed byte that breaks nothing is found by the digest and by the signature alone.
+#[test]
+fn one_altered_byte_that_still_loads_is_refused() {
+    let maker = keys();
+    let component = guest("tools-js");
+    let unasked = House::new().own_plugins(&[]).config("[plugins.tools-js]\nmemory_max_mb = 128");
+    let house = house(&maker);
+    for house in [&unasked, &house] {
+        house.write("made.wasm", altered(&component));
+        house.write("made.wasm.minisig", sign(&maker, &component));
+    }
+    house.write("first.wasm", &component);
+    let digest = sha256(&house.path().join("first.wasm"));
+    let install = |house: &House, pin: &str| {
+        let source = house.path().join("made.wasm");
+        house.run(&["plugin", "install", &format!("{}{pin}", source.display())])
+    };
+    let (code, out, err) = install(&house, "");
+    assert!(code == 1 && err.contains("its signature is not by maker") && !lies_there(&house), "{out} {err}");
+    for house in [&unasked, &house] {
+        let (code, out, err) = install(house, &format!("@sha256:{digest}"));
+        assert!(code == 1 && err.contains(&format!("and {digest} was asked for: nothing is installed")), "{out} {err}");
+        assert!(!lies_there(house), "{out}");
+    }
+    let (code, out, err) = install(&unasked, "");
+    assert!(code == 0 && lies_there(&unasked), "where nobody asks for either, it loads: {out} {err}");
 }
 
 /// Serves files of a folder.

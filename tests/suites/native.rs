@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, place};
+use weir_tests::{Gateway, House, Modern, http, place};
 
 use crate::sample;
 
@@ -171,6 +171,37 @@ async fn in_the_process_of_the_gateway_panics_are_caught_and_calls_end_in_time()
     gateway.wait_for_log("4 of its calls were given up and still run in this process");
     let neighbour = client.call("lookup_airport", json!({"iata": "OSL"})).await;
     assert_eq!(neighbour["isError"], false, "{neighbour}");
+}
+
+/// What only fails is left alone for a while, and counted, as a component is.
+#[tokio::test]
+async fn a_library_that_only_fails_says_when_to_come_back_and_is_counted() {
+    for (in_process, behaviour) in [(false, "segv"), (false, "panic"), (true, "panic")] {
+        let house = house(in_process);
+        let gateway = house.serve();
+        let client = Modern::new(gateway.url());
+        for _ in 0..5 {
+            assert_eq!(code(&behave(&client, behaviour).await), "plugin_failed", "{behaviour} {in_process}");
+        }
+        let told = behave(&client, "behave").await;
+        assert_eq!(code(&told), "unavailable", "{behaviour} {in_process}: {told}");
+        let wait = told["structuredContent"]["retry_after_ms"].as_u64().unwrap_or(0);
+        assert!((1..=1_000).contains(&wait), "{behaviour} {in_process}: {told}");
+        let metrics = http().get(format!("{}/metrics", gateway.base)).send().await.expect("an answer");
+        let metrics = metrics.text().await.expect("text");
+        for line in [
+            r#"weir_plugin_backing_off{plugin="misbehaving"} 1"#,
+            r#"weir_plugin_failures_total{kind="backed_off",plugin="misbehaving"} 1"#,
+            r#"weir_plugin_failures_total{kind="failed",plugin="misbehaving"} 5"#,
+        ] {
+            assert!(metrics.contains(line), "{behaviour} {in_process}: {line} is not in\n{metrics}");
+        }
+        let neighbour = client.call("lookup_airport", json!({"iata": "OSL"})).await;
+        assert_eq!(neighbour["isError"], false, "{neighbour}");
+        tokio::time::sleep(Duration::from_millis(wait)).await;
+        assert_eq!(behave(&client, "behave").await["isError"], false, "it is tried again: {behaviour} {in_process}");
+        assert_eq!(behave(&client, "behave").await["isError"], false, "and answers: {behaviour} {in_process}");
+    }
 }
 
 /// Another build is another digest in the configuration; whoever calls meanwhile does not notice.
@@ -455,20 +486,22 @@ async fn a_functions_answers_are_the_same_bytes_as_a_component_and_native() {
             Some(in_process) => house.native(plugin, "tools-rust", in_process),
         }
     };
+    // What each is answered with, as a component and native.
     let calls = [
-        ("deploy", json!({"environment": "prod", "service": "web"})),
-        ("deploy", json!({"environment": ""})),
-        ("names", json!({})),
-        ("find", json!({"id": 2})),
-        ("find", json!({"id": 9})),
-        ("refuse", json!({"code": "too_early"})),
-        ("crash", json!({})),
-        ("look", json!({})),
-        ("rename", json!({"name": "uno"})),
-        ("names", json!({})),
-        ("draw", json!({})),
-        ("wrong", json!({})),
-        ("steps", json!({"pause_ms": 0})),
+        ("deploy", json!({"environment": "prod", "service": "web"}), "no code"),
+        ("deploy", json!({"environment": ""}), "invalid_arguments"),
+        ("names", json!({}), "no code"),
+        ("find", json!({"id": 2}), "no code"),
+        ("find", json!({"id": 9}), "not_found"),
+        ("refuse", json!({"code": "too_early"}), "tool_error"),
+        ("refuse", json!({"code": "conflict"}), "conflict"),
+        ("crash", json!({}), "plugin_failed"),
+        ("look", json!({}), "forbidden"),
+        ("rename", json!({"name": "uno"}), "no code"),
+        ("names", json!({}), "no code"),
+        ("draw", json!({}), "no code"),
+        ("wrong", json!({}), "output_mismatch"),
+        ("steps", json!({"pause_ms": 0}), "no code"),
     ];
     let mut expected: Option<(Vec<Value>, Vec<String>)> = None;
     for runs in [None, Some(false), Some(true)] {
@@ -477,8 +510,10 @@ async fn a_functions_answers_are_the_same_bytes_as_a_component_and_native() {
         let client = Modern::new(gateway.url());
         let (tools, _) = client.list().await;
         let mut told = Vec::new();
-        for (tool, arguments) in &calls {
+        for (tool, arguments, wanted) in &calls {
             let mut result = client.call(tool, arguments.clone()).await;
+            assert_eq!(code(&result), *wanted, "{tool} {arguments} {runs:?}: {result}");
+            assert_eq!(result["isError"], *wanted != "no code", "{tool} {arguments} {runs:?}: {result}");
             let call_id = result["structuredContent"]["call_id"].as_str().map(str::to_owned);
             result.as_object_mut().expect("an object").remove("_meta");
             let text = result.to_string();

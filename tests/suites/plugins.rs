@@ -361,6 +361,11 @@ async fn an_adapter_may_be_written_in_any_language() {
         assert_eq!(rest["records"][0]["name"], "three", "{language}: {rest}");
         assert_eq!(rest["next"], Value::Null, "{language}: {rest}");
     }
+    // An adapter may have tools beside it.
+    let named = client.call("name_number", json!({"number": 2})).await;
+    assert_eq!(named["structuredContent"], json!({"result": "two"}), "{named}");
+    let none = client.call("name_number", json!({"number": 4})).await;
+    assert_eq!(none["structuredContent"]["code"], "invalid_arguments", "{none}");
 }
 
 pub(crate) fn tiny_contract(language: &str) -> String {

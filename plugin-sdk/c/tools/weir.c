@@ -331,35 +331,47 @@ static void member(buffer *to, const char *name, const char *text) {
     add_string(to, text, strlen(text));
 }
 
+/* Adds a schema without its last brace, and returns what separates it from a further member. */
+static const char *opened(buffer *to, const char *schema) {
+    const char *end = strrchr(schema, '}');
+    size_t length = end ? (size_t)(end - schema) : strlen(schema);
+    add_n(to, schema, length);
+    bool is_empty = strspn(schema + 1, " \t\r\n") + 1 >= length;
+    return is_empty ? "" : ",";
+}
+
 static void parameter(buffer *to, const weir_parameter *given) {
-    static const char *TYPES[] = {"string", "integer", "number", "boolean"};
+    static const char *TYPES[] = {"{\"type\":\"string\"}", "{\"type\":\"integer\"}", "{\"type\":\"number\"}",
+                                  "{\"type\":\"boolean\"}"};
     add_string(to, given->name, strlen(given->name));
     add(to, ":");
-    if (given->schema) {
-        add_n(to, given->schema, strlen(given->schema) - 1); /* without its last brace */
-    } else {
-        add(to, "{\"type\":\"");
-        add(to, TYPES[given->type]);
-        add(to, "\"");
-    }
+    const char *comma = opened(to, given->schema ? given->schema : TYPES[given->type]);
     const struct {
         const char *name;
         unsigned value;
-    } lengths[] = {{",\"minLength\":", given->min_length}, {",\"maxLength\":", given->max_length}};
+    } lengths[] = {{"\"minLength\":", given->min_length}, {"\"maxLength\":", given->max_length}};
     for (int i = 0; i < 2; i++) {
         if (!lengths[i].value) continue;
+        add(to, comma);
         add(to, lengths[i].name);
         add_integer(to, lengths[i].value);
+        comma = ",";
     }
     const char *default_json = given->default_json ? given->default_json : given->optional ? "null" : NULL;
     const char *members[][2] = {
-        {",\"minimum\":", given->minimum}, {",\"maximum\":", given->maximum}, {",\"default\":", default_json}};
+        {"\"minimum\":", given->minimum}, {"\"maximum\":", given->maximum}, {"\"default\":", default_json}};
     for (int i = 0; i < 3; i++) {
         if (!members[i][1]) continue;
+        add(to, comma);
         add(to, members[i][0]);
         add(to, members[i][1]);
+        comma = ",";
     }
-    if (given->description) member(to, "description", given->description);
+    if (given->description) {
+        add(to, comma);
+        add(to, "\"description\":");
+        add_string(to, given->description, strlen(given->description));
+    }
     add(to, "}");
 }
 

@@ -37,7 +37,7 @@ export function boolean(options?: Options<boolean>): Type<boolean>;
 export function date(options?: Options<string>): Type<string>;
 export function datetime(options?: Options<string>): Type<string>;
 export function anything(options?: Options<unknown>): Type<any>;
-export function choice<const T extends string | number>(values: readonly T[], options?: Options<T>): Type<T>;
+export function choice<const T extends string | number>(values: readonly T[], options?: Options<NoInfer<T>>): Type<T>;
 export function list<T>(items: Type<T, boolean>, options?: ListOptions<T>): Type<T[]>;
 export function set<T>(items: Type<T, boolean>, options?: ListOptions<T>): Type<T[]>;
 export function map<T>(values: Type<T, boolean>, options?: MapOptions<T>): Type<Record<string, T>>;
@@ -62,7 +62,7 @@ interface ToolOptions<F extends Fields, R> {
   requests?: ("sql" | "http" | "files")[];
   parameters?: F;
   returns?: Type<R, boolean>;
-  run(given: Values<F>, context: Context): R | null | void | Answer<R> | Question;
+  run(given: Values<F>, context: Context): NoInfer<R> | null | void | Answer<NoInfer<R>> | Question;
 }
 export function tool<F extends Fields, R>(options: ToolOptions<F, R>): Tool;
 
@@ -74,7 +74,7 @@ export class Answer<T> { value: T; content: object[] }
 /** A value, and MCP content blocks beside it. */
 export function answer<T>(value: T, content: object[]): Answer<T>;
 export function blocks(...content: object[]): Answer<undefined>;
-export class Question {}
+export class Question { readonly requests: Record<string, object>; readonly state?: string }
 /** Asks the caller; the tool is called again with the answers, and with `state`. */
 export function ask(requests: Record<string, object>, state?: string): Question;
 export function form(message: string, fields: Fields): object;

@@ -4,10 +4,11 @@ import * as log from "weir:plugin/log@0.1.1";
 import * as progress from "weir:plugin/progress@0.1.1";
 import * as sql from "weir:plugin/sql@0.1.1";
 
-// Other builds of this guest are made by changing this word: `renamed` gives `deploy` a parameter another name, `fix`
-// changes what a tool does and nothing that is declared, and `moody` declares something else each time.
+// Other builds of this guest are made by changing this word: `renamed` gives `deploy` a parameter another name, `wider`
+// one more that is optional, and `stable` another default; `fix` changes what a tool does and nothing that is declared,
+// and `moody` declares something else each time.
 const BUILD = "first";
-const VERSION = { first: "1.0.0", renamed: "2.0.0", fix: "1.0.1", moody: "1.0.2" }[BUILD];
+const VERSION = { first: "1.0.0", renamed: "2.0.0", wider: "1.1.0", stable: "1.2.0", fix: "1.0.1", moody: "1.0.2" }[BUILD];
 const SERVICE = BUILD === "renamed" ? "application" : "service";
 
 const closed = (properties, required) => ({ type: "object", properties, required });
@@ -22,7 +23,8 @@ const DEFINITIONS = [
       {
         environment: text({ minLength: 1, description: "Target environment" }),
         [SERVICE]: text({ minLength: 1, description: "Service name." }),
-        version: text({ default: "latest", description: "Version or image tag." }),
+        version: text({ default: BUILD === "stable" ? "stable" : "latest", description: "Version or image tag." }),
+        ...(BUILD === "wider" && { region: text({ description: "Where it runs." }) }),
       },
       ["environment", SERVICE],
     ),
@@ -87,6 +89,12 @@ const DEFINITIONS = [
     annotations: { readOnlyHint: true },
   },
   {
+    name: "strange",
+    description: "Answers what no answer is.",
+    inputSchema: closed({ kind: text({ default: "later" }) }, []),
+    annotations: { readOnlyHint: true },
+  },
+  {
     name: "whoami",
     description: "Answers who asked, and how often this instance was asked.",
     inputSchema: closed({}, []),
@@ -135,9 +143,9 @@ let settings = {};
 let calls = 0;
 
 const TOOLS = {
-  deploy({ environment, [SERVICE]: service, version }) {
+  deploy({ environment, [SERVICE]: service, version, region }) {
     log.write("info", `deploying ${service}`, undefined);
-    const answer = { environment, service, version };
+    const answer = { environment, service, version, region };
     return complete(BUILD === "fix" ? { ...answer, fixed: "yes" } : answer);
   },
   steps({ pause_ms }) {
@@ -191,6 +199,9 @@ const TOOLS = {
   },
   wrong() {
     return complete({ count: "many" });
+  },
+  strange({ kind }) {
+    return { kind, value: "{}" };
   },
   whoami(_arguments, context) {
     calls += 1;

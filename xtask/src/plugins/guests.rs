@@ -16,7 +16,7 @@ const OTHER_BUILDS: [&str; 4] = ["2", "lost", "trap", "spin"];
 const WIT: &str = "plugin-sdk/wit/0.1.0";
 const WIT_TOOLS: &str = "plugin-sdk/wit/0.1.1";
 /// Builds of the guest with tools beside the first one, by the word that makes each: see its source.
-const TOOLS_BUILDS: [&str; 3] = ["renamed", "fix", "moody"];
+const TOOLS_BUILDS: [&str; 5] = ["renamed", "wider", "stable", "fix", "moody"];
 
 /// Builds all guests. Cargo builds the Rust ones while the other languages' tools are fetched.
 pub(super) fn build(workshop: &Workshop, toolchain: &Toolchain) -> Result<(), Failure> {

@@ -32,6 +32,18 @@ async fn each_kind_of_answer_comes_back_as_the_tool_gave_it() {
     assert_eq!(kinds, ["text", "image", "resource_link", "resource"]);
 }
 
+/// What kind of answer it is, the plugin says in a word; one of another interface is no answer.
+#[tokio::test]
+async fn an_answer_of_an_unknown_kind_is_a_failure_of_the_plugin() {
+    let bench = Tools::load().await;
+    for (kind, why) in [("later", "later"), ("", "kind"), ("input-required", "has a value or content")] {
+        let failure = bench.call("strange", json!({ "kind": kind })).await.expect_err("no answer").failure;
+        let AdapterFailure::Failed(told) = &failure else { panic!("{kind}: {failure:?}") };
+        assert!(told.contains(why), "{kind}: {told}");
+    }
+    assert_eq!(bench.value("strange", json!({"kind": "complete"})).await, json!({}));
+}
+
 #[tokio::test]
 async fn a_tool_is_told_who_asks_and_the_settings_of_its_plugin() {
     let bench = Tools::load().await;

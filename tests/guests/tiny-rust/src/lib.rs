@@ -6,7 +6,7 @@ use serde::Deserialize;
 use weir_plugin_sdk::adapter::parse_settings;
 use weir_plugin_sdk::matches::Matcher;
 use weir_plugin_sdk::records::Records;
-use weir_plugin_sdk::{Adapter, Error, Page, Query, Shape, Value, Zone, log, progress, serde_json, sql};
+use weir_plugin_sdk::{Adapter, Error, Page, Query, Shape, Value, Zone, log, progress, serde_json, sql, tool};
 
 const SHAPE: &str = r#"{"name":"tiny","fields":[{"key":"id","type":"integer"},{"key":"name","type":"string"},{"key":"greeting","type":"string"}],"key":["id"],"capabilities":{"read":true,"matches":{"*":["equals"]},"order":["id"]}}"#;
 const NAMES: [&str; 3] = ["one", "two", "three"];
@@ -100,4 +100,14 @@ fn act(word: &str) -> Result<String, Error> {
     }
 }
 
-weir_plugin_sdk::export!(Tiny);
+/// Names a number from one to three.
+#[tool(read_only)]
+fn name_number(
+    /// The number.
+    #[arg(ge = 1, le = 3)]
+    number: u8,
+) -> Option<String> {
+    NAMES.get(usize::from(number) - 1).map(|name| (*name).to_owned())
+}
+
+weir_plugin_sdk::export!(Tiny; tools: name_number);

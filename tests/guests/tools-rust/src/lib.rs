@@ -7,7 +7,7 @@ use std::hint::black_box;
 use weir_plugin_sdk::schema::{Mismatch, ToolSchema, Writer};
 use weir_plugin_sdk::serde_json::{self, Map, Value, json};
 use weir_plugin_sdk::sql::{self, Statement};
-use weir_plugin_sdk::{Answer, Content, Context, Elicited, Question, ToolError, clock, data, log, tool};
+use weir_plugin_sdk::{Answer, Content, Context, Elicited, Question, ToolError, clock, data, files, http, log, tool};
 
 /// Deploy a service
 ///
@@ -44,14 +44,6 @@ fn steps(#[arg(ge = 0, le = 1000, default = 25)] pause_ms: u32, ctx: &Context) -
     Ok(3)
 }
 
-/// Waits until its caller has gone.
-#[tool(read_only)]
-fn patience(ctx: &Context) -> Result<(), ToolError> {
-    loop {
-        wait(5, ctx)?;
-    }
-}
-
 fn wait(milliseconds: u32, ctx: &Context) -> Result<(), ToolError> {
     let until = clock::now_ms() + u64::from(milliseconds);
     // Calls of the host are bounded: between two looks at the clock there is work of some milliseconds.
@@ -80,6 +72,22 @@ fn refuse(#[arg(default = "too_early")] code: &str) -> Result<(), ToolError> {
 #[tool(read_only, requests("sql"))]
 fn look() -> Result<(), ToolError> {
     sql::execute(&statement("UPDATE things SET name = 'changed'", Vec::new()))?;
+    Ok(())
+}
+
+/// Says that it only reads, and posts.
+#[tool(read_only, requests("http"))]
+fn post() -> Result<(), ToolError> {
+    let (connection, method, path) = ("web".to_owned(), "POST".to_owned(), "/items".to_owned());
+    let body = Some(br#"{"id":"posted"}"#.to_vec());
+    http::send(&http::Request { connection, method, path, body, ..http::Request::default() })?;
+    Ok(())
+}
+
+/// Says that it only reads, and replaces a file.
+#[tool(read_only, requests("files"))]
+fn overwrite() -> Result<(), ToolError> {
+    files::replace("data", "kept.txt", None, b"changed")?;
     Ok(())
 }
 
@@ -200,6 +208,16 @@ fn spin() {
     }
 }
 
+/// Takes memory until there is none.
+#[tool(read_only)]
+fn allocate() {
+    let mut taken = Vec::new();
+    loop {
+        taken.push(vec![1_u8; 1 << 20]);
+        black_box(&taken);
+    }
+}
+
 fn statement(text: &str, parameters: Vec<Value>) -> Statement {
     Statement { connection: "db".to_owned(), text: text.to_owned(), parameters, limit: 100, ..Statement::default() }
 }
@@ -210,5 +228,6 @@ fn read<T: ToolSchema>(json: &str) -> Result<T, ToolError> {
 }
 
 weir_plugin_sdk::export!(
-    tools: deploy, steps, patience, crash, refuse, look, rename, names, find, remove, draw, wrong, whoami, spin,
+    tools: deploy, steps, crash, refuse, look, post, overwrite, rename, names, find, remove, draw, wrong, whoami, spin,
+    allocate,
 );

@@ -1,0 +1,129 @@
+//! What authors write in Python, JavaScript, TypeScript and C, and the schemas it is.
+
+use std::{fs, os::unix::fs::symlink, process::Command};
+
+use serde_json::json;
+use weir_tests::place;
+
+use super::Desk;
+
+/// Each kind of type hint is tried natively: what it says, what it reads, and what is refused; pydantic models where
+/// they are.
+#[test]
+fn type_hints_are_the_schemas_of_the_table() {
+    let python = place::present(place::cache().join("clients/python-mcp1/bin/python"), "cargo xtask test");
+    let output = Command::new(python)
+        .arg(place::repository().join("tests/fixtures/author/hints.py"))
+        .env("PYTHONPATH", place::repository().join("plugin-sdk/python/tools"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .expect("python starts");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("hints are right"), "{told}");
+}
+
+/// The same of JavaScript: the types that its SDK has, their options, and what it refuses.
+#[test]
+fn types_of_javascript_are_the_schemas_of_the_table() {
+    let node = place::present(place::cache().join("clients/node-runtime/bin/node"), "cargo xtask test");
+    let output = Command::new(node)
+        .arg(place::repository().join("tests/fixtures/author/types.mjs"))
+        .arg(place::repository().join("plugin-sdk/js/tools/weir.js"))
+        .output()
+        .expect("node starts");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("types are right"), "{told}");
+}
+
+/// The same of C, whose table is compiled.
+#[test]
+fn parameters_in_c_are_the_schemas_of_the_table() {
+    let desk = Desk::new("types");
+    let folder = desk.begin("types", "c", "tools");
+    fs::write(folder.join("plugin.c"), include_str!("../../fixtures/author/types.c")).expect("the source is written");
+    desk.succeed("types", &["plugin", "build"]);
+    let rules = json!({
+        "name": "rules",
+        "title": "Rules of a tool.",
+        "description": "Told at length.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "text": {"type": "string"},
+                "bounded": {
+                    "type": "string", "minLength": 1, "maxLength": 9, "description": "At most \"nine\"\n\\ letters \u{e6}."
+                },
+                "integer": {"type": "integer", "minimum": 1, "maximum": 9},
+                "number": {"type": "number", "minimum": -0.5, "default": 0.25},
+                "boolean": {"type": "boolean", "default": false},
+                "optional": {"type": "string", "default": null},
+                "optional_with_default": {"type": "string", "default": "x"},
+                "list": {"type": "array", "items": {"type": "string"}, "default": []},
+                "anything": {"description": "Whatever it is."},
+                "spaced": {"type": "string", "description": "Written with spaces."},
+            },
+            "required": ["text", "bounded", "integer", "anything", "spaced"],
+        },
+        "outputSchema": {"type": "integer"},
+        "annotations": {"readOnlyHint": false, "destructiveHint": true, "openWorldHint": false},
+        "execution": {"taskSupport": "required"},
+        "cli": {"parameters": {
+            "boolean": {"aliases": ["-b"]}, "list": {"metavar": "WORD"}, "anything": {"positional": true},
+        }},
+    });
+    let bare = json!({"name": "bare", "inputSchema": {"type": "object", "properties": {}}});
+    assert_eq!(desk.json("types", &["plugin", "schema"]), json!([rules, bare]));
+}
+
+/// Authors may write TypeScript: the compiler runs before the component is made, and knows what each function is given.
+#[test]
+fn typescript_is_compiled_against_the_types_of_the_sdk() {
+    let desk = Desk::new("typed");
+    let folder = desk.begin("typed", "js", "tools");
+    // Beside what the tests have of JavaScript lies their TypeScript.
+    let [shared, compiler] = ["clients/tiny-js/node_modules", "clients/openapi/node_modules/typescript"]
+        .map(|path| place::present(place::cache().join(path), "cargo xtask test"));
+    fs::remove_file(folder.join("node_modules")).expect("the link to what is installed");
+    fs::create_dir(folder.join("node_modules")).expect("a folder in a new folder");
+    for entry in fs::read_dir(shared).expect("what is installed") {
+        let entry = entry.expect("a package");
+        symlink(entry.path(), folder.join("node_modules").join(entry.file_name())).expect("a link in a new folder");
+    }
+    symlink(compiler, folder.join("node_modules/typescript")).expect("a link in a new folder");
+
+    // The template and the tools of all languages, as editors check them.
+    let options =
+        r#""strict": true, "target": "es2022", "module": "esnext", "moduleResolution": "bundler", "types": []"#;
+    let configure = |more: &str, file: &str| {
+        let config = format!(r#"{{"compilerOptions": {{{options}, {more}}}, "files": ["{file}"]}}"#);
+        fs::write(folder.join("tsconfig.json"), config).expect("a configuration is written");
+    };
+    configure(r#""allowJs": true, "checkJs": true, "noEmit": true"#, "plugin.js");
+    let (code, out, err) = desk.run("typed", &["plugin", "build"]);
+    assert_eq!(code, 0, "{out}\n{err}");
+    assert!(err.contains("$ node node_modules/typescript/bin/tsc\n"), "{err}");
+    let of_the_template = desk.json("typed", &["plugin", "schema"]);
+    fs::write(folder.join("plugin.js"), include_str!("../../fixtures/author/plugin.js"))
+        .expect("the source is written");
+    desk.succeed("typed", &["plugin", "build"]);
+
+    fs::remove_file(folder.join("plugin.js")).expect("the source in JavaScript");
+    let source = include_str!("../../fixtures/author/types.ts");
+    fs::write(folder.join("plugin.ts"), source).expect("the source is written");
+    configure(r#""noEmit": false"#, "plugin.ts");
+    desk.succeed("typed", &["plugin", "build"]);
+    assert_eq!(desk.json("typed", &["plugin", "schema"]), of_the_template);
+    let call = ["call", "deploy", "--environment", "prod", "--service", "web"];
+    assert_eq!(desk.succeed("typed", &call), r#"{"environment":"prod","service":"web","version":"latest"}"#);
+
+    let component = folder.join("plugins/typed.wasm");
+    let before = fs::read(&component).expect("a component");
+    let wrong = source.replacen("const words: string[]", "const words: number[]", 1);
+    fs::write(folder.join("plugin.ts"), wrong).expect("the source is written");
+    let (code, out, err) = desk.run("typed", &["plugin", "build"]);
+    assert_eq!(code, 1, "{out}\n{err}");
+    assert!(err.contains("error TS2322: Type 'string' is not assignable to type 'number'"), "{err}");
+    assert!(fs::read(&component).expect("a component") == before, "nothing is put in its place");
+}

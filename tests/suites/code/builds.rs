@@ -1,0 +1,267 @@
+//! Builds of one plugin that come after each other: which of them serves, and who lets it.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use weir_tests::{Events, Gateway, House, Legacy, Modern};
+
+use super::{code, plain, put};
+
+/// Plays one caller: it uses the old arguments until they are refused, and the new ones from then on.
+async fn keep_calling(url: String, stop: Arc<AtomicBool>, [old, new]: [Arc<AtomicUsize>; 2]) {
+    let client = Modern::new(url);
+    let mut renamed = false;
+    while !stop.load(Ordering::Relaxed) {
+        let parameter = if renamed { "application" } else { "service" };
+        let result = client.call("deploy", json!({"environment": "prod", parameter: "web"})).await;
+        if code(&result) == "invalid_arguments" && !renamed {
+            // The contract that names it so is published: nothing else may refuse it.
+            assert!(result.to_string().contains("application"), "{result}");
+            renamed = true;
+            continue;
+        }
+        let told = &result["structuredContent"];
+        assert_eq!((&told["service"], &told["version"]), (&json!("web"), &json!("latest")), "a call failed: {result}");
+        if renamed { &new } else { &old }.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+async fn wait_until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let started = Instant::now();
+    while !holds().await {
+        assert!(started.elapsed() < Duration::from_secs(60), "{what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn version(gateway: &Gateway) -> String {
+    let answer = Modern::new(gateway.contract_url("tools-js")).ask("server/discover", json!({})).await;
+    let info = &answer.reply()["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
+    info["version"].as_str().unwrap_or("none").to_owned()
+}
+
+/// Counts the messages that say the list changed, until the stream is silent.
+async fn changes(stream: &mut Events) -> usize {
+    let mut count = 0;
+    while let Some(message) = stream.next(Duration::from_millis(1_500)).await {
+        count += usize::from(message["method"] == "notifications/tools/list_changed");
+    }
+    count
+}
+
+/// Two processes on one state and one folder, sixteen callers: the build that renames a parameter waits while the old one
+/// answers, and goes live in both once its change is published. No call fails, and each client hears of it once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_build_that_renames_a_parameter_is_held_and_then_swapped_under_load() {
+    let house = plain();
+    let gateways = [house.serve(), house.serve()];
+    let (stop, counts) = (Arc::new(AtomicBool::new(false)), [Arc::<AtomicUsize>::default(), Arc::default()]);
+    let callers: Vec<_> = (0..16)
+        .map(|caller| {
+            let url = gateways[caller % 2].url();
+            tokio::spawn(keep_calling(url, stop.clone(), counts.clone()))
+        })
+        .collect();
+    let mut streams = Vec::new();
+    for gateway in &gateways {
+        let legacy = Legacy::open(gateway.url(), "2025-11-25").await;
+        streams.push(Events::open(legacy.stream()).await);
+    }
+    // A pure fix goes live by itself, and no client hears of it.
+    put(&house, "tools-js-fix");
+    for gateway in &gateways {
+        gateway.wait_for_log("\"version\":\"1.0.1\"");
+    }
+    put(&house, "tools-js");
+    put(&house, "tools-js-renamed");
+    for gateway in &gateways {
+        gateway.wait_for_log("held: it defines other tools than are published");
+    }
+    let before = counts[0].load(Ordering::Relaxed);
+    wait_until("the old build goes on", async || counts[0].load(Ordering::Relaxed) > before + 100).await;
+    assert_eq!(counts[1].load(Ordering::Relaxed), 0);
+    for (gateway, stream) in gateways.iter().zip(&mut streams) {
+        assert_eq!(version(gateway).await, "1.0.0");
+        assert_eq!(changes(stream).await, 0, "nothing has changed for a client");
+    }
+    let plugins = house.json(&["plugins", "list"]);
+    assert!(plugins.to_string().contains("held"), "{plugins}");
+    let contract = house.json(&["contracts", "show", "tools-js"]);
+    let drafts = contract["drafts"].as_array().expect("drafts");
+    let draft = drafts.iter().find(|draft| draft["status"] == "pending").expect("it waits");
+    assert_eq!(draft["class"], "breaking");
+    let (id, fingerprint) =
+        (draft["id"].as_str().expect("an id"), draft["fingerprint"].as_str().expect("a fingerprint"));
+    let (done, out, err) = house.run(&["contracts", "publish", id, "--fingerprint", fingerprint]);
+    assert_eq!(done, 0, "{out} {err}");
+    for gateway in &gateways {
+        wait_until("the new version is served", async || version(gateway).await == "2.0.0").await;
+    }
+    let before = counts[1].load(Ordering::Relaxed);
+    wait_until("the new build answers", async || counts[1].load(Ordering::Relaxed) > before + 100).await;
+    stop.store(true, Ordering::Relaxed);
+    for caller in callers {
+        caller.await.expect("no call fails");
+    }
+    for stream in &mut streams {
+        assert_eq!(changes(stream).await, 1, "exactly one list_changed");
+    }
+    let counts = counts.map(|count| count.load(Ordering::Relaxed));
+    eprintln!("{} calls of the old build, {} of the new one, none failed", counts[0], counts[1]);
+}
+
+/// A published version goes on with the build it was made from, whatever lies in the folder.
+#[tokio::test]
+async fn a_restart_and_a_rollback_run_the_kept_build() {
+    let house = plain();
+    let old = json!({"environment": "prod", "service": "web"});
+    let new = json!({"environment": "prod", "application": "web"});
+    drop(house.serve());
+    put(&house, "tools-js-renamed");
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    assert_eq!(client.call("deploy", old.clone()).await["isError"], false, "the kept build answers\n{}", gateway.log());
+    assert!(agree(&house), "it waits");
+    wait_until("the new build", async || client.call("deploy", new.clone()).await["isError"] == false).await;
+    drop(gateway);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    assert_eq!(client.call("deploy", new.clone()).await["isError"], false);
+    let rollback = ["contracts", "rollback", "tools-js", "--to", "1.0.0"];
+    let report = house.json(&rollback);
+    let fingerprint = report["fingerprint"].as_str().expect("a fingerprint");
+    let (done, out, err) = house.run(&[&rollback[..], &["--fingerprint", fingerprint]].concat());
+    assert_eq!(done, 0, "{out} {err}");
+    wait_until("the kept build", async || client.call("deploy", old.clone()).await["isError"] == false).await;
+    drop(gateway);
+    let gateway = house.serve();
+    assert_eq!(Modern::new(gateway.url()).call("deploy", old).await["isError"], false, "also after a restart");
+}
+
+/// Publishes the draft that waits, by its fingerprint; returns `false` if none does.
+fn agree(house: &House) -> bool {
+    let contract = house.json(&["contracts", "show", "tools-js"]);
+    let drafts = contract["drafts"].as_array().cloned().unwrap_or_default();
+    let Some(draft) = drafts.iter().find(|draft| draft["status"] == "pending") else { return false };
+    let (id, print) = (draft["id"].as_str().expect("an id"), draft["fingerprint"].as_str().expect("a fingerprint"));
+    house.run(&["contracts", "publish", id, "--fingerprint", print]).0 == 0
+}
+
+/// Plays a caller while builds change there and back: another name of the parameter is taken over where it is published,
+/// and nothing else may refuse a call. Returns how often that was.
+async fn keep_up(url: String, stop: Arc<AtomicBool>, answered: Arc<AtomicUsize>) -> usize {
+    let client = Modern::new(url);
+    let (mut names, mut changes) = (["service", "application"], 0);
+    while !stop.load(Ordering::Relaxed) {
+        let result = client.call("deploy", json!({"environment": "prod", names[0]: "web"})).await;
+        if code(&result) == "invalid_arguments" {
+            assert!(result.to_string().contains(names[1]), "{result}");
+            names.reverse();
+            changes += 1;
+            continue;
+        }
+        assert_eq!(result["structuredContent"]["service"], "web", "a call failed: {result}");
+        answered.fetch_add(1, Ordering::Relaxed);
+    }
+    changes
+}
+
+/// What the state says is live: the version, and the name of the parameter.
+fn live(house: &House) -> (String, &'static str) {
+    let contract = house.json(&["contracts", "show", "tools-js"]);
+    let tools = contract["document"]["tools"].as_array().unwrap_or_else(|| panic!("nothing is live: {contract}"));
+    let deploy = tools.iter().find(|tool| tool["name"] == "deploy").expect("it is published");
+    (contract["version"].as_str().expect("a version").to_owned(), parameter(deploy))
+}
+
+fn parameter(deploy: &Value) -> &'static str {
+    let is_renamed = !deploy["inputSchema"]["properties"]["application"].is_null();
+    if is_renamed { "application" } else { "service" }
+}
+
+/// One of two gateways over one state is killed at any moment of a change of builds: the state opens, what is live changes
+/// only where somebody agreed, what is listed is what answers, and the callers of the other gateway notice nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crash_at_any_moment_lets_no_build_in() {
+    let house = plain();
+    let neighbour = house.serve();
+    let mut gateway = house.serve();
+    let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::<AtomicUsize>::default());
+    let callers: Vec<_> =
+        (0..2).map(|_| tokio::spawn(keep_up(neighbour.url(), stop.clone(), answered.clone()))).collect();
+    let (mut was, mut agreed) = (live(&house), 0);
+    for round in 0..50 {
+        put(&house, if round % 2 == 0 { "tools-js-renamed" } else { "tools-js" });
+        // Spread over what a swap takes, from the first look at the file to the published contract.
+        tokio::time::sleep(Duration::from_millis(round * 137 % 1_100)).await;
+        let agrees = round % 3 == 2 && agree(&house);
+        if agrees {
+            agreed += 1;
+            tokio::time::sleep(Duration::from_millis(round * 53 % 500)).await;
+        }
+        gateway.kill();
+        gateway = house.serve();
+        let is = live(&house);
+        assert_eq!(is != was, agrees, "round {round}: {was:?} became {is:?}");
+        assert_eq!(is.1 != was.1, agrees, "round {round}: {was:?} became {is:?}");
+        was = is;
+
+        let client = Modern::new(gateway.contract_url("tools-js"));
+        let (tools, _) = client.list().await;
+        let deploy = tools.iter().find(|tool| tool["name"] == "deploy").expect("it is listed");
+        assert_eq!((version(&gateway).await.as_str(), parameter(deploy)), (was.0.as_str(), was.1), "round {round}");
+        let result = client.call("deploy", json!({"environment": "prod", was.1: "web"})).await;
+        assert_eq!(result["structuredContent"]["service"], "web", "round {round}: {result}\n{}", gateway.log());
+        wait_until("the other gateway serves what is live", async || version(&neighbour).await == was.0).await;
+        let before = answered.load(Ordering::Relaxed);
+        wait_until("the other gateway answers", async || answered.load(Ordering::Relaxed) > before).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    for caller in callers {
+        let changes = caller.await.expect("no call fails");
+        assert_eq!(changes, agreed, "each change was seen once");
+    }
+    assert!(agreed > 3, "some changes were agreed to: {agreed}");
+}
+
+/// What breaks nobody goes live by itself; what needs a look is held, and the build before it answers meanwhile.
+#[tokio::test]
+async fn a_compatible_build_goes_live_by_itself_and_one_to_review_waits() {
+    let house = plain();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let deploy = async |more: Value| {
+        let mut arguments = json!({"environment": "prod", "service": "web"});
+        arguments.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
+        client.call("deploy", arguments).await["structuredContent"].clone()
+    };
+    assert_eq!(deploy(json!({"region": "north"})).await["code"], "invalid_arguments");
+    put(&house, "tools-js-wider");
+    wait_until("the wider build is live", async || version(&gateway).await == "1.1.0").await;
+    let told = json!({"environment": "prod", "service": "web", "version": "latest", "region": "north"});
+    wait_until("it answers", async || deploy(json!({"region": "north"})).await == told).await;
+    assert!(house.json(&["contracts", "show", "tools-js"])["drafts"].as_array().is_none_or(Vec::is_empty));
+    drop(gateway);
+
+    let house = plain();
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let deploy = async || {
+        let result = client.call("deploy", json!({"environment": "prod", "service": "web"})).await;
+        result["structuredContent"]["version"].clone()
+    };
+    put(&house, "tools-js-stable");
+    gateway.wait_for_log("held: it defines other tools than are published");
+    assert_eq!((version(&gateway).await.as_str(), deploy().await), ("1.0.0", json!("latest")));
+    let shown = house.json(&["contracts", "show", "tools-js"]);
+    assert_eq!((&shown["drafts"][0]["class"], &shown["drafts"][0]["status"]), (&json!("review"), &json!("pending")));
+    assert!(agree(&house), "it waits");
+    wait_until("the other default", async || deploy().await == "stable").await;
+    assert_eq!(version(&gateway).await, "1.1.0", "a change to review is a minor version");
+}
