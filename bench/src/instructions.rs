@@ -30,6 +30,7 @@ const MORE: f64 = 0.03;
 const COUNTED: &str = "*hyper::proto::h1::dispatch::Dispatcher*::poll_catch*";
 const WIDE: &str = "tools/call";
 const NARROW: &str = "tools/call, narrow key";
+const VIEW: &str = "tools/call through a view";
 /// Requests before those that are counted: what is made at first use is made by them.
 const FIRST: u32 = 20;
 const MANY: u32 = 400;
@@ -47,8 +48,8 @@ struct Baseline {
 /// Holds every request against `file`; `WEIR_BLESS` writes it anew.
 pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
     let mut found = Baseline { rust: rust()?, machine: machine()?, instructions: BTreeMap::new() };
-    for (name, question, holder) in questions() {
-        let each = count(place, &question, holder).with_context(|| format!("{name} cannot be counted"))?;
+    for (name, path, question, holder) in questions() {
+        let each = count(place, path, &question, holder).with_context(|| format!("{name} cannot be counted"))?;
         found.instructions.insert(name.to_owned(), each);
     }
     if env::var_os("WEIR_BLESS").is_some() {
@@ -57,11 +58,15 @@ pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
     let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let known: Baseline = serde_json::from_str(&text)?;
     let comparable = known.rust == found.rust && known.machine == found.machine;
-    let mut dearer: Vec<String> = narrow(&found.instructions).into_iter().collect();
+    let dearer: Vec<String> = [NARROW, VIEW].into_iter().filter_map(|name| beside(&found.instructions, name)).collect();
+    if !dearer.is_empty() {
+        bail!("{}", dearer.join("; "));
+    }
+    let mut dearer = Vec::new();
     for (name, each) in &found.instructions {
         let before = known.instructions.get(name).copied().unwrap_or_default();
         let change = *each as f64 / before as f64 - 1.0;
-        println!("{name:24} {each:>8} instructions, {:+.1} % of {before}", change * 100.0);
+        println!("{name:26} {each:>8} instructions, {:+.1} % of {before}", change * 100.0);
         if change > MORE {
             dearer.push(format!("{name} takes {each} instructions, {:.1} % more than {before}", change * 100.0));
         }
@@ -79,15 +84,17 @@ pub(crate) fn check(place: &Place, file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a key with narrow access that costs more, compared with a wide one, than any request may grow.
-fn narrow(found: &BTreeMap<String, u64>) -> Option<String> {
-    let (wide, narrow) = (found[WIDE], found[NARROW]);
-    let more = narrow as f64 / wide as f64 - 1.0;
-    println!("A narrow key takes {:+.1} % of what a wide one takes.", more * 100.0);
-    (more > MORE).then(|| format!("{NARROW} takes {:.1} % more than {WIDE}", more * 100.0))
+/// Refuses a call that costs more, compared with the plain one, than any request may grow: neither narrow access nor a view
+/// is paid for by each call.
+fn beside(found: &BTreeMap<String, u64>, name: &str) -> Option<String> {
+    let (plain, each) = (found[WIDE], found[name]);
+    let more = each as f64 / plain as f64 - 1.0;
+    println!("{name} takes {:+.1} % of what {WIDE} takes.", more * 100.0);
+    (more > MORE).then(|| format!("{name} takes {:.1} % more than {WIDE}", more * 100.0))
 }
 
-fn questions() -> [(&'static str, Question, Holder); 4] {
+/// Returns each request: its name, where it is sent, and whose key it has.
+fn questions() -> [(&'static str, &'static str, Question, Holder); 5] {
     let call = |arguments: Value, mark| Question {
         era: Era::Modern,
         method: "tools/call",
@@ -102,32 +109,39 @@ fn questions() -> [(&'static str, Question, Holder); 4] {
         arguments: Value::Null,
         mark: ticket::TOOL,
     };
+    let get = || call(json!({ "ticket_id": ticket::ID }), ticket::TITLE);
+    let refused = call(json!({ "ticket_id": "1001", "status": "done" }), "invalid_arguments");
     [
-        (WIDE, call(json!({ "ticket_id": ticket::ID }), ticket::TITLE), Holder::Wide),
-        (NARROW, call(json!({ "ticket_id": ticket::ID }), ticket::TITLE), Holder::Narrow),
-        (
-            "tools/call, refused",
-            call(json!({ "ticket_id": "1001", "status": "done" }), "invalid_arguments"),
-            Holder::Wide,
-        ),
-        ("tools/list", list, Holder::Wide),
+        (WIDE, "mcp", get(), Holder::Wide),
+        (NARROW, "mcp", get(), Holder::Narrow),
+        (VIEW, "mcp/view/bench", get(), Holder::Wide),
+        ("tools/call, refused", "mcp", refused, Holder::Wide),
+        ("tools/list", "mcp", list, Holder::Wide),
     ]
 }
 
 /// Counts one request by two runs that differ by [`MANY`] requests: what a start takes is in both.
-fn count(place: &Place, question: &Question, holder: Holder) -> anyhow::Result<u64> {
+fn count(place: &Place, path: &str, question: &Question, holder: Holder) -> anyhow::Result<u64> {
     let house = House::build(place, Backend::Noop, 10)?;
+    // Every request meets the same configuration, with a view of everything in it.
+    house.config("[http]\npage_size = 100\n[views.bench]\n")?;
     let (port, log) = (free_port()?, place.scratch.join("weir-bench-first.log"));
     let mut first = Process::start(&house.serve(port), SERVER_CORE, &log)?;
     listening(&mut first, port, &log)?;
     let key = house.key("bench", holder)?;
     first.stop()?;
-    let few = run(place, &house, &key, question, FIRST)?;
-    let many = run(place, &house, &key, question, FIRST + MANY)?;
+    let few = run(place, &house, (path, &key), question, FIRST)?;
+    let many = run(place, &house, (path, &key), question, FIRST + MANY)?;
     Ok(many.saturating_sub(few) / u64::from(MANY))
 }
 
-fn run(place: &Place, house: &House, key: &str, question: &Question, times: u32) -> anyhow::Result<u64> {
+fn run(
+    place: &Place,
+    house: &House,
+    (path, key): (&str, &str),
+    question: &Question,
+    times: u32,
+) -> anyhow::Result<u64> {
     let folder = tempfile::Builder::new().prefix("weir-bench-callgrind-").tempdir_in(&place.scratch)?;
     let (port, counts, log) = (free_port()?, folder.path().join("counts"), folder.path().join("log"));
     let serve = house.serve(port);
@@ -137,7 +151,7 @@ fn run(place: &Place, house: &House, key: &str, question: &Question, times: u32)
     counted.arg(serve.get_program()).args(serve.get_args()).current_dir(folder.path());
     let mut server = Process::start(&counted, SERVER_CORE, &log)?;
     listening(&mut server, port, &log)?;
-    let door = Door { url: format!("http://127.0.0.1:{port}/mcp"), key: Some(key.to_owned()) };
+    let door = Door { url: format!("http://127.0.0.1:{port}/{path}"), key: Some(key.to_owned()) };
     for _ in 0..times {
         question.ask(&door, None)?;
     }

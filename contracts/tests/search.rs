@@ -1,55 +1,12 @@
 //! Tests whether the tools that people ask for are found, beside what a plain search for their words finds.
 #![expect(clippy::print_stdout, reason = "both rates are for whoever reads the run")]
 
-use std::{fs, path::Path};
+#[path = "search/tools.rs"]
+mod tools;
 
-use serde_json::{Value, json};
-use weir_contracts::search::{Entry, Index};
+use weir_contracts::search::Index;
 
-struct Listed {
-    name: String,
-    title: Option<String>,
-    description: String,
-    input: Value,
-}
-
-/// Returns the tools of ten real servers, and of the samples.
-fn tools() -> Vec<Listed> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut tools = Vec::new();
-    let mut files: Vec<_> = fs::read_dir(here.join("../tests/fixtures/extracted")).expect("a folder").collect();
-    files.sort_by_key(|file| file.as_ref().expect("a file").path());
-    for file in files {
-        let text = fs::read_to_string(file.expect("a file").path()).expect("a text");
-        let document: Value = serde_json::from_str(&text).expect("JSON");
-        let items = document["items"].as_array().expect("items").iter().filter(|item| item["type"] == "tool");
-        tools.extend(items.map(|item| Listed {
-            name: item["name"].as_str().expect("a name").to_owned(),
-            title: item["title"].as_str().map(str::to_owned),
-            description: item["description"].as_str().unwrap_or_default().to_owned(),
-            input: item["detail"]["input"]["json"].clone(),
-        }));
-    }
-    for sample in ["airports", "desk", "weather"] {
-        let file = format!("{sample}.yaml");
-        let text = fs::read_to_string(here.join("samples").join(&file)).expect("a sample");
-        let document: Value = serde_json::from_value(serde_saphyr::from_str(&text).expect("YAML")).expect("JSON");
-        for tool in document["tools"].as_array().expect("tools") {
-            let fields = tool["fields"].as_array().into_iter().flatten();
-            let properties = fields.map(|field| {
-                let name = field["name"].as_str().expect("a name").to_owned();
-                (name, json!({ "description": field["help"] }))
-            });
-            tools.push(Listed {
-                name: tool["tool"].as_str().expect("a name").to_owned(),
-                title: tool["title"].as_str().map(str::to_owned),
-                description: tool["description"].as_str().expect("a description").to_owned(),
-                input: json!({ "properties": properties.collect::<serde_json::Map<_, _>>() }),
-            });
-        }
-    }
-    tools
-}
+use self::tools::{Listed, of_many_services, service, tools};
 
 fn questions() -> Vec<(Vec<&'static str>, &'static str)> {
     let lines = include_str!("search/questions.txt").lines().filter(|line| !line.starts_with('#'));
@@ -57,58 +14,121 @@ fn questions() -> Vec<(Vec<&'static str>, &'static str)> {
     split.map(|(names, question)| (names.split('|').collect(), question)).collect()
 }
 
-/// Searches by plain text: returns the tools with the most words of the question, in the order of their list.
-fn substrings(tools: &[Listed], question: &str) -> Vec<usize> {
-    let words: Vec<String> = question.split_whitespace().map(str::to_lowercase).collect();
-    let score = |tool: &Listed| {
-        let text = format!("{} {} {}", tool.name, tool.title.as_deref().unwrap_or_default(), tool.description);
-        let text = text.to_lowercase();
-        words.iter().filter(|word| text.contains(*word)).count()
-    };
-    let mut found: Vec<(usize, usize)> = tools.iter().map(score).enumerate().filter(|(_, score)| *score > 0).collect();
-    found.sort_by_key(|(_, score)| std::cmp::Reverse(*score));
-    found.into_iter().map(|(number, _)| number).take(5).collect()
+/// Tools, and what is searched: by the index, and by plain text beside it.
+struct Searched {
+    tools: Vec<Listed>,
+    index: Index,
+    plain: Vec<String>,
+}
+
+impl Searched {
+    fn new(tools: Vec<Listed>) -> Self {
+        let index = Index::new(&tools.iter().map(Listed::text).collect::<Vec<_>>());
+        let plain = |tool: &Listed| {
+            format!("{} {} {}", tool.name, tool.title.as_deref().unwrap_or_default(), tool.description).to_lowercase()
+        };
+        Self { index, plain: tools.iter().map(plain).collect(), tools }
+    }
+
+    /// Searches by plain text: returns the tools with the most words of the question, in the order of their list.
+    fn substrings(&self, question: &str) -> Vec<usize> {
+        let words: Vec<String> = question.split_whitespace().map(str::to_lowercase).collect();
+        let score = |text: &String| words.iter().filter(|word| text.contains(*word)).count();
+        let scores = self.plain.iter().map(score).enumerate();
+        let mut found: Vec<(usize, usize)> = scores.filter(|(_, score)| *score > 0).collect();
+        found.sort_by_key(|(_, score)| std::cmp::Reverse(*score));
+        found.into_iter().map(|(number, _)| number).take(5).collect()
+    }
+
+    /// Checks that a question which no tool is about finds none.
+    fn finds_nothing(&self, question: &str) {
+        let answer = self.index.find(question, 5);
+        assert!(answer.is_empty(), "{question}: nothing does that, but {answer:?} was found");
+    }
+}
+
+/// What became of the questions.
+#[derive(Default)]
+struct Tally {
+    asked: usize,
+    first: usize,
+    among_five: usize,
+    plain: usize,
+    missed: Vec<String>,
+}
+
+impl Tally {
+    /// Counts one question: `wanted` says whether a tool will do.
+    fn count(&mut self, searched: &Searched, question: &str, wanted: impl Fn(&str) -> bool) {
+        let answer = searched.index.find(question, 5);
+        let name = |number: &usize| &*searched.tools[*number].name;
+        let is_meant = |number: &usize| wanted(name(number));
+        self.asked += 1;
+        self.first += usize::from(answer.first().is_some_and(is_meant));
+        self.plain += usize::from(searched.substrings(question).iter().any(is_meant));
+        match answer.iter().any(is_meant) {
+            true => self.among_five += 1,
+            false => {
+                let names: Vec<&str> = answer.iter().map(name).collect();
+                self.missed.push(format!("{question}: {names:?}"));
+            }
+        }
+    }
+
+    fn part(&self, count: usize) -> f64 {
+        let few = |count: usize| f64::from(u32::try_from(count).expect("few"));
+        few(count) / few(self.asked)
+    }
+
+    /// Prints the rates, and holds them against what is promised.
+    fn holds(&self, tools: usize) {
+        let told = format!(
+            "{} questions over {tools} tools: first {:.3}, among five {:.3}; by plain text among five {:.3}\n{}",
+            self.asked,
+            self.part(self.first),
+            self.part(self.among_five),
+            self.part(self.plain),
+            self.missed.join("\n")
+        );
+        println!("{told}");
+        assert!(self.asked >= 200, "{told}");
+        assert!(self.part(self.among_five) >= 0.9, "{told}");
+        assert!(self.among_five > self.plain, "{told}");
+    }
 }
 
 #[test]
 fn what_is_asked_for_is_among_the_first_five() {
-    let tools = tools();
-    let text = |tool: &Listed| {
-        let (name, title, description) = (&*tool.name, tool.title.as_deref(), &*tool.description);
-        Entry { name, title, description, input: &tool.input }.text()
-    };
-    let index = Index::new(&tools.iter().map(text).collect::<Vec<_>>());
-    let (mut asked, mut found, mut first, mut plain) = (0, 0, 0, 0);
-    let mut missed = Vec::new();
+    let searched = Searched::new(tools());
+    let mut tally = Tally::default();
     for (names, question) in questions() {
-        let answer: Vec<&str> = index.find(question, 5).into_iter().map(|number| &*tools[number].name).collect();
         if names == ["-"] {
-            assert!(answer.is_empty(), "{question}: nothing does that, but {answer:?} was found");
+            searched.finds_nothing(question);
             continue;
         }
         for name in &names {
-            assert!(tools.iter().any(|tool| tool.name == **name), "{name} is no tool");
+            assert!(searched.tools.iter().any(|tool| tool.name == **name), "{name} is no tool");
         }
-        let is_meant = |name: &&str| names.contains(name);
-        asked += 1;
-        first += usize::from(answer.first().is_some_and(is_meant));
-        plain += usize::from(substrings(&tools, question).into_iter().any(|number| is_meant(&&*tools[number].name)));
-        match answer.iter().any(is_meant) {
-            true => found += 1,
-            false => missed.push(format!("{names:?}: {question}: {answer:?}")),
-        }
+        tally.count(&searched, question, |name| names.contains(&name));
     }
-    let part =
-        |count: usize| f64::from(u32::try_from(count).expect("few")) / f64::from(u32::try_from(asked).expect("few"));
-    println!(
-        "{asked} questions over {} tools: first {:.3}, among five {:.3}; by plain text among five {:.3}\n{}",
-        tools.len(),
-        part(first),
-        part(found),
-        part(plain),
-        missed.join("\n")
-    );
-    assert!(asked >= 200, "{asked} questions");
-    assert!(part(found) >= 0.9, "{:.3} of the tools were found\n{}", part(found), missed.join("\n"));
-    assert!(found > plain, "a plain search finds {plain} of {asked}, this one {found}");
+    tally.holds(searched.tools.len());
+}
+
+/// Among ten thousand tools, whoever says which service is meant finds its tool and no other service's.
+#[test]
+fn it_is_among_the_first_five_of_ten_thousand() {
+    let searched = Searched::new(of_many_services(10_000));
+    let services = searched.tools.len() / tools().len();
+    let mut tally = Tally::default();
+    for (number, (names, question)) in questions().into_iter().enumerate() {
+        if names == ["-"] {
+            searched.finds_nothing(question);
+            continue;
+        }
+        // Each question is about another service.
+        let service = service(number * 7 % services);
+        let meant: Vec<String> = names.iter().map(|name| format!("{service}_{name}")).collect();
+        tally.count(&searched, &format!("{question} in {service}"), |name| meant.iter().any(|one| one == name));
+    }
+    tally.holds(searched.tools.len());
 }

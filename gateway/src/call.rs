@@ -25,7 +25,7 @@ use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 use weir_plugin_host::CallEvents;
 
-pub use self::asking::{Asking, Resumed, TASKS, knows_tasks};
+pub use self::asking::{Asking, Lacking, Resumed, TASKS, knows_tasks};
 pub use self::complete::complete;
 pub use self::error::{CallError, ErrorForm, MissingCapability};
 pub(crate) use self::foreign::theirs;

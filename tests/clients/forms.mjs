@@ -1,5 +1,6 @@
 // Fills in the forms of a gateway as a person does, in headless Chromium. Arguments: the address of `/forms/`, a folder
 // for screenshots. It prints what was seen, as JSON.
+import axe from 'axe-core';
 import { chromium } from 'playwright-core';
 
 const [base, folder, password] = process.argv.slice(2);
@@ -10,11 +11,20 @@ const browser = await chromium.launch({
 });
 const httpCredentials = password ? { username: 'anyone', password } : undefined;
 const page = await browser.newPage({ httpCredentials, viewport: { width: 900, height: 1600 } });
-const seen = { violations: [] };
+const seen = { violations: [], inaccessible: [] };
 page.on('console', (message) => message.type() === 'error' && !message.text().startsWith('Failed to load resource') && seen.violations.push(message.text()));
 page.on('pageerror', (error) => seen.violations.push(String(error)));
 // Not of the full page: that resizes the window, and Chromium then scrolls under the next click.
 const shot = (name) => page.screenshot({ path: `${folder}/${name}.png` });
+// What keeps people with a screen reader or a keyboard out of the page as it stands now, by the rules of axe-core. It runs in
+// a world of its own, which the policy of the page does not bind.
+const accessible = async (name) => {
+  await page.evaluate(axe.source);
+  const { violations, passes } = await page.evaluate(() => globalThis.axe.run(document));
+  if (!passes.length) throw new Error(`axe-core has checked nothing of ${name}`);
+  const told = ({ id, impact, nodes }) => ({ page: name, id, impact, nodes: nodes.map((node) => node.html) });
+  seen.inaccessible.push(...violations.map(told));
+};
 const errors = () => page.locator('.error:not(:empty)').allTextContents();
 const submit = async () => {
   await page.locator('button[type=submit]').click();
@@ -23,11 +33,13 @@ const submit = async () => {
 
 await page.goto(`${base}airports/`);
 seen.tools = await page.locator('.tools a').allTextContents();
+await accessible('index');
 await shot('index');
 
 await page.getByRole('link', { name: 'Look up an airport' }).click();
 await submit();
 seen.missing = await errors();
+await accessible('a form with an error');
 seen.focused = await page.evaluate(() => document.activeElement.id);
 await page.getByLabel('iata').fill('osl');
 await submit();
@@ -43,6 +55,7 @@ await page.getByLabel('iata').fill('OSL');
 await submit();
 await page.locator('#answer:visible').waitFor();
 seen.found = await page.locator('#result').textContent();
+await accessible('a record');
 await shot('found');
 
 await page.goto(`${base}airports/list_airports`);
@@ -52,6 +65,7 @@ await submit();
 seen.rows = await page.locator('#result tbody tr').count();
 await page.getByRole('button', { name: 'Next page' }).click();
 await page.locator('#result tbody tr').first().getByText('TRD').waitFor();
+await accessible('a table');
 await shot('list');
 
 await page.goto(`${base}orders/create_order`);
@@ -67,11 +81,15 @@ await lines.getByLabel('part').nth(1).fill('gauge');
 await lines.getByLabel('count').nth(1).fill('0');
 await submit();
 seen.nested = await errors();
+await accessible('lists of records with errors');
 await shot('nested-refused');
 await lines.getByRole('button', { name: 'Remove' }).nth(0).click();
 await lines.getByLabel('count').fill('3');
 await submit();
 seen.created = await page.locator('#result').textContent();
 await shot('nested');
+await accessible('what was created');
+await page.goto(`${base.replace('/forms/', '/rest/')}airports/`);
+await accessible('the reference');
 await browser.close();
 console.log(JSON.stringify(seen));

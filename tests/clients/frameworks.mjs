@@ -13,12 +13,18 @@ function text(result) {
   return value === undefined ? JSON.stringify(result) : text(value);
 }
 
+/** What an object of the framework says of an error, beside its text. */
+function mark(result) {
+  return result?.isError === true ? 'isError=true' : null;
+}
+
 /** `call`: an async function of a tool's name and its arguments; `close`: ends the connection. */
 async function report(tools, call, close) {
   const calls = [];
   for (const one of plan.calls) {
     try {
-      calls.push({ text: text(await call(one.tool, one.arguments)) });
+      const answer = await call(one.tool, one.arguments);
+      calls.push({ text: text(answer), marked: mark(answer) });
     } catch (error) {
       calls.push({ text: String(error?.message ?? error), raised: error?.name ?? 'Error' });
     }
@@ -38,7 +44,8 @@ async function ai_sdk() {
   const tools = await client.tools();
   const call = async (tool, input) => {
     const output = await tools[tool].execute(input, { toolCallId: '1', messages: [] });
-    return tools[tool].toModelOutput ? tools[tool].toModelOutput({ toolCallId: '1', input, output }) : output;
+    const shown = tools[tool].toModelOutput ? await tools[tool].toModelOutput({ toolCallId: '1', input, output }) : output;
+    return { ...shown, isError: output.isError };
   };
   return report(Object.keys(tools), call, () => client.close());
 }

@@ -1,5 +1,6 @@
 """Drives a server through an agent framework, as its agents would. Arguments: the framework and a plan (JSON);
-standard output: a report (JSON) with the tools and, of each call, the text that the framework shows to a model.
+standard output: a report (JSON) with the tools and, of each call, the text that the framework shows to a model, and how the
+framework's own code is told of an error: `raised` names an exception, `marked` what a result says of itself.
 
 A plan has `url` or `command`, a `key` or none, and `calls`: what a model wrote as arguments.
 """
@@ -50,12 +51,24 @@ def text(result):
     return str(result)
 
 
+def mark(result):
+    """What an object of the framework says of an error, beside its text."""
+    if (raw := getattr(result, "raw_output", None)) is not None:
+        return mark(raw)
+    fields = result if isinstance(result, dict) else getattr(result, "__dict__", {})
+    for name, value in [("status", "error"), ("is_error", True), ("isError", True)]:
+        if fields.get(name) == value:
+            return f"{name}={value}"
+    return f"error={fields['error']}" if isinstance(fields.get("error"), str) else None
+
+
 async def report(plan, names, call):
     """`call`: a coroutine function of a tool's name and its arguments."""
     answers = []
     for one in plan.calls:
         try:
-            answers.append({"text": text(await call(one["tool"], one["arguments"]))})
+            answer = await call(one["tool"], one["arguments"])
+            answers.append({"text": text(answer), "marked": mark(answer)})
         except Exception as error:  # the message of an exception is what a model is shown then
             answers.append({"text": str(error), "raised": type(error).__name__})
     return {"tools": list(names), "calls": answers}
@@ -72,7 +85,7 @@ async def langchain(plan):
 
     async def call(tool, arguments):
         message = {"type": "tool_call", "id": "1", "name": tool, "args": arguments}
-        return (await tools[tool].ainvoke(message)).content
+        return await tools[tool].ainvoke(message)
 
     return await report(plan, tools, call)
 

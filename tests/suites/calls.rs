@@ -15,7 +15,7 @@ use weir_tests::{
 
 use crate::sample;
 
-const ITEMS: &str = r#"
+pub(crate) const ITEMS: &str = r#"
 contract: items
 collections:
   items:
@@ -54,12 +54,11 @@ tools:
       - { name: count, type: number, required: true, min: 1, max: 5 }
 "#;
 
-/// Makes a REST collection over a service that counts.
-fn house(web: &Web) -> House {
+/// Makes a REST collection over a service at `base`.
+pub(crate) fn house(base: &str) -> House {
     House::new()
         .config(&format!(
-            "[connections.api]\nkind = \"http\"\nbase_url = \"{}\"\nwrite = true\n[plugins.rest.grants]\napi = \"write\"",
-            web.base
+            "[connections.api]\nkind = \"http\"\nbase_url = \"{base}\"\nwrite = true\n[plugins.rest.grants]\napi = \"write\""
         ))
         .file("contracts/items.yaml", ITEMS)
 }
@@ -68,7 +67,7 @@ fn house(web: &Web) -> House {
 #[tokio::test]
 async fn bad_arguments_never_reach_a_source() {
     let web = Web::start().await;
-    let house = house(&web);
+    let house = house(&web.base);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     assert_eq!(client.call("get_item", json!({"id": "1"})).await["isError"], false, "{}", gateway.log());
@@ -220,7 +219,7 @@ tools:
 #[tokio::test]
 async fn a_modern_caller_who_leaves_cancels_a_read() {
     let web = Web::start().await;
-    let house = house(&web);
+    let house = house(&web.base);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     let request = client.request("tools/call", json!({"name": "get_item", "arguments": {"id": "slow-8000"}}));
@@ -236,7 +235,7 @@ async fn a_modern_caller_who_leaves_cancels_a_read() {
 #[tokio::test]
 async fn a_legacy_caller_who_leaves_cancels_nothing() {
     let web = Web::start().await;
-    let house = house(&web);
+    let house = house(&web.base);
     let gateway = house.serve();
     let session = Legacy::open(gateway.url(), client::LEGACY).await;
     let body = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "get_item", "arguments": {"id": "slow-1500"}}});
@@ -250,7 +249,7 @@ async fn a_legacy_caller_who_leaves_cancels_nothing() {
 #[tokio::test]
 async fn a_write_runs_to_its_end_whoever_leaves() {
     let web = Web::start().await;
-    let house = house(&web);
+    let house = house(&web.base);
     let gateway = house.serve();
     let arguments = json!({"id": "slow-1500", "name": "Late", "count": 1});
     let modern = Modern::new(gateway.url());
@@ -271,7 +270,7 @@ async fn a_write_runs_to_its_end_whoever_leaves() {
 #[tokio::test]
 async fn a_write_with_too_large_an_answer_may_have_been_done() {
     let web = Web::start().await;
-    let house = house(&web);
+    let house = house(&web.base);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     let result = client.call("create_item", json!({"id": "huge", "name": "Huge", "count": 1})).await;
@@ -282,7 +281,7 @@ async fn a_write_with_too_large_an_answer_may_have_been_done() {
 }
 
 /// Sends the request and hangs up once the service has seen it.
-async fn leave(request: reqwest::RequestBuilder, web: &Web) {
+pub(crate) async fn leave(request: reqwest::RequestBuilder, web: &Web) {
     let before = web.requests();
     let sent = tokio::spawn(request.send());
     within(Duration::from_secs(20), "the call reaches the service", || web.requests() > before).await;
@@ -290,7 +289,7 @@ async fn leave(request: reqwest::RequestBuilder, web: &Web) {
     let _ = sent.await;
 }
 
-async fn within(limit: Duration, what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) async fn within(limit: Duration, what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {
         assert!(started.elapsed() < limit, "not within {limit:?}: {what}");

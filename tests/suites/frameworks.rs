@@ -6,7 +6,10 @@ mod drive;
 
 use self::{
     agent::{ANTHROPIC, Agent, GEMINI, OPENAI, OPENAI_STRICT, OPENAI_WITHOUT_REFERENCES},
-    drive::Framework,
+    drive::{
+        Framework,
+        Told::{ByTextAlone, Marked, Raised},
+    },
 };
 
 const MCP1: &str = "python-frameworks-mcp1";
@@ -16,62 +19,62 @@ const NODE: &str = "node-frameworks";
 
 #[test]
 fn langchain() {
-    Framework::new("langchain", MCP1).holds();
+    Framework::new("langchain", MCP1).told(Marked("status=error")).holds();
 }
 
 #[test]
 fn mcp_use() {
-    Framework::new("mcp_use", MCP1).holds();
+    Framework::new("mcp_use", MCP1).told(Marked("error=RuntimeError")).holds();
 }
 
 #[test]
 fn autogen() {
-    Framework::new("autogen", MCP1).checks_arguments().holds();
+    Framework::new("autogen", MCP1).checks_arguments().told(Raised("Exception")).holds();
 }
 
 #[test]
 fn smolagents() {
-    Framework::new("smolagents", MCP1).holds();
+    Framework::new("smolagents", MCP1).told(ByTextAlone).holds();
 }
 
 #[test]
 fn openai_agents() {
-    Framework::new("openai_agents", MCP2).says_key_is_needed().holds();
+    Framework::new("openai_agents", MCP2).says_key_is_needed().told(ByTextAlone).holds();
 }
 
 #[test]
 fn agno() {
-    Framework::new("agno", MCP2).holds();
+    Framework::new("agno", MCP2).told(ByTextAlone).holds();
 }
 
 #[test]
 fn pydantic_ai() {
-    Framework::new("pydantic_ai", MCP2).says_key_is_needed().holds();
+    Framework::new("pydantic_ai", MCP2).says_key_is_needed().told(Raised("ModelRetry")).holds();
 }
 
 #[test]
 fn google_adk() {
-    Framework::new("google_adk", ADK).holds();
+    Framework::new("google_adk", ADK).told(Marked("isError=True")).holds();
 }
 
 #[test]
 fn llama_index() {
-    Framework::new("llama_index", ADK).holds();
+    Framework::new("llama_index", ADK).told(Marked("is_error=True")).holds();
 }
 
 #[test]
 fn vercel_ai_sdk() {
-    Framework::new("ai_sdk", NODE).says_key_is_needed().holds();
+    Framework::new("ai_sdk", NODE).says_key_is_needed().told(Marked("isError=true")).holds();
 }
 
 #[test]
 fn langchain_on_node() {
-    Framework::new("langchain_js", NODE).checks_arguments().holds();
+    Framework::new("langchain_js", NODE).checks_arguments().told(Raised("ToolException")).holds();
 }
 
 #[test]
 fn mcporter() {
-    Framework::new("mcporter", NODE).holds();
+    Framework::new("mcporter", NODE).told(Marked("isError=true")).holds();
 }
 
 #[test]

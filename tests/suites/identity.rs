@@ -7,23 +7,12 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use weir_tests::{Answer, Events, Gateway, House, Legacy, Modern, Stdio, client, http};
 
-use crate::sample;
+use crate::{sample, views::FIELDS};
 
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-const SECOND: &str = r#"
-contract: fields
-collections:
-  fields: { adapter: sheet, settings: { connection: data, path: airports.csv }, key: [iata] }
-tools:
-  - tool: lookup_field
-    description: Returns the air field with an IATA code.
-    verb: lookup
-    collection: fields
-    fields: [{ name: iata, type: text, required: true, help: "IATA code." }]
-"#;
 
 fn house() -> House {
-    sample::house().file("contracts/fields.yaml", SECOND)
+    sample::house().file("contracts/fields.yaml", FIELDS)
 }
 
 fn names(list: &Value) -> Vec<&str> {

@@ -1,10 +1,15 @@
-//! Tools by plain HTTP, and their OpenAPI document.
+//! Tools by plain HTTP, and as pages for people.
+
+mod access;
+mod documents;
+mod events;
+mod statuses;
 
 use std::process::Output;
 
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, foreign, http, upstream::JsonServer};
+use weir_tests::{Gateway, Modern, foreign, http, upstream::JsonServer};
 
 use crate::sample;
 
@@ -185,68 +190,6 @@ async fn the_tools_are_a_page_too() {
     assert_eq!(http().get(nothing).basic_auth("anyone", Some(&key)).send().await.expect("an answer").status(), 404);
 }
 
-/// The validator of the specification's own Python project checks the document, and a tool asks everything it allows
-/// and more.
-#[tokio::test]
-async fn the_document_is_valid_and_the_tools_are_as_it_says() {
-    let house = sample::house();
-    let gateway = house.serve();
-    let url = format!("{}/openapi.json", Rest::of(&gateway, None).base);
-    let text = http().get(&url).send().await.expect("an answer").text().await.expect("text");
-    let (code, printed, err) = house.run(&["openapi", "airports"]);
-    assert_eq!((code, printed.trim_end()), (0, text.as_str()), "{err}");
-    house.write("openapi.json", &text);
-
-    let script = "import json, openapi_spec_validator as v; v.validate(json.load(open('openapi.json')))";
-    passed(&python(&house, &["-c", script]));
-    let checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,\
-                  unsupported_method";
-    let run = ["-c", "from schemathesis.cli import schemathesis; schemathesis()", "run", url.as_str()];
-    let bounds = ["--checks", checks, "--max-examples", "30", "--no-color", "--seed", "7"];
-    passed(&python(&house, &[&run[..], &bounds[..]].concat()));
-}
-
-/// Whoever reads the document, or makes a stand-in of it, finds one true example of each thing that is sent and answered.
-#[test]
-fn every_operation_has_examples_that_its_own_schemas_take() {
-    let api = "[connections.api]\nkind = \"http\"\nbase_url = \"http://127.0.0.1:1\"\nwrite = true";
-    let house = sample::house().file("contracts/orders.yaml", ORDERS);
-    let house = house.config(api).config("[plugins.rest.grants]\napi = \"write\"");
-    let mut found = Vec::new();
-    for contract in ["airports", "orders"] {
-        let (code, text, err) = house.run(&["openapi", contract]);
-        assert_eq!(code, 0, "{err}");
-        assert_eq!(house.run(&["openapi", contract]).1, text, "the same each time");
-        let document: Value = serde_json::from_str(&text).expect("JSON");
-        let check = |content: &Value, what: &str| {
-            let example = content.get("example").unwrap_or_else(|| panic!("{what} has no example: {content}"));
-            let schema = json!({ "allOf": [content["schema"]], "components": document["components"] });
-            let validator = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
-            let wrong: Vec<String> = validator.iter_errors(example).map(|error| error.to_string()).collect();
-            assert!(wrong.is_empty(), "{what}: {example}: {wrong:?}");
-            example.clone()
-        };
-        for (path, operations) in document["paths"].as_object().expect("paths") {
-            let body = &operations["post"]["requestBody"]["content"]["application/json"];
-            found.push((path.clone(), check(body, path)));
-            for operation in operations.as_object().expect("operations").values() {
-                check(&operation["responses"]["200"]["content"]["application/json"], path);
-            }
-            let parameters = operations["get"]["parameters"].as_array().into_iter().flatten();
-            for parameter in parameters.filter(|parameter| parameter["required"] == true) {
-                check(parameter, path);
-            }
-        }
-    }
-    let example = |path: &str| &found.iter().find(|(found, _)| found == path).expect("a path").1;
-    assert_eq!(*example("/lookup_airport"), json!({ "iata": "AAA" }));
-    assert_eq!(*example("/create_order"), json!({ "id": 1, "due": "2024-01-01", "lines": [{ "part": "text" }] }));
-}
-
-fn python(house: &House, words: &[&str]) -> Output {
-    foreign::python("python-schemathesis").args(words).current_dir(house.path()).output().expect("python starts")
-}
-
 fn passed(output: &Output) {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}\n{err}");
@@ -262,6 +205,7 @@ collections:
       connection: api
       key: [id]
       fields: { id: integer, due: date, urgent: { type: boolean, nullable: true }, address: json, lines: json }
+      get: { path: "/orders/{id}" }
       create: { path: /orders }
     write: true
 tools:
@@ -314,6 +258,7 @@ async fn forms_are_filled_in_with_a_browser() {
     passed(&output);
     let seen: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(seen["violations"], json!([]), "the page keeps its own policy: {seen}");
+    assert_eq!(seen["inaccessible"], json!([]), "nobody is kept out: {seen}");
     assert_eq!(seen["tools"], json!(["create_airport", "list_airports", "Look up an airport"]), "{seen}");
     assert_eq!((seen["missing"].as_array().map(Vec::len), &seen["focused"]), (Some(1), &json!("input/iata")), "{seen}");
     assert_eq!(seen["pattern"], 1, "{seen}");

@@ -7,7 +7,8 @@ use weir_tests::{Events, Gateway, House, Legacy, Modern, Stdio, http};
 
 use crate::sample;
 
-const FIELDS: &str = r#"
+/// A second contract over the data of the sample.
+pub(crate) const FIELDS: &str = r#"
 contract: fields
 collections:
   fields: { adapter: sheet, settings: { connection: data, path: airports.csv }, key: [iata] }

@@ -65,7 +65,7 @@ fn members(root: &Value, object: &Value, depth: usize) -> Markup {
     let required = object["required"].as_array();
     html! {
         table {
-            thead { tr { th scope="col" { "Name" } th scope="col" { "Type" } th scope="col" { "" } } }
+            thead { tr { th scope="col" { "Name" } th scope="col" { "Type" } th scope="col" { "Meaning" } } }
             tbody {
                 @for (name, property) in properties(object) {
                     @let rule = resolved(root, without_null(resolved(root, property)));

@@ -21,9 +21,21 @@ pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 pub struct Asking<'a> {
     /// JSON that says what the caller can answer; `None` means that it cannot be asked.
     pub capabilities: Option<&'a str>,
-    /// The caller knows the protocol's own error for a capability that it lacks (2026-07-28).
-    pub knows_missing_capability: bool,
+    pub lacking: Lacking,
     pub resumed: Option<Resumed<'a>>,
+}
+
+/// How a caller hears that it lacks a capability.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lacking {
+    /// There is no protocol in which it could have one (plain HTTP, the command line): whoever calls for it says that it
+    /// cannot be asked. A tool that runs only as a task runs as any other.
+    #[default]
+    Outside,
+    /// As a result that is an error (MCP up to 2025-11-25). A tool that runs only as a task runs as any other.
+    Result,
+    /// As the protocol's own error (2026-07-28).
+    ProtocolError,
 }
 
 /// The caller's answer to what a tool asked it.
@@ -100,9 +112,9 @@ pub(super) fn ask(
             let message =
                 format!("The tool asks its caller before it goes on ({method}), and this client cannot be asked.");
             let error = CallError::new(Code::ToolError, message);
-            let form = match request.asking.knows_missing_capability {
-                true => ErrorForm::MissingCapability(missing(needed)),
-                false => ErrorForm::Plain,
+            let form = match request.asking.lacking {
+                Lacking::Outside | Lacking::ProtocolError => ErrorForm::MissingCapability(missing(needed)),
+                Lacking::Result => ErrorForm::Plain,
             };
             return Err(CallError { reason: Some("client_cannot_be_asked".to_owned()), form, ..error });
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{CallError, CallRequest, ErrorForm, MissingCapability, knows_tasks, record::CallRecord};
+use super::{CallError, CallRequest, ErrorForm, Lacking, MissingCapability, knows_tasks, record::CallRecord};
 use crate::{
     catalogue::{CatalogueTool, TaskSupport},
     codes::Code,
@@ -24,7 +24,7 @@ pub(super) fn visible<'a>(
 /// Refuses a modern client that knows no tasks where the tool is for no other.
 pub(super) fn may_run(tool: &CatalogueTool, request: &CallRequest<'_>) -> Result<(), CallError> {
     let asking = &request.asking;
-    let is_refused = tool.tasks == TaskSupport::Required && asking.knows_missing_capability;
+    let is_refused = tool.tasks == TaskSupport::Required && asking.lacking == Lacking::ProtocolError;
     if !is_refused || knows_tasks(asking.capabilities) {
         return Ok(());
     }

@@ -15,8 +15,8 @@ use super::{
 };
 use crate::{
     call::{
-        self, Asking, CallOutcome, CallRequest, Content, InputRequired, MissingCapability, ParamHeaders, Resumed,
-        Searched, ToolResult, call_tool,
+        self, Asking, CallOutcome, CallRequest, Content, InputRequired, Lacking, MissingCapability, ParamHeaders,
+        Resumed, Searched, ToolResult, call_tool,
     },
     catalogue::{ItemKind, Listing},
     snapshot::Snapshot,
@@ -277,6 +277,7 @@ impl<'a> Call<'a> {
         let state = self.state.as_deref();
         let resumed = (responses.is_some() || state.is_some()).then_some(Resumed { responses, state });
         let capabilities = self.capabilities.as_deref().or_else(|| channel.and_then(|channel| channel.capabilities()));
+        let lacking = if self.version.is_modern() { Lacking::ProtocolError } else { Lacking::Result };
         CallRequest {
             snapshot,
             endpoint: &scope.endpoint,
@@ -290,7 +291,7 @@ impl<'a> Call<'a> {
             timeout: None,
             session: scope.session(),
             param_headers: self.param_headers.as_deref(),
-            asking: Asking { capabilities, knows_missing_capability: self.version.is_modern(), resumed },
+            asking: Asking { capabilities, lacking, resumed },
         }
     }
 

@@ -31,6 +31,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use weir_audit::RefusedWhat;
+use weir_contracts::name::check_contract;
 
 use crate::{
     era::{
@@ -90,9 +91,9 @@ pub async fn serve(
             let (server, routes) = (server.clone(), routes.clone());
             async move {
                 // Nearly all that is asked: no way through the routes for it.
-                match request.uri().path() == "/mcp" {
-                    true => Ok(answer(&server, Endpoint::All, request.map(axum::body::Body::new)).await),
-                    false => routes.call(request).await,
+                match endpoint(request.uri().path()) {
+                    Some(endpoint) => Ok(answer(&server, endpoint, request.map(axum::body::Body::new)).await),
+                    None => routes.call(request).await,
                 }
             }
         }
@@ -109,6 +110,20 @@ pub async fn serve(
     crate::call::abandon_questions();
     gateway.in_flight().drained().await;
     Ok(())
+}
+
+/// Returns the endpoint of MCP that a path names as it is written, without anything to decode.
+fn endpoint(path: &str) -> Option<Endpoint> {
+    let below = path.strip_prefix("/mcp")?;
+    if below.is_empty() {
+        return Some(Endpoint::All);
+    }
+    let below = below.strip_prefix('/')?;
+    let (name, of): (_, fn(Arc<str>) -> Endpoint) = match below.strip_prefix("view/") {
+        Some(view) => (view, Endpoint::View),
+        None => (below, Endpoint::Contract),
+    };
+    check_contract(name).is_ok().then(|| of(name.into()))
 }
 
 fn router(server: Arc<Server>) -> Router {

@@ -16,11 +16,28 @@ pub(crate) struct Framework {
     pub checks_arguments: bool,
     /// Whether a caller without a key reads the sentence of the 401, or of the sign-in that is not there.
     pub says_key_is_needed: bool,
+    /// How code is told of an error; `None` where that was never found out.
+    pub error: Option<Told>,
+}
+
+/// How the code around a model is told that a call has failed, beside the text that the model reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Told {
+    /// By an exception of this type.
+    Raised(&'static str),
+    /// By a member of the result.
+    Marked(&'static str),
+    /// Not at all: the framework hands on a text, which is the same thing for an error and a result.
+    ByTextAlone,
 }
 
 impl Framework {
     pub(crate) const fn new(name: &'static str, environment: &'static str) -> Self {
-        Self { name, environment, checks_arguments: false, says_key_is_needed: false }
+        Self { name, environment, checks_arguments: false, says_key_is_needed: false, error: None }
+    }
+
+    pub(crate) const fn told(self, error: Told) -> Self {
+        Self { error: Some(error), ..self }
     }
 
     pub(crate) const fn checks_arguments(self) -> Self {
@@ -81,6 +98,33 @@ impl Framework {
             assert!(every, "a model reads every error: {name}: {report}");
         }
         assert!(text(3).contains("Trondheim Airport Vaernes"), "{name}: {report}");
+        if let Some(error) = self.error {
+            self.check_errors(report, error);
+        }
+    }
+
+    /// Checks that whoever writes an agent tells a failed call from another by more than its text, where the framework can.
+    fn check_errors(&self, report: &Value, error: Told) {
+        let told = |call: usize| {
+            let call = &report["calls"][call];
+            (call["raised"].as_str(), call["marked"].as_str())
+        };
+        let expected = match error {
+            Told::Raised(exception) => (Some(exception), None),
+            Told::Marked(mark) => (None, Some(mark)),
+            Told::ByTextAlone => (None, None),
+        };
+        for succeeded in [0, 3] {
+            assert_eq!(told(succeeded), (None, None), "{}: call {succeeded}: {report}", self.name);
+        }
+        assert_eq!(told(1), expected, "{}: {report}", self.name);
+        for refused in [2, 4] {
+            match self.checks_arguments {
+                // What the framework refuses itself is an error of its own.
+                true => assert!(told(refused) != (None, None), "{}: call {refused}: {report}", self.name),
+                false => assert_eq!(told(refused), expected, "{}: call {refused}: {report}", self.name),
+            }
+        }
     }
 
     /// Checks that a caller without a key reads that one is needed, and how it is sent.
