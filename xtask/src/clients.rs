@@ -34,17 +34,19 @@ const NODE_FOLDERS: [&str; 4] = ["node", "node-frameworks", "openapi", "servers"
 const MORE_PYTHON_ENVIRONMENTS: [&str; 2] = ["python-frameworks-more-mcp1", "python-frameworks-more-mcp2"];
 const MORE_NODE_FOLDER: &str = "node-frameworks-more";
 
-/// Installs everything the tests need beside Rust: PostgreSQL, Prometheus, a registry, a browser, Python and Node clients.
+/// Installs everything the tests need beside Rust: PostgreSQL, Prometheus, a registry, OpenSSL, a browser, Python and Node clients.
 pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
     thread::scope(|scope| {
         let database = scope.spawn(|| debian::ensure(workshop, &["postgresql"], postgresql_present));
         let metrics = scope.spawn(|| debian::ensure(workshop, &["prometheus"], prometheus_present));
         let registry = scope.spawn(|| debian::ensure(workshop, &["docker-registry"], registry_present));
+        let certificates = scope.spawn(|| debian::ensure(workshop, &["openssl"], openssl_present));
         let browser = scope.spawn(|| debian::ensure(workshop, &["chromium"], chromium_present));
         let node = scope.spawn(|| node_clients(workshop));
         let environments: Vec<_> =
             PYTHON_ENVIRONMENTS.iter().map(|name| scope.spawn(move || python(workshop, name).map(drop))).collect();
-        let mut results = vec![join(database), join(metrics), join(registry), join(browser), join(node)];
+        let mut results =
+            vec![join(database), join(metrics), join(registry), join(certificates), join(browser), join(node)];
         results.extend(environments.into_iter().map(join));
         results.into_iter().collect()
     })
@@ -140,6 +142,10 @@ fn chromium_present() -> bool {
 /// Returns `true` if Prometheus is there; its package brings `promtool` along.
 fn prometheus_present() -> bool {
     ["prometheus", "promtool"].iter().all(|name| succeeds(Command::new(name).arg("--version")))
+}
+
+fn openssl_present() -> bool {
+    succeeds(Command::new("openssl").arg("version"))
 }
 
 /// Returns whether the registry is there that `weir plugin install oci://…` is tried with.

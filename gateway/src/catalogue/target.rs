@@ -85,9 +85,12 @@ impl BoundCollection {
 /// The collections of one contract as the host takes them: written down once, not once per tool.
 pub(super) struct Sources {
     collections: HashMap<String, CollectionRef>,
-    /// The columns that tools answer, by collection, operation and columns. Many tools have the same.
-    projections: RefCell<HashMap<(String, Option<String>, Vec<String>), Projection>>,
+    /// The columns that tools answer. Many tools have the same.
+    projections: RefCell<HashMap<Projected, Projection>>,
 }
+
+/// A collection, an operation of it, and columns.
+type Projected = (String, Option<String>, Vec<String>);
 
 /// The columns that a tool answers, and the check of its records.
 type Projection = (Arc<[String]>, Arc<RecordChecker>);
