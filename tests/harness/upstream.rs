@@ -53,7 +53,8 @@ impl Mock {
         command.args(["mock", "--host", "127.0.0.1", "--port", &port.to_string()]).arg(document);
         let running = Running::silent(&mut command, "prism");
         let mock = Self { _running: running, base: format!("http://127.0.0.1:{port}") };
-        wait_for_port(port, "prism");
+        // It reads a document of megabytes for minutes where others work, too.
+        wait_for_port_within(Duration::from_secs(240), port, "prism");
         mock
     }
 }
@@ -131,9 +132,13 @@ pub fn free_port() -> u16 {
 }
 
 pub fn wait_for_port(port: u16, what: &str) {
+    wait_for_port_within(Duration::from_secs(60), port, what);
+}
+
+fn wait_for_port_within(limit: Duration, port: u16, what: &str) {
     let started = Instant::now();
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(started.elapsed() < Duration::from_secs(60), "{what} does not listen on port {port}");
+        assert!(started.elapsed() < limit, "{what} does not listen on port {port}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -72,9 +72,13 @@ fn imported(name: &str, file: &str, base: &str) -> House {
     house
 }
 
-/// Calls a tool with arguments as an agent finds them: nothing at first, and then what each refusal says.
+/// Calls a tool with arguments as an agent finds them: nothing at first, and then what each refusal says. A refusal has no
+/// example of one of several objects: the agent has read their schemas.
 async fn called(client: &Modern, tool: &str) -> Value {
-    let mut arguments = json!({});
+    let mut arguments = match tool {
+        "create_celestial_body" => json!({ "body": { "name": "Phobos", "diameter": 22.2 } }),
+        _ => json!({}),
+    };
     let mut result = Value::Null;
     for _ in 0..8 {
         result = client.call(tool, arguments.clone()).await;
@@ -101,33 +105,61 @@ fn place_at<'v>(value: &'v mut Value, path: &str) -> Option<&'v mut Value> {
     })
 }
 
-/// The calls that do not succeed behind the mock. It answers the smallest number there is if a schema says `number` and
-/// no more, and Weir passes on no whole number that JSON readers do not hold exactly. The body of the first call is one
-/// of several objects, of which no refusal can give an example.
-const NOT_ANSWERED: [&str; 4] = ["create_celestial_body", "create_planet", "get_planet", "update_planet"];
+/// Tools that do not succeed behind the mock, with whose fault that is and what the caller is told then.
+const NOT_ANSWERED: [(&str, &str, &str); 12] = [
+    ("create_celestial_body", SMALLEST, NOT_PASSED_ON),
+    ("create_planet", SMALLEST, NOT_PASSED_ON),
+    ("get_planet", SMALLEST, NOT_PASSED_ON),
+    ("update_planet", SMALLEST, NOT_PASSED_ON),
+    ("get_item", EITHER, "The web service refuses the values."),
+    ("update_item", EITHER, "The web service refuses the values."),
+    ("delete_item", EITHER, "The web service refuses the values."),
+    ("password_request", NO_SUCCESS, "The web service refuses the connection's credentials."),
+    ("password_reset", NO_SUCCESS, "The web service refuses the connection's credentials."),
+    ("register_user_verify_email", NO_SUCCESS, "the web service redirects to somewhere else"),
+    ("oidc_create_oidc_custom_property_inclusion_for_enterprise", OTHER_EXAMPLE, NOT_PASSED_ON),
+    ("repos_update", OTHER_EXAMPLE, NOT_PASSED_ON),
+];
+/// Weir passes on no whole number that JSON readers do not hold exactly.
+const SMALLEST: &str = "the mock answers the smallest number there is where a schema says `number` and no more";
+const EITHER: &str = "the mock refuses `1` in a path for `oneOf` a number and a text, being both";
+const NO_SUCCESS: &str = "the document has no answer but 401 or 302, and the mock gives it";
+const OTHER_EXAMPLE: &str = "the mock answers the example of the document, which lacks what its own schema requires";
+const NOT_PASSED_ON: &str = "The source answered a value this tool may not pass on.";
 
-/// A server that answers as the document says stands behind a real gateway: each tool of it succeeds.
+/// A server that answers as the document says stands behind a real gateway: each tool of it succeeds. Of many tools every
+/// `step`-th is called. Returns what does not hold.
+async fn is_answered(name: &str, tools: usize, step: usize) -> Vec<String> {
+    let (_, file, _) = DOCUMENTS.iter().find(|(document, ..)| *document == name).expect("a document");
+    let mock = Mock::start(&document(file));
+    let house = imported(name, file, &mock.base);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let (listed, _) = client.list().await;
+    assert_eq!(listed.len(), tools, "{name}");
+    let mut failed = Vec::new();
+    for tool in listed.iter().step_by(step) {
+        let tool = tool["name"].as_str().expect("a name");
+        let result = called(&client, tool).await;
+        let told = result["content"][0]["text"].as_str().unwrap_or_default();
+        match (NOT_ANSWERED.iter().find(|(name, ..)| *name == tool), result["isError"] == true) {
+            (Some((_, _, why)), true) if told == *why => {}
+            (Some((_, fault, why)), true) => failed.push(format!("{tool}: {told}, not {why}, although {fault}")),
+            (Some((_, fault, _)), false) => failed.push(format!("{tool} succeeds: take it out of the list ({fault})")),
+            (None, true) => failed.push(format!("{tool}: {told}")),
+            (None, false) => {}
+        }
+    }
+    failed
+}
+
 #[tokio::test]
 async fn every_imported_tool_is_answered() {
-    for (name, file, tools) in [("galaxy", DOCUMENTS[0].1, 9), ("figma", DOCUMENTS[1].1, 54)] {
-        let mock = Mock::start(&document(file));
-        let house = imported(name, file, &mock.base);
-        let gateway = house.serve();
-        let client = Modern::new(gateway.url());
-        let (listed, _) = client.list().await;
-        assert_eq!(listed.len(), tools, "{name}");
-        let mut failed = Vec::new();
-        for tool in &listed {
-            let tool = tool["name"].as_str().expect("a name");
-            let result = called(&client, tool).await;
-            if NOT_ANSWERED.contains(&tool) {
-                assert_eq!(result["isError"], true, "{tool} succeeds now: take it out of the list");
-            } else if result["isError"] != false {
-                failed.push(format!("{tool}: {}", result["content"][0]["text"]));
-            }
-        }
-        assert!(failed.is_empty(), "{name}: {}\n{}", failed.join("\n"), gateway.log());
+    let mut failed = Vec::new();
+    for (name, tools, step) in [("galaxy", 9, 1), ("figma", 54, 1), ("directus", 132, 1), ("github", 1219, 12)] {
+        failed.extend(is_answered(name, tools, step).await);
     }
+    assert!(failed.is_empty(), "{} tools:\n{}", failed.len(), failed.join("\n"));
 }
 
 /// What an import prints is served whole, however large: the adapter takes each of its operations.
@@ -245,5 +277,5 @@ async fn a_generated_client_compiles_and_calls() {
     command.current_dir(house.path()).args(["node_modules/typescript/bin/tsc", "client.ts"]).args(strict);
     let output = foreign::run(command, Duration::from_secs(120));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(!output.status.success() && said.contains("iata") || said.contains("not assignable"), "{said}");
+    assert!(!output.status.success() && (said.contains("iata") || said.contains("not assignable")), "{said}");
 }
