@@ -289,6 +289,11 @@ impl Code {
         row.map_or(Self::UpstreamError, |row| row.code)
     }
 
+    /// Reads the code of an answer.
+    pub fn of_label(label: &str) -> Option<Self> {
+        TABLE.iter().find(|row| row.label == label).map(|row| row.code)
+    }
+
     pub fn row(self) -> &'static Row {
         &TABLE[self as usize]
     }

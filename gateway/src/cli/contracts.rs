@@ -11,6 +11,7 @@ use super::{
     admin::{Api, Head, Target, cell, path, table, time, told},
     block_on,
 };
+use crate::registry::gate::DraftStatus;
 
 pub(super) type Contracts = Head<Command>;
 
@@ -184,7 +185,7 @@ fn show(target: &Target, name: &str) -> Done {
 fn show_draft(target: &Target, id: &str) -> Done {
     let draft = ask(target, Method::GET, &path(&["v1", "drafts", id]), None)?;
     let report = with_impact(&draft["report"], &draft);
-    if draft["status"] == "pending" {
+    if draft["status"] == DraftStatus::Pending.as_str() {
         return looked_at(target, &report, &format!("weir contracts publish {}", cell(&draft["id"])));
     }
     match target.json {

@@ -22,6 +22,7 @@ use super::{
     call::Remote,
     compile::{Shapes, read},
 };
+use crate::registry::gate::ChangeClass;
 
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
@@ -240,10 +241,8 @@ fn impact(impact: &Value) -> String {
 pub(super) fn text(report: &Value) -> String {
     let mut items: Vec<&Value> = report["items"].as_array().into_iter().flatten().collect();
     let rank = |item: &Value| {
-        ["breaking", "undecided", "review", "compatible", "cosmetic", "identical"]
-            .iter()
-            .position(|class| item["class"] == *class)
-            .unwrap_or_default()
+        let worst_first = ChangeClass::ALL.iter().rev();
+        worst_first.map(|class| class.as_str()).position(|class| item["class"] == class).unwrap_or_default()
     };
     items.sort_by_key(|item| rank(item));
     let mut out = String::new();

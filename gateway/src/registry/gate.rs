@@ -523,12 +523,12 @@ fn first_report(contract: &Contract, fingerprint: &str) -> Value {
             _ => "does not say whether it writes",
         };
         json!({
-            "rule": "first", "path": format!("/tools/{}", tool.name), "tool": tool.name, "class": "first", "old": null,
+            "rule": "first", "path": format!("/tools/{}", tool.name), "tool": tool.name, "class": ChangeClass::First, "old": null,
             "new": listed::tool(tool), "reason": format!("{effect}: {}", tool.description),
         })
     };
     json!({
-        "class": "first", "breaking": false, "fingerprint": fingerprint,
+        "class": ChangeClass::First, "breaking": false, "fingerprint": fingerprint,
         "items": contract.tools.iter().map(item).collect::<Vec<_>>(),
         "findings": lint_contract(contract),
     })

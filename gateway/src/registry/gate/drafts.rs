@@ -97,13 +97,13 @@ impl Gate {
             .map(|tool| {
                 serde_json::json!({
                     "rule": RETIRE, "path": format!("/tools/{tool}"), "side": "contract", "tool": tool,
-                    "class": "breaking", "old": tool, "new": null,
+                    "class": ChangeClass::Breaking, "old": tool, "new": null,
                     "reason": "the contract would be retired, and the tool with it",
                 })
             })
             .collect();
         let report = serde_json::json!({
-            "class": "breaking", "breaking": true, "fingerprint": fingerprint, "items": items,
+            "class": ChangeClass::Breaking, "breaking": true, "fingerprint": fingerprint, "items": items,
         });
         let draft = NewDraft {
             id: &draft_id(),

@@ -305,7 +305,7 @@ fn failed(result: &ToolResult) -> Answer {
         result.structured.as_deref().and_then(|structured| serde_json::from_str::<Map<_, _>>(structured).ok());
     let members = members.unwrap_or_default();
     let label = members.get("code").and_then(Value::as_str).unwrap_or(Code::ToolError.label());
-    let row = crate::codes::TABLE.iter().find(|row| row.label == label).unwrap_or(Code::ToolError.row());
+    let row = Code::of_label(label).unwrap_or(Code::ToolError).row();
     let mut body = problem_members(row.status, label, row.meaning, &result.content.text());
     body.extend(members.into_iter().filter(|(name, _)| name != "message"));
     let retry_after_s = body.get("retry_after_ms").and_then(Value::as_u64).map(|wait| wait.div_ceil(1000));

@@ -16,7 +16,7 @@ use super::{
     },
     Report,
 };
-use crate::{app::App, catalogue::Endpoint, transport};
+use crate::{app::App, catalogue::Endpoint, codes::Code, transport};
 
 /// Room for an answer that is on its way.
 const PIPE_BYTES: usize = 64 << 10;
@@ -122,11 +122,11 @@ async fn over_stdio(served: &App, tools: &[Tool], report: &mut Report) -> Result
 fn judge(door: &'static str, tool: &Tool, result: &Value, report: &mut Report) {
     let Outcome::Failed { code, text, .. } = Outcome::of_result(result) else { return };
     let told = format!("{} {}: {text}", tool.name, tool.arguments);
-    match code.as_str() {
-        "output_mismatch" => report.fail("outputs conform", told),
-        "forbidden" if tool.read_only => report.fail("reads only", told),
-        "plugin_failed" | "invalid_arguments" | "internal" => report.fail(door, told),
-        "timeout" | "unavailable" | "upstream_error" | "overloaded" => report.warn(door, told),
+    match Code::of_label(&code) {
+        Some(Code::OutputMismatch) => report.fail("outputs conform", told),
+        Some(Code::Forbidden) if tool.read_only => report.fail("reads only", told),
+        Some(Code::PluginFailed | Code::InvalidArguments | Code::Internal) => report.fail(door, told),
+        Some(Code::Timeout | Code::Unavailable | Code::UpstreamError | Code::Overloaded) => report.warn(door, told),
         _ => {}
     }
 }
