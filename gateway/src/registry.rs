@@ -24,7 +24,7 @@ use tokio::sync::Mutex;
 use weir_connections::Code;
 use weir_contracts::{Contract, Problem, Shape, Version, compile, diff::Diff, form, lint, lock::Lock};
 use weir_plugin_host::{AdapterFailure, CollectionRef};
-use weir_state::{DraftRow, State};
+use weir_state::{DraftRow, Source, State};
 
 pub use self::drift::Drift;
 use self::{
@@ -147,6 +147,9 @@ impl Registry {
             report.problems.push(refused(error));
             return report;
         }
+        if let Err(problems) = self.read_locks_of_upstreams(&config).await {
+            report.problems.extend(problems);
+        }
         match files::list(folder) {
             Ok(found) => {
                 files.retain(|path, _| found.contains_key(path));
@@ -245,7 +248,8 @@ impl Registry {
                 return Some(name);
             }
         }
-        if let Err(problems) = self.read_lock(path, &name, &owner).await {
+        let source = Source { origin: Origin::File, owner: Some(&owner) };
+        if let Err(problems) = self.read_lock(path.parent().unwrap_or(Path::new(".")), &name, source).await {
             // Without its lock nobody knows what was published: the file would go live without being compared.
             report.problems.extend(problems);
             return Some(name);
@@ -299,23 +303,47 @@ impl Registry {
         Ok(false)
     }
 
-    /// Restores the published version from the lock beside a contract's file, if the state knows nothing of the
-    /// contract.
-    async fn read_lock(&self, path: &Path, name: &str, owner: &str) -> Result<(), Vec<Problem>> {
-        let Some((lock_path, lock)) = files::lock_text(path, name) else { return Ok(()) };
-        let file = lock_path.display().to_string();
+    /// Restores the published version from the lock of a contract, which lies in this folder, if the state knows nothing
+    /// of the contract.
+    async fn read_lock(&self, folder: &Path, name: &str, source: Source<'_>) -> Result<(), Vec<Problem>> {
+        let Some((path, lock)) = files::lock_text(folder, name) else { return Ok(()) };
+        let file = path.display().to_string();
         let read = async {
             if !self.gate.state().versions(name).await.map_err(GateError::from)?.is_empty() {
                 return Ok(());
             }
             let lock = Lock::read(&file, &lock.map_err(|problem| GateError::Refused(vec![problem]))?)
                 .map_err(GateError::Refused)?;
-            self.gate.restore(&lock, name, owner).await
+            self.gate.restore(&lock, name, source).await
         };
         read.await.map_err(|error| match error {
             GateError::Refused(problems) => problems.into_iter().map(|problem| problem.in_file(&file)).collect(),
             error => vec![Problem::new(&file, "", error.to_string())],
         })
+    }
+
+    /// Restores what other servers offer from its locks, where the state knows nothing of it: it is listed although its
+    /// server may be down. Locks of everything else are read with their contract file, or with the plugin.
+    async fn read_locks_of_upstreams(&self, config: &Config) -> Result<(), Vec<Problem>> {
+        let owner = files::owner(&config.base);
+        let folder = &config.folders.contracts;
+        for name in files::locked(folder) {
+            let is_of_upstream =
+                |lock: &Lock| lock.contract.upstream().is_some_and(|it| config.upstreams.contains_key(it));
+            let lock = files::lock_text(folder, &name)
+                .and_then(|(path, text)| Lock::read(&path.display().to_string(), &text.ok()?).ok());
+            if lock.is_some_and(|lock| is_of_upstream(&lock)) {
+                self.read_lock(folder, &name, Source { origin: Origin::Upstream, owner: Some(&owner) }).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Restores the version of an offer from its lock. An offer whose lock cannot be read is refused: it would go live
+    /// without being compared.
+    async fn read_lock_of_offer(&self, name: &str, source: Source<'_>) -> Result<(), GateError> {
+        let config = Arc::clone(&self.gateway.config());
+        self.read_lock(&config.folders.contracts, name, source).await.map_err(GateError::Refused)
     }
 
     /// Finds the contracts that this folder owns and whose files are gone: they are served until someone agrees that

@@ -40,9 +40,10 @@ leaves. The others:
 | contextforge, hyper-mcp | gateways, the same echo tool behind them |
 
 `-stateless` and `-session` speak the legacy protocol, `-stdio` over pipes; all others the 2026-07-28 revision.
-What others notice of a hostile guest has [a page of its own](isolation.md).
-agentgateway is not among them: it is published on none of the registries that peers are installed from (the Python package of that name
-is another program).
+What others notice of a hostile guest, how a gateway grows, and large collections have pages of their own:
+[isolation](isolation.md), [growth](scale.md), [large collections](large.md).
+agentgateway and MCPJungle are not among them: they are published on none of the registries that peers are installed from (the
+Python package `agentgateway` is another program).
 ";
 
 pub(super) fn page(report: &Report) -> String {

@@ -1,6 +1,11 @@
-//! `weir lock`: the published version beside its file, so that the gate holds where there is no state yet.
+//! `weir lock`: the published version beside its file, so that the gate holds where there is no state yet. What plugins and
+//! other servers offer has no file: its lock lies in the contracts folder.
 
-use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -9,14 +14,14 @@ use weir_contracts::{
     Contract, form,
     lock::{Approval, Lock as Locked},
 };
-use weir_state::{Live, State, VersionRow};
+use weir_state::{Live, Origin, State, VersionRow};
 
 use super::{Done, Failure, Settings, block_on};
 use crate::registry::gate::{ChangeClass, Role};
 
 #[derive(Args)]
 pub(super) struct Lock {
-    /// Contract files; by default all of the contracts folder
+    /// Contract files; by default all of the contracts folder, and what plugins and other servers offer
     files: Vec<PathBuf>,
     #[command(flatten)]
     settings: Settings,
@@ -44,15 +49,27 @@ impl Lock {
                 return Err(anyhow::anyhow!("the contract `{name}` was never published: serve it first").into());
             };
             let versions = state.versions(&name).await.map_err(anyhow::Error::from)?;
-            let lock = lock(live, &versions)?;
-            let path = file.with_file_name(format!("{name}.lock.json"));
-            weir_files::replace(&path, lock.to_text().as_bytes(), weir_files::Readers::Everyone)
-                .with_context(|| format!("{} cannot be written", path.display()))?;
             let note = if live.source == text { "" } else { "; the file has changed since, and the lock has not" };
-            println!("{}: {name} {}{note}", path.display(), live.version);
+            write(file.parent().unwrap_or(Path::new(".")), live, &versions, note)?;
+        }
+        let is_offer = |live: &&&Live| matches!(live.origin, Origin::Code | Origin::Upstream);
+        for live in live.values().filter(is_offer).filter(|_| self.files.is_empty()) {
+            let versions = state.versions(&live.name).await.map_err(anyhow::Error::from)?;
+            std::fs::create_dir_all(&folders.contracts)
+                .with_context(|| format!("{} cannot be made", folders.contracts.display()))?;
+            write(&folders.contracts, live, &versions, "")?;
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn write(folder: &Path, live: &Live, versions: &[VersionRow], note: &str) -> Result<(), Failure> {
+    let lock = lock(live, versions)?;
+    let path = folder.join(format!("{}.lock.json", live.name));
+    weir_files::replace(&path, lock.to_text().as_bytes(), weir_files::Readers::Everyone)
+        .with_context(|| format!("{} cannot be written", path.display()))?;
+    println!("{}: {} {}{note}", path.display(), live.name, live.version);
+    Ok(())
 }
 
 fn lock(live: &Live, versions: &[VersionRow]) -> Result<Locked, Failure> {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 
 use weir_contracts::{Contract, Problem, code, form, uri};
 use weir_plugin_host::{Admitted, Admitting, Changed, Definitions, PluginConfig, ToolGate};
+use weir_state::Source;
 
 use super::{
     Registry,
@@ -117,6 +118,7 @@ impl Registry {
             return Ok(Submitted::Nothing);
         }
         let contract = compiled(plugin, &config, definitions).map_err(GateError::Refused)?;
+        self.read_lock_of_offer(&contract.name, Source { origin: Origin::Code, owner: None }).await?;
         self.gate.refresh().await?;
         let live = self.gate.live().get(&contract.name).cloned();
         let is_live = live.is_some_and(|live| live.contract.definitions == contract.definitions);

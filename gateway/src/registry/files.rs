@@ -11,6 +11,9 @@ use weir_contracts::Problem;
 /// A contract file is written by people.
 const FILE_MAX_BYTES: u64 = 4 << 20;
 
+/// The ending of the name of a lock.
+const LOCK: &str = ".lock.json";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     modified: Option<SystemTime>,
@@ -29,7 +32,7 @@ pub(super) fn list(folder: &Path) -> Result<BTreeMap<PathBuf, Stamp>, Problem> {
     for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let counts = [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end));
-        if !counts || name.starts_with('.') || name.ends_with(".lock.json") {
+        if !counts || name.starts_with('.') || name.ends_with(LOCK) {
             continue;
         }
         if let Ok(meta) = path.metadata()
@@ -49,7 +52,7 @@ pub(super) fn owner(folder: &Path) -> String {
 
 /// Returns the stamp of the lock beside a contract file; `None` if there is no lock.
 pub(super) fn lock_stamp(path: &Path, name: &str) -> Option<Stamp> {
-    let meta = path.with_file_name(format!("{name}.lock.json")).metadata().ok()?;
+    let meta = path.with_file_name(format!("{name}{LOCK}")).metadata().ok()?;
     Some(Stamp { modified: meta.modified().ok(), bytes: meta.len() })
 }
 
@@ -63,8 +66,15 @@ pub(super) fn read(path: &Path) -> Result<String, Problem> {
     std::fs::read_to_string(path).map_err(|error| problem(format!("cannot be read: {error}")))
 }
 
-/// Returns the lock beside a contract file: `NAME.lock.json`, by the contract's name.
-pub(super) fn lock_text(path: &Path, name: &str) -> Option<(std::path::PathBuf, Result<String, Problem>)> {
-    let lock = path.with_file_name(format!("{name}.lock.json"));
+/// Returns the names of the contracts that have a lock in this folder.
+pub(super) fn locked(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let name = |entry: std::fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(LOCK)?.to_owned());
+    entries.filter_map(|entry| name(entry.ok()?)).collect()
+}
+
+/// Returns the lock of a contract: `NAME.lock.json`, by the contract's name.
+pub(super) fn lock_text(folder: &Path, name: &str) -> Option<(std::path::PathBuf, Result<String, Problem>)> {
+    let lock = folder.join(format!("{name}{LOCK}"));
     lock.exists().then(|| (lock.clone(), read(&lock)))
 }

@@ -281,7 +281,7 @@ impl Gate {
 
     /// Makes the contract of a lock file the first version here. Its form is not known, so that the file beside it is
     /// judged.
-    pub async fn restore(&self, lock: &Lock, name: &str, owner: &str) -> Result<(), GateError> {
+    pub async fn restore(&self, lock: &Lock, name: &str, source: Source<'_>) -> Result<(), GateError> {
         let contract = &lock.contract;
         if contract.name != name {
             let message = format!("is the lock of `{}`, not of `{name}`", contract.name);
@@ -297,7 +297,7 @@ impl Gate {
             published_ms: now_ms(),
             published_by: "lock".to_owned(),
         };
-        self.publish_row(None, Source { origin: Origin::File, owner: Some(owner) }, &row, None).await?;
+        self.publish_row(None, source, &row, None).await?;
         self.refresh().await?;
         Ok(())
     }

@@ -21,7 +21,7 @@ use weir_contracts::{
     offer::{self, Lists},
     upstream::{self as offered, Compiled, Overlay},
 };
-use weir_state::DraftRow;
+use weir_state::{DraftRow, Source};
 use weir_upstream::{Changes, First, Listed, Resources, Seen, Upstream, UpstreamConfig};
 
 use super::{
@@ -222,6 +222,7 @@ impl Registry {
         if let Some(owned) = self.gate.own(&name, &owner).await? {
             return Err(owned);
         }
+        self.read_lock_of_offer(&name, Source { origin: Origin::Upstream, owner: Some(&owner) }).await?;
         self.gate.refresh().await?;
         let live = self.gate.live().get(&name).cloned();
         let is_live = live.as_ref().is_some_and(|live| live.source == source);
@@ -254,6 +255,8 @@ impl Registry {
     /// the change as it does every other.
     pub async fn agree(&self, upstream: &str, offer: Offer, by: &str) -> Result<Verdict, GateError> {
         let owner = files::owner(&self.gateway.config().base);
+        let source = Source { origin: Origin::Upstream, owner: Some(&owner) };
+        self.read_lock_of_offer(&offer.compiled.contract.name, source).await?;
         self.gate.refresh().await?;
         let is_first = self.gate.state().versions(&offer.compiled.contract.name).await?.is_empty();
         tracing::debug!(upstream, is_first, "agreed to");

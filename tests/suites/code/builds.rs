@@ -265,3 +265,26 @@ async fn a_compatible_build_goes_live_by_itself_and_one_to_review_waits() {
     wait_until("the other default", async || deploy().await == "stable").await;
     assert_eq!(version(&gateway).await, "1.1.0", "a change to review is a minor version");
 }
+
+/// In a fresh container the state is gone, and another build lies in the folder than was published.
+#[tokio::test]
+async fn with_an_empty_state_the_lock_says_which_build_may_run() {
+    let house = plain();
+    let gateway = house.serve();
+    wait_until("it is published", async || version(&gateway).await == "1.0.0").await;
+    let (done, out, err) = house.run(&["lock"]);
+    assert!(done == 0 && out.contains("tools-js 1.0.0"), "{out}{err}");
+    drop(gateway);
+    std::fs::remove_dir_all(house.path().join("state")).expect("wiped");
+    put(&house, "tools-js-renamed");
+    let gateway = house.serve();
+    gateway.wait_for_log("held: it defines other tools than are published");
+    assert_eq!(version(&gateway).await, "1.0.0");
+    let client = Modern::new(gateway.url());
+    let deploy = async || client.call("deploy", json!({"environment": "prod", "service": "web"})).await;
+    let refused = deploy().await;
+    assert_eq!(code(&refused), "unavailable", "the build that was published is not here: {refused}");
+    put(&house, "tools-js");
+    wait_until("the build that the lock promises runs", async || deploy().await["isError"] == false).await;
+    assert_eq!(version(&gateway).await, "1.0.0");
+}
