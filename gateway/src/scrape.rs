@@ -113,6 +113,8 @@ fn upstreams(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
         Seen::STATES.map(|word| (vec![&*upstream.name, word], f64::from(u8::from(word == now))))
     });
     families.push(family(&table::UPSTREAM_STATE, states.collect()));
+    let down = all.iter().filter_map(|upstream| Some((vec![&*upstream.name, upstream.seen().reason?], 1.0)));
+    families.push(family(&table::UPSTREAM_DOWN, down.collect()));
 }
 
 fn audit(gateway: &Gateway, families: &mut Vec<MetricFamily>) {

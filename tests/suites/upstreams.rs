@@ -83,6 +83,11 @@ pub(crate) async fn publish(house: &House, contract: &str) {
     agree(house, &draft(house, contract).await).await;
 }
 
+async fn scraped(house: &House) -> String {
+    let scrape = Admin::of(house).request("GET", "/metrics").send().await.expect("an answer");
+    scrape.text().await.expect("text")
+}
+
 fn code(result: &Value) -> &str {
     let error = &result["_meta"]["dev.weir/error"]["code"];
     result["structuredContent"]["code"].as_str().or(error.as_str()).unwrap_or("none")
@@ -134,8 +139,7 @@ async fn what_a_server_offers_waits_for_someone_and_is_then_called_in_both_eras(
     // The trail names the server.
     let (_, trail, _) = house.run(&["audit", "query", "--tool", "bad_echo", "--json"]);
     assert!(trail.contains(r#""upstream":"bad""#), "{trail}");
-    let scrape = Admin::of(&house).request("GET", "/metrics").send().await.expect("an answer");
-    let scraped = scrape.text().await.expect("text");
+    let scraped = scraped(&house).await;
     for series in [
         r#"weir_upstream_state{state="up",upstream="bad"} 1"#,
         r#"weir_upstream_calls_total{end="answered",upstream="bad"}"#,
@@ -883,6 +887,17 @@ async fn a_server_that_behaves_badly_is_one_of_ten_and_the_others_do_not_feel_it
         .await;
     }
     assert!(gateway.memory_kb() < 600 << 10, "{} KB", gateway.memory_kb());
+    let scraped = scraped(&house).await;
+    for (upstream, reason) in [
+        ("dead", "closed"),
+        ("cursor-loop", "protocol"),
+        ("liar", "protocol"),
+        ("huge", "too_large"),
+        ("flood", "timeout"),
+    ] {
+        let line = format!("weir_upstream_down{{reason=\"{reason}\",upstream=\"{upstream}\"}} 1\n");
+        assert!(scraped.contains(&line), "{line}{scraped}");
+    }
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use weir_contracts::{
     upstream::{self as offered, Compiled, Overlay},
 };
 use weir_state::{DraftRow, Source};
-use weir_upstream::{Changes, First, Listed, Resources, Seen, Upstream, UpstreamConfig};
+use weir_upstream::{Changes, First, Kind, Listed, Resources, Seen, Upstream, UpstreamConfig};
 
 use super::{
     Registry, WATCH_INTERVAL, files,
@@ -44,6 +44,14 @@ const LISTING_MAX: Duration = Duration::from_secs(120);
 const DRAFTS_MAX: u32 = 200;
 /// Items left out, and notes, that are kept of one look.
 const TOLD_MAX: usize = 200;
+/// The reason of a server that is there, and whose lists cannot be published.
+const REFUSED: &str = "refused";
+
+/// Why a server's lists could not be looked at or made a contract of: a word for metrics, and the whole of it.
+struct Unseen {
+    reason: &'static str,
+    failure: String,
+}
 
 impl Registry {
     /// Looks at every server of the configuration, as it is at any time, until the task ends.
@@ -164,7 +172,10 @@ impl Registry {
     pub async fn look_at(&self, upstream: &Upstream) -> Seen {
         let mut seen = Seen { at: Some(SystemTime::now()), ..Seen::default() };
         match self.offer(upstream).await {
-            Err(failure) => seen.failure = Some(failure),
+            Err(Unseen { reason, failure }) => {
+                seen.failure = Some(failure);
+                seen.reason = Some(reason);
+            }
             Ok(offer) => {
                 self.gateway.live_resources().set_overlay(&upstream.name, offer.overlay);
                 seen.server = offer.server;
@@ -174,30 +185,33 @@ impl Registry {
                 seen.left_out = offer.compiled.left_out.iter().take(TOLD_MAX).map(problem).collect();
                 seen.notes = offer.notes;
                 seen.notes.truncate(TOLD_MAX);
-                match self.submit_offer(upstream, offer.compiled.contract, &offer.source).await {
-                    Ok(draft) => seen.draft = draft,
-                    Err(GateError::Refused(problems)) => {
-                        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-                        seen.failure = Some(format!("its tools cannot be published: {}", problems.join("; ")));
+                let why = match self.submit_offer(upstream, offer.compiled.contract, &offer.source).await {
+                    Ok(draft) => {
+                        seen.draft = draft;
+                        None
                     }
-                    Err(error) => seen.failure = Some(format!("its tools cannot be published: {error}")),
-                }
+                    Err(GateError::Refused(problems)) => Some(said(&problems)),
+                    Err(error) => Some(error.to_string()),
+                };
+                seen.reason = why.is_some().then_some(REFUSED);
+                seen.failure = why.map(|why| format!("its tools cannot be published: {why}"));
             }
         }
         upstream.note(seen.clone());
         seen
     }
 
-    async fn offer(&self, upstream: &Upstream) -> Result<Offer, String> {
+    async fn offer(&self, upstream: &Upstream) -> Result<Offer, Unseen> {
         let most = LISTING_MAX + Duration::from_secs(upstream.config().start_s);
-        let listed = timeout(most, upstream.lists()).await.map_err(|_| "its lists took too long".to_owned())?;
-        let (listed, about) = listed.map_err(|failure| failure.to_string())?;
+        let late = |_| Unseen { reason: Kind::Timeout.word(), failure: "its lists took too long".to_owned() };
+        let listed = timeout(most, upstream.lists()).await.map_err(late)?;
+        let (listed, about) =
+            listed.map_err(|failure| Unseen { reason: failure.kind.word(), failure: failure.to_string() })?;
+        let refused = |failure| Unseen { reason: REFUSED, failure };
         let base = self.gateway.config().base.clone();
-        let taken = self.names_taken_from(&upstream.name).await.map_err(|error| error.to_string())?;
-        compile(&upstream.name, upstream.config(), &base, listed, &about, &taken).map_err(|problems| {
-            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            problems.join("; ")
-        })
+        let taken = self.names_taken_from(&upstream.name).await.map_err(|error| refused(error.to_string()))?;
+        compile(&upstream.name, upstream.config(), &base, listed, &about, &taken)
+            .map_err(|problems| refused(said(&problems)))
     }
 
     /// Returns the names of tools that other contracts publish, which a server's tools cannot have, with those contracts.
@@ -411,4 +425,9 @@ fn log(upstream: &Upstream, seen: &Seen) {
     for left_out in &seen.left_out {
         tracing::warn!(upstream = name, "left out: {left_out}");
     }
+}
+
+fn said(problems: &[Problem]) -> String {
+    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    problems.join("; ")
 }

@@ -39,6 +39,21 @@ pub enum Kind {
     Cancelled,
 }
 
+impl Kind {
+    /// Returns the word that metrics have for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Unreachable | Self::NotHere => "unreachable",
+            Self::Access => "access",
+            Self::SessionOver | Self::Closed | Self::Cancelled => "closed",
+            Self::Timeout => "timeout",
+            Self::TooLarge => "too_large",
+            Self::Protocol => "protocol",
+        }
+    }
+}
+
 /// A JSON-RPC error of the server.
 #[derive(Clone, Debug)]
 pub struct Refusal {

@@ -64,6 +64,8 @@ pub struct Seen {
     pub at: Option<SystemTime>,
     /// Why it could not be looked at, or what it lists could not be published.
     pub failure: Option<String>,
+    /// The same in a word of [`Kind::word`](crate::Kind::word), or `refused` for what could not be published.
+    pub reason: Option<&'static str>,
     /// The server's words about what it is.
     pub server: String,
     /// The contract that its tools are published as; empty where that is not known.

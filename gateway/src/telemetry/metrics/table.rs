@@ -193,6 +193,13 @@ pub const UPSTREAM_STATE: Row = Row {
     help: "1 for the state of each other server at the last look at its lists: `up`, `down`, or `unknown` before the first. \
            What is published of one that is down stays listed.",
 };
+pub const UPSTREAM_DOWN: Row = Row {
+    name: "weir_upstream_down",
+    kind: Gauge,
+    labels: &["upstream", "reason"],
+    help: "1 for each other server that was down at the last look, by why: `start`, `unreachable`, `access`, `protocol`, \
+           `timeout`, `closed`, `too_large`, or `refused` for lists that cannot be published.",
+};
 pub const UPSTREAM_SESSIONS: Row = Row {
     name: "weir_upstream_sessions",
     kind: Gauge,
@@ -334,6 +341,7 @@ pub const TABLE: &[&Row] = &[
     &UPSTREAM_CALLS,
     &UPSTREAM_SECONDS,
     &UPSTREAM_STATE,
+    &UPSTREAM_DOWN,
     &UPSTREAM_SESSIONS,
     &UPSTREAM_RESTARTS,
     &UPSTREAM_LEFT_OUT,
