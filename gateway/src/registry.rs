@@ -248,8 +248,8 @@ impl Registry {
                 return Some(name);
             }
         }
-        let source = Source { origin: Origin::File, owner: Some(&owner) };
-        if let Err(problems) = self.read_lock(path.parent().unwrap_or(Path::new(".")), &name, source).await {
+        let from_file = Source { origin: Origin::File, owner: Some(&owner) };
+        if let Err(problems) = self.read_lock(path.parent().unwrap_or(Path::new(".")), &name, from_file).await {
             // Without its lock nobody knows what was published: the file would go live without being compared.
             report.problems.extend(problems);
             return Some(name);
