@@ -50,6 +50,8 @@ async fn every_panel_and_alert_finds_its_metrics() {
     let house = sample::house().config("[metrics]\ntoken = \"env:SCRAPE_TOKEN\"");
     let words = strangers::hostile(&["tools"]);
     let house = house.config(&format!("[upstreams.other]\ncommand = {words:?}\nfirst = \"publish\""));
+    // One that is down, since a panel says why.
+    let house = house.config(&format!("[upstreams.gone]\ncommand = {:?}", strangers::hostile(&["dead"])));
     let gateway = serve(&house);
     let key = house.key(&["--agent", "ann"]);
     let target = gateway.base.trim_start_matches("http://").to_owned();

@@ -375,7 +375,7 @@ async fn complaint_6_every_page_is_published_and_a_list_that_ends_early_deletes_
     gateway.kill();
     switched(&house, "pager", &hostile(&["pager", "short"]));
     let gateway = house.serve();
-    draft_of(&house, "pager", "breaking").await;
+    assert_eq!(draft(&house, "pager").await["class"], "breaking");
     assert_eq!(names(&Modern::new(gateway.url())).await, all);
 }
 
