@@ -30,7 +30,7 @@ const TAIL_BYTES_MAX: u64 = 1 << 20;
 const ROWS_AT_ONCE: usize = 2_048;
 /// The processor time of an instance for one piece of building.
 const PIECE_NS: u64 = 400_000_000;
-const ENTRIES_AT_ONCE: usize = 50_000;
+const ENTRIES_AT_ONCE: usize = 8_192;
 
 /// A delimited file at one version, and how a contract reads it.
 pub(crate) struct Source<'s> {
