@@ -40,8 +40,8 @@ leaves. The others:
 | contextforge, hyper-mcp | gateways, the same echo tool behind them |
 
 `-stateless` and `-session` speak the legacy protocol, `-stdio` over pipes; all others the 2026-07-28 revision.
-What others notice of a hostile guest, and how a gateway grows, have pages of their own: [isolation](isolation.md),
-[growth](scale.md).
+What others notice of a hostile guest, how a gateway grows, and large collections have pages of their own:
+[isolation](isolation.md), [growth](scale.md), [large collections](large.md).
 agentgateway and MCPJungle are not among them: they are published on none of the registries that peers are installed from (the
 Python package `agentgateway` is another program).
 ";
