@@ -27,6 +27,7 @@ use weir_plugin_host::{AdapterFailure, CollectionRef};
 use weir_state::{DraftRow, Source, State};
 
 pub use self::drift::Drift;
+pub(crate) use self::files::lock_path;
 use self::{
     files::Stamp,
     gate::{Approval, Gate, GateError, Held, LiveContract, Origin, Submission, Verdict},
@@ -325,9 +326,13 @@ impl Registry {
     /// Restores what other servers offer from its locks, where the state knows nothing of it: it is listed although its
     /// server may be down. Locks of everything else are read with their contract file, or with the plugin.
     async fn read_locks_of_upstreams(&self, config: &Config) -> Result<(), Vec<Problem>> {
+        if config.upstreams.is_empty() {
+            return Ok(());
+        }
         let owner = files::owner(&config.base);
         let folder = &config.folders.contracts;
-        for name in files::locked(folder) {
+        let live = self.gate.live();
+        for name in files::locked(folder).into_iter().filter(|name| !live.contains_key(name)) {
             let is_of_upstream =
                 |lock: &Lock| lock.contract.upstream().is_some_and(|it| config.upstreams.contains_key(it));
             let lock = files::lock_text(folder, &name)

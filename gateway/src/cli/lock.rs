@@ -65,7 +65,7 @@ impl Lock {
 
 fn write(folder: &Path, live: &Live, versions: &[VersionRow], note: &str) -> Result<(), Failure> {
     let lock = lock(live, versions)?;
-    let path = folder.join(format!("{}.lock.json", live.name));
+    let path = crate::registry::lock_path(folder, &live.name);
     weir_files::replace(&path, lock.to_text().as_bytes(), weir_files::Readers::Everyone)
         .with_context(|| format!("{} cannot be written", path.display()))?;
     println!("{}: {} {}{note}", path.display(), live.name, live.version);

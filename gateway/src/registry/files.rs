@@ -73,8 +73,13 @@ pub(super) fn locked(folder: &Path) -> Vec<String> {
     entries.filter_map(|entry| name(entry.ok()?)).collect()
 }
 
-/// Returns the lock of a contract: `NAME.lock.json`, by the contract's name.
-pub(super) fn lock_text(folder: &Path, name: &str) -> Option<(std::path::PathBuf, Result<String, Problem>)> {
-    let lock = folder.join(format!("{name}{LOCK}"));
+/// Returns where the lock of a contract lies: `NAME.lock.json`, by the contract's name.
+pub(crate) fn lock_path(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}{LOCK}"))
+}
+
+/// Reads the lock of a contract, if it has one.
+pub(super) fn lock_text(folder: &Path, name: &str) -> Option<(PathBuf, Result<String, Problem>)> {
+    let lock = lock_path(folder, name);
     lock.exists().then(|| (lock.clone(), read(&lock)))
 }
