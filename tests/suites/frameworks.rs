@@ -4,6 +4,11 @@
 mod agent;
 mod drive;
 
+use std::time::Duration;
+
+use serde_json::Value;
+use weir_tests::foreign;
+
 use self::{
     agent::{ANTHROPIC, Agent, GEMINI, OPENAI, OPENAI_STRICT, OPENAI_WITHOUT_REFERENCES},
     drive::{
@@ -11,6 +16,7 @@ use self::{
         Told::{ByTextAlone, Marked, Raised},
     },
 };
+use crate::sample;
 
 const MCP1: &str = "python-frameworks-mcp1";
 const MCP2: &str = "python-frameworks-mcp2";
@@ -75,6 +81,37 @@ fn langchain_on_node() {
 #[test]
 fn mcporter() {
     Framework::new("mcporter", NODE).told(Marked("isError=true")).holds();
+}
+
+/// Programs that would sign in show what to send instead, and with it they list what others list.
+#[test]
+fn a_sign_in_ends_with_the_sentence_that_a_key_is_needed() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let key = house.key(&["--agent", "ann"]);
+    let url = gateway.url();
+    let program = |path: &str| foreign::node_module_in(NODE, path);
+    let (remote, porter) = (program("mcp-remote/dist/proxy.js"), program("mcporter/dist/cli.js"));
+    for (script, words) in [(&remote, [url, "--allow-http"].as_slice()), (&porter, &["auth", url, "--allow-http"])] {
+        let mut command = foreign::node();
+        command.arg(script).args(words).env("HOME", house.path());
+        let output = foreign::run(command, Duration::from_secs(60));
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let sentence = "a key is needed. Send it with each request as the header `Authorization: Bearer weir_...`";
+        assert!(!output.status.success() && said.contains(sentence), "{}: {said}", script.display());
+    }
+    let node = foreign::node().get_program().to_str().expect("a path").to_owned();
+    let header = format!("Authorization: Bearer {key}");
+    let script = remote.to_str().expect("a path");
+    let through = house.run(&["extract", "--", &node, script, url, "--allow-http", "--header", &header]);
+    let direct = house.run(&["extract", url, "--header", &header]);
+    let items = |(code, out, err): (i32, String, String)| {
+        assert_eq!(code, 0, "{err}");
+        serde_json::from_str::<Value>(&out).expect("a document")["items"].clone()
+    };
+    let through = items(through);
+    assert!(through.as_array().is_some_and(|items| items.len() > 3), "{through}");
+    assert_eq!(through, items(direct));
 }
 
 #[test]
