@@ -72,6 +72,24 @@ async fn versions_follow_the_content() {
     assert_eq!(files.replace("a.csv", None, vec![]).await.expect_err("read-only").code.word(), "denied");
 }
 
+/// What Weir has written is not digested again, and a change by somebody else in the next moment is seen all the same.
+#[tokio::test]
+async fn a_change_right_after_our_own_is_seen() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.csv");
+    std::fs::write(&path, "0").expect("written");
+    let files = open(folder.path(), true);
+    for round in 0..200 {
+        let content = format!("{round:04}");
+        let written = files.replace("a.csv", None, content.into_bytes()).await.expect("replaced");
+        if round % 2 == 0 {
+            assert_eq!(files.stat("a.csv").await.expect("there").version, written);
+        }
+        std::fs::write(&path, format!("x{round:03}")).expect("written in place");
+        assert_ne!(files.stat("a.csv").await.expect("there").version, written, "round {round}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writers_lose_nothing_and_leave_nothing() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -16,7 +16,7 @@ use crate::layout::Layout;
 use crate::scan::{is_header, no_header, stat};
 use crate::select::{Collector, Select, cell_value};
 use crate::settings::{Format, Settings, UseIndex};
-use crate::sort_key::{NULL, UNFIT, VALUE, sort_key};
+use crate::sort_key::{self, NULL, UNFIT, VALUE, sort_key};
 use crate::stream::{FILE_BYTES_MAX, Flow, Parser, ROW_BYTES_MAX, read_pieces};
 use crate::table::Row;
 
@@ -366,7 +366,7 @@ impl<'s> Source<'s> {
     /// Names a column and how its cells are read: two contracts may read one column as two types.
     fn column(&self, field: usize) -> String {
         let field = &self.shape.fields[field];
-        json!([field.key, field.kind, field.nullable, field.format, self.shape.timezone]).to_string()
+        json!([sort_key::VERSION, field.key, field.kind, field.nullable, field.format, self.shape.timezone]).to_string()
     }
 
     /// Goes on building the index of a column for a while; true while more is left.

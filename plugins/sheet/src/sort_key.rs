@@ -9,8 +9,13 @@ pub(crate) const VALUE: u8 = 0;
 pub(crate) const UNFIT: u8 = 1;
 pub(crate) const NULL: u8 = 2;
 
+/// Counts up when the bytes of a value change, so that indexes made before are not read.
+pub(crate) const VERSION: u32 = 2;
+
 pub(crate) fn sort_key(value: &Value<'_>) -> Vec<u8> {
-    let mut key = vec![VALUE];
+    // Numbers, days and most names fit, so that the key does not grow twice.
+    let mut key = Vec::with_capacity(24);
+    key.push(VALUE);
     match value {
         Value::Null => key[0] = NULL,
         Value::Json(text) | Value::Unfit(text) => {
@@ -18,7 +23,7 @@ pub(crate) fn sort_key(value: &Value<'_>) -> Vec<u8> {
             key.extend_from_slice(text.as_bytes());
         }
         Value::Boolean(boolean) => key.push(u8::from(*boolean)),
-        Value::Integer(integer) => key.extend((*integer as u128 ^ 1 << 127).to_be_bytes()),
+        Value::Integer(integer) => push_integer(*integer, &mut key),
         Value::Number(number) => key.extend(ordered_bits(*number).to_be_bytes()),
         Value::Decimal(decimal) => push_decimal(decimal.as_str(), &mut key),
         Value::Text(text) | Value::Date(text) => key.extend_from_slice(text.as_bytes()),
@@ -27,6 +32,20 @@ pub(crate) fn sort_key(value: &Value<'_>) -> Vec<u8> {
     }
     key.truncate(KEY_MAX);
     key
+}
+
+/// Writes the number of bytes, then the bytes without leading zeros. Those of a negative number count downwards.
+fn push_integer(integer: i128, key: &mut Vec<u8>) {
+    let magnitude = if integer < 0 { !integer } else { integer } as u128;
+    let length = 16 - magnitude.leading_zeros() as usize / 8;
+    let bytes = &magnitude.to_be_bytes()[16 - length..];
+    if integer < 0 {
+        key.push(0x7f - length as u8);
+        key.extend(bytes.iter().map(|byte| !byte));
+    } else {
+        key.push(0x80 + length as u8);
+        key.extend(bytes);
+    }
 }
 
 /// Returns bits that sort like the number. Both zeros are one value.
@@ -67,6 +86,8 @@ mod tests {
         prop_oneof![
             Just(String::new()),
             "-?[0-9]{1,4}(\\.[0-9]{1,3})?",
+            "-?(0|1|254|255|256|257|65535|65536|65537)",
+            "-?[0-9]{1,39}",
             "-?[0-9]{1,40}(\\.[0-9]{1,20})?",
             "-?[0-9]\\.[0-9]e-?[0-9]{1,2}",
             "(true|false|0|1|-0|-0\\.0)",

@@ -10,7 +10,7 @@ use std::{
     os::unix::fs::{MetadataExt, fchown},
     path::{Path, PathBuf},
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use cap_std::fs::{Dir, OpenOptions};
@@ -45,14 +45,29 @@ pub(super) fn replace(
             return Err(ConnectionError::new(Code::Conflict, "the file has changed since it was read"));
         }
     }
-    let written = write_beside(&folder, &name, content, |stamp| {
-        let version = if_version?;
-        (versions.remembered(path, stamp).as_deref() == Some(version)).then_some((versions, version))
+    let written = write_beside(&folder, &name, content, versions, |stamp| {
+        if_version.filter(|version| versions.remembered(path, stamp).as_deref() == Some(*version))
     });
-    if written.is_err() {
-        let _ = folder.remove_file(TEMPORARY);
+    match written {
+        Ok(Written { version, file, modified }) => {
+            if let Some(modified) = modified {
+                versions.written(path, &file, modified, &version);
+            }
+            Ok(version)
+        }
+        Err(error) => {
+            let _ = folder.remove_file(TEMPORARY);
+            Err(error)
+        }
     }
-    written
+}
+
+/// A file that was just put in its place.
+struct Written {
+    version: String,
+    file: std::fs::File,
+    /// The time that the file was given; `None` where the system does not let it be set.
+    modified: Option<SystemTime>,
 }
 
 /// The new content of the file.
@@ -106,14 +121,15 @@ fn lock(folder: &Dir) -> Result<std::fs::File, ConnectionError> {
     }
 }
 
-/// Writes a temporary file, and returns the version of what was written. `known` finds the version of a file with these
-/// metadata, if it is the one meant.
+/// Writes a temporary file, and puts it in its place. `known` finds the version of a file with these metadata, if it is
+/// the one meant.
 fn write_beside<'v>(
     folder: &Dir,
     name: &Path,
     content: Content<'_>,
-    known: impl Fn(Stamp) -> Option<(&'v Versions, &'v str)>,
-) -> Result<String, ConnectionError> {
+    versions: &Versions,
+    known: impl Fn(Stamp) -> Option<&'v str>,
+) -> Result<Written, ConnectionError> {
     match folder.remove_file(TEMPORARY) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
@@ -131,17 +147,19 @@ fn write_beside<'v>(
         }
         Content::Edited(edits) => {
             let old = old.map_err(failed)?;
-            match write_appended(&old, edits, &mut temporary, known)? {
+            match write_appended(&old, edits, &mut temporary, versions, known)? {
                 Some(version) => version,
-                None => write_edited(&old.into_std(), edits, &mut temporary)?,
+                None => write_edited(&old.into_std(), edits, &mut temporary, versions)?,
             }
         }
     };
+    let now = SystemTime::now();
+    let modified = temporary.set_modified(now).is_ok().then_some(now);
     temporary.sync_all().map_err(failed)?;
     folder.rename(TEMPORARY, folder, name).map_err(failed)?;
     // Without this a crash of the machine may bring the old name back.
     folder.open(".").map_err(failed)?.into_std().sync_all().map_err(failed)?;
-    Ok(version)
+    Ok(Written { version, file: temporary, modified })
 }
 
 /// Writes the old bytes, copied by the system, and more behind them: their digest is known and is continued. Returns
@@ -150,7 +168,8 @@ fn write_appended<'v>(
     old: &cap_std::fs::File,
     edits: &[Edit],
     new: &mut std::fs::File,
-    known: impl Fn(Stamp) -> Option<(&'v Versions, &'v str)>,
+    versions: &Versions,
+    known: impl Fn(Stamp) -> Option<&'v str>,
 ) -> Result<Option<String>, ConnectionError> {
     let before = old.metadata().map_err(failed)?;
     let (size, stamp) = (before.len(), Stamp::of(&before));
@@ -160,7 +179,7 @@ fn write_appended<'v>(
         return Ok(None);
     }
     let more: Vec<&[u8]> = edits.iter().map(|(.., content)| content.as_slice()).collect();
-    let appended = known(stamp).and_then(|(versions, version)| versions.appended(version, size, &more));
+    let appended = known(stamp).and_then(|version| versions.appended(version, size, &more));
     let Some(appended) = appended else { return Ok(None) };
     let file = old.try_clone().map_err(failed)?.into_std();
     let copied = std::io::copy(&mut file.take(size), new).map_err(failed)?;
@@ -172,7 +191,12 @@ fn write_appended<'v>(
 }
 
 /// Writes the old bytes except for the edits; they are read, digested and written once.
-fn write_edited(mut old: &std::fs::File, edits: &[Edit], new: &mut std::fs::File) -> Result<String, ConnectionError> {
+fn write_edited(
+    mut old: &std::fs::File,
+    edits: &[Edit],
+    new: &mut std::fs::File,
+    versions: &Versions,
+) -> Result<String, ConnectionError> {
     let size = old.metadata().map_err(failed)?.len();
     let mut out = version::Digesting::new(new);
     let mut at = 0;
@@ -191,7 +215,7 @@ fn write_edited(mut old: &std::fs::File, edits: &[Edit], new: &mut std::fs::File
         at = from + length;
     }
     copy(&mut old, size - at, &mut out)?;
-    Ok(out.version())
+    Ok(out.version(versions))
 }
 
 fn copy(old: &mut &std::fs::File, mut length: u64, out: &mut version::Digesting<'_>) -> Result<(), ConnectionError> {

@@ -2,7 +2,8 @@
 //!
 //! Times alone do not do: two writes within one tick of the file system's clock (4 ms here, 2 s on some) leave size
 //! and times as they were. So the content is hashed, and the hash remembered by the file's metadata, but only once the
-//! metadata is old enough that a later write must show in it.
+//! metadata is old enough that a later write must show in it. What Weir itself has written is remembered at once: it
+//! gives the file a time between two ticks of that clock, which no later write is given.
 
 use std::{
     collections::HashMap,
@@ -100,6 +101,17 @@ impl Versions {
         Some(self.keep_end(hasher, size + more))
     }
 
+    /// Remembers the version of a file that was just written and given this time.
+    pub(super) fn written(&self, path: &RootedPath, file: &std::fs::File, modified: SystemTime, version: &str) {
+        let metadata = file.try_clone().and_then(|file| cap_std::fs::File::from_std(file).metadata());
+        let Ok(stamp) = metadata.map(|metadata| Stamp::of(&metadata)) else { return };
+        let given = modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i128;
+        // Another time means that someone else wrote since, or that this file system counts in larger steps.
+        if stamp.modified_ns == given {
+            self.remember(path, stamp, version);
+        }
+    }
+
     fn remember(&self, path: &RootedPath, stamp: Stamp, version: &str) {
         let mut by_path = self.by_path.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if by_path.len() >= REMEMBERED_MAX {
@@ -122,8 +134,8 @@ impl<'f> Digesting<'f> {
     }
 
     /// Returns the version of a file with what was written.
-    pub(super) fn version(self) -> String {
-        text(self.hasher, self.size)
+    pub(super) fn version(self, versions: &Versions) -> String {
+        versions.keep_end(self.hasher, self.size)
     }
 }
 

@@ -1,4 +1,5 @@
-//! Builds one index: entries are stored in the order they come, and sorted at the end.
+//! Builds one index. Entries that come in their order, as those of a key mostly do, are written where they belong at
+//! once; others are stored as they come, and sorted at the end.
 
 use std::{
     fs::{self, File},
@@ -24,6 +25,9 @@ const ENTRY_BYTES: u64 = 16;
 pub(super) struct Build {
     connection: Connection,
     part: PathBuf,
+    /// The greatest entry so far while all came in their order: its key and place.
+    last: Option<(Vec<u8>, u64)>,
+    is_sorted: bool,
     /// The lock that is held as long as the part is built: a sweep leaves the part alone.
     _lock: File,
     pub(super) covers: u64,
@@ -47,7 +51,17 @@ impl Build {
         let lock = File::create(&part)?;
         lock.try_lock().map_err(io::Error::from)?;
         let connection = open(&part).map_err(io::Error::other)?;
-        Ok(Self { connection, part, _lock: lock, covers: 0, bytes: 0, bytes_max, touched: Instant::now() })
+        Ok(Self {
+            connection,
+            part,
+            last: None,
+            is_sorted: true,
+            _lock: lock,
+            covers: 0,
+            bytes: 0,
+            bytes_max,
+            touched: Instant::now(),
+        })
     }
 
     pub(super) fn is_abandoned(&self) -> bool {
@@ -66,37 +80,42 @@ impl Build {
         Ok(())
     }
 
-    fn insert(&self, entries: &[Entry]) -> rusqlite::Result<()> {
-        let mut statement = self.connection.prepare_cached("INSERT INTO entries VALUES (?1, ?2, ?3)")?;
+    fn insert(&mut self, entries: &[Entry]) -> rusqlite::Result<()> {
+        self.is_sorted = self.is_sorted && self.goes_on(entries);
+        let table = if self.is_sorted { "sorted.entries" } else { "unsorted" };
+        let mut statement = self.connection.prepare_cached(&format!("INSERT INTO {table} VALUES (?1, ?2, ?3)"))?;
         for entry in entries {
             statement.execute(params![entry.key, entry.at as i64, entry.length])?;
+        }
+        if let Some(entry) = entries.last() {
+            self.last = Some((entry.key.clone(), entry.at));
         }
         Ok(())
     }
 
-    /// Writes the index into a file of its own, and moves that into its place.
-    pub(super) fn finish(&mut self, path: &Path) -> io::Result<()> {
-        let sorted = self.part.with_extension(format!("sorted.{}", store::PART));
-        let written = self.sort_into(&sorted).map_err(io::Error::other).and_then(|()| {
-            File::open(&sorted)?.sync_all()?;
-            fs::rename(&sorted, path)
-        });
-        if written.is_err() {
-            let _ = fs::remove_file(&sorted);
+    /// Returns `true` if these entries are in their order, and behind all others.
+    fn goes_on(&self, entries: &[Entry]) -> bool {
+        fn place(entry: &Entry) -> (&[u8], u64) {
+            (&entry.key, entry.at)
         }
-        written
+        let last = self.last.as_ref().map(|(key, at)| (key.as_slice(), *at));
+        let is_behind = entries.first().is_none_or(|first| last.is_none_or(|last| last < place(first)));
+        is_behind && entries.is_sorted_by(|left, right| place(left) < place(right))
     }
 
-    fn sort_into(&self, sorted: &Path) -> rusqlite::Result<()> {
-        self.connection.execute_batch("COMMIT")?;
-        self.connection.execute("ATTACH ?1 AS sorted", [sorted.to_string_lossy()])?;
-        self.connection.execute_batch(
-            "PRAGMA sorted.journal_mode = OFF; PRAGMA sorted.synchronous = OFF;
-             BEGIN;
-             CREATE TABLE sorted.meta (covers INTEGER NOT NULL);
-             CREATE TABLE sorted.entries (key BLOB, at INTEGER, length INTEGER, PRIMARY KEY (key, at)) WITHOUT ROWID;
-             INSERT INTO sorted.entries SELECT key, at, length FROM main.entries ORDER BY key, at;",
-        )?;
+    /// Writes the rest of the index, and moves it into its place.
+    pub(super) fn finish(&mut self, path: &Path) -> io::Result<()> {
+        self.sort().map_err(io::Error::other)?;
+        let sorted = sorted(&self.part);
+        File::open(&sorted)?.sync_all()?;
+        fs::rename(&sorted, path)
+    }
+
+    fn sort(&self) -> rusqlite::Result<()> {
+        if !self.is_sorted {
+            let sql = "INSERT INTO sorted.entries SELECT key, at, length FROM unsorted ORDER BY key, at";
+            self.connection.execute(sql, [])?;
+        }
         self.connection.execute("INSERT INTO sorted.meta VALUES (?1)", [self.covers as i64])?;
         self.connection.execute_batch("COMMIT; DETACH sorted;")
     }
@@ -105,16 +124,26 @@ impl Build {
 impl Drop for Build {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.part);
+        let _ = fs::remove_file(sorted(&self.part));
     }
+}
+
+/// Returns where the sorted index is written until it is whole.
+fn sorted(part: &Path) -> PathBuf {
+    part.with_extension(format!("sorted.{}", store::PART))
 }
 
 /// Opens a part without a journal and without waiting for the disk: what a crash leaves is swept away.
 fn open(part: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(part)?;
+    connection.execute("ATTACH ?1 AS sorted", [sorted(part).to_string_lossy()])?;
     connection.execute_batch(&format!(
         "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA temp_store = FILE;
          PRAGMA cache_size = -{SORT_KB};
-         CREATE TABLE entries (key BLOB, at INTEGER, length INTEGER);
+         PRAGMA sorted.journal_mode = OFF; PRAGMA sorted.synchronous = OFF;
+         CREATE TABLE unsorted (key BLOB, at INTEGER, length INTEGER);
+         CREATE TABLE sorted.meta (covers INTEGER NOT NULL);
+         CREATE TABLE sorted.entries (key BLOB, at INTEGER, length INTEGER, PRIMARY KEY (key, at)) WITHOUT ROWID;
          BEGIN;"
     ))?;
     Ok(connection)
