@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use weir_contracts::{Shape, output::RecordChecker};
 
 const COLUMNS: [&str; 10] = ["s", "i", "n", "d", "b", "day", "at", "list", "record", "json"];
@@ -31,7 +31,8 @@ fn checker() -> &'static RecordChecker {
 fuzz_target!(|text: &str| {
     let _ = checker().record(text);
     let Ok(records) = checker().records(text) else { return };
-    let given: Vec<Value> = serde_json::from_str(text).expect("what passes is JSON");
+    // Not as values: what is left out may hold numbers that a value cannot.
+    let given: Vec<&RawValue> = serde_json::from_str(text).expect("what passes is JSON");
     assert_eq!(given.len(), records.len());
     for record in records {
         assert!(!record.contains(['\n', '\r']), "{record}");

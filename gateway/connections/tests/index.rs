@@ -85,7 +85,8 @@ fn a_begun_index_is_gone_on_with_and_never_mixed() {
 /// Entries that come in their order are not sorted again; where they stop doing so, the answer is the same.
 #[test]
 fn the_order_in_which_entries_come_does_not_show() {
-    let batches: [&[&[(&[u8], u64)]]; 4] = [
+    type Batch<'b> = &'b [(&'b [u8], u64)];
+    let batches: [&[Batch<'_>]; 4] = [
         &[&[(b"a", 0), (b"b", 1)], &[(b"b", 2), (b"c", 3)]],
         &[&[(b"a", 0), (b"b", 2)], &[(b"b", 1)], &[(b"c", 3)]],
         &[&[(b"b", 1), (b"a", 0)], &[(b"c", 3), (b"b", 2)]],
