@@ -90,7 +90,7 @@ async fn the_session_that_was_unused_longest_makes_room_and_its_process_ends() {
 
 #[tokio::test]
 async fn a_tool_that_failed_five_times_in_a_row_is_left_alone_for_its_tenant_until_it_answers() {
-    let more = "first = \"publish\"\ntimeout_ms = 300";
+    let more = "first = \"publish\"\ntimeout_ms = 1000";
     let house = house(&[entry("bad", &hostile(&["tools"]), more)]);
     let gateway = house.serve();
     let [acme, other] = clients(&house, &gateway, [("ann", "acme"), ("ann", "other")]);
