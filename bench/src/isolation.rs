@@ -1,4 +1,7 @@
-//! Measures what others notice of a hostile guest: how long their calls take alone and beside it, in turns, in one run.
+//! Measures what others notice of a hostile guest, or of a hostile server: how long their calls take alone and beside it, in turns,
+//! in one run.
+
+mod upstreams;
 
 use std::{
     fmt::Write as _,
@@ -59,6 +62,7 @@ pub(crate) struct Isolation {
     effort: Effort,
     beside: Vec<Beside>,
     tenants: Vec<(&'static str, Waits)>,
+    upstreams: Vec<upstreams::Beside>,
 }
 
 /// The 99th percentile of the others' calls, over the rounds.
@@ -95,7 +99,8 @@ pub(crate) fn measure(place: &Place, machine: Machine, effort: &Effort) -> anyho
     hanging.stop();
     let tenants = vec![("alone", alone), ("while one plugin hangs", hung?)];
     bench.process.stop()?;
-    Ok(Isolation { machine, effort: *effort, beside, tenants })
+    let upstreams = upstreams::measure(place, effort)?;
+    Ok(Isolation { machine, effort: *effort, beside, tenants, upstreams })
 }
 
 struct Bench {
@@ -248,7 +253,8 @@ fn contract() -> Value {
 const HOW: &str = "\
 `cargo xtask bench -- --only isolation --write docs/benchmarks` writes this page. One `weir serve` in its default configuration
 on both cores of the machine, the generator on one of them: there is no third. Two plugins: a small honest one
-(`tests/guests/ticket`) and a hostile one (`tests/guests/misbehaving`), each with a key, and so a tenant, of its own.
+(`tests/guests/ticket`) and a hostile one (`tests/guests/misbehaving`), each with a key, and so a tenant, of its own. Another
+`weir serve`, likewise, for the servers.
 ";
 
 impl Isolation {
@@ -262,7 +268,7 @@ impl Isolation {
     }
 
     fn page(&self) -> String {
-        let mut page = format!("# Beside a hostile guest\n\n{HOW}\n");
+        let mut page = format!("# Beside a hostile guest or server\n\n{HOW}\n");
         for line in self.machine.lines() {
             let _ = writeln!(page, "- {line}");
         }
@@ -283,6 +289,18 @@ impl Isolation {
              hostile one never end but by their deadline. The rule is that no call waits over {:.0} ms.\n\n{}",
             WAIT_MAX_US / 1_000.0,
             markdown(&self.turns())
+        );
+        let _ = write!(
+            page,
+            "\n## A hostile server as one of ten\n\nNine servers over stdio (rmcp's own, with one tool that answers at once) stand behind \
+             one gateway, and one of them is called {RATE} times a second over {CONNECTIONS} connections. The tenth \
+             (`tests/upstreams/hostile.py`) is put beside them for each second round, and taken out again. Its tool is \
+             called as often over {HOSTILE_CALLS} connections, every second time an honest one; or its lists are looked at \
+             again and again; or its description is edited. It is given up after 1 to 2 s. It runs on the same two cores, and \
+             what as many calls of an honest server cost stands first. The memory is the gateway's own. The rule is at most \
+             {} times the 99th percentile alone.\n\n{}",
+            upstreams::P99_MAX,
+            markdown(&upstreams::table(&self.upstreams))
         );
         page
     }

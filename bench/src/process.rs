@@ -60,6 +60,11 @@ impl Process {
         self.tree().iter().filter_map(|id| memory_of(*id)).sum()
     }
 
+    /// Returns the resident memory of the process alone, in bytes.
+    pub(crate) fn own_memory(&self) -> u64 {
+        memory_of(self.child.id()).unwrap_or_default()
+    }
+
     fn tree(&self) -> Vec<u32> {
         let mut found = vec![self.child.id()];
         let mut next = 0;

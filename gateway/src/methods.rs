@@ -8,6 +8,7 @@ mod channel;
 mod client;
 mod complete;
 mod discover;
+mod followed;
 mod initialize;
 mod item;
 mod list;

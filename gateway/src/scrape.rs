@@ -102,6 +102,7 @@ fn upstreams(gateway: &Gateway, families: &mut Vec<MetricFamily>) {
     };
     families.push(each(&table::UPSTREAM_SESSIONS, &|upstream| upstream.sessions() as f64));
     families.push(each(&table::UPSTREAM_RESTARTS, &|upstream| upstream.restarts() as f64));
+    families.push(each(&table::UPSTREAM_BACKING_OFF, &|upstream| upstream.backing_off() as f64));
     families.push(each(&table::UPSTREAM_LEFT_OUT, &|upstream| upstream.seen().left_out.len() as f64));
     let calls = all.iter().flat_map(|upstream| {
         Called::ALL.map(|called| (vec![&*upstream.name, called.word()], upstream.calls(called) as f64))

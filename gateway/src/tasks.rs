@@ -16,7 +16,7 @@ use std::{
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use weir_plugin_host::CallEvents;
 
@@ -35,6 +35,8 @@ pub struct Tasks {
     most: AtomicUsize,
     table: Mutex<HashMap<u128, Arc<Task>>>,
     running: TaskTracker,
+    /// Wakes whoever listens for tasks.
+    tick: Arc<watch::Sender<u64>>,
     /// No call becomes a task any more.
     closed: AtomicBool,
     ending: CancellationToken,
@@ -61,6 +63,9 @@ struct State {
     stage: Stage,
     updated: Timestamp,
     message: Option<String>,
+    /// How many stages it has entered.
+    entered: u64,
+    tick: Arc<watch::Sender<u64>>,
 }
 
 #[derive(Clone, Debug)]
@@ -91,6 +96,8 @@ pub struct Seen {
     pub created: Timestamp,
     pub updated: Timestamp,
     pub message: Option<String>,
+    /// Counts the stages: another number is another stage.
+    pub entered: u64,
 }
 
 impl Tasks {
@@ -100,6 +107,7 @@ impl Tasks {
             most: AtomicUsize::new(most),
             table: Mutex::default(),
             running: TaskTracker::new(),
+            tick: Arc::new(watch::Sender::new(0)),
             closed: AtomicBool::new(false),
             ending: CancellationToken::new(),
         }
@@ -107,6 +115,11 @@ impl Tasks {
 
     pub fn set_most(&self, most: usize) {
         self.most.store(most, Ordering::Relaxed);
+    }
+
+    /// Wakes whenever a task enters another stage.
+    pub fn heard(&self) -> watch::Receiver<u64> {
+        self.tick.subscribe()
     }
 
     /// Returns how many are kept, ended ones too.
@@ -142,7 +155,13 @@ impl Tasks {
             began: Instant::now(),
             created: now,
             cancel: self.ending.child_token(),
-            state: Mutex::new(State { stage: Stage::Open, updated: now, message: None }),
+            state: Mutex::new(State {
+                stage: Stage::Open,
+                updated: now,
+                message: None,
+                entered: 0,
+                tick: self.tick.clone(),
+            }),
             answered: Notify::new(),
         }))
     }
@@ -240,8 +259,9 @@ impl Task {
 
     pub fn seen(&self) -> Seen {
         let state = self.lock();
-        let State { stage, updated, message } = &*state;
-        Seen { stage: stage.clone(), created: self.created, updated: *updated, message: message.clone() }
+        let State { stage, updated, message, entered, .. } = &*state;
+        let (stage, message) = (stage.clone(), message.clone());
+        Seen { stage, created: self.created, updated: *updated, message, entered: *entered }
     }
 
     pub fn cancel(&self) {
@@ -340,6 +360,8 @@ impl State {
     fn enter(&mut self, stage: Stage) {
         self.stage = stage;
         self.updated = Timestamp::now();
+        self.entered += 1;
+        self.tick.send_modify(|tick| *tick += 1);
     }
 
     fn has_ended(&self) -> bool {

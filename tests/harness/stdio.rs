@@ -1,4 +1,4 @@
-//! Raw lines over stdio, to the real binary.
+//! Raw lines over stdio, to the real binary or to another server.
 
 use std::{process::Stdio as Pipe, time::Duration};
 
@@ -12,12 +12,14 @@ use crate::gateway::House;
 
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// A gateway on stdio. Killed when dropped.
+/// A gateway, or another server, on stdio. Killed when dropped.
 pub struct Stdio {
     child: Child,
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
     next: u64,
+    /// The answer to `initialize` of a server that was started by [`server`](Self::server).
+    hello: Value,
 }
 
 impl Stdio {
@@ -33,19 +35,28 @@ impl Stdio {
     /// Starts a process with further words on the command line.
     pub fn start_with(house: &House, key: &str, more: &[&str]) -> Self {
         let words = house.stdio_command();
-        let mut child = Command::new(&words[0])
-            .args(&words[1..])
-            .args(more)
-            .env("WEIR_KEY", key)
-            .stdin(Pipe::piped())
-            .stdout(Pipe::piped())
-            .stderr(Pipe::inherit())
-            .kill_on_drop(true)
-            .spawn()
-            .expect("weir starts");
+        let mut command = Command::new(&words[0]);
+        Self::of(command.args(&words[1..]).args(more).env("WEIR_KEY", key).stderr(Pipe::inherit()))
+    }
+
+    /// Starts another server and says hello to it, as a legacy client that can be asked nothing.
+    pub async fn server(words: &[String], env: &[(String, String)]) -> Self {
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).envs(env.iter().cloned());
+        let mut server = Self::of(command.stderr(Pipe::null()));
+        let info = json!({"name": "raw", "version": "1"});
+        let hello = json!({"protocolVersion": crate::client::LEGACY, "capabilities": {}, "clientInfo": info});
+        server.hello = server.ask("initialize", hello).await["result"].clone();
+        server.send_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+        server
+    }
+
+    fn of(command: &mut Command) -> Self {
+        let mut child =
+            command.stdin(Pipe::piped()).stdout(Pipe::piped()).kill_on_drop(true).spawn().expect("the server starts");
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
-        Self { child, input, output, next: 1 }
+        Self { child, input, output, next: 1, hello: Value::Null }
     }
 
     pub async fn send_line(&mut self, line: &str) {
@@ -82,6 +93,38 @@ impl Stdio {
         self.ask(method, params).await
     }
 
+    /// Returns what a [`server`](Self::server) lists, as it wrote it: `{server, tools, …}`. A list that it does not advertise
+    /// or know is not there.
+    pub async fn lists(&mut self) -> Value {
+        let mut lists =
+            json!({"server": {"info": self.hello["serverInfo"], "capabilities": self.hello["capabilities"]}});
+        if let Some(said) = self.hello.get("instructions") {
+            lists["server"]["instructions"] = said.clone();
+        }
+        let of = [
+            ("tools", "tools/list", "tools"),
+            ("resources", "resources/list", "resources"),
+            ("resources", "resources/templates/list", "resourceTemplates"),
+            ("prompts", "prompts/list", "prompts"),
+        ];
+        for (capability, method, list) in of {
+            if self.hello["capabilities"].get(capability).is_none() {
+                continue;
+            }
+            let mut params = json!({});
+            while let Some(page) = self.ask(method, params).await.get("result") {
+                let mut all = lists[list].take().as_array().cloned().unwrap_or_default();
+                all.extend(page[list].as_array().expect("a list").iter().cloned());
+                lists[list] = all.into();
+                match page.get("nextCursor") {
+                    Some(cursor) => params = json!({ "cursor": cursor }),
+                    None => break,
+                }
+            }
+        }
+        lists
+    }
+
     /// Closes stdin; the process must then leave by itself.
     pub async fn close(mut self) -> std::process::ExitStatus {
         drop(self.input.take());
@@ -90,6 +133,7 @@ impl Stdio {
             .expect("weir leaves when stdin closes")
             .expect("weir can be waited for")
     }
+
     /// Sends a signal while stdin stays open; how the process left, and how long that took.
     pub async fn signal(mut self, name: &str) -> (std::process::ExitStatus, Duration) {
         let id = self.child.id().expect("weir runs").to_string();

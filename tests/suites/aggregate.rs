@@ -1,24 +1,55 @@
 //! Everything at once behind one URL: ten servers that nobody here wrote, three contracts of our own and a plugin, for every
 //! official client.
 
+mod ten;
+
 use std::{
     collections::BTreeSet,
     fs,
     time::{Duration, Instant},
 };
 
-use serde_json::{Value, json};
-use weir_tests::{House, Modern, foreign, place, strangers::STRANGERS};
+use rmcp::{
+    ServiceExt,
+    model::{CallToolRequestParams, ClientConfig},
+    transport::StreamableHttpClientTransport,
+};
+use serde_json::{Map, Value, json};
+use weir_tests::{
+    House, Legacy, Modern,
+    client::{self, choose_tls},
+    foreign, place,
+};
 
-use crate::{sample, upstreams::trusted};
+use self::ten::Ten;
+use crate::sample;
 
 /// Ten servers start at once, on a machine that does something else as well.
 const START: Duration = Duration::from_secs(120);
 
-#[tokio::test]
+/// Waits until every tool of the ten is listed, and returns all names.
+async fn all_listed(client: &Modern) -> BTreeSet<String> {
+    let started = Instant::now();
+    loop {
+        let names = names(&client.list().await.0);
+        let found = |server: &str| names.iter().filter(|name| name.starts_with(&format!("{server}_"))).count();
+        let missing: Vec<_> = Ten::servers().filter(|server| found(server) != Ten::count(server)).collect();
+        if missing.is_empty() {
+            return names;
+        }
+        assert!(started.elapsed() < START, "not in time: {missing:?} in {names:?}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+fn names(tools: &[Value]) -> BTreeSet<String> {
+    tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+/// What the servers ask while a client runs is answered on the second thread.
+#[tokio::test(flavor = "multi_thread")]
 async fn ten_servers_three_contracts_and_a_plugin_are_one_server_to_every_official_client() {
-    let scratch = tempfile::tempdir().expect("a folder");
-    fs::write(scratch.path().join("a.txt"), "a file").expect("written");
+    let ten = Ten::new().await;
     let mut house = House::new().own_plugins(&["sheet"]).sheets().file("data/airports.csv", sample::DATA);
     for (name, prefix) in [("airports", ""), ("airports-two", "two"), ("airports-three", "three")] {
         let prefix = if prefix.is_empty() { String::new() } else { format!("\nprefix: {prefix}") };
@@ -26,49 +57,31 @@ async fn ten_servers_three_contracts_and_a_plugin_are_one_server_to_every_offici
         house = house.file(&format!("contracts/{name}.yaml"), &contract);
     }
     house.write("plugins/tools-rust.wasm", fs::read(place::guest("tools-rust")).expect("a guest can be read"));
-    for stranger in &STRANGERS {
-        house = house.config(&trusted(stranger.name, &stranger.command(scratch.path())));
-    }
+    let house = ten.behind(house);
     let gateway = house.serve();
-    let client = Modern::new(gateway.url());
-    // The number of tools of each server as it was pinned here, those that no client can be asked for left out.
-    let counts = [
-        ("everything_", 13),
-        ("filesystem_", 14),
-        ("memory_", 9),
-        ("sequential-thinking_", 1),
-        ("github_", 26),
-        ("playwright_", 25),
-        ("time_", 2),
-        ("git_", 12),
-        ("fetch_", 1),
-        ("sqlite_", 6),
+    let listed = all_listed(&Modern::new(gateway.url())).await;
+    assert!(listed.contains("two_lookup_airport") && listed.contains("three_lookup_airport"), "{listed:?}");
+    // Each call with a part of its answer, and whether that is an error of the tool.
+    let mut expected = vec![
+        (json!({ "tool": "lookup_airport", "arguments": { "iata": "OSL" } }), "Oslo", false),
+        (json!({ "tool": "three_lookup_airport", "arguments": { "iata": "OSL" } }), "Oslo", false),
+        (json!({ "tool": "deploy", "arguments": { "environment": "prod", "service": "web" } }), "web", false),
     ];
-    let started = Instant::now();
-    let names = loop {
-        let (tools, _) = client.list().await;
-        let names: BTreeSet<String> =
-            tools.iter().map(|tool| tool["name"].as_str().expect("a name").to_owned()).collect();
-        let of = |prefix: &str| names.iter().filter(|name| name.starts_with(prefix)).count();
-        if counts.iter().all(|(prefix, count)| of(prefix) == *count) {
-            break names;
+    let foreign = ten.calls();
+    expected.extend(
+        foreign
+            .iter()
+            .map(|case| (json!({ "tool": case.published(), "arguments": case.arguments }), case.says, case.is_error)),
+    );
+    let calls: Vec<&Value> = expected.iter().map(|(call, ..)| call).collect();
+    let check = |client: &str, tools: &[Value], outcomes: &[Value]| {
+        assert_eq!(names(tools), listed, "{client}");
+        assert_eq!(outcomes.len(), expected.len(), "{client}");
+        for ((call, says, is_error), outcome) in expected.iter().zip(outcomes) {
+            assert_eq!(outcome["isError"], *is_error, "{client}: {call}: {outcome}");
+            assert!(outcome["text"].as_str().is_some_and(|text| text.contains(says)), "{client}: {call}: {outcome}");
         }
-        let found: Vec<_> = counts.iter().map(|(prefix, count)| (*prefix, of(prefix), *count)).collect();
-        assert!(started.elapsed() < START, "not in time: {found:?}");
-        tokio::time::sleep(Duration::from_millis(200)).await;
     };
-    assert!(names.contains("two_lookup_airport") && names.contains("three_lookup_airport") && names.contains("deploy"));
-    let file = scratch.path().join("a.txt");
-    let calls = json!([
-        { "tool": "lookup_airport", "arguments": { "iata": "OSL" } },
-        { "tool": "three_lookup_airport", "arguments": { "iata": "OSL" } },
-        { "tool": "deploy", "arguments": { "environment": "prod", "service": "web" } },
-        { "tool": "everything_echo", "arguments": { "message": "hello" } },
-        { "tool": "filesystem_read_text_file", "arguments": { "path": file } },
-        { "tool": "memory_read_graph", "arguments": {} },
-        { "tool": "time_get_current_time", "arguments": { "timezone": "UTC" } },
-        { "tool": "sqlite_list_tables", "arguments": {} },
-    ]);
     for (command, mode) in [
         (foreign::node_script("typescript1.mjs"), "legacy"),
         (foreign::node_script("typescript2.mjs"), "auto"),
@@ -80,12 +93,141 @@ async fn ten_servers_three_contracts_and_a_plugin_are_one_server_to_every_offici
     ] {
         let client = format!("{command:?} {mode}");
         let report = foreign::report(command, &json!({ "url": gateway.url(), "mode": mode, "calls": calls }));
-        assert_eq!(report["tools"].as_array().map(Vec::len), Some(names.len()), "{client}");
-        let outcomes = report["calls"].as_array().expect("a report has calls");
-        for (call, outcome) in calls.as_array().expect("a list").iter().zip(outcomes) {
-            assert_eq!(outcome["isError"], Value::Bool(false), "{client}: {call}: {outcome}");
-        }
-        let text = |at: usize| outcomes[at]["text"].as_str().unwrap_or_default().to_owned();
-        assert!(text(3).contains("hello") && text(4).contains("a file"), "{client}: {outcomes:?}");
+        let part = |key: &str| report[key].as_array().expect("a report has tools and calls").clone();
+        check(&client, &part("tools"), &part("calls"));
     }
+    let (tools, outcomes) = by_rmcp(gateway.url(), &calls).await;
+    check("rmcp", &tools, &outcomes);
+}
+
+/// Returns the tools that the official client in Rust lists, and what its calls come to.
+async fn by_rmcp(url: String, calls: &[&Value]) -> (Vec<Value>, Vec<Value>) {
+    choose_tls();
+    let transport = StreamableHttpClientTransport::from_uri(url);
+    let client = ClientConfig::default().serve(transport).await.expect("rmcp connects");
+    let plain = |value| serde_json::to_value(value).expect("plain JSON");
+    let tools = client.list_all_tools().await.expect("rmcp lists").iter().map(plain).collect();
+    let mut outcomes = Vec::new();
+    for call in calls {
+        let tool = call["tool"].as_str().expect("a call names its tool").to_owned();
+        let mut request = CallToolRequestParams::new(tool);
+        request.arguments = call["arguments"].as_object().cloned();
+        let result = serde_json::to_value(client.call_tool(request).await.expect("rmcp calls")).expect("plain JSON");
+        outcomes.push(json!({ "isError": result["isError"], "text": result["content"][0]["text"] }));
+    }
+    client.cancel().await.expect("rmcp closes");
+    (tools, outcomes)
+}
+
+#[tokio::test]
+async fn complaint_16_direct_and_through_us_a_server_is_the_same_but_for_its_names() {
+    let ten = Ten::new().await;
+    let house = ten.behind(House::new());
+    let gateway = house.serve();
+    let modern = Modern::new(gateway.url());
+    all_listed(&modern).await;
+    let legacy = Legacy::open(gateway.url(), client::LEGACY).await;
+    for server in Ten::servers() {
+        let mut direct = ten.direct(server).await;
+        let mut own = direct.lists().await["tools"].as_array().expect("tools").clone();
+        own.sort_by_key(|tool| tool["name"].to_string());
+        let in_legacy = legacy.ask("tools/list", json!({})).await.result()["tools"].clone();
+        for (through, is_modern) in
+            [(modern.list().await.0, true), (in_legacy.as_array().expect("tools").clone(), false)]
+        {
+            let of_server =
+                |tool: &&Value| tool["name"].as_str().is_some_and(|name| name.starts_with(&format!("{server}_")));
+            let mut through: Vec<Value> = through.iter().filter(of_server).cloned().collect();
+            through.sort_by_key(|tool| tool["name"].to_string());
+            for (through, own) in through.iter_mut().zip(&own) {
+                let mut own = own.clone();
+                as_published(server, is_modern, &mut own);
+                assert_eq!(*without_ours(through), own, "{server}");
+            }
+            assert_eq!(through.len(), own.len(), "{server}");
+        }
+        for case in ten.calls().iter().filter(|case| case.server == server) {
+            let call = json!({"name": case.tool, "arguments": case.arguments});
+            // Some servers count their calls: each is asked as often directly as through us.
+            let first = direct.ask("tools/call", call.clone()).await["result"].clone();
+            let second = direct.ask("tools/call", call).await["result"].clone();
+            let mut through = modern.call(&case.published(), case.arguments.clone()).await;
+            assert_eq!(*without_ours(&mut through), as_answered(first), "{server}");
+            let mut through = legacy.call(&case.published(), case.arguments.clone()).await;
+            assert_eq!(*without_ours(&mut through), as_answered(second), "{server}");
+        }
+        direct.close().await;
+    }
+    let wrong = modern.call("everything_echo", json!({"massage": "hi"})).await;
+    assert_eq!(wrong["structuredContent"]["code"], "invalid_arguments", "{wrong}");
+}
+
+/// Writes a tool as it is published, by what docs/overlays.md says is written otherwise, and by nothing else.
+fn as_published(server: &str, is_modern: bool, tool: &mut Value) {
+    let entry = tool.as_object_mut().expect("a tool is an object");
+    let own = entry["name"].as_str().expect("a name");
+    let name = format!("{server}_{own}");
+    entry.insert("name".to_owned(), name.into());
+    // Annotations are always there.
+    let said = entry.entry("annotations").or_insert_with(|| json!({})).get("title").cloned();
+    // A missing title is that of the annotations, or made of the first sentence.
+    if !entry.contains_key("title") {
+        let description = entry["description"].as_str().expect("a description");
+        let line = description.trim().lines().next().expect("a line");
+        let sentence = line.split(". ").next().expect("a sentence").trim_end_matches(['.', ':']);
+        let title = said.unwrap_or_else(|| format!("{server}: {sentence}").into());
+        entry.insert("title".to_owned(), title);
+    }
+    // Whoever knows no tasks may call what the server wants begun as one, and legacy clients are told of none.
+    if entry.get("execution").is_some_and(|execution| execution["taskSupport"] != "forbidden") {
+        entry.remove("execution");
+        if is_modern {
+            entry.insert("execution".to_owned(), json!({ "taskSupport": "optional" }));
+        }
+    }
+    for side in ["inputSchema", "outputSchema"] {
+        let Some(schema) = entry.get_mut(side) else { continue };
+        // Another dialect is published as 2020-12.
+        if let Some(dialect) = schema.get_mut("$schema") {
+            *dialect = "https://json-schema.org/draft/2020-12/schema".into();
+        }
+        if side == "inputSchema" {
+            with_alternatives(schema);
+        }
+    }
+}
+
+/// In inputs a list of types is written as `anyOf`.
+fn with_alternatives(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            members.values_mut().for_each(with_alternatives);
+            if let Some(Value::Array(types)) = members.get("type").cloned() {
+                members.remove("type");
+                members.insert("anyOf".to_owned(), types.iter().map(|one| json!({ "type": one })).collect());
+            }
+        }
+        Value::Array(all) => all.iter_mut().for_each(with_alternatives),
+        _ => {}
+    }
+}
+
+/// `isError` is always there.
+fn as_answered(mut result: Value) -> Value {
+    let members: &mut Map<String, Value> = result.as_object_mut().expect("a result is an object");
+    members.entry("isError").or_insert(Value::Bool(false));
+    result
+}
+
+/// Takes out what the later protocol adds to a result, and what Weir says of itself in `_meta`.
+fn without_ours(answer: &mut Value) -> &Value {
+    let members = answer.as_object_mut().expect("tools and results are objects");
+    members.remove("resultType");
+    if let Some(Value::Object(meta)) = members.get_mut("_meta") {
+        meta.retain(|name, _| !name.starts_with("dev.weir/") && name != "io.modelcontextprotocol/serverInfo");
+        if meta.is_empty() {
+            members.remove("_meta");
+        }
+    }
+    answer
 }

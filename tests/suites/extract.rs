@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Modern, place,
+    Modern, place, stdio,
     strangers::{self, STRANGERS},
     upstream::{Running, free_port, wait_for_port},
 };
@@ -272,6 +272,31 @@ fn lists_are_composed_without_a_connection() {
     fs::write(&lists, "[]").expect("a file");
     let (code, _, err) = run(weir(&["compose", &lists.display().to_string()]));
     assert!(code == 1 && err.contains("hint: give an object"), "{err}");
+}
+
+/// Whoever has the lists already needs no connection: what another client took of a server, in the order in which it came, gives
+/// the document that `extract` prints.
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_that_another_client_took_compose_to_what_is_extracted() {
+    let scratch = tempfile::tempdir().expect("a temporary folder");
+    for stranger in &STRANGERS {
+        let server = stranger.command(scratch.path());
+        let lists = stdio::Stdio::server(&server, &[]).await.lists().await;
+        let file = scratch.path().join("lists.json");
+        fs::write(&file, lists.to_string()).expect("a file");
+        let (code, composed, err) = run(weir(&["compose", &file.display().to_string()]));
+        assert_eq!((code, err.as_str()), (0, ""), "{}", stranger.name);
+        assert_eq!(composed, document(&["--era", "legacy"], &server), "{}", stranger.name);
+        // A result as the protocol has it, with its list inside, is taken as well.
+        let mut results = lists.clone();
+        for list in ["tools", "resources", "resourceTemplates", "prompts"] {
+            if let Some(items) = lists.get(list) {
+                results[list] = json!({ list: items });
+            }
+        }
+        fs::write(&file, results.to_string()).expect("a file");
+        assert_eq!(run(weir(&["compose", &file.display().to_string()])).1, composed, "{}", stranger.name);
+    }
 }
 
 #[test]

@@ -50,6 +50,72 @@ fn the_reports_are_fair_and_the_same_each_time() {
     assert!(differ.is_empty(), "not as in tests/fixtures/imported; WEIR_BLESS=1 accepts it: {}", differ.join("\n"));
 }
 
+const CYCLES: &str = r##"
+openapi: 3.1.0
+info: { title: Trees, version: "1" }
+servers: [{ url: "https://trees.example.org" }]
+paths:
+  /trees:
+    get:
+      operationId: listTrees
+      summary: Lists trees
+      parameters: [{ name: after, in: query, schema: { type: [string, "null"] } }]
+      responses: { "200": { description: Trees } }
+    post:
+      operationId: plantTree
+      summary: Plants a tree
+      requestBody: { required: true, content: { application/json: { schema: { $ref: "#/components/schemas/Node" } } } }
+      responses: { "201": { description: The tree } }
+  /nowhere:
+    get:
+      operationId: nowhere
+      summary: Refers to nothing
+      parameters: [{ $ref: "#/components/parameters/Nowhere" }]
+      responses: { "200": { description: ok } }
+  /round:
+    get:
+      operationId: round
+      summary: Turns in a circle
+      parameters: [{ name: x, in: query, schema: { $ref: "#/components/schemas/A" } }]
+      responses: { "200": { description: ok } }
+components:
+  schemas:
+    Node:
+      type: object
+      required: [name]
+      properties:
+        name: { type: string }
+        height: { type: number, exclusiveMinimum: 0 }
+        children: { type: array, items: { $ref: "#/components/schemas/Node" } }
+    A: { $ref: "#/components/schemas/B" }
+    B: { $ref: "#/components/schemas/A" }
+"##;
+
+/// What 3.1 says otherwise than 3.0, and schemas that contain themselves, cost nobody the whole document.
+#[tokio::test]
+async fn complaint_20_a_document_of_3_1_with_cycles_is_imported_or_reported_by_operation() {
+    let house = House::new().file("trees.yaml", CYCLES);
+    let words = ["import", "openapi", "trees.yaml", "--name", "trees"];
+    let (code, contract, report) = weir(&house, &words);
+    assert_eq!(code, 3, "{report}");
+    for part in [
+        "3 tools; 1 operations left out, 1 notes",
+        "GET /nowhere: the reference #/components/parameters/Nowhere leads nowhere",
+        "GET /round: the parameter is dropped: a reference leads back to itself",
+    ] {
+        assert!(report.contains(part), "{part:?} is not in {report}");
+    }
+    let (_, connection, _) = weir(&house, &[&words[..], &["--print", "connection"]].concat());
+    let house = house.config(&connection).file("contracts/trees.yaml", contract);
+    let gateway = house.serve();
+    let (tools, _) = Modern::new(gateway.url()).list().await;
+    let tool = |name: &str| tools.iter().find(|tool| tool["name"] == name).expect("it is made a tool of");
+    let node = &tool("plant_tree")["inputSchema"]["properties"];
+    assert_eq!(node["height"]["exclusiveMinimum"], 0, "{node}");
+    assert!(node["children"].to_string().contains("$ref"), "a tree of trees: {node}");
+    assert!(tool("list_trees")["inputSchema"]["properties"]["after"].is_object());
+}
+
 /// Makes a house with the contract of a document, whose service is at `base`; lint looks over the contract too.
 fn imported(name: &str, file: &str, base: &str) -> House {
     let house = House::new();

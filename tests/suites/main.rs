@@ -14,6 +14,7 @@ mod conformance;
 mod extract;
 mod frameworks;
 mod gate;
+mod hosts;
 mod identical;
 mod identity;
 mod import;

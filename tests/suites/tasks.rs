@@ -2,13 +2,14 @@
 //! whose a task is, what ends it, and who is not told of any.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::Path,
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Legacy, Modern, Stdio, client::LEGACY, http, place, strangers::STRANGERS};
+use weir_tests::{Events, Gateway, House, Legacy, Modern, Stdio, client::LEGACY, http, place, strangers::STRANGERS};
 
 use crate::upstreams::trusted;
 
@@ -100,6 +101,67 @@ async fn a_question_is_answered_in_the_task_and_the_result_has_its_receipt() {
     assert!(ended["result"]["_meta"]["dev.weir/receipt"].is_string(), "{ended}");
     let again = look(&client, &task).await;
     assert_eq!(again, ended, "what has ended stays as it is");
+}
+
+/// Whoever listens need not look: each status is told with what `tasks/get` would answer.
+#[tokio::test]
+async fn who_listens_for_a_task_is_told_of_each_status_and_nobody_else_is() {
+    const WAIT: Duration = Duration::from_secs(20);
+    let house = house("");
+    let gateway = house.serve();
+    let keys = [house.key(&["--agent", "ann"]), house.key(&["--agent", "bob"])];
+    let [ann, bob] = keys.map(|key| Modern::with_key(gateway.url(), &key).saying(knows_tasks()));
+    let slow = begun(&ann, "slow_compute", json!({ "seconds": 30 })).await;
+    let asks = begun(&ann, "confirm_delete", json!({ "filename": "a.txt" })).await;
+    until(&ann, &asks, "input_required").await;
+    let filter =
+        json!({ "notifications": { "taskIds": [asks, slow, slow, "0".repeat(32)], "toolsListChanged": true } });
+    let mut events = Events::open(ann.request("subscriptions/listen", filter.clone())).await;
+    let accepted = events.next(WAIT).await.expect("it is acknowledged");
+    let mut ids = [asks.clone(), slow.clone()];
+    ids.sort_unstable();
+    assert_eq!(accepted["params"]["notifications"], json!({ "toolsListChanged": true, "taskIds": ids }), "{accepted}");
+    let subscription = accepted["params"]["_meta"].clone();
+    assert!(subscription["io.modelcontextprotocol/subscriptionId"].is_number(), "{accepted}");
+
+    // How they fare by now, in any order.
+    let mut told = BTreeMap::new();
+    for _ in 0..2 {
+        let message = events.next(WAIT).await.expect("it is told");
+        assert_eq!((&message["method"], &message["params"]["_meta"]), (&json!("notifications/tasks"), &subscription));
+        let id = message["params"]["taskId"].as_str().expect("a task has an id").to_owned();
+        told.insert(id, message["params"].clone());
+    }
+    assert_eq!(told[&slow]["status"], "working");
+    assert_eq!(told[&asks]["inputRequests"]["confirm"]["method"], "elicitation/create", "{told:?}");
+
+    let mut told_next = async |task: &str, status: &str| loop {
+        let message = events.next(WAIT).await.expect("it is told");
+        assert_eq!((&message["method"], &message["params"]["taskId"]), (&json!("notifications/tasks"), &json!(task)));
+        if message["params"]["status"] == status {
+            let mut same = look(&ann, task).await;
+            for of_answer in ["resultType", "_meta"] {
+                same.as_object_mut().expect("an object").remove(of_answer);
+            }
+            let mut params = message["params"].clone();
+            params.as_object_mut().expect("an object").remove("_meta");
+            assert_eq!(params, same, "what `tasks/get` answers");
+            break;
+        }
+        assert_eq!(message["params"]["status"], "working", "only on the way there: {message}");
+    };
+    let answers = json!({ "confirm": { "action": "accept", "content": { "ok": true } } });
+    ann.ask("tasks/update", json!({ "taskId": asks, "inputResponses": answers })).await;
+    told_next(&asks, "completed").await;
+    ann.ask("tasks/cancel", json!({ "taskId": slow })).await;
+    told_next(&slow, "cancelled").await;
+
+    // They are nobody else's, and who does not know tasks is told so.
+    let mut others = Events::open(bob.request("subscriptions/listen", filter.clone())).await;
+    let accepted = others.next(WAIT).await.expect("it is acknowledged");
+    assert_eq!(accepted["params"]["notifications"], json!({ "toolsListChanged": true }), "{accepted}");
+    let refused = ann.saying(json!({})).ask("subscriptions/listen", filter).await;
+    assert_eq!(refused.error_code(), -32021, "{}", refused.text);
 }
 
 #[tokio::test]

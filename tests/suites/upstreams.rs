@@ -1,6 +1,9 @@
 //! Other servers behind this one: what of them is published and when, how calls fare, and what one that behaves badly costs.
 
+mod added;
 mod complaints;
+mod overlay;
+mod sessions;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -56,6 +56,20 @@ def counted(name):
     return {**reads(name), "outputSchema": schema}
 
 
+# One key that some models refuse costs them a whole request; these are refused at every depth.
+ISSUE = {"name": "create_issue", "description": "Makes an issue.", "inputSchema": {
+    "type": "object",
+    "properties": {
+        "owner": {"type": "string"},
+        "title": {"type": "string"},
+        "filter[name]": {"type": "string"},
+        "options": {"type": "object", "properties": {"größe": {"type": "integer"}}, "additionalProperties": False},
+        "labels": {"type": "array", "items": {"type": "object", "properties": {"label color": {"type": "string"}}}},
+    },
+    "required": ["owner", "title", "filter[name]"],
+}}
+
+
 def tools(params):
     cursor = params.get("cursor")
     if BEHAVIOUR == "pager":
@@ -74,6 +88,8 @@ def tools(params):
         return {"tools": [{**tool("bad"), "inputSchema": {"type": 7}}, tool("good")]}
     if BEHAVIOUR == "tools":
         return {"tools": [reads(name) for name in READS] + [tool(name) for name in WRITES] + [counted(n) for n in COUNTED]}
+    if BEHAVIOUR == "tracker":
+        return {"tools": [ISSUE, reads("read_issue"), tool("delete_issue"), tool("stall"), counted("lie")]}
     if BEHAVIOUR == "inquires":
         return {"tools": [reads("inquire")]}
     if BEHAVIOUR == "logs":
@@ -99,6 +115,8 @@ def run(request):
     if name == "environment":
         return answer(request, {"content": [{"type": "text", "text": json.dumps(dict(os.environ))}]})
     if name == "wait":
+        if token:
+            write({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
         for line in sys.stdin:
             message = json.loads(line)
             if message.get("method") == "notifications/cancelled":
@@ -115,7 +133,7 @@ def run(request):
         return answer(request, {"content": text("slept")})
     if name == "log":
         write({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "a word"}})
-    if name == "stall":
+    if name == "stall" and "answer" not in arguments:
         return None
     if name == "ask":
         params = request["params"]

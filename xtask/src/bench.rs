@@ -88,7 +88,7 @@ fn install(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
     if wanted.any(&["typescript-sdk", "toolbox-sqlite", "toolbox-postgresql", "sheet"]) {
         left_out(node(workshop, &servers.join("node")));
     }
-    if wanted.any(&["python-sdk", "fastmcp"]) {
+    if wanted.any(&["python-sdk", "fastmcp", "isolation"]) {
         left_out(python("python"));
     }
     if wanted.any(&["mcp-proxy"]) {

@@ -46,6 +46,8 @@ pub(super) struct UpstreamView {
     /// Calls, of them those that were not answered.
     calls: u64,
     failures: u64,
+    /// Tools that are not called for a while because their last calls all failed, counted per tenant.
+    backing_off: usize,
     /// What a command wrote to stderr last.
     stderr: String,
 }
@@ -110,6 +112,7 @@ fn view(admin: &Admin, upstream: &Upstream) -> UpstreamView {
             .filter(|called| !matches!(called, Called::Answered | Called::Cancelled))
             .map(count)
             .sum(),
+        backing_off: upstream.backing_off(),
         stderr: upstream.stderr(),
     }
 }

@@ -182,6 +182,12 @@ fn shown(target: &Target, upstream: &Value) {
     println!("  tools     {}", cell(&upstream["tools"]));
     println!("  sessions  {}, after {} restarts", cell(&upstream["sessions"]), cell(&upstream["restarts"]));
     println!("  calls     {}, of them {} not answered", cell(&upstream["calls"]), cell(&upstream["failures"]));
+    if upstream["backing_off"].as_u64().is_some_and(|tools| tools > 0) {
+        println!(
+            "  resting   {}, the tools whose last calls all failed; they are called again in a while",
+            upstream["backing_off"]
+        );
+    }
     for (what, word) in [("left_out", "left out"), ("notes", "note")] {
         for line in upstream[what].as_array().into_iter().flatten() {
             println!("  {word}: {}", cell(line));

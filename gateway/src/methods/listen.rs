@@ -2,11 +2,11 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::{Changes, Request, RequestScope, client::WATCHED_MAX, subscribe::too_many, tasks};
+use super::{Changes, Request, RequestScope, client::WATCHED_MAX, followed::FollowedTasks, subscribe::too_many, tasks};
 use crate::{
     announcements::WatchedResources,
     call,
@@ -28,6 +28,7 @@ pub struct Subscription {
     lists: [bool; 3],
     /// The URIs of resources that are listened for.
     resources: Vec<String>,
+    tasks: FollowedTasks,
     changes: Changes,
     ending: CancellationToken,
     revoked: CancellationToken,
@@ -71,16 +72,18 @@ impl Subscriptions {
     }
 
     pub(super) fn open(&self, scope: &RequestScope, request: &Request<'_>) -> Result<Subscription, RpcError> {
-        let Wanted { lists, mut resources } = wanted(request)?;
+        let Wanted { lists, mut resources, tasks } = wanted(request)?;
         let listing = scope.listing()?;
         resources.retain(|uri| call::has_resource(&listing, uri));
         let watched = WatchedResources::new(scope.gateway.announcements(), WATCHED_MAX);
         resources.iter().try_for_each(|uri| watched.add(uri)).map_err(too_many)?;
+        let scope = Arc::new(scope.clone());
         Ok(Subscription {
             id: request.id.clone().into_owned(),
             lists,
             resources,
-            changes: Changes::new(Arc::new(scope.clone()), Arc::new(watched)),
+            tasks: FollowedTasks::new(scope.clone(), tasks),
+            changes: Changes::new(scope.clone(), Arc::new(watched)),
             ending: self.ending.clone(),
             revoked: scope.caller.revoked(),
             next: Next::Acknowledge,
@@ -104,18 +107,23 @@ impl Subscription {
             }
             Next::Change => {
                 while self.due.is_empty() {
-                    let changed = tokio::select! {
+                    let meta = self.meta();
+                    let mut changed = tokio::select! {
                         biased;
-                        () = self.ending.cancelled() => None,
-                        () = self.revoked.cancelled() => None,
-                        changed = self.changes.changed() => Some(changed),
-                    };
-                    let Some(mut changed) = changed else {
-                        self.next = Next::Nothing;
-                        return Some(self.finish());
+                        () = self.ending.cancelled() => break,
+                        () = self.revoked.cancelled() => break,
+                        told = self.tasks.changed(&meta) => {
+                            self.due.extend(told);
+                            continue;
+                        }
+                        changed = self.changes.changed() => changed,
                     };
                     changed.lists = std::array::from_fn(|kind| changed.lists[kind] && self.lists[kind]);
-                    self.due.extend(changed.messages(Some(&self.meta())));
+                    self.due.extend(changed.messages(Some(&meta)));
+                }
+                if self.due.is_empty() {
+                    self.next = Next::Nothing;
+                    return Some(self.finish());
                 }
                 self.due.pop_front()
             }
@@ -129,6 +137,9 @@ impl Subscription {
         let mut accepted: Vec<String> = accepted.map(|(name, _)| format!(r#""{name}":true"#)).collect();
         if !self.resources.is_empty() {
             accepted.push(format!(r#""resourceSubscriptions":{}"#, serde_json::json!(self.resources)));
+        }
+        if !self.tasks.is_empty() {
+            accepted.push(format!(r#""taskIds":{}"#, serde_json::json!(self.tasks.ids())));
         }
         let params = format!(r#"{{"_meta":{},"notifications":{{{}}}}}"#, self.meta(), accepted.join(","));
         notification("notifications/subscriptions/acknowledged", Some(&params))
@@ -150,9 +161,10 @@ impl Subscription {
 struct Wanted {
     lists: [bool; 3],
     resources: Vec<String>,
+    tasks: Vec<String>,
 }
 
-/// Kinds of notification that we do not have, and resources that are not there, are left out of the acknowledgement, not
+/// Kinds of notification that we do not have, and resources and tasks that are not there, are left out of the acknowledgement, not
 /// refused.
 fn wanted(request: &Request<'_>) -> Result<Wanted, RpcError> {
     #[derive(Deserialize)]
@@ -166,16 +178,17 @@ fn wanted(request: &Request<'_>) -> Result<Wanted, RpcError> {
         resources_list_changed: bool,
         #[serde(default)]
         resource_subscriptions: Vec<String>,
-        task_ids: Option<IgnoredAny>,
+        task_ids: Option<Vec<String>>,
     }
     match request.params.notifications {
         Some(filter) if raw::is_object(filter) => serde_json::from_str::<Filter>(filter.get())
             .map_err(|error| RpcError::invalid_params(format!("`params.notifications`: {error}")))
             .and_then(|it| {
-                it.task_ids.map_or(Ok(()), |_| tasks::check(request))?;
+                it.task_ids.as_ref().map_or(Ok(()), |_| tasks::check(request))?;
                 Ok(Wanted {
                     lists: [it.tools_list_changed, it.prompts_list_changed, it.resources_list_changed],
                     resources: it.resource_subscriptions,
+                    tasks: it.task_ids.unwrap_or_default(),
                 })
             }),
         _ => Err(RpcError::invalid_params("`params.notifications` must be an object")),

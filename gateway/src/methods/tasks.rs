@@ -140,15 +140,7 @@ pub(super) fn get(scope: &RequestScope, request: &Request<'_>) -> Result<Vec<u8>
     let seen = task.seen();
     let mut result = ResultWriter::new(&request.id, 512);
     result.string("resultType", "complete");
-    write(&mut result, &task, &seen);
-    match &seen.stage {
-        Stage::InputRequired(questions) => {
-            result.json("inputRequests", &serde_json::to_string(&questions.open).expect("a JSON object"));
-        }
-        Stage::Completed(answer) => drop(result.json("result", answer)),
-        Stage::Failed(error) => drop(result.json("error", error)),
-        Stage::Open | Stage::AnsweredAtOnce | Stage::Working | Stage::Cancelled => {}
-    }
+    write_detailed(&mut result, &task, &seen);
     list::write_server(&mut result, &scope.listing()?.server);
     Ok(result.finish())
 }
@@ -193,6 +185,27 @@ fn find(scope: &RequestScope, request: &Request<'_>) -> Result<Arc<Task>, RpcErr
             KEPT_FOR.as_secs() / 60
         ))
     })
+}
+
+/// Tells a client that listens how the task fares, as it would read it with `tasks/get`. `meta` is JSON.
+pub(super) fn notification(task: &Task, seen: &Seen, meta: &str) -> Vec<u8> {
+    let mut params = ResultWriter::notification("notifications/tasks");
+    write_detailed(&mut params, task, seen);
+    params.json("_meta", meta);
+    params.finish()
+}
+
+/// Writes the members of a task with what it asks, or what came of it.
+fn write_detailed(result: &mut ResultWriter, task: &Task, seen: &Seen) {
+    write(result, task, seen);
+    match &seen.stage {
+        Stage::InputRequired(questions) => {
+            result.json("inputRequests", &serde_json::to_string(&questions.open).expect("a JSON object"));
+        }
+        Stage::Completed(answer) => drop(result.json("result", answer)),
+        Stage::Failed(error) => drop(result.json("error", error)),
+        Stage::Open | Stage::AnsweredAtOnce | Stage::Working | Stage::Cancelled => {}
+    }
 }
 
 /// Writes the members of a task.

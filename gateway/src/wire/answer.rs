@@ -22,6 +22,11 @@ impl ResultWriter {
         Self { bytes, empty: true }
     }
 
+    /// Begins a notification instead: the members are those of its params.
+    pub fn notification(method: &'static str) -> Self {
+        Self { bytes: format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{{"#).into_bytes(), empty: true }
+    }
+
     /// Adds a member whose value is JSON already.
     pub fn json(&mut self, key: &'static str, json: &str) -> &mut Self {
         self.member(key).extend_from_slice(json.as_bytes());

@@ -390,6 +390,11 @@ impl Upstream {
         self.pool.restarts()
     }
 
+    /// Returns how many tools are not called for a while because their last calls all failed, counted per tenant.
+    pub fn backing_off(&self) -> usize {
+        self.backoff.waiting(Instant::now())
+    }
+
     /// Returns what a child wrote to stderr last, without the secrets that it was given.
     pub fn stderr(&self) -> String {
         self.pool.stderr()

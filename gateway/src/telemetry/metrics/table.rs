@@ -212,6 +212,12 @@ pub const UPSTREAM_RESTARTS: Row = Row {
     labels: &["upstream"],
     help: "Sessions that were opened anew because the one before had ended by itself or had not started.",
 };
+pub const UPSTREAM_BACKING_OFF: Row = Row {
+    name: "weir_upstream_backing_off",
+    kind: Gauge,
+    labels: &["upstream"],
+    help: "Tools of another server that are not called for a while because their last calls all failed, counted per tenant.",
+};
 pub const UPSTREAM_LEFT_OUT: Row = Row {
     name: "weir_upstream_left_out",
     kind: Gauge,
@@ -344,6 +350,7 @@ pub const TABLE: &[&Row] = &[
     &UPSTREAM_DOWN,
     &UPSTREAM_SESSIONS,
     &UPSTREAM_RESTARTS,
+    &UPSTREAM_BACKING_OFF,
     &UPSTREAM_LEFT_OUT,
     &AUDIT_FAILING,
     &AUDIT_FAILURES,

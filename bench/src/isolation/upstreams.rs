@@ -1,0 +1,341 @@
+//! Measures what the callers of nine healthy servers notice of a hostile tenth: alone and beside it, in turns, in one process.
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use weir_bench::ticket;
+
+use super::{CONNECTIONS, HOSTILE_CALLS, RATE, question, yes};
+use crate::{
+    measure::{Effort, START_MAX, Spread},
+    place::{Place, free_port},
+    pressure::{self, Loaded, Pressure, Server, Target},
+    process::{BOTH_CORES, LOAD_CORE, Process},
+    report::Table,
+    weir::{Holder, House},
+    wire::{self, Door},
+};
+
+const HEALTHY: usize = 9;
+/// The bound on the 99th percentile beside a hostile server: at most so many times the one alone.
+pub(super) const P99_MAX: f64 = 1.2;
+/// What the configuration says of the hostile server: it is given up soon, so that a round sees many tries.
+const HOSTILE: &str = "first = \"publish\"\nchanges = \"compatible\"\nstart_s = 2\ntimeout_ms = 1000\n";
+/// The time between two tries of the hostile server's lists, as far as it answers sooner.
+const LOOKS: Duration = Duration::from_millis(50);
+
+/// What is done to the hostile server meanwhile.
+#[derive(Clone, Copy)]
+enum Poked {
+    /// Its lists are looked at again and again.
+    Looked,
+    /// This tool of it is called, as often as the healthy ones are or as it answers.
+    Called(&'static str),
+    /// The file of its description is written again and again, and it says so.
+    Edited,
+}
+
+/// Each behaviour: its name here, the words that the server knows it by, and what is done meanwhile.
+const BEHAVIOURS: [(&str, &[&str], Poked); 14] = [
+    // For comparison: as many calls of an honest server are noticed too.
+    ("answers at once", &["tools"], Poked::Called("count")),
+    ("answers after 200 ms", &["tools"], Poked::Called("sleep")),
+    ("never answers, nor heeds a cancellation", &["tools"], Poked::Called("stall")),
+    ("answers 50 MiB", &["tools"], Poked::Called("big")),
+    ("answers against its schema", &["tools"], Poked::Called("lie")),
+    ("dies in every call", &["tools"], Poked::Called("die")),
+    ("dies at its start", &["dead"], Poked::Looked),
+    ("lists 50 MiB", &["huge"], Poked::Looked),
+    ("lists what is no list", &["liar"], Poked::Looked),
+    ("gives one cursor for ever", &["cursor-loop"], Poked::Looked),
+    ("answers with wrong ids", &["wrong-ids", "only"], Poked::Looked),
+    ("floods with messages", &["flood"], Poked::Looked),
+    ("floods with lines that are none", &["rubbish"], Poked::Looked),
+    ("swaps its description", &["swapper", FILE], Poked::Edited),
+];
+const FILE: &str = "description";
+
+/// One behaviour, over the rounds.
+pub(super) struct Beside {
+    behaviour: &'static str,
+    alone: [Spread; 2],
+    beside: [Spread; 2],
+    /// Calls, looks or edits meanwhile.
+    poked: u64,
+    /// Resident memory of the gateway alone, without its children.
+    memory: [u64; 2],
+    /// What `weir upstream show` says of it at the end.
+    told: String,
+}
+
+pub(super) fn measure(place: &Place, effort: &Effort) -> anyhow::Result<Vec<Beside>> {
+    let bench = Bench::start(place)?;
+    // The first calls open the sessions.
+    for at in 0..HEALTHY {
+        bench.load(at, effort)?;
+    }
+    let mut all = Vec::new();
+    for (name, words, poked) in BEHAVIOURS {
+        let measured = bench.beside(name, words, poked, effort)?;
+        println!("{}", measured.cells().join("  "));
+        all.push(measured);
+    }
+    bench.process.stop()?;
+    Ok(all)
+}
+
+struct Bench {
+    house: House,
+    process: Process,
+    generator: PathBuf,
+    folder: TempDir,
+    /// The entries of the healthy servers.
+    healthy: String,
+    /// The words that start the hostile one, but for its behaviour.
+    hostile: [String; 2],
+    admin: (String, String),
+    /// The callers of the healthy servers, and whoever calls the hostile one.
+    neighbour: Door,
+    stranger: Door,
+}
+
+impl Bench {
+    fn start(place: &Place) -> anyhow::Result<Self> {
+        let house = House::empty(place, "weir")?;
+        let program = place.binary("bench-rmcp");
+        let entry = |at| {
+            format!("[upstreams.s{at}]\ncommand = [{:?}, \"0\", \"stdio\", \"1\"]\nfirst = \"publish\"\n", program)
+        };
+        let healthy: String = (0..HEALTHY).map(entry).collect();
+        house.config(&healthy)?;
+        let python = place.peer("bench-python").join("bin/python");
+        let script = place.repository.join("tests/upstreams/hostile.py");
+        let hostile = [python, script].map(|path| path.display().to_string());
+        let folder = tempfile::Builder::new().prefix("weir-bench-").tempdir_in(&place.scratch)?;
+        fs::write(folder.path().join(FILE), "Says hello.")?;
+        let port = free_port()?;
+        let process = Process::start(&house.serve(port), BOTH_CORES, &folder.path().join("server.log"))?;
+        let health = format!("http://127.0.0.1:{port}/healthz");
+        while ureq::get(&health).call().is_err() {
+            anyhow::ensure!(process.started.elapsed() < START_MAX, "the server does not answer");
+            thread::sleep(Duration::from_millis(5));
+        }
+        let url = format!("http://127.0.0.1:{port}/mcp");
+        let door = |agent: &str| anyhow::Ok(Door { url: url.clone(), key: Some(house.key(agent, Holder::Wide)?) });
+        let (neighbour, stranger, admin) = (door("bench")?, door("hostile")?, house.admin()?);
+        let generator = place.binary("bench-load");
+        let bench = Self { house, process, generator, folder, healthy, hostile, admin, neighbour, stranger };
+        for at in 0..HEALTHY {
+            bench.until("a healthy server answers", || healthy_call(at).ask(&bench.neighbour, None).is_ok())?;
+        }
+        Ok(bench)
+    }
+
+    fn beside(&self, behaviour: &'static str, words: &[&str], poked: Poked, effort: &Effort) -> anyhow::Result<Beside> {
+        let (mut alone, mut beside, mut pokes) = (Vec::new(), Vec::new(), 0);
+        let (mut memory, mut told) = ([0; 2], String::new());
+        for round in 0..effort.rounds {
+            alone.push(self.load(round, effort)?);
+            if round == 0 {
+                memory[0] = self.process.own_memory();
+            }
+            self.with_hostile(words, poked)?;
+            let poking = self.poke(poked)?;
+            let loaded = self.load(round, effort);
+            pokes += poking.stop();
+            beside.push(loaded?);
+            told = self.told()?;
+            self.without_hostile()?;
+        }
+        memory[1] = self.process.own_memory();
+        let spreads = |all: &[Loaded]| {
+            [|load: &Loaded| load.p50_us, |load: &Loaded| load.p99_us].map(|of| Spread::of(all.iter().map(of)))
+        };
+        Ok(Beside { behaviour, alone: spreads(&alone), beside: spreads(&beside), poked: pokes, memory, told })
+    }
+
+    /// Loads one of the healthy servers.
+    fn load(&self, round: usize, effort: &Effort) -> anyhow::Result<Loaded> {
+        let server = Server { process: &self.process, door: &self.neighbour };
+        let target = Target { servers: &[server], generator: &self.generator, cores: LOAD_CORE, shares_its_core: true };
+        let calls = (RATE as f64 * effort.seconds) as u64;
+        let pressure = Pressure { connections: CONNECTIONS, calls, rate: Some(RATE) };
+        pressure::run(&target, &healthy_call(round % HEALTHY), pressure)
+    }
+
+    /// Puts the hostile server beside the others, and waits until its tools are there or it is told of.
+    fn with_hostile(&self, words: &[&str], poked: Poked) -> anyhow::Result<()> {
+        let file = self.folder.path().join(FILE).display().to_string();
+        let behaviour = words.iter().map(|word| if *word == FILE { file.clone() } else { (*word).to_owned() });
+        let command: Vec<String> = self.hostile.iter().cloned().chain(behaviour).collect();
+        self.house.config(&format!("{}[upstreams.hostile]\ncommand = {command:?}\n{HOSTILE}", self.healthy))?;
+        self.reload()?;
+        let state = match poked {
+            Poked::Looked => "down",
+            Poked::Called(_) | Poked::Edited => "up",
+        };
+        self.until("the hostile server is looked at", || {
+            self.admin("GET", "/v1/upstreams/hostile").is_ok_and(|shown| shown["state"] == state)
+        })
+    }
+
+    fn without_hostile(&self) -> anyhow::Result<()> {
+        self.house.config(&self.healthy)?;
+        self.reload()?;
+        self.until("the hostile server is gone", || self.admin("GET", "/v1/upstreams/hostile").is_err())
+    }
+
+    fn reload(&self) -> anyhow::Result<()> {
+        self.admin("POST", "/v1/config/reload").map(drop)
+    }
+
+    /// Returns in a line how the server fares, as an operator reads it.
+    fn told(&self) -> anyhow::Result<String> {
+        let shown = self.admin("GET", "/v1/upstreams/hostile")?;
+        let state = shown["state"].as_str().unwrap_or_default();
+        let cause = |line: &&str| line.starts_with("Cause: ");
+        let reason = shown["reason"].as_str().and_then(|reason| reason.lines().find(cause).or(reason.lines().next()));
+        let reason = reason.map(|reason| format!(": {}", reason.trim_start_matches("Cause: "))).unwrap_or_default();
+        let waits = if shown["draft"].is_string() { ", a draft waits" } else { "" };
+        Ok(format!("{state}{reason}; {} calls not answered{waits}", shown["failures"]))
+    }
+
+    /// Asks the admin API.
+    fn admin(&self, method: &str, path: &str) -> anyhow::Result<Value> {
+        ask(&self.admin, method, path)
+    }
+
+    fn until(&self, what: &str, mut holds: impl FnMut() -> bool) -> anyhow::Result<()> {
+        let began = Instant::now();
+        while !holds() {
+            if began.elapsed() > START_MAX {
+                bail!("not in time: {what}");
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    fn poke(&self, poked: Poked) -> anyhow::Result<Poking> {
+        let (stop, done) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let tool = match poked {
+            Poked::Called(tool) => Some(tool),
+            Poked::Looked | Poked::Edited => None,
+        };
+        let threads = (0..if tool.is_some() { HOSTILE_CALLS } else { 1 }).map(|_| {
+            let (stop, done) = (Arc::clone(&stop), Arc::clone(&done));
+            let (admin, door, file) = (self.admin.clone(), self.stranger.clone(), self.folder.path().join(FILE));
+            thread::spawn(move || {
+                let agent = wire::agent();
+                for number in 0_u64.. {
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let pause = tool.map_or(LOOKS, |_| Duration::from_secs(HOSTILE_CALLS as u64) / RATE as u32);
+                    let next = Instant::now() + pause;
+                    match poked {
+                        // An answer between two failures: otherwise the tool would be left alone for a while.
+                        Poked::Called(tool) => {
+                            let tool = if number % 2 == 0 { tool } else { "count" };
+                            let _ = hostile_call(tool).ask_over(&agent, &door);
+                        }
+                        Poked::Looked => drop(ask(&admin, "POST", "/v1/upstreams/hostile/look")),
+                        Poked::Edited => drop(fs::write(&file, format!("Says hello, for the {number}th time."))),
+                    }
+                    done.fetch_add(1, Ordering::Relaxed);
+                    thread::sleep(next.saturating_duration_since(Instant::now()));
+                }
+            })
+        });
+        Ok(Poking { threads: threads.collect(), stop, done })
+    }
+}
+
+/// Whoever provokes the hostile server, until stopped.
+struct Poking {
+    threads: Vec<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+    done: Arc<AtomicU64>,
+}
+
+impl Poking {
+    fn stop(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+        self.done.load(Ordering::Relaxed)
+    }
+}
+
+fn ask((url, token): &(String, String), method: &str, path: &str) -> anyhow::Result<Value> {
+    let url = format!("{url}{path}");
+    let bearer = format!("Bearer {token}");
+    let mut response = match method {
+        "POST" => wire::agent().post(&url).header("authorization", &bearer).send_empty()?,
+        _ => wire::agent().get(&url).header("authorization", &bearer).call()?,
+    };
+    anyhow::ensure!(response.status().is_success(), "{path}: {}", response.status());
+    serde_json::from_str(&response.body_mut().read_to_string()?).context("the admin API answers JSON")
+}
+
+fn healthy_call(at: usize) -> wire::Question {
+    question(&format!("s{at}_{}", ticket::TOOL), json!({ "ticket_id": ticket::ID }), ticket::ID)
+}
+
+fn hostile_call(tool: &str) -> wire::Question {
+    let arguments = match tool {
+        "sleep" => json!({ "seconds": 0.2 }),
+        "big" => json!({ "mib": 50 }),
+        _ => json!({}),
+    };
+    question(&format!("hostile_{tool}"), arguments, "")
+}
+
+pub(super) fn table(all: &[Beside]) -> Table {
+    let head = [
+        "a server that",
+        "alone: p50 µs",
+        "beside it: p50 µs",
+        "alone: p99 µs",
+        "beside it: p99 µs",
+        "of alone",
+        "within the rule",
+        "provoked",
+        "memory MiB, before and after",
+        "what is told of it",
+    ];
+    std::iter::once(head.map(str::to_owned).to_vec()).chain(all.iter().map(Beside::cells)).collect()
+}
+
+impl Beside {
+    fn cells(&self) -> Vec<String> {
+        let spread = |spread: Spread| format!("{:.0} ({:.0} to {:.0})", spread.median, spread.min, spread.max);
+        let mib = |bytes: u64| format!("{:.0}", bytes as f64 / f64::from(1 << 20));
+        let ([alone_p50, alone], [beside_p50, beside]) = (self.alone, self.beside);
+        let times = beside.median / alone.median;
+        vec![
+            self.behaviour.to_owned(),
+            format!("{:.0}", alone_p50.median),
+            format!("{:.0}", beside_p50.median),
+            spread(alone),
+            spread(beside),
+            format!("{times:.2}"),
+            yes(times <= P99_MAX),
+            self.poked.to_string(),
+            format!("{} → {}", mib(self.memory[0]), mib(self.memory[1])),
+            self.told.clone(),
+        ]
+    }
+}

@@ -1,0 +1,153 @@
+//! Clients' configurations as they lie at people's: each is read, and edited without touching what is somebody else's.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use weir_tests::{House, place, strangers::hostile};
+
+use crate::sample;
+
+/// Each client, and where its configuration lies at home.
+const HOSTS: [(&str, &str); 9] = [
+    ("claude-code", ".claude.json"),
+    ("claude-desktop", ".config/Claude/claude_desktop_config.json"),
+    ("cursor", ".cursor/mcp.json"),
+    ("vscode", ".config/Code/User/mcp.json"),
+    ("codex", ".codex/config.toml"),
+    ("cline", ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"),
+    ("gemini", ".gemini/settings.json"),
+    ("windsurf", ".codeium/windsurf/mcp_config.json"),
+    ("zed", ".config/zed/settings.json"),
+];
+
+/// Somebody's home, where one client is set up, with a server of its own called `notes`.
+struct Home {
+    folder: TempDir,
+    client: &'static str,
+    file: PathBuf,
+    before: String,
+}
+
+impl Home {
+    fn of(client: &'static str, lies_at: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let extension = Path::new(lies_at).extension().filter(|kind| *kind == "toml").map_or("json", |_| "toml");
+        let fixture = place::repository().join(format!("tests/fixtures/hosts/{client}.{extension}"));
+        let fixture = fs::read_to_string(fixture).expect("a configuration of the client");
+        let words = hostile(&["good"]);
+        let before = fixture.replace("@PYTHON@", &words[0]).replace("@SERVER@", &words[1]);
+        let file = folder.path().join(lies_at);
+        fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+        fs::write(&file, &before).expect("a configuration");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the user's alone");
+        Self { folder, client, file, before }
+    }
+
+    fn all() -> impl Iterator<Item = Self> {
+        HOSTS.iter().map(|(client, lies_at)| Self::of(client, lies_at))
+    }
+
+    /// Runs `weir` in this home. Returns what it prints.
+    fn run(&self, words: &[&str]) -> String {
+        let mut command = Command::new(place::binary("weir"));
+        command.args(words).env("HOME", self.folder.path()).env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME");
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
+            command.env_remove(name);
+        }
+        let output = command.current_dir(self.folder.path()).stdin(Stdio::null()).output().expect("weir starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("weir prints text");
+        let (out, err) = (text(output.stdout), text(output.stderr));
+        assert!(output.status.success(), "{} {words:?}: {out}{err}", self.client);
+        out
+    }
+
+    /// Lets Weir be started by the client.
+    fn connect(&self, house: &House) -> String {
+        let config = house.stdio_command()[3].clone();
+        self.run(&["connect", self.client, "--config", &config])
+    }
+
+    /// Returns the names of what one server of the configuration offers.
+    fn offered(&self, server: &str) -> Vec<String> {
+        let document: Value =
+            serde_json::from_str(&self.run(&["extract", server, "--from", self.client])).expect("a document");
+        let items = document["items"].as_array().expect("items").iter();
+        items.map(|item| item["name"].as_str().expect("a name").to_owned()).collect()
+    }
+
+    fn now(&self) -> String {
+        fs::read_to_string(&self.file).expect("the configuration is there")
+    }
+
+    fn backup(&self) -> PathBuf {
+        PathBuf::from(format!("{}.weir-backup", self.file.display()))
+    }
+
+    fn mode(&self) -> u32 {
+        fs::metadata(&self.file).expect("the configuration is there").permissions().mode() & 0o777
+    }
+}
+
+/// Checks that every line of before is there, in its order, but for white space. Something may have been put behind it.
+fn has_what_was_there(client: &str, before: &str, now: &str) {
+    let tight = |text: &str| text.split_whitespace().collect::<String>();
+    let mut rest = &*tight(now);
+    for line in before.lines().map(tight) {
+        let line = line.trim_end_matches([',', '}']);
+        let at = rest.find(line).unwrap_or_else(|| panic!("{client}: {line:?} is gone, or elsewhere:\n{now}"));
+        rest = &rest[at + line.len()..];
+    }
+}
+
+#[test]
+fn the_servers_of_every_client_are_read_from_where_they_lie() {
+    for home in Home::all() {
+        assert_eq!(home.offered("notes"), ["good"], "{}", home.client);
+    }
+}
+
+#[test]
+fn weir_is_put_into_every_client_beside_what_is_there_and_taken_out_to_equal_bytes() {
+    let house = sample::house();
+    for home in Home::all() {
+        let client = home.client;
+        let said = home.connect(&house);
+        let with = home.now();
+        has_what_was_there(client, &home.before, &with);
+        assert_eq!(fs::read_to_string(home.backup()).expect("a backup"), home.before, "{client}");
+        assert!(said.contains(".weir-backup is what it was"), "{client}: {said}");
+        assert_eq!(home.mode(), 0o600, "{client}: it stays the user's alone");
+        assert_eq!(home.offered("weir").len(), 3, "{client}: the client starts Weir");
+        assert_eq!(home.offered("notes"), ["good"], "{client}: and what it started before");
+        // Once more changes nothing.
+        assert!(home.connect(&house).contains("already names"), "{client}");
+        assert_eq!(home.now(), with, "{client}");
+
+        home.run(&["connect", client, "--undo"]);
+        assert_eq!(home.now(), home.before, "{client}: byte for byte");
+        assert_eq!(home.mode(), 0o600, "{client}");
+        assert!(!home.backup().exists(), "{client}: nothing of ours is left");
+    }
+}
+
+/// What the client or its user wrote meanwhile is no reason to leave Weir in, nor is it lost.
+#[test]
+fn what_was_edited_since_stays_when_weir_is_taken_out() {
+    let house = sample::house();
+    for home in Home::all() {
+        let client = home.client;
+        home.connect(&house);
+        let edit = |text: &str| text.replacen("\"good\"", "\"better\"", 1);
+        fs::write(&home.file, edit(&home.now())).expect("edited");
+        home.run(&["connect", client, "--undo"]);
+        let now = home.now();
+        assert!(now.contains("\"better\"") && !now.contains("--config"), "{client}: {now}");
+        has_what_was_there(client, &edit(&home.before), &now);
+    }
+}
