@@ -184,7 +184,7 @@ fn shown(target: &Target, upstream: &Value) {
     println!("  calls     {}, of them {} not answered", cell(&upstream["calls"]), cell(&upstream["failures"]));
     if upstream["backing_off"].as_u64().is_some_and(|tools| tools > 0) {
         println!(
-            "  resting   {}, the tools whose last calls all failed; they are called again in a while",
+            "  backing off: {}, the number of tools whose last calls all failed; they are called again in a while",
             upstream["backing_off"]
         );
     }

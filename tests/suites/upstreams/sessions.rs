@@ -112,7 +112,7 @@ async fn a_tool_that_failed_five_times_in_a_row_is_left_alone_for_its_tenant_unt
         assert_eq!(backing_off().await, u64::from(failed == 5), "after {failed}");
     }
     let (_, out, _) = house.run(&["upstream", "show", "bad"]);
-    assert!(out.contains("resting   1, the tools whose last calls all failed"), "{out}");
+    assert!(out.contains("backing off: 1, the number of tools whose last calls all failed"), "{out}");
     let held = acme.call("bad_stall", json!({"answer": true})).await;
     assert_eq!(code(&held), "unavailable", "{held}");
     let retry_after = held["structuredContent"]["retry_after_ms"].as_u64().expect("when to try again");
