@@ -157,7 +157,7 @@ fn a_new_plugin_is_built_checked_served_and_called_in_each_language() {
 #[test]
 fn a_new_adapter_is_built_checked_and_called() {
     let desk = Desk::new("adapters");
-    for (language, ..) in LANGUAGES.into_iter().filter(|(language, ..)| *language != "c") {
+    for (language, ..) in LANGUAGES {
         let name = &format!("numbers-{language}");
         desk.begin(name, language, "collection");
         desk.succeed(name, &["plugin", "build"]);
