@@ -63,7 +63,7 @@ async fn a_request_has_one_length() {
         format!("Content-Length: {}\r\nContent-Length: {length}\r\n", length + HIDDEN.len()),
         format!("Content-Length: {length}, {}\r\n", length + HIDDEN.len()),
         format!("Content-Length: +{length}\r\n"),
-        format!("Content-Length: -1\r\n"),
+        "Content-Length: -1\r\n".to_owned(),
         "Content-Length: 99999999999999999999999\r\n".to_owned(),
         "Transfer-Encoding: chunked, identity\r\n".to_owned(),
         "Transfer-Encoding: xchunked\r\n".to_owned(),
