@@ -62,7 +62,8 @@ fn lookup_ticket(ticket_id: String) -> Ticket {
 
 #[plugin_fn]
 pub fn list_tools(_: String) -> FnResult<Json<Value>> {
-    let ticket_id = json!({ "type": "string", "pattern": "^T-[0-9]{1,9}$", "description": "Ticket id, for example T-1001" });
+    let ticket_id =
+        json!({ "type": "string", "pattern": "^T-[0-9]{1,9}$", "description": "Ticket id, for example T-1001" });
     Ok(Json(json!({ "tools": [{
         "name": "lookup_ticket",
         "description": "Look a ticket up by its id",
