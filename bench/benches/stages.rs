@@ -18,17 +18,13 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 use weir::{
-    Gateway,
+    app::{App, Setup},
     call::{CallRequest, Endpoint, call_tool},
     catalogue::Catalogue,
     config::Config,
-    cursor::Cursors,
-    identity::{Access, Caller, Identities},
+    identity::{Access, Caller},
     snapshot::Snapshot,
-    telemetry::{
-        Audit, Metrics,
-        metrics::{Ended, Marks},
-    },
+    telemetry::metrics::{Ended, Marks},
     wire::{Body, Id, Message, ResultWriter},
 };
 use weir_audit::{About, Call, Event, Outcome, Settings, Trail};
@@ -83,19 +79,15 @@ fn host(plugins: PathBuf, plugin: BTreeMap<String, PluginConfig>) -> Host {
     Host::new(config, Arc::new(connections)).expect("a host")
 }
 
-/// Makes a gateway in this process, with its audit trail in `folder`.
-fn gateway(folder: &Path) -> Gateway {
+/// Opens the program in this process, with its state and audit trail in `folder`.
+async fn open(folder: &Path) -> App {
     native::install(noop::adapter());
-    let config = Config::bare(folder);
-    let audit = Audit::open(folder, "bench", &config.audit).expect("a trail");
-    let metrics = Metrics::new(config.metrics.tools_max, None);
-    let host = Arc::new(host(folder.join("plugins"), BTreeMap::new()));
-    let cursors = Cursors::ephemeral().expect("random numbers");
-    let gateway = Gateway::new(config, host, Arc::default(), cursors, Identities::open(), audit, metrics);
+    let setup = Setup { process: Some("bench"), ..Setup::default() };
+    let app = App::open(Config::bare(folder), setup).await.expect("a program without plugins");
     let contracts = vec![Arc::new(contract())];
     let catalogue = Catalogue::new(&contracts, &BTreeMap::new(), None);
-    gateway.publish(Snapshot { generation: 1, listing_generation: 1, catalogue, contracts });
-    gateway
+    app.gateway.publish(Snapshot { generation: 1, listing_generation: 1, catalogue, contracts });
+    app
 }
 
 fn call_request<'a>(snapshot: &'a Snapshot, cancel: &'a CancellationToken) -> CallRequest<'a> {
@@ -120,12 +112,13 @@ fn path(criterion: &mut Criterion) {
     let folder = TempDir::new().expect("a folder");
     let runtime = Runtime::new().expect("a runtime");
     let _inside = runtime.enter();
-    let (gateway, caller) = (gateway(folder.path()), Caller::local());
+    let app = runtime.block_on(open(folder.path()));
+    let (gateway, caller) = (&app.gateway, Caller::local());
     let snapshot = gateway.snapshot();
     criterion.bench_function("call, whole", |bencher| {
         bencher.iter(|| {
             let cancel = CancellationToken::new();
-            drop(black_box(runtime.block_on(call_tool(&gateway, &caller, &call_request(&snapshot, &cancel)))));
+            drop(black_box(runtime.block_on(call_tool(gateway, &caller, &call_request(&snapshot, &cancel)))));
         });
     });
     criterion.bench_function("lookup", |bencher| {

@@ -56,11 +56,20 @@ pub(crate) enum Server {
     Python,
     FastMcp,
     ContextForge,
-    HyperMcp,
+    HyperMcp(Extism),
     /// rmcp's client and server, one behind the other.
     RmcpProxy,
     FastMcpProxy,
     McpProxy,
+}
+
+/// The plugin behind hyper-mcp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extism {
+    /// It answers every call alike, without a look at it.
+    Constant,
+    /// The typed function, in Rust.
+    Function,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +137,8 @@ pub(crate) const ROWS: &[Row] = &[
     row("fastmcp-proxy", FastMcpProxy, STATELESS),
     row("mcp-proxy", McpProxy, STATELESS),
     row("contextforge", ContextForge, STATELESS),
-    row("hyper-mcp-stdio", HyperMcp, Way::Stdio),
+    row("hyper-mcp-stdio", HyperMcp(Extism::Constant), Way::Stdio),
+    row("hyper-mcp-function-stdio", HyperMcp(Extism::Function), Way::Stdio),
 ];
 
 /// A server that is ready to be started, and what it is asked.
@@ -245,7 +255,7 @@ impl Row {
                 (key, upstream, tool) = (Some(ready.token), Some(ready.upstream), contextforge::TOOL);
                 ready.start
             }
-            HyperMcp => hyper_mcp(place)?,
+            HyperMcp(plugin) => hyper_mcp(place, plugin)?,
             RmcpProxy | FastMcpProxy => {
                 let (server, url) = weir::serve_upstream(place)?;
                 upstream = Some(server);
@@ -364,10 +374,28 @@ fn toolbox(place: &Place, database: Database) -> anyhow::Result<Start> {
     }))
 }
 
-/// Starts hyper-mcp with one plugin, which is text: its runtime takes that as well as bytes.
-fn hyper_mcp(place: &Place) -> anyhow::Result<Start> {
+/// Starts hyper-mcp with one plugin.
+fn hyper_mcp(place: &Place, plugin: Extism) -> anyhow::Result<Start> {
     let program = place.peer("hyper-mcp").join("bin/hyper-mcp");
     present(&program)?;
+    let folder = place.peer_folder("hyper-mcp")?;
+    let plugin = match plugin {
+        Extism::Constant => constant(place, &folder)?,
+        Extism::Function => place.guest("lookup-extism.wasm"),
+    };
+    present(&plugin)?;
+    let config = folder.join(plugin.file_stem().unwrap_or_default()).with_extension("json");
+    let url = format!("file://{}", plugin.display());
+    std::fs::write(&config, json!({ "plugins": { "desk": { "url": url } } }).to_string())?;
+    Ok(Box::new(move |_, _| {
+        let mut command = Command::new(&program);
+        command.arg("--config-file").arg(&config).env("HYPER_MCP_LOG_PATH", &folder).env("RUST_LOG", "error");
+        command
+    }))
+}
+
+/// Writes the plugin that answers every call alike. It is text: its runtime takes that as well as bytes.
+fn constant(place: &Place, folder: &std::path::Path) -> anyhow::Result<std::path::PathBuf> {
     let schema = json!({ "type": "object", "properties": { "ticket_id": { "type": "string" } },
                          "required": ["ticket_id"] });
     let tools = json!({ "tools": [{ "name": ticket::TOOL, "description": "Look a ticket up by its id",
@@ -380,17 +408,9 @@ fn hyper_mcp(place: &Place) -> anyhow::Result<Start> {
         text = text.replace(&format!("{name}_BYTES"), &json.len().to_string());
         text = text.replace(&format!("{name}_JSON"), &json.replace('\\', "\\\\").replace('"', "\\\""));
     }
-    let folder = place.peer_folder("hyper-mcp")?;
     let plugin = folder.join("ticket.wasm");
     std::fs::write(&plugin, text)?;
-    let config = folder.join("config.json");
-    let url = format!("file://{}", plugin.display());
-    std::fs::write(&config, json!({ "plugins": { "desk": { "url": url } } }).to_string())?;
-    Ok(Box::new(move |_, _| {
-        let mut command = Command::new(&program);
-        command.arg("--config-file").arg(&config).env("HYPER_MCP_LOG_PATH", &folder).env("RUST_LOG", "error");
-        command
-    }))
+    Ok(plugin)
 }
 
 fn present(path: &std::path::Path) -> anyhow::Result<()> {

@@ -1,48 +1,44 @@
 //! A gateway in this process with a few tools, whose source is not there: protocol tests ask for no more.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{ops::Deref, sync::Arc};
 
-use weir_connections::Connections;
+use tempfile::TempDir;
 use weir_contracts::{Contract, compile, form};
-use weir_plugin_host::{Host, HostConfig};
 
 use crate::{
+    app::{App, Setup},
     catalogue::Catalogue,
     config::Config,
-    cursor::Cursors,
     gateway::Gateway,
-    identity::Identities,
     snapshot::Snapshot,
-    telemetry::{Audit, Metrics},
 };
+
+/// The program without a process: nothing is recorded.
+pub(crate) struct Testing {
+    app: App,
+    /// The folder of its state, which lasts as long as it.
+    _folder: TempDir,
+}
+
+impl Deref for Testing {
+    type Target = Arc<Gateway>;
+
+    fn deref(&self) -> &Arc<Gateway> {
+        &self.app.gateway
+    }
+}
 
 /// Returns a gateway with `desk`, which has three tools, and `depot`, which has one. Pages have two entries; everything
 /// else is as configured by default.
-pub(crate) fn gateway(change: impl FnOnce(&mut Config)) -> Arc<Gateway> {
-    let mut config = Config::bare(Path::new("/nonexistent"));
+pub(crate) async fn gateway(change: impl FnOnce(&mut Config)) -> Testing {
+    let folder = TempDir::new().expect("a temporary folder");
+    let mut config = Config::bare(folder.path());
     config.http.page_size = 2;
+    config.log.filter = Some("off".to_owned());
     change(&mut config);
-    let host = HostConfig {
-        plugins: "/nonexistent/plugins".into(),
-        built_in: &[],
-        cache: std::env::temp_dir().join("weir-protocol-tests"),
-        plugin: BTreeMap::new(),
-        builds: None,
-        accepted: None,
-        indexes: None,
-        libraries: None,
-        instances_max: 4,
-        parked_bytes_max: 1 << 20,
-    };
-    let connections = Connections::new(&BTreeMap::new(), Path::new("/")).expect("no connections");
-    let host = Host::new(host, Arc::new(connections)).expect("a host without plugins");
-    let cursors = Cursors::ephemeral().expect("random numbers");
-    let metrics = Metrics::new(config.metrics.tools_max, None);
-    let gateway =
-        Gateway::new(config, Arc::new(host), Arc::default(), cursors, Identities::open(), Audit::none(), metrics);
-    let gateway = Arc::new(gateway);
-    publish(&gateway, &[("desk", &["find_ticket", "get_ticket", "show_ticket"]), ("depot", &["find_part"])]);
-    gateway
+    let app = App::open(config, Setup::default()).await.expect("a program without plugins");
+    publish(&app.gateway, &[("desk", &["find_ticket", "get_ticket", "show_ticket"]), ("depot", &["find_part"])]);
+    Testing { app, _folder: folder }
 }
 
 /// Swaps in other contracts.

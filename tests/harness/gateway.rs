@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -235,6 +235,18 @@ impl Gateway {
 
     pub fn process_id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Sends it a signal by its name, such as `TERM`.
+    pub fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    /// Waits until it has left by itself.
+    pub fn left(&mut self) -> ExitStatus {
+        self.child.wait().expect("the child can be waited for")
     }
 
     /// Kills it at once, as a crash would.

@@ -73,11 +73,17 @@ impl Stdio {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("stdout carries only messages ({error}): {line}"))
     }
 
-    /// Sends a request of the session era and reads its response; notifications on the way are dropped.
-    pub async fn ask(&mut self, method: &str, params: Value) -> Value {
+    /// Sends a request of the session era, and returns its id.
+    pub async fn begin(&mut self, method: &str, params: Value) -> u64 {
         let id = self.next;
         self.next += 1;
         self.send_line(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()).await;
+        id
+    }
+
+    /// Sends a request of the session era and reads its response; notifications on the way are dropped.
+    pub async fn ask(&mut self, method: &str, params: Value) -> Value {
+        let id = self.begin(method, params).await;
         loop {
             let message = self.read().await;
             if message["id"] == id {
@@ -87,10 +93,13 @@ impl Stdio {
     }
 
     /// Sends a request of the 2026-07-28 revision and reads its response.
-    pub async fn ask_modern(&mut self, method: &str, mut params: Value) -> Value {
-        params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(crate::client::MODERN);
-        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
-        self.ask(method, params).await
+    pub async fn ask_modern(&mut self, method: &str, params: Value) -> Value {
+        self.ask(method, modern(params)).await
+    }
+
+    /// Sends a request of the 2026-07-28 revision, and returns its id.
+    pub async fn begin_modern(&mut self, method: &str, params: Value) -> u64 {
+        self.begin(method, modern(params)).await
     }
 
     /// Returns what a [`server`](Self::server) lists, as it wrote it: `{server, tools, …}`. A list that it does not advertise
@@ -134,15 +143,22 @@ impl Stdio {
             .expect("weir can be waited for")
     }
 
-    /// Sends a signal while stdin stays open; how the process left, and how long that took.
-    pub async fn signal(mut self, name: &str) -> (std::process::ExitStatus, Duration) {
+    /// Sends a signal while stdin stays open.
+    pub async fn signal(&self, name: &str) {
         let id = self.child.id().expect("weir runs").to_string();
-        let sent = std::time::Instant::now();
         let killed = Command::new("kill").args([&format!("-{name}"), &id]).status().await;
         assert!(killed.expect("kill runs").success());
-        let status = tokio::time::timeout(Duration::from_secs(10), self.child.wait())
-            .await
-            .unwrap_or_else(|_| panic!("weir does not leave on {name} while stdin is open"));
-        (status.expect("weir can be waited for"), sent.elapsed())
     }
+
+    /// Waits until the process has left by itself, while stdin is open.
+    pub async fn left(mut self) -> std::process::ExitStatus {
+        let status = tokio::time::timeout(Duration::from_secs(10), self.child.wait()).await;
+        status.expect("weir leaves while stdin is open").expect("weir can be waited for")
+    }
+}
+
+fn modern(mut params: Value) -> Value {
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(crate::client::MODERN);
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    params
 }

@@ -2,11 +2,15 @@
 //! network, and one call through the program that came out of it.
 
 use std::{
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Duration,
 };
 
-use weir_tests::place;
+use serde_json::json;
+use tempfile::TempDir;
+use weir_tests::{Gateway, Modern, place};
 
 fn package(ending: &str) -> PathBuf {
     let folder = place::cache().join("packages");
@@ -23,49 +27,127 @@ fn said(command: &mut Command) -> String {
     out.into_owned()
 }
 
+/// Makes an empty home with one sheet in it.
+fn home() -> TempDir {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(home.path().join("prices.csv"), "sku,name,price\nA1,Lamp,20\nB2,Chair,45\n").expect("a sheet");
+    home
+}
+
+/// Lets a command know nothing but that home.
+fn at_home(mut command: Command, home: &Path) -> Command {
+    command.current_dir(home).env("HOME", home).env("XDG_CACHE_HOME", home.join("cache"));
+    command
+}
+
 /// Calls one tool of a spreadsheet with the installed program, whose adapters come from inside it.
-fn calls(program: &Path, home: &Path) {
-    let sheet = home.join("prices.csv");
-    std::fs::write(&sheet, "sku,name,price\nA1,Lamp,20\nB2,Chair,45\n").expect("a sheet");
-    let mut call = Command::new(program);
-    call.current_dir(home).env("HOME", home).env("XDG_CACHE_HOME", home.join("cache"));
+fn calls(program: Command, home: &Path) {
+    let mut call = at_home(program, home);
     let answer = said(call.args(["call", "--file", "prices.csv", "list_prices", "--sku", "B2"]));
     assert!(answer.contains("Chair") && !answer.contains("Lamp"), "{answer}");
 }
 
-#[test]
-fn the_npm_package_is_installed_and_called() {
-    let home = tempfile::tempdir().expect("a temporary folder");
-    let bin = place::cache().join("clients/node-runtime/bin");
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
-    let mut install = Command::new(bin.join("npm"));
-    install.current_dir(home.path()).env("PATH", &path).env("HOME", home.path());
-    said(install.args(["install", "--offline", "--no-audit", "--no-fund", "--loglevel=error"]).arg(package(".tgz")));
-    let mut npx = Command::new(bin.join("npx"));
-    npx.current_dir(home.path()).env("PATH", &path).env("HOME", home.path());
-    let version = said(npx.args(["--offline", "weir-gateway", "--version"]));
-    assert!(version.starts_with("weir "), "{version}");
-    calls(&home.path().join("node_modules/.bin/weir-gateway"), home.path());
+/// Serves the spreadsheet as a user types it, asks it once over HTTP, and ends it as Ctrl-C does: a terminal sends the
+/// signal to the program and to all that stands before it.
+async fn serves(program: Command, home: &Path) {
+    let mut serve = at_home(program, home);
+    serve.args(["serve", "prices.csv", "--listen", "127.0.0.1:0"]).process_group(0);
+    let mut gateway = Gateway::start(serve);
+    let client = Modern::new(gateway.url());
+    let found = client.call("list_prices", json!({"sku": "B2"})).await;
+    assert_eq!(found["structuredContent"]["records"][0]["name"], "Chair", "{found}");
+    said(Command::new("kill").args(["-INT", "--", &format!("-{}", gateway.process_id())]));
+    gateway.left();
+    // What started the program may leave before it.
+    let started = std::time::Instant::now();
+    while client.request("tools/list", json!({})).send().await.is_ok() {
+        assert!(started.elapsed() < Duration::from_secs(10), "the program serves on without what started it");
+    }
 }
 
-#[test]
-fn the_wheel_is_installed_and_called() {
-    let home = tempfile::tempdir().expect("a temporary folder");
+#[tokio::test]
+async fn the_npm_package_is_installed_called_and_served() {
+    let home = home();
+    let bin = place::cache().join("clients/node-runtime/bin");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+    let node = |program: &str| {
+        let mut command = at_home(Command::new(bin.join(program)), home.path());
+        command.env("PATH", &path);
+        command
+    };
+    let mut install = node("npm");
+    said(install.args(["install", "--offline", "--no-audit", "--no-fund", "--loglevel=error"]).arg(package(".tgz")));
+    let npx = || {
+        let mut npx = node("npx");
+        npx.args(["--offline", "weir-gateway"]);
+        npx
+    };
+    let version = said(npx().arg("--version"));
+    assert!(version.starts_with("weir "), "{version}");
+    calls(Command::new(home.path().join("node_modules/.bin/weir-gateway")), home.path());
+    serves(npx(), home.path()).await;
+}
+
+#[tokio::test]
+async fn the_wheel_is_installed_called_and_served() {
+    let home = home();
     let environment = home.path().join("environment");
     said(Command::new("python3").args(["-m", "venv"]).arg(&environment));
     let mut install = Command::new(environment.join("bin/python"));
     said(install.args(["-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]).arg(package(".whl")));
-    calls(&environment.join("bin/weir-gateway"), home.path());
+    let program = environment.join("bin/weir-gateway");
+    calls(Command::new(&program), home.path());
+    serves(Command::new(&program), home.path()).await;
 }
 
-#[test]
-fn the_debian_package_is_unpacked_and_called() {
-    let home = tempfile::tempdir().expect("a temporary folder");
+/// `uvx` makes an environment of its own for the wheel, each time or from what it has kept.
+#[tokio::test]
+async fn the_wheel_runs_by_uvx() {
+    let home = home();
+    let uvx = || {
+        let uvx = place::present(place::cache().join("clients/uv/bin/uvx"), "cargo xtask test");
+        let mut uvx = at_home(Command::new(uvx), home.path());
+        uvx.args(["--offline", "--quiet", "--from"]).arg(package(".whl")).arg("weir-gateway");
+        uvx
+    };
+    calls(uvx(), home.path());
+    serves(uvx(), home.path()).await;
+}
+
+/// apt says what it would do on this machine; dpkg then does it in a root of its own. Only the package's script is left
+/// out, which makes a user.
+#[tokio::test]
+async fn the_debian_package_is_installed_called_and_served() {
+    let home = home();
     let (package, root) = (package(".deb"), home.path().join("root"));
     let fields = said(Command::new("dpkg-deb").arg("--field").arg(&package));
     assert!(fields.contains("Package: weir-gateway") && fields.contains("Depends: libc6"), "{fields}");
-    said(Command::new("dpkg-deb").arg("--extract").arg(&package).arg(&root));
+    let planned = said(Command::new("apt-get").args(["install", "--simulate"]).arg(&package));
+    assert!(planned.contains("Inst weir-gateway"), "apt finds all that it depends on: {planned}");
+
+    let database = root.join("var/lib/dpkg");
+    std::fs::create_dir_all(database.join("info")).expect("a folder in the temporary folder");
+    std::fs::write(database.join("status"), "").expect("an empty list of packages");
+    let option = |name: &str| format!("--{name}={}", root.display());
+    let mut unpack = Command::new("dpkg");
+    unpack.args([&option("root"), "--force-not-root", "--force-script-chrootless", "--log=/dev/null", "--unpack"]);
+    said(unpack.arg(&package));
+    let listed = said(Command::new("dpkg").args([&option("root"), "--status", "weir-gateway"]));
+    assert!(listed.contains("Status: install ok unpacked"), "{listed}");
     let unit = std::fs::read_to_string(root.join("usr/lib/systemd/system/weir.service")).expect("the unit");
     assert!(unit.contains("ExecStart=/usr/bin/weir serve"), "{unit}");
-    calls(&root.join("usr/bin/weir"), home.path());
+    let program = root.join("usr/bin/weir");
+    calls(Command::new(&program), home.path());
+    serves(Command::new(&program), home.path()).await;
+
+    let mut remove = Command::new("dpkg");
+    said(remove.args([
+        &option("root"),
+        "--force-not-root",
+        "--force-script-chrootless",
+        "--log=/dev/null",
+        "--purge",
+        "weir-gateway",
+    ]));
+    assert!(!program.exists() && !root.join("etc/weir/weir.toml").exists(), "nothing of it is left");
 }

@@ -1,6 +1,9 @@
 //! The wire, byte by byte, where clients of either era are easily misled.
 
-use std::time::Duration;
+use std::{
+    fmt::Write as _,
+    time::{Duration, Instant},
+};
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -164,6 +167,36 @@ async fn a_contract_is_a_server_of_its_own() {
     assert_eq!(nowhere.status, StatusCode::NOT_FOUND, "{}", nowhere.text);
 }
 
+/// Many clients read one page alone: 1,000 tools by default, and what `page_size` says otherwise.
+#[tokio::test]
+async fn a_page_of_tools_is_as_long_as_configured() {
+    const TOOLS: usize = 2001;
+    let (head, _) = sample::CONTRACT.split_once("tools:\n").expect("the sample has tools");
+    let mut contract = format!("{head}tools:\n");
+    for number in 0..TOOLS {
+        write!(
+            contract,
+            "  - tool: find_{number}\n    description: Returns the airport with an IATA code.\n    verb: lookup\n    \
+             collection: airports\n    fields:\n      - {{ name: iata, type: text, required: true, help: IATA code. }}\n"
+        )
+        .expect("a text grows");
+    }
+    for (config, size, pages) in
+        [("", 1000, 3), ("[http]\npage_size = 300", 300, 7), ("[http]\npage_size = 2001", TOOLS, 1)]
+    {
+        let house = sample::house().config(config).file("contracts/airports.yaml", &contract);
+        let gateway = house.serve();
+        let client = Modern::new(gateway.url());
+        let first = client.ask("tools/list", json!({})).await;
+        assert_eq!(first.result()["tools"].as_array().map(Vec::len), Some(size), "{config}");
+        assert_eq!(first.result().get("nextCursor").is_some(), pages > 1, "{config}");
+        let (tools, read) = client.list().await;
+        assert_eq!((tools.len(), read), (TOOLS, pages), "{config}");
+        let legacy = Legacy::open(gateway.url(), client::LEGACY).await.ask("tools/list", json!({})).await;
+        assert_eq!(legacy.result()["tools"].as_array().map(Vec::len), Some(size), "{config}");
+    }
+}
+
 #[tokio::test]
 async fn stdio_speaks_both_eras_and_leaves_when_told() {
     let house = sample::house();
@@ -198,9 +231,11 @@ async fn stdio_ends_on_a_signal_while_stdin_is_open() {
             let mut weir = Stdio::start(&house);
             let call = json!({"name": "lookup_airport", "arguments": {"iata": "OSL"}});
             weir.ask_modern("tools/call", call).await;
-            let (status, took) = weir.signal(name).await;
+            let sent = Instant::now();
+            weir.signal(name).await;
+            let status = weir.left().await;
             assert!(status.success(), "{name}: {status}");
-            quickest = quickest.min(took);
+            quickest = quickest.min(sent.elapsed());
         }
         // The quickest of five: the machine of a test may be busy with others.
         assert!(quickest < Duration::from_millis(200), "{name}: {quickest:?}");

@@ -68,6 +68,9 @@ fn build(workshop: &Workshop, wanted: &Wanted) -> Result<PathBuf, Failure> {
         plugins::native(workshop)?;
     }
     let programs = dist::build(workshop)?;
+    if wanted.any(&[functions::EXTISM]) {
+        left_out(functions::extism(workshop));
+    }
     for language in functions::LANGUAGES.iter().filter(|language| wanted.any(&[language.row])) {
         left_out(language.build(workshop, &programs));
     }
@@ -100,7 +103,7 @@ fn install(workshop: &Workshop, wanted: &Wanted) -> Result<(), Failure> {
     if wanted.any(&["contextforge"]) {
         left_out(python("contextforge"));
     }
-    if wanted.any(&["hyper-mcp"]) {
+    if wanted.any(&["hyper-mcp-stdio", functions::EXTISM]) {
         left_out(hyper_mcp(workshop));
     }
     Ok(())

@@ -18,7 +18,9 @@ use crate::{
 };
 
 /// The folders under `clients/` in the cache; the harness of the tests looks there.
-const PYTHON_ENVIRONMENTS: [&str; 9] = [
+const PYTHON_ENVIRONMENTS: [&str; 12] = [
+    "plugin-models1",
+    "plugin-models2",
     "python-current",
     "python-mcp1",
     "python-schemathesis",
@@ -28,6 +30,7 @@ const PYTHON_ENVIRONMENTS: [&str; 9] = [
     "python-frameworks-mcp1",
     "python-frameworks-mcp2",
     "python-frameworks-adk",
+    "uv",
 ];
 const NODE_FOLDERS: [&str; 4] = ["node", "node-frameworks", "openapi", "servers"];
 /// Agent frameworks that bring hundreds of megabytes along: only where they are asked for.

@@ -1,8 +1,9 @@
-//! `cargo xtask demo | test | plugins | package | instructions | bench | fuzz`: sets up what a machine lacks, then does the one thing asked.
+//! `cargo xtask demo | test | plugins | package | instructions | bench | beginner | fuzz`: sets up what a machine lacks, then does the one thing asked.
 //!
 //! Needs nothing but Rust, git, a shell and apt. No dependencies, so that it starts at once on a fresh machine.
 #![allow(clippy::print_stdout, reason = "a terminal tool: standard output is what it is for")]
 
+mod beginner;
 mod bench;
 mod clients;
 mod debian;
@@ -29,6 +30,8 @@ Usage: cargo xtask COMMAND
   package           the release: one program with the adapters inside, and what it is run with, in dist/
   instructions      the instructions of a request against bench/instructions.json; WEIR_BLESS=1 accepts what is counted
   bench [OPTIONS]   Weir and its peers, measured as released, into docs/benchmarks/; `bench -- --help` for a part
+  beginner [LANGUAGE…]
+                    the first plugin of an author, from empty caches, timed step by step: rust, js, python, c
   fuzz [TARGET] [--minutes N]
                     hostile bytes for everything that reads some, or for one target; a minute each, or as said
 
@@ -63,6 +66,7 @@ fn run(words: &[&str]) -> Result<(), step::Failure> {
         ["package"] => package::run(&Workshop::open()?),
         ["instructions"] => test::instructions(&Workshop::open()?),
         ["bench", "--", options @ ..] | ["bench", options @ ..] => bench::run(&Workshop::open()?, options),
+        ["beginner", languages @ ..] => beginner::run(&Workshop::open()?, languages),
         ["fuzz", words @ ..] => fuzz::run(&Workshop::open()?, words),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

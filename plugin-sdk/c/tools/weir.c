@@ -6,12 +6,6 @@
 
 #include "toolbox.h"
 
-/* A text that grows. Where memory ends, the call ends: a trap is reported as such. */
-typedef struct {
-    char *text;
-    size_t length, room;
-} buffer;
-
 typedef struct piece {
     struct piece *before;
 } piece;
@@ -19,7 +13,7 @@ typedef struct piece {
 struct weir_call {
     weir_value arguments, context, resumed;
     piece *pieces;
-    buffer value;
+    weir_buffer value;
     char *content, *requests, *state;
     exports_weir_plugin_tools_error_t *error;
 };
@@ -32,196 +26,6 @@ static void *get(size_t bytes) {
     return room;
 }
 
-static void add_n(buffer *to, const char *text, size_t length) {
-    if (to->length + length + 1 > to->room) {
-        to->room = (to->length + length + 1) * 2;
-        to->text = realloc(to->text, to->room);
-        if (!to->text) __builtin_trap();
-    }
-    memcpy(to->text + to->length, text, length);
-    to->length += length;
-    to->text[to->length] = 0;
-}
-
-static void add(buffer *to, const char *text) { add_n(to, text, strlen(text)); }
-
-static void add_integer(buffer *to, int64_t number) {
-    char digits[21], *at = digits + sizeof digits;
-    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
-    do *--at = (char)('0' + left % 10);
-    while (left /= 10);
-    if (number < 0) add(to, "-");
-    add_n(to, at, (size_t)(digits + sizeof digits - at));
-}
-
-static void add_string(buffer *to, const char *text, size_t length) {
-    static const char HEX[] = "0123456789abcdef", SHORT[] = "\"\"\\\\\bb\ff\nn\rr\tt";
-    add(to, "\"");
-    for (size_t i = 0; i < length; i++) {
-        const char *named = NULL;
-        for (const char *at = SHORT; *at && !named; at += 2) {
-            if (*at == text[i]) named = at + 1;
-        }
-        if (named) {
-            char escaped[] = {'\\', *named};
-            add_n(to, escaped, 2);
-        } else if ((unsigned char)text[i] < 0x20) {
-            char escaped[] = {'\\', 'u', '0', '0', HEX[text[i] >> 4], HEX[text[i] & 15]};
-            add_n(to, escaped, 6);
-        } else {
-            add_n(to, text + i, 1);
-        }
-    }
-    add(to, "\"");
-}
-
-/* ---- reading JSON that is valid ---- */
-
-static const char *skip_spaces(const char *at, const char *end) {
-    while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t')) at++;
-    return at;
-}
-
-/* The end of the value at `at`. */
-static const char *skip(const char *at, const char *end) {
-    int depth = 0;
-    bool inside = false;
-    for (; at < end; at++) {
-        if (inside) {
-            if (*at == '\\') at++;
-            else if (*at == '"') {
-                inside = false;
-                if (!depth) return at + 1;
-            }
-        } else if (*at == '"') {
-            inside = true;
-        } else if (*at == '{' || *at == '[') {
-            depth++;
-        } else if (*at == '}' || *at == ']') {
-            if (!depth) return at;
-            if (!--depth) return at + 1;
-        } else if (!depth && (*at == ',' || *at == ' ' || *at == '\n' || *at == '\r' || *at == '\t')) {
-            return at;
-        }
-    }
-    return end;
-}
-
-/* The next value of a list, or of an object after its name; false at the end. `at` moves on. */
-static bool next(const char **at, const char *end, weir_value *name, weir_value *value) {
-    const char *here = skip_spaces(*at, end);
-    if (here < end && *here == ',') here = skip_spaces(here + 1, end);
-    if (here >= end || *here == ']' || *here == '}') return false;
-    if (name) {
-        *name = (weir_value){here, skip(here, end)};
-        here = skip_spaces(name->end, end);
-        if (here >= end || *here != ':') return false;
-        here = skip_spaces(here + 1, end);
-    }
-    *value = (weir_value){here, skip(here, end)};
-    *at = value->end;
-    return true;
-}
-
-static unsigned hex(const char *at) {
-    unsigned code = 0;
-    for (int i = 0; i < 4; i++) code = code * 16 + (unsigned)(at[i] <= '9' ? at[i] - '0' : (at[i] | 32) - 'a' + 10);
-    return code;
-}
-
-/* Writes the text of a JSON string without its quotes; its length. It never is longer than its JSON. */
-static size_t unescape(weir_value value, char *to) {
-    char *out = to;
-    for (const char *at = value.at + 1; at < value.end - 1; at++) {
-        if (*at != '\\') {
-            *out++ = *at;
-            continue;
-        }
-        at++;
-        static const char NAMED[] = "bfnrt", MEANT[] = "\b\f\n\r\t";
-        const char *named = strchr(NAMED, *at);
-        if (*at != 'u') {
-            *out++ = named && *at ? MEANT[named - NAMED] : *at;
-            continue;
-        }
-        unsigned code = hex(at + 1);
-        at += 4;
-        if (code >= 0xd800 && code < 0xdc00 && at + 6 < value.end && at[1] == '\\' && at[2] == 'u') {
-            code = 0x10000 + ((code - 0xd800) << 10) + (hex(at + 3) - 0xdc00);
-            at += 6;
-        }
-        if (code < 0x80) {
-            *out++ = (char)code;
-        } else if (code < 0x800) {
-            *out++ = (char)(0xc0 | code >> 6);
-            *out++ = (char)(0x80 | (code & 63));
-        } else if (code < 0x10000) {
-            *out++ = (char)(0xe0 | code >> 12);
-            *out++ = (char)(0x80 | (code >> 6 & 63));
-            *out++ = (char)(0x80 | (code & 63));
-        } else {
-            *out++ = (char)(0xf0 | code >> 18);
-            *out++ = (char)(0x80 | (code >> 12 & 63));
-            *out++ = (char)(0x80 | (code >> 6 & 63));
-            *out++ = (char)(0x80 | (code & 63));
-        }
-    }
-    *out = 0;
-    return (size_t)(out - to);
-}
-
-static bool is_string(weir_value value) { return value.at && value.at < value.end && *value.at == '"'; }
-
-weir_value weir_member(weir_value object, const char *name) {
-    if (!object.at || object.at >= object.end || *object.at != '{') return (weir_value){NULL, NULL};
-    const char *at = object.at + 1;
-    weir_value found, value;
-    while (next(&at, object.end, &found, &value)) {
-        char *text = get((size_t)(found.end - found.at) + 1);
-        bool is = unescape(found, text) == strlen(name) && strcmp(text, name) == 0;
-        free(text);
-        if (is) return value;
-    }
-    return (weir_value){NULL, NULL};
-}
-
-weir_value weir_item(weir_value list, size_t index) {
-    if (!list.at || list.at >= list.end || *list.at != '[') return (weir_value){NULL, NULL};
-    const char *at = list.at + 1;
-    weir_value value;
-    for (size_t i = 0; next(&at, list.end, NULL, &value); i++) {
-        if (i == index) return value;
-    }
-    return (weir_value){NULL, NULL};
-}
-
-size_t weir_count(weir_value list) {
-    size_t count = 0;
-    if (!list.at || list.at >= list.end || *list.at != '[') return 0;
-    const char *at = list.at + 1;
-    weir_value value;
-    while (next(&at, list.end, NULL, &value)) count++;
-    return count;
-}
-
-bool weir_is_given(weir_value value) { return value.at && value.at < value.end && *value.at != 'n'; }
-bool weir_boolean(weir_value value) { return value.at && value.at < value.end && *value.at == 't'; }
-
-double weir_number(weir_value value) {
-    char digits[64] = {0};
-    size_t length = value.at ? (size_t)(value.end - value.at) : 0;
-    memcpy(digits, value.at, length < sizeof digits ? length : sizeof digits - 1);
-    return strtod(digits, NULL);
-}
-
-int64_t weir_integer(weir_value value) {
-    char digits[64] = {0}, *end;
-    size_t length = value.at ? (size_t)(value.end - value.at) : 0;
-    memcpy(digits, value.at, length < sizeof digits ? length : sizeof digits - 1);
-    int64_t number = strtoll(digits, &end, 10);
-    return *end ? (int64_t)strtod(digits, NULL) : number; /* 3.0 and 3e0 are whole numbers too */
-}
-
 void *weir_room(weir_call *call, size_t bytes) {
     piece *room = get(sizeof(piece) + bytes);
     room->before = call->pieces;
@@ -230,9 +34,9 @@ void *weir_room(weir_call *call, size_t bytes) {
 }
 
 const char *weir_text(weir_call *call, weir_value value) {
-    if (!is_string(value)) return "";
+    if (!weir_is_text(value)) return "";
     char *text = weir_room(call, (size_t)(value.end - value.at) + 1);
-    unescape(value, text);
+    weir_read_text(value, text);
     return text;
 }
 
@@ -248,9 +52,9 @@ weir_value weir_settings(weir_call *call) {
 
 /* ---- answers ---- */
 
-void weir_print(weir_call *call, const char *json) { add(&call->value, json); }
-void weir_print_text(weir_call *call, const char *text) { add_string(&call->value, text, strlen(text)); }
-void weir_print_integer(weir_call *call, int64_t number) { add_integer(&call->value, number); }
+void weir_print(weir_call *call, const char *json) { weir_add(&call->value, json); }
+void weir_print_text(weir_call *call, const char *text) { weir_add_string(&call->value, text, strlen(text)); }
+void weir_print_integer(weir_call *call, int64_t number) { weir_add_integer(&call->value, number); }
 
 static char *copy(const char *text) {
     size_t length = strlen(text) + 1;
@@ -324,27 +128,27 @@ bool weir_execute(weir_call *call, const char *connection, const char *text, con
 
 /* ---- definitions ---- */
 
-static void member(buffer *to, const char *name, const char *text) {
-    add(to, ",\"");
-    add(to, name);
-    add(to, "\":");
-    add_string(to, text, strlen(text));
+static void member(weir_buffer *to, const char *name, const char *text) {
+    weir_add(to, ",\"");
+    weir_add(to, name);
+    weir_add(to, "\":");
+    weir_add_string(to, text, strlen(text));
 }
 
 /* Adds a schema without its last brace, and returns what separates it from a further member. */
-static const char *opened(buffer *to, const char *schema) {
+static const char *opened(weir_buffer *to, const char *schema) {
     const char *end = strrchr(schema, '}');
     size_t length = end ? (size_t)(end - schema) : strlen(schema);
-    add_n(to, schema, length);
+    weir_add_n(to, schema, length);
     bool is_empty = strspn(schema + 1, " \t\r\n") + 1 >= length;
     return is_empty ? "" : ",";
 }
 
-static void parameter(buffer *to, const weir_parameter *given) {
+static void parameter(weir_buffer *to, const weir_parameter *given) {
     static const char *TYPES[] = {"{\"type\":\"string\"}", "{\"type\":\"integer\"}", "{\"type\":\"number\"}",
                                   "{\"type\":\"boolean\"}"};
-    add_string(to, given->name, strlen(given->name));
-    add(to, ":");
+    weir_add_string(to, given->name, strlen(given->name));
+    weir_add(to, ":");
     const char *comma = opened(to, given->schema ? given->schema : TYPES[given->type]);
     const struct {
         const char *name;
@@ -352,9 +156,9 @@ static void parameter(buffer *to, const weir_parameter *given) {
     } lengths[] = {{"\"minLength\":", given->min_length}, {"\"maxLength\":", given->max_length}};
     for (int i = 0; i < 2; i++) {
         if (!lengths[i].value) continue;
-        add(to, comma);
-        add(to, lengths[i].name);
-        add_integer(to, lengths[i].value);
+        weir_add(to, comma);
+        weir_add(to, lengths[i].name);
+        weir_add_integer(to, lengths[i].value);
         comma = ",";
     }
     const char *default_json = given->default_json ? given->default_json : given->optional ? "null" : NULL;
@@ -362,117 +166,117 @@ static void parameter(buffer *to, const weir_parameter *given) {
         {"\"minimum\":", given->minimum}, {"\"maximum\":", given->maximum}, {"\"default\":", default_json}};
     for (int i = 0; i < 3; i++) {
         if (!members[i][1]) continue;
-        add(to, comma);
-        add(to, members[i][0]);
-        add(to, members[i][1]);
+        weir_add(to, comma);
+        weir_add(to, members[i][0]);
+        weir_add(to, members[i][1]);
         comma = ",";
     }
     if (given->description) {
-        add(to, comma);
-        add(to, "\"description\":");
-        add_string(to, given->description, strlen(given->description));
+        weir_add(to, comma);
+        weir_add(to, "\"description\":");
+        weir_add_string(to, given->description, strlen(given->description));
     }
-    add(to, "}");
+    weir_add(to, "}");
 }
 
-static void hint(buffer *to, const char **separator, const char *name, weir_hint said) {
+static void hint(weir_buffer *to, const char **separator, const char *name, weir_hint said) {
     if (said == WEIR_UNSAID) return;
-    add(to, *separator);
-    add(to, name);
-    add(to, said == WEIR_YES ? ":true" : ":false");
+    weir_add(to, *separator);
+    weir_add(to, name);
+    weir_add(to, said == WEIR_YES ? ":true" : ":false");
     *separator = ",";
 }
 
-static void cli(buffer *to, const weir_parameter *parameters) {
+static void cli(weir_buffer *to, const weir_parameter *parameters) {
     bool any = false;
     for (const weir_parameter *at = parameters; at && at->name; at++) {
         if (!at->positional && !at->alias && !at->metavar) continue;
-        add(to, any ? "," : ",\"cli\":{\"parameters\":{");
+        weir_add(to, any ? "," : ",\"cli\":{\"parameters\":{");
         any = true;
-        add_string(to, at->name, strlen(at->name));
+        weir_add_string(to, at->name, strlen(at->name));
         const char *comma = "";
-        add(to, ":{");
+        weir_add(to, ":{");
         if (at->positional) {
-            add(to, "\"positional\":true");
+            weir_add(to, "\"positional\":true");
             comma = ",";
         }
         if (at->alias) {
-            add(to, comma);
-            add(to, "\"aliases\":[");
-            add_string(to, at->alias, strlen(at->alias));
-            add(to, "]");
+            weir_add(to, comma);
+            weir_add(to, "\"aliases\":[");
+            weir_add_string(to, at->alias, strlen(at->alias));
+            weir_add(to, "]");
             comma = ",";
         }
         if (at->metavar) {
-            add(to, comma);
-            add(to, "\"metavar\":");
-            add_string(to, at->metavar, strlen(at->metavar));
+            weir_add(to, comma);
+            weir_add(to, "\"metavar\":");
+            weir_add_string(to, at->metavar, strlen(at->metavar));
         }
-        add(to, "}");
+        weir_add(to, "}");
     }
-    if (any) add(to, "}}");
+    if (any) weir_add(to, "}}");
 }
 
-static void definition(buffer *to, const weir_tool *tool) {
-    add(to, "{\"name\":");
-    add_string(to, tool->name, strlen(tool->name));
+static void definition(weir_buffer *to, const weir_tool *tool) {
+    weir_add(to, "{\"name\":");
+    weir_add_string(to, tool->name, strlen(tool->name));
     if (tool->description) {
         const char *rest = strstr(tool->description, "\n\n");
         size_t first = rest ? (size_t)(rest - tool->description) : strlen(tool->description);
-        add(to, ",\"title\":");
-        add_string(to, tool->description, first);
+        weir_add(to, ",\"title\":");
+        weir_add_string(to, tool->description, first);
         member(to, "description", rest ? rest + 2 : tool->description);
     }
-    add(to, ",\"inputSchema\":{\"type\":\"object\",\"properties\":{");
+    weir_add(to, ",\"inputSchema\":{\"type\":\"object\",\"properties\":{");
     for (const weir_parameter *at = tool->parameters; at && at->name; at++) {
-        if (at != tool->parameters) add(to, ",");
+        if (at != tool->parameters) weir_add(to, ",");
         parameter(to, at);
     }
     const char *separator = "},\"required\":[";
     for (const weir_parameter *at = tool->parameters; at && at->name; at++) {
         if (at->default_json || at->optional) continue;
-        add(to, separator);
-        add_string(to, at->name, strlen(at->name));
+        weir_add(to, separator);
+        weir_add_string(to, at->name, strlen(at->name));
         separator = ",";
     }
-    add(to, *separator == ',' ? "]}" : "}}");
+    weir_add(to, *separator == ',' ? "]}" : "}}");
     if (tool->returns) {
-        add(to, ",\"outputSchema\":");
-        add(to, tool->returns);
+        weir_add(to, ",\"outputSchema\":");
+        weir_add(to, tool->returns);
     }
     separator = ",\"annotations\":{";
     hint(to, &separator, "\"readOnlyHint\"", tool->read_only);
     hint(to, &separator, "\"destructiveHint\"", tool->destructive);
     hint(to, &separator, "\"idempotentHint\"", tool->idempotent);
     hint(to, &separator, "\"openWorldHint\"", tool->open_world);
-    if (*separator == ',' && separator[1] == 0) add(to, "}");
+    if (*separator == ',' && separator[1] == 0) weir_add(to, "}");
     if (tool->task) {
-        add(to, ",\"execution\":{\"taskSupport\":");
-        add_string(to, tool->task, strlen(tool->task));
-        add(to, "}");
+        weir_add(to, ",\"execution\":{\"taskSupport\":");
+        weir_add_string(to, tool->task, strlen(tool->task));
+        weir_add(to, "}");
     }
     cli(to, tool->parameters);
-    add(to, "}");
+    weir_add(to, "}");
 }
 
 /* ---- the exports ---- */
 
-static toolbox_string_t given_away(buffer text) { return (toolbox_string_t){(uint8_t *)text.text, text.length}; }
+static toolbox_string_t given_away(weir_buffer text) { return (toolbox_string_t){(uint8_t *)text.text, text.length}; }
 
 void exports_weir_plugin_about_about(toolbox_string_t *ret) {
-    buffer about = {0};
-    add(&about, "{\"name\":");
-    add_string(&about, weir_this_plugin.name, strlen(weir_this_plugin.name));
+    weir_buffer about = {0};
+    weir_add(&about, "{\"name\":");
+    weir_add_string(&about, weir_this_plugin.name, strlen(weir_this_plugin.name));
     member(&about, "version", weir_this_plugin.version);
-    add(&about, ",\"adapters\":[],\"requests\":[");
+    weir_add(&about, ",\"adapters\":[],\"requests\":[");
     const char *separator = "";
     for (const weir_tool *tool = weir_this_plugin.tools; tool->name; tool++) {
         if (!tool->requests) continue;
-        add(&about, separator);
-        add(&about, tool->requests);
+        weir_add(&about, separator);
+        weir_add(&about, tool->requests);
         separator = ",";
     }
-    add(&about, "]}");
+    weir_add(&about, "]}");
     *ret = given_away(about);
 }
 
@@ -488,19 +292,14 @@ bool exports_weir_plugin_tools_configure(toolbox_string_t *text, exports_weir_pl
 
 bool exports_weir_plugin_tools_definitions(toolbox_string_t *ret, exports_weir_plugin_tools_error_t *err) {
     (void)err;
-    buffer all = {0};
+    weir_buffer all = {0};
     for (const weir_tool *tool = weir_this_plugin.tools; tool->name; tool++) {
-        add(&all, tool == weir_this_plugin.tools ? "[" : ",");
+        weir_add(&all, tool == weir_this_plugin.tools ? "[" : ",");
         definition(&all, tool);
     }
-    add(&all, all.length ? "]" : "[]");
+    weir_add(&all, all.length ? "]" : "[]");
     *ret = given_away(all);
     return true;
-}
-
-static weir_value whole(const toolbox_string_t *text) {
-    const char *from = (const char *)text->ptr, *end = from + text->len;
-    return (weir_value){skip_spaces(from, end), end};
 }
 
 static toolbox_option_string_t option(char *text) {
@@ -524,7 +323,7 @@ static bool run(const weir_tool *tool, weir_call *call, exports_weir_plugin_tool
     ret->content = option(call->content);
     ret->value.is_some = tool->returns != NULL;
     if (tool->returns) {
-        if (!call->value.text) add(&call->value, "null");
+        if (!call->value.text) weir_add(&call->value, "null");
         ret->value.val = given_away(call->value);
     }
     return true;
@@ -532,8 +331,8 @@ static bool run(const weir_tool *tool, weir_call *call, exports_weir_plugin_tool
 
 bool exports_weir_plugin_tools_call(exports_weir_plugin_tools_invocation_t *invocation,
                                     exports_weir_plugin_tools_answer_t *ret, exports_weir_plugin_tools_error_t *err) {
-    weir_call call = {.arguments = whole(&invocation->arguments), .context = whole(&invocation->context), .error = err};
-    if (invocation->resumed.is_some) call.resumed = whole(&invocation->resumed.val);
+    weir_call call = {.arguments = weir_json(invocation->arguments.ptr, invocation->arguments.len), .context = weir_json(invocation->context.ptr, invocation->context.len), .error = err};
+    if (invocation->resumed.is_some) call.resumed = weir_json(invocation->resumed.val.ptr, invocation->resumed.val.len);
     const weir_tool *tool = weir_this_plugin.tools;
     while (tool->name && (strlen(tool->name) != invocation->tool.len || memcmp(tool->name, invocation->tool.ptr, invocation->tool.len))) tool++;
     bool done = tool->name ? run(tool, &call, ret) : fail(err, "unsupported", "This plugin has no such tool.", NULL, 0);

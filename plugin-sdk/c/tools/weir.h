@@ -2,9 +2,7 @@
 #ifndef WEIR_H
 #define WEIR_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "json.h"
 
 /* ---- declaring ---- */
 
@@ -58,21 +56,10 @@ extern const weir_plugin weir_this_plugin;
 
 /* ---- arguments ---- */
 
-/* A part of a JSON text that the gateway has validated. Absent: `at` is NULL. */
-typedef struct {
-    const char *at, *end;
-} weir_value;
-
+/* What to read them with stands in json.h. */
 weir_value weir_argument(weir_call *call, const char *name);
-weir_value weir_member(weir_value object, const char *name);
-size_t weir_count(weir_value list);
-weir_value weir_item(weir_value list, size_t index);
-bool weir_is_given(weir_value value); /* there, and not null */
 /* Ends with 0 and lives as long as the call; "" where there is no text. */
 const char *weir_text(weir_call *call, weir_value value);
-int64_t weir_integer(weir_value value);
-double weir_number(weir_value value);
-bool weir_boolean(weir_value value);
 /* The call's context and the answers of its caller: JSON objects. */
 weir_value weir_context(weir_call *call);
 weir_value weir_resumed(weir_call *call);

@@ -25,6 +25,18 @@ pub(super) const LANGUAGES: [Language; 2] = [
     Language { row: "weir-function-python", name: "python", source: "app.py", installed: ("tiny-python", ".venv") },
 ];
 
+/// The row of the function behind hyper-mcp.
+pub(super) const EXTISM: &str = "hyper-mcp-function-stdio";
+
+/// Builds the function as a plugin of Extism, which is a bare module and no component: cargo's own linker makes it.
+pub(super) fn extism(workshop: &Workshop) -> Result<(), Failure> {
+    let (target, built) = (workshop.cache.join("extism"), "wasm32-unknown-unknown/release/weir_bench_extism.wasm");
+    let mut cargo = workshop.cargo(&["build", "--release", "--locked", "--target", "wasm32-unknown-unknown"]);
+    cargo.current_dir(workshop.repository.join("bench/functions/extism")).env_remove("RUSTFLAGS");
+    workshop.steps.command("function for Extism", cargo.env("CARGO_TARGET_DIR", &target))?;
+    plugins::place(&target.join(built), &plugins::guest_folder(workshop).join("lookup-extism.wasm"))
+}
+
 impl Language {
     /// Builds the function into the folder of guests, with the `weir` among `programs`.
     pub(super) fn build(&self, workshop: &Workshop, programs: &Path) -> Result<(), Failure> {

@@ -123,11 +123,11 @@ fn python(workshop: &Workshop, folder: &Path) -> Result<(), Failure> {
     place(&work.join("built.wasm"), &target)
 }
 
-/// Builds the guest with Debian's clang; the bindings that `wit-bindgen c` generates lie beside the source.
+/// Builds the guest with Debian's clang; the bindings that `wit-bindgen c` generates are those of the SDK.
 fn c(workshop: &Workshop, toolchain: &Toolchain, folder: &Path) -> Result<(), Failure> {
     let source = workshop.repository.join("tests/guests/tiny-c");
     let target = folder.join("tiny-c.wasm");
-    let generated = source.join("generated");
+    let generated = workshop.repository.join("plugin-sdk/c/collection");
     let inputs =
         [source.join("plugin.c"), generated.join("adapter.c"), generated.join("adapter.h"), interface(workshop, WIT)];
     if is_newer(&target, &inputs) {

@@ -8,8 +8,9 @@ mod rust;
 
 use std::{
     fs,
+    io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
-    process::{Command, ExitCode, Stdio},
+    process::{Child, Command, ExitCode, ExitStatus, Stdio},
 };
 
 use anyhow::{Context as _, bail};
@@ -109,43 +110,60 @@ fn command(folder: &Folder, program: impl AsRef<Path>) -> Command {
 
 /// Shows the command and runs it. `lacking` says what to do if its program is not there.
 fn run(command: &mut Command, lacking: &str) -> anyhow::Result<()> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    eprintln!("$ {}", shown(command));
-    // Output goes to stderr, since stdout is for the answer of `weir`, which may be JSON.
-    let status = match command.stdin(Stdio::null()).stdout(std::io::stderr()).status() {
-        Ok(status) => status,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            bail!("`{program}` is not there; install it:\n\n  {lacking}\n")
-        }
-        Err(error) => return Err(error).with_context(|| format!("`{program}` cannot be run")),
-    };
+    let status = start(command, lacking)?.wait()?;
     if !status.success() {
-        bail!("`{program}` ended with {status}; what is above says why");
+        bail!("{}", ended(command, status));
     }
     Ok(())
+}
+
+/// The same for a caller who wants to read what the command complains of. It is shown too.
+fn run_and_read(command: &mut Command, lacking: &str) -> anyhow::Result<(ExitStatus, String)> {
+    let mut child = start(command.stderr(Stdio::piped()), lacking)?;
+    let mut told = Vec::new();
+    for line in BufReader::new(child.stderr.take().expect("it is piped")).split(b'\n') {
+        let line = line?;
+        eprintln!("{}", String::from_utf8_lossy(&line));
+        told.push(line);
+    }
+    Ok((child.wait()?, String::from_utf8_lossy(&told.join(&b'\n')).into_owned()))
+}
+
+fn start(command: &mut Command, lacking: &str) -> anyhow::Result<Child> {
+    eprintln!("$ {}", shown(command));
+    // Output goes to stderr, since stdout is for the answer of `weir`, which may be JSON.
+    let started = command.stdin(Stdio::null()).stdout(std::io::stderr()).spawn();
+    started.map_err(|error| not_started(command, lacking, error))
+}
+
+fn not_started(command: &Command, lacking: &str, error: std::io::Error) -> anyhow::Error {
+    let program = command.get_program().to_string_lossy();
+    if error.kind() == std::io::ErrorKind::NotFound {
+        return anyhow::anyhow!("`{program}` is not there; install it:\n\n  {lacking}\n");
+    }
+    anyhow::Error::new(error).context(format!("`{program}` cannot be run"))
+}
+
+fn ended(command: &Command, status: ExitStatus) -> String {
+    format!("`{}` ended with {status}; what is above says why", command.get_program().to_string_lossy())
 }
 
 /// Returns the command as it would be typed in the plugin's folder.
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let variables = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
     let quoted = |word: &std::ffi::OsStr| {
         let word = word.to_string_lossy();
         let plain = word.chars().all(|c| c.is_alphanumeric() || "-_./=:@+,".contains(c));
         if plain { word.into_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
     };
-    words.map(quoted).collect::<Vec<_>>().join(" ")
+    let variables = variables.map(|(name, value)| format!("{}={}", name.to_string_lossy(), quoted(value)));
+    variables.chain(words.map(quoted)).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns what a program prints, without showing it.
 fn output(command: &mut Command, lacking: &str) -> anyhow::Result<String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = match command.stdin(Stdio::null()).output() {
-        Ok(output) => output,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            bail!("`{program}` is not there; install it:\n\n  {lacking}\n")
-        }
-        Err(error) => return Err(error).with_context(|| format!("`{program}` cannot be run")),
-    };
+    let output = command.stdin(Stdio::null()).output().map_err(|error| not_started(command, lacking, error))?;
     if !output.status.success() {
         bail!("`{}` failed: {}", shown(command), String::from_utf8_lossy(&output.stderr).trim());
     }

@@ -46,10 +46,6 @@ const TEMPLATES: &str = "plugin-sdk/templates/";
 
 /// Every file of a plugin of that name, by its path in the new folder.
 pub(super) fn files(name: &str, kind: Kind, language: Language) -> anyhow::Result<Vec<(PathBuf, Vec<u8>)>> {
-    anyhow::ensure!(
-        (kind, language) != (Kind::Collection, Language::C),
-        "there is no template of an adapter in C; begin with `--kind tools`, or with an adapter in another language"
-    );
     let mut files = Vec::new();
     for (from, to) in rows(kind, language) {
         for (path, content) in sources().iter().filter(|(path, _)| path.starts_with(&from)) {
@@ -90,6 +86,7 @@ fn rows(kind: Kind, language: Language) -> Vec<(String, &'static str)> {
         }
         other => {
             rows.push((interface.to_owned(), "sdk/wit/"));
+            rows.push((format!("plugin-sdk/{}/all/", other.folder()), "sdk/"));
             rows.push((format!("plugin-sdk/{}/{}/", other.folder(), kind.folder()), "sdk/"));
         }
     }

@@ -42,7 +42,7 @@ fn value(text: &str, series: &str) -> f64 {
 
 #[tokio::test]
 async fn a_hundred_thousand_random_names_leave_no_series_behind() {
-    let gateway = testing::gateway(|config| config.limits.agent_rate.0 = None);
+    let gateway = testing::gateway(|config| config.limits.agent_rate.0 = None).await;
     call(&gateway, "none", "{}").await;
     let before = series(&text(&gateway));
     for number in 0..100_000_u64 {
@@ -57,7 +57,7 @@ async fn a_hundred_thousand_random_names_leave_no_series_behind() {
 
 #[tokio::test]
 async fn a_published_tool_counts_from_zero_and_a_refusal_by_its_reason() {
-    let gateway = testing::gateway(|_| {});
+    let gateway = testing::gateway(|_| {}).await;
     let of = |outcome: &str| {
         format!("weir_calls_total{{contract=\"depot\",outcome=\"{outcome}\",tool=\"find_part\",version=\"1.0.0\"}}")
     };
@@ -78,9 +78,9 @@ async fn a_published_tool_counts_from_zero_and_a_refusal_by_its_reason() {
 }
 
 /// The bound holds over publishes, and what is gone makes room.
-#[test]
-fn tools_beyond_the_bound_share_a_series() {
-    let gateway = testing::gateway(|config| config.metrics.tools_max = 4);
+#[tokio::test]
+async fn tools_beyond_the_bound_share_a_series() {
+    let gateway = testing::gateway(|config| config.metrics.tools_max = 4).await;
     let before = series(&text(&gateway));
     let names: Vec<String> = (0..40).map(|number| format!("get_{number}")).collect();
     for chunk in names.chunks(4) {
@@ -113,7 +113,7 @@ fn a_scraper_shows_the_token_or_goes_away() {
 /// Every metric that `docs/metrics.md` promises exists, and no other does.
 #[tokio::test]
 async fn every_row_of_the_table_is_scraped() {
-    let gateway = testing::gateway(|_| {});
+    let gateway = testing::gateway(|_| {}).await;
     let text = text(&gateway);
     let named: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     for name in &named {

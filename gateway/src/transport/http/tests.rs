@@ -15,7 +15,7 @@ const META: &str =
     r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 struct Running {
-    gateway: Arc<Gateway>,
+    gateway: testing::Testing,
     address: std::net::SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<anyhow::Result<()>>,
@@ -34,7 +34,7 @@ impl Running {
     }
 
     async fn with(change: impl FnOnce(&mut crate::config::Config)) -> Self {
-        let gateway = testing::gateway(change);
+        let gateway = testing::gateway(change).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();

@@ -10,15 +10,15 @@ const META: &str =
     r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 struct Client {
-    gateway: Arc<Gateway>,
+    gateway: testing::Testing,
     input: WriteHalf<DuplexStream>,
     output: TokioLines<BufReader<ReadHalf<DuplexStream>>>,
     served: tokio::task::JoinHandle<anyhow::Result<()>>,
 }
 
 impl Client {
-    fn start() -> Self {
-        let gateway = testing::gateway(|config| config.http.body_max_bytes = 4096);
+    async fn start() -> Self {
+        let gateway = testing::gateway(|config| config.http.body_max_bytes = 4096).await;
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (stdin, stdout) = split(theirs);
         let served = tokio::spawn(serve(gateway.clone(), None, Endpoint::All, stdin, stdout, std::future::pending()));
@@ -54,7 +54,7 @@ impl Client {
 
 #[tokio::test]
 async fn both_eras_by_message() {
-    let mut client = Client::start();
+    let mut client = Client::start().await;
     let discover = format!(r#"{{"jsonrpc":"2.0","id":"d","method":"server/discover","params":{{"_meta":{META}}}}}"#);
     assert_eq!(client.ask(&discover).await["result"]["supportedVersions"], json!(["2026-07-28"]));
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
@@ -79,7 +79,7 @@ async fn both_eras_by_message() {
 
 #[tokio::test]
 async fn bad_lines_do_not_end_it() {
-    let mut client = Client::start();
+    let mut client = Client::start().await;
     assert_eq!(
         client.ask("nonsense").await,
         json!({"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"not valid JSON: expected ident at line 1 column 2"}})
@@ -94,7 +94,7 @@ async fn bad_lines_do_not_end_it() {
 
 #[tokio::test]
 async fn what_was_asked_before_the_end_is_answered() {
-    let mut client = Client::start();
+    let mut client = Client::start().await;
     for id in 0..50 {
         client.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"find_ticket","arguments":{{"id":"1"}}}}}}"#)).await;
     }
@@ -105,7 +105,7 @@ async fn what_was_asked_before_the_end_is_answered() {
 
 #[tokio::test]
 async fn batches_of_their_version() {
-    let mut client = Client::start();
+    let mut client = Client::start().await;
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}"#;
     client.ask(initialize).await;
     let call =
@@ -121,7 +121,7 @@ async fn batches_of_their_version() {
 
 #[tokio::test]
 async fn subscriptions_interleave_and_end() {
-    let mut client = Client::start();
+    let mut client = Client::start().await;
     let listen = |id: &str| {
         format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"subscriptions/listen","params":{{"notifications":{{"toolsListChanged":true}},"_meta":{META}}}}}"#
@@ -146,7 +146,7 @@ async fn subscriptions_interleave_and_end() {
 
 #[tokio::test]
 async fn a_legacy_client_is_told_of_changes_once() {
-    let mut client = Client::start();
+    let mut client = Client::start().await;
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#;
     client.ask(initialize).await;
     client.ask(initialize).await;

@@ -163,7 +163,12 @@ class Tool:
         return self.function(*args, **kwargs)
 
     def answer(self, given, context):
-        arguments = {parameter.name: parameter.read(given) for parameter in self.parameters}
+        arguments = {}
+        for parameter in self.parameters:
+            try:
+                arguments[parameter.name] = parameter.read(given)
+            except schema.Invalid as error:
+                raise Refusal("invalid", f"`{parameter.name}` is wrong: {error}.", field=parameter.name) from None
         if self.context:
             arguments[self.context] = context
         value = self.function(**arguments)

@@ -86,8 +86,27 @@ def is_answer(hint, answer):
 
 
 def _is_model(hint):
-    """A pydantic model, without importing pydantic."""
-    return inspect.isclass(hint) and hasattr(hint, "model_json_schema") and hasattr(hint, "model_validate")
+    """A model of pydantic 1 or 2, without importing pydantic."""
+    return inspect.isclass(hint) and (_is_model_2(hint) or hasattr(hint, "schema") and hasattr(hint, "parse_obj"))
+
+
+def _is_model_2(hint):
+    return hasattr(hint, "model_json_schema") and hasattr(hint, "model_validate")
+
+
+class Invalid(ValueError):
+    """A value meets its schema, and the rules of its model refuse it."""
+
+
+def _read_model(hint, value):
+    try:
+        return hint.model_validate(value) if _is_model_2(hint) else hint.parse_obj(value)
+    except ValueError as error:
+        found = getattr(error, "errors", None)
+        if found is None:
+            raise
+        told = (": ".join([*([".".join(map(str, each["loc"]))] if each["loc"] else []), each["msg"]]) for each in found())
+        raise Invalid("; ".join(told)) from error
 
 
 class Docs:
@@ -277,9 +296,12 @@ class Writer:
 
     def _model(self, hint):
         """pydantic writes it; its definitions move to the root."""
-        mode = "validation" if self.purpose == "input" else "serialization"
-        written = hint.model_json_schema(mode=mode)
-        definitions = written.pop("$defs", {})
+        if _is_model_2(hint):
+            written = hint.model_json_schema(mode="validation" if self.purpose == "input" else "serialization")
+            definitions = written.pop("$defs", {})
+        else:
+            written = dict(hint.schema(ref_template="#/$defs/{model}"))
+            definitions = written.pop("definitions", {})
         self.definitions.update({name: _without_titles(inner) for name, inner in definitions.items()})
         return _without_titles(written)
 
@@ -408,7 +430,7 @@ def read(hint, value):
     if inspect.isclass(hint) and issubclass(hint, enum.Enum):
         return hint(value)
     if _is_model(hint):
-        return hint.model_validate(value)
+        return _read_model(hint, value)
     if _is_union(hint):
         return _read_union(arguments, value)
     if typing.is_typeddict(hint):
@@ -456,6 +478,8 @@ def plain(value):
         return value.value
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
+    if _is_model(type(value)):
+        return json.loads(value.json(exclude_none=True))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         pairs = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
         return {name: plain(inner) for name, inner in pairs if inner is not None}

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
-use super::{Folder, command, output, run, work};
+use super::{Folder, command, output, run, work, world};
 
 const INSTALL_CLANG: &str =
     "apt install clang-19 wasi-libc libclang-rt-19-dev-wasm32    (or the WASI SDK, with WASI_SDK_PATH set)";
@@ -36,7 +36,8 @@ pub(super) fn build(folder: &Folder) -> anyhow::Result<PathBuf> {
         link.arg("--wasm-ld-path").arg(wasm_ld);
     }
     link.args(["--no-entry", "--strip-all", "-z", "stack-size=131072"]).args(&objects);
-    link.arg("sdk/toolbox_component_type.o").arg("-L").arg(&compiler.libraries).arg("-lc").arg(&compiler.builtins);
+    let interface = format!("sdk/{}_component_type.o", world(folder, "sdk/weir.h"));
+    link.arg(interface).arg("-L").arg(&compiler.libraries).arg("-lc").arg(&compiler.builtins);
     run(link.arg("-o").arg(&built), INSTALL_LINKER)?;
     Ok(built)
 }
