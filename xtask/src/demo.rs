@@ -23,13 +23,13 @@ pub(crate) fn run(workshop: &Workshop, port: u16) -> Result<(), Failure> {
         .map_err(|error| format!("port {port} cannot be served ({error}): choose another with --port"))?;
     println!("Building Weir; the first time takes several minutes.");
     let steps = &workshop.steps;
+    // The end of the program's build is one crate, which leaves a core to the plugins.
     thread::scope(|scope| {
-        let toolchain = scope.spawn(|| plugins::prepare(workshop));
+        let plugins = scope.spawn(|| plugins::build(workshop));
         let build = steps.command("build", &mut workshop.cargo(plugins::PROGRAM));
-        let toolchain = toolchain.join().unwrap_or_else(|_| Err("preparing the wasm toolchain panicked".into()));
-        build.and(toolchain)
+        let plugins = plugins.join().unwrap_or_else(|_| Err("building the plugins panicked".into()));
+        build.and(plugins)
     })?;
-    plugins::build(workshop)?;
     plugins::link(workshop, plugins::PROGRAM)?;
     lay_out_data(workshop)?;
     serve(workshop, port)

@@ -26,7 +26,6 @@ const FILES: [(&str, &str); 5] = [
 ];
 
 pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
-    plugins::prepare(workshop)?;
     plugins::build(workshop)?;
     let binary = dist::build(workshop)?.join("weir");
     let version = version(&binary)?;

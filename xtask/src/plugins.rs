@@ -43,14 +43,8 @@ const NATIVE: [(&str, &str); 6] = [
 
 /// Builds the adapters, and with `guests` what the tests load beside them.
 pub(crate) fn run(workshop: &Workshop, with_guests: bool) -> Result<(), Failure> {
-    prepare(workshop)?;
     build(workshop)?;
     if with_guests { guests(workshop) } else { Ok(()) }
-}
-
-/// Finds or installs the wasm toolchain; waits for the network, so it runs while cargo builds.
-pub(crate) fn prepare(workshop: &Workshop) -> Result<(), Failure> {
-    Toolchain::find_or_install(workshop).map(drop)
 }
 
 /// Builds the adapters into `plugins/*.wasm`.
@@ -61,7 +55,7 @@ pub(crate) fn build(workshop: &Workshop) -> Result<(), Failure> {
 }
 
 /// Links the program again where it has other adapters inside than those that were built since: a few seconds. `build`
-/// ran before its plugins, since their toolchain may still be on its way over the network then.
+/// runs beside its plugins, and may come first.
 pub(crate) fn link(workshop: &Workshop, build: &[&str]) -> Result<(), Failure> {
     workshop.steps.command("adapters into the program", &mut workshop.cargo(build))
 }

@@ -14,16 +14,16 @@ pub(crate) fn run(workshop: &Workshop) -> Result<(), Failure> {
 fn stages(workshop: &Workshop) -> Result<(), Failure> {
     let steps = &workshop.steps;
     steps.command("format", &mut workshop.cargo(&["fmt", "--all", "--check"]))?;
-    // Clients are fetched while cargo builds: one waits for the network, the other for the processor.
+    // Clients are fetched while cargo builds: one waits for the network, the other for the processor. The end of the build is
+    // few crates, which leave a core to the plugins.
     thread::scope(|scope| {
         let clients = scope.spawn(|| clients::prepare(workshop));
-        let toolchain = scope.spawn(|| plugins::prepare(workshop));
+        let plugins = scope.spawn(|| plugins::build(workshop));
         let build = steps.command("build", &mut workshop.cargo(plugins::WORKSPACE));
-        let toolchain = toolchain.join().unwrap_or_else(|_| Err("preparing the wasm toolchain panicked".into()));
+        let plugins = plugins.join().unwrap_or_else(|_| Err("building the plugins panicked".into()));
         let clients = clients.join().unwrap_or_else(|_| Err("preparing the clients panicked".into()));
-        build.and(toolchain).and(clients)
+        build.and(plugins).and(clients)
     })?;
-    plugins::build(workshop)?;
     plugins::link(workshop, plugins::WORKSPACE)?;
     plugins::guests(workshop)?;
     package::for_tests(workshop)?;
