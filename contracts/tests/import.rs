@@ -143,7 +143,10 @@ fn where_a_body_says_too_little_any_value_is_taken_and_the_report_says_so() {
           "requestBody": {"required": true, "content": {"application/json": {"schema": {
             "allOf": [{"required": ["url", "team_id", "seen"]}, {"$ref": "#/components/schemas/Hook"}]}}}}},
         "post": {"operationId": "addHook", "responses": {"204": {"description": "Done"}},
-          "requestBody": {"content": {"application/json": {"schema": null}}}}}},
+          "requestBody": {"content": {"application/json": {"schema": null}}}},
+        "delete": {"operationId": "dropHooks", "responses": {"204": {"description": "Done"}},
+          "requestBody": {"required": true, "content": {"application/json": {"schema":
+            {"type": "object", "properties": {"urls": {"type": "string"}}}}}}}}},
       "components": {"schemas": {"Hook": {"type": "object", "properties": {
         "url": {"type": "string"}, "note": {"type": "string"}, "seen": {"type": "string", "readOnly": true}}}}}}"##;
     let imported = import(document, &Wanted::default()).expect("a contract");
@@ -160,6 +163,7 @@ fn where_a_body_says_too_little_any_value_is_taken_and_the_report_says_so() {
     for line in [
         "put_hook: { method: PUT, path: \"/hooks\", effect: update, params: { url: { type: string, required: true }, \
          note: { type: string }, team_id: { type: json, required: true } } }",
+        "drop_hooks: { method: DELETE, path: \"/hooks\", effect: destructive, params: { urls: { type: string } }, body_required: true }",
         "add_hook: { method: POST, path: \"/hooks\", effect: destructive, params: { body: { type: json, in: whole-body } } }",
     ] {
         assert!(imported.contract.contains(line), "{line}: {}", imported.contract);

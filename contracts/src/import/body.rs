@@ -10,6 +10,7 @@ pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 pub(super) struct Body<'d> {
     pub(super) content_type: &'d str,
     pub(super) parts: Vec<Part<'d>>,
+    pub(super) required: bool,
     /// Where the document says less than it should: below the body, and a sentence.
     pub(super) gaps: Vec<(String, String)>,
 }
@@ -77,14 +78,14 @@ pub(super) fn of<'d>(document: &'d Document, body: &'d Value) -> Result<Body<'d>
             ));
             parts.push(part(name, ANYTHING, at));
         }
-        return Ok(Body { content_type, parts, gaps });
+        return Ok(Body { content_type, parts, required: is_required, gaps });
     }
     if is_form {
         return Err("the body is a form whose fields are not a plain list".to_owned());
     }
     let description = body.get("description").and_then(Value::as_str);
     let part = Part { name: "body", place: Place::WholeBody, required: is_required, schema, at, description };
-    Ok(Body { content_type, parts: vec![part], gaps })
+    Ok(Body { content_type, parts: vec![part], required: is_required, gaps })
 }
 
 /// The members of an object, those in `allOf` included.

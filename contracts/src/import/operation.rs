@@ -208,13 +208,16 @@ impl<'d> Source<'d> {
         let mut noted = Vec::new();
         let mut taken = BTreeSet::new();
         let mut parameters = self.parameters(&mut taken, &mut noted)?;
-        let mut content_type = None;
+        let (mut content_type, mut body_required) = (None, false);
         if let Some(given) = self.operation.get("requestBody") {
             let place = at("/requestBody");
             let resolved = self.document.resolved(given).map_err(|why| ("reference", place.clone(), why))?;
             match body::of(self.document, resolved) {
                 Ok(body) => {
                     content_type = Some(body.content_type).filter(|media| *media != "application/json");
+                    // Other methods always send a body that has members. A whole one is an argument that is required itself.
+                    let is_whole = body.parts.iter().any(|part| matches!(part.place, Place::WholeBody));
+                    body_required = body.required && self.method == "delete" && !is_whole;
                     noted.extend(body.gaps.into_iter().map(|(at, why)| ("schema", format!("{place}{at}"), why)));
                     for part in body.parts {
                         let place = format!("{place}{}", part.at);
@@ -274,6 +277,9 @@ impl<'d> Source<'d> {
         }
         if let Some(media) = content_type {
             set("content_type", media.into());
+        }
+        if body_required {
+            set("body_required", true.into());
         }
         if let Some(media) = answer.accept {
             set("accept", media.into());

@@ -81,8 +81,8 @@ fn filled(rest: &Rest, operation: &Operation, given: &Map<String, Json>) -> Resu
         Error::invalid("A parameter of the path is empty, `.` or `..`.")
             .field(in_path.keys().next().cloned().unwrap_or_default())
     })?;
-    // A method that hardly takes a body has one only where there is something in it.
-    let is_bare = matches!(operation.method.as_str(), "GET" | "DELETE");
+    // A method that hardly takes a body has one only where there is something in it, or the service wants it.
+    let is_bare = matches!(operation.method.as_str(), "GET" | "DELETE") && !operation.body_required;
     let body = match whole {
         Some(whole) => Some(serde_json::to_vec(whole)),
         None if has_body && (!is_bare || !in_body.is_empty()) => match operation.content_type.starts_with(FORM) {

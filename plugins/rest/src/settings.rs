@@ -167,6 +167,9 @@ pub(crate) struct Operation {
     /// The media type of the body: JSON of any kind, or `application/x-www-form-urlencoded`.
     #[serde(default = "json")]
     pub(crate) content_type: String,
+    /// Whether a body is sent even where nothing is in it: `GET` and `DELETE` then have none by default.
+    #[serde(default)]
+    pub(crate) body_required: bool,
     /// The media type that the answer is asked for as.
     pub(crate) accept: Option<String>,
     /// The place in the answer of the list that [`Self::pagination`] counts.

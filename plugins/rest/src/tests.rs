@@ -327,6 +327,13 @@ fn operations_send_what_a_document_asks_for() {
     gone(whole, json!({}), "[]", "").unwrap();
     assert_eq!(http::sent()[0].body, None, "an operation without its body sends none");
 
+    let mut delete = json!({"method": "DELETE", "path": "/x", "params": {"a": {"type": "string"}}});
+    gone(delete.clone(), json!({}), "{}", "").unwrap();
+    assert_eq!(http::sent()[0].body, None, "a DELETE with nothing in its body sends none");
+    delete["body_required"] = json!(true);
+    gone(delete, json!({}), "{}", "").unwrap();
+    assert_eq!(http::sent()[0].body.as_deref(), Some(b"{}".as_slice()));
+
     let form = json!({"path": "/x", "content_type": "application/x-www-form-urlencoded", "params": {"a": {"type": "string"}, "b": {"type": "json"}}});
     gone(form, json!({"a": "x y&z", "b": [1, "2"]}), "", "").unwrap();
     let sent = &http::sent()[0];
