@@ -123,7 +123,7 @@ impl<'a, P: Into<GivenParams<'a>>> Envelope<'a, P> {
             return refuse("`jsonrpc` must be \"2.0\"");
         }
         if self.id.is_some() && id.is_none() && self.method.is_some() {
-            return refuse("`id` must be a string or an integer");
+            return refuse("`id` must be a string, or an integer of at most 32 digits");
         }
         if id.as_ref().is_some_and(|id| id.as_json().len() > Id::LENGTH_MAX) {
             return refuse("`id` is longer than 1024 bytes");

@@ -145,7 +145,9 @@ impl<'a> Meta<'a> {
                 Err(RpcError::malformed_params(message))
             }
             Some(token) if raw::is_integer(token) || raw::string(token).is_some() => Ok(Some(token.get())),
-            Some(_) => Err(RpcError::malformed_params("`params._meta.progressToken` must be a string or an integer")),
+            Some(_) => Err(RpcError::malformed_params(
+                "`params._meta.progressToken` must be a string, or an integer of at most 32 digits",
+            )),
         }
     }
 

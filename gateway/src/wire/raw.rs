@@ -21,10 +21,13 @@ pub(crate) fn is_object(raw: &RawValue) -> bool {
     raw.get().starts_with('{')
 }
 
-/// Returns `true` for digits with an optional sign: `1.0` and `1e3` are numbers, but not written as integers.
+/// An integer that is sent back has no more digits: not every reader could hold it.
+const DIGITS_MAX: usize = 32;
+
+/// Returns `true` for 1 to 32 digits with an optional sign: `1.0` and `1e3` are numbers, but not written as integers.
 pub(crate) fn is_integer(raw: &RawValue) -> bool {
     let digits = raw.get().strip_prefix('-').unwrap_or(raw.get());
-    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+    (1..=DIGITS_MAX).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Tells a member that is `null` from one that is absent, for `deserialize_with`.
