@@ -81,6 +81,21 @@ async fn progress_comes_while_the_call_runs() {
     session.close().await;
 }
 
+/// What is missing is named: a program that is there does not start in a folder that is not.
+#[tokio::test]
+async fn a_folder_that_is_not_there_is_told_from_a_program_that_is_not() {
+    let start = async |command| {
+        let failure =
+            Session::open(&Target::Command(command), Settings::default()).await.err().expect("it cannot start");
+        assert!(matches!(failure.kind, Kind::Start), "{failure}");
+        failure.to_string()
+    };
+    let said = start(Command { folder: Some("/no/such/folder".into()), ..command(&["good"]) }).await;
+    assert!(said.contains("its working folder /no/such/folder is not there"), "{said}");
+    let said = start(Command { program: "no-such-program".into(), ..command(&["good"]) }).await;
+    assert!(said.contains("there is no such program"), "{said}");
+}
+
 /// The server is told, and what it did all the same is the answer.
 #[tokio::test]
 async fn a_cancelled_call_ends_and_its_true_outcome_counts() {

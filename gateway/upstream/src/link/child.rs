@@ -40,6 +40,10 @@ pub(crate) struct ChildLink {
 impl ChildLink {
     pub(crate) fn start(command: &Command, message_max: usize, inbox: Arc<Inbox>) -> Result<Self, Failure> {
         let name = Path::new(&command.program).file_name().unwrap_or(&command.program).to_string_lossy().into_owned();
+        if let Some(folder) = command.folder.as_deref().filter(|folder| !folder.is_dir()) {
+            return Err(not_started(&name, &format!("its working folder {} is not there", folder.display()))
+                .step("make the folder, or give another one as `folder`"));
+        }
         if !is_there(command) {
             return Err(not_started(&name, "there is no such program")
                 .step(format!("install `{name}`, or give the path of its program"))
