@@ -51,7 +51,7 @@ pub(super) fn replace(
     match written {
         Ok(Written { version, file, modified }) => {
             if let Some(modified) = modified {
-                versions.written(path, &file, modified, &version);
+                versions.written(path, file, modified, &version);
             }
             Ok(version)
         }

@@ -102,9 +102,9 @@ impl Versions {
     }
 
     /// Remembers the version of a file that was just written and given this time.
-    pub(super) fn written(&self, path: &RootedPath, file: &std::fs::File, modified: SystemTime, version: &str) {
-        let metadata = file.try_clone().and_then(|file| cap_std::fs::File::from_std(file).metadata());
-        let Ok(stamp) = metadata.map(|metadata| Stamp::of(&metadata)) else { return };
+    pub(super) fn written(&self, path: &RootedPath, file: std::fs::File, modified: SystemTime, version: &str) {
+        let Ok(metadata) = cap_std::fs::File::from_std(file).metadata() else { return };
+        let stamp = Stamp::of(&metadata);
         let given = modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as i128;
         // Another time means that someone else wrote since, or that this file system counts in larger steps.
         if stamp.modified_ns == given {
