@@ -25,7 +25,8 @@ use crate::{
     settings::{Settings, Target},
 };
 
-/// The wait after a first failed start; each further one doubles it, up to [`RESTART_MAX`].
+/// The wait after a first failed start; each further one makes it four times as long, up to [`RESTART_MAX`], since a start
+/// takes as much of the machine as hundreds of calls.
 const RESTART_MIN: Duration = Duration::from_millis(500);
 const RESTART_MAX: Duration = Duration::from_secs(60);
 /// A session that ended sooner, and had answered nothing, counts as a failed start.
@@ -359,7 +360,7 @@ impl Slot {
 
 impl Trouble {
     fn failed(&mut self, failure: Option<Failure>) {
-        let wait = RESTART_MIN.saturating_mul(1 << self.in_a_row.min(16)).min(RESTART_MAX);
+        let wait = RESTART_MIN.saturating_mul(1 << (2 * self.in_a_row.min(8))).min(RESTART_MAX);
         self.in_a_row += 1;
         self.until = Some(Instant::now() + jitter(wait));
         self.last = failure;
