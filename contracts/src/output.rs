@@ -40,6 +40,10 @@ struct Column {
 pub struct OutputMismatch {
     /// JSON Pointer within the records.
     pub path: String,
+    /// The number of the record, from 0, where there are several.
+    pub record: Option<usize>,
+    /// The column, if it is one that may leave: other names are the source's own words.
+    pub column: Option<String>,
     /// The reason for the log: the expected type and the kind of the value, but never the value.
     pub reason: String,
     /// Whether a published column is missing, which means that the source changed.
@@ -72,7 +76,7 @@ impl RecordChecker {
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let read = RecordsSeed { checker: self, walk: &walk, size: json.len() }.deserialize(&mut deserializer);
         let read = read.and_then(|records| deserializer.end().map(|()| records));
-        read.map_err(|error| Self::mismatch(walk, &error))
+        read.map_err(|error| self.mismatch(walk, &error, true))
     }
 
     /// Reads one JSON object.
@@ -82,19 +86,23 @@ impl RecordChecker {
         let read =
             RecordSeed { checker: self, walk: &walk, scratch: &mut Scratch::default() }.deserialize(&mut deserializer);
         let read = read.and_then(|record| deserializer.end().map(|()| record));
-        read.map_err(|error| Self::mismatch(walk, &error))
+        read.map_err(|error| self.mismatch(walk, &error, false))
     }
 
     #[cold]
-    fn mismatch(walk: Walk, error: &serde_json::Error) -> OutputMismatch {
-        let mut path = String::new();
-        walk.place.into_inner().iter().rev().for_each(|token| push_pointer(&mut path, token));
-        match walk.fault.into_inner() {
-            Some(Fault::Missing(reason)) => OutputMismatch { path, reason, source_changed: true },
-            Some(Fault::Other(reason)) => OutputMismatch { path, reason, source_changed: false },
+    fn mismatch(&self, walk: Walk, error: &serde_json::Error, are_several: bool) -> OutputMismatch {
+        let (tokens, mut path) = (walk.place.into_inner(), String::new());
+        tokens.iter().rev().for_each(|token| push_pointer(&mut path, token));
+        let mut from_outside = tokens.iter().rev();
+        let record = if are_several { from_outside.next().and_then(|token| token.parse().ok()) } else { None };
+        let column = from_outside.next().filter(|column| self.positions.contains_key(*column)).cloned();
+        let (reason, source_changed) = match walk.fault.into_inner() {
+            Some(Fault::Missing(reason)) => (reason, true),
+            Some(Fault::Other(reason)) => (reason, false),
             // The reader's own messages name positions and expectations, never content.
-            None => OutputMismatch { path, reason: format!("not the JSON asked for: {error}"), source_changed: false },
-        }
+            None => (format!("not the JSON asked for: {error}"), false),
+        };
+        OutputMismatch { path, record, column, reason, source_changed }
     }
 }
 

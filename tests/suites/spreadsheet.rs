@@ -160,3 +160,30 @@ async fn lint_judges_a_contract_file_with_and_without_shapes() {
     assert!(!err.contains("not known"), "{err}");
     assert!(out.contains("(hidden-text)"), "results are looked at with the recorded shape: {out}");
 }
+
+/// One cell that is none of its column's values is named by its column and place, and the other records are within reach.
+#[tokio::test]
+async fn a_cell_that_does_not_fit_is_named_and_can_be_left_out() {
+    let house = House::new()
+        .sheets()
+        .file("data/prices.csv", "id,price,shop\n1,2.5,north\n2,ask us,south\n3,4,north\n")
+        .file(
+            "contracts/prices.yaml",
+            "contract: prices\ncollections:\n  prices:\n    adapter: sheet\n    \
+             settings: { connection: data, path: prices.csv }\n    key: [id]\n    shape: { price: number }\n\
+             tools:\n  - { tool: get_price, verb: lookup, collection: prices, description: Returns one price by its id., \
+             fields: [{ name: id, type: number, required: true }] }\n  - { tool: list_prices, verb: list, \
+             collection: prices, description: Lists prices., fields: [{ name: shop, type: text }] }\n",
+        );
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    let text = async |tool: &str, arguments: Value| {
+        let result = client.call(tool, arguments).await;
+        result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}")).to_owned()
+    };
+    let all = text("list_prices", json!({})).await;
+    assert!(all.contains("in `price` of record 2 of this answer"), "{all}");
+    assert!(text("list_prices", json!({ "shop": "north" })).await.starts_with("2 records"));
+    let one = text("get_price", json!({ "id": 2 })).await;
+    assert!(one.contains("in `price`.") && !one.contains("ask us"), "{one}");
+}

@@ -24,6 +24,8 @@ impl ResultChecker {
     pub fn check(&self, result: &Value) -> Result<(), OutputMismatch> {
         self.0.validate(result).map_err(|error| OutputMismatch {
             path: error.instance_path().to_string(),
+            record: None,
+            column: None,
             reason: error.masked().to_string().chars().take(300).collect(),
             source_changed: false,
         })

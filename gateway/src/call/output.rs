@@ -50,7 +50,8 @@ pub(super) fn shape(
 }
 
 fn lookup(bound: &BoundCollection, records: &str) -> Result<ToolResult, CallError> {
-    let mut records = bound.records.records(records).map_err(mismatch)?;
+    let mut records =
+        bound.records.records(records).map_err(|found| mismatch(OutputMismatch { record: None, ..found }))?;
     match records.len() {
         0 => Err(CallError::new(Code::NotFound, "No record meets these conditions.")),
         1 => {
@@ -113,11 +114,25 @@ fn written(bound: &BoundCollection, record: &str) -> Result<ToolResult, CallErro
 }
 
 fn mismatch(found: OutputMismatch) -> CallError {
-    let (code, message) = match found.source_changed {
-        true => (Code::SourceChanged, SOURCE_CHANGED),
-        false => (Code::OutputMismatch, "The source answered a value this tool may not pass on."),
+    let error = match found.source_changed {
+        true => CallError::new(Code::SourceChanged, SOURCE_CHANGED),
+        false => {
+            let place = match (&found.column, found.record) {
+                (None, _) => String::new(),
+                (Some(column), None) => format!(" in `{column}`"),
+                // One record would otherwise keep all the others from the agent.
+                (Some(column), Some(record)) => format!(
+                    " in `{column}` of record {} of this answer; ask so that that record is not among them",
+                    record + 1
+                ),
+            };
+            CallError::new(
+                Code::OutputMismatch,
+                format!("The source answered a value this tool may not pass on{place}."),
+            )
+        }
     };
-    CallError::new(code, message).log(format!("{} at {}", found.reason, found.path))
+    error.log(format!("{} at {}", found.reason, found.path))
 }
 
 /// Explains an answer that may not be passed on. Perhaps a column has another type: then the source has to be looked
