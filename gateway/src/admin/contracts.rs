@@ -186,9 +186,9 @@ pub(super) struct Back {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Between {
-    /// A version; by default the live one.
+    /// A version; by default the live one, or the last one that was live of a contract that was retired.
     from: Option<String>,
-    /// A version; by default the live one.
+    /// A version; by default the live one, or the last one that was live of a contract that was retired.
     to: Option<String>,
 }
 
@@ -445,11 +445,11 @@ pub(super) async fn compare(
     Asked(between): Asked<Between>,
 ) -> Answer<Json<Value>> {
     staff.needs(Role::Viewer)?;
-    let gate = admin.registry.gate();
-    gate.refresh().await?;
-    let live = gate.live().get(&name).map(|live| live.contract.version.to_string());
+    let head = admin.state.head(&name).await?;
+    // A contract that was retired is compared with what was served last.
+    let served = head.and_then(|head| head.live.or(head.last));
     let find = async |asked: Option<String>| {
-        let version = asked.or_else(|| live.clone()).ok_or_else(|| Refusal::not_found("live version"))?;
+        let version = asked.or_else(|| served.clone()).ok_or_else(|| Refusal::not_found("live version"))?;
         let row = admin.state.version(&name, &version).await?.ok_or_else(|| Refusal::not_found("version"))?;
         read(&row)
     };

@@ -53,7 +53,7 @@ impl ToolGate for CodeGate {
 
 /// The outcome for definitions.
 enum Submitted {
-    /// No tool of the plugin is published.
+    /// No tool of the plugin is published: none is to be, or someone has retired them.
     Nothing,
     Judged(Verdict),
     /// Someone went back from the version that these definitions became.
@@ -121,9 +121,9 @@ impl Registry {
         self.read_lock_of_offer(&contract.name, Source { origin: Origin::Code, owner: None }).await?;
         self.gate.refresh().await?;
         let live = self.gate.live().get(&contract.name).cloned();
-        let is_live = live.is_some_and(|live| live.contract.definitions == contract.definitions);
+        let is_live = live.as_ref().is_some_and(|live| live.contract.definitions == contract.definitions);
         if !is_live && self.is_rolled_back(&contract.name, &definitions.text).await? {
-            return Ok(Submitted::RolledBack);
+            return Ok(if live.is_some() { Submitted::RolledBack } else { Submitted::Nothing });
         }
         let by = format!("plugin:{plugin}");
         let submission = Submission {

@@ -253,7 +253,7 @@ impl State {
                 sqlx::query_as(query).bind(contract).bind(to).fetch_optional(&mut *change).await?;
             there.ok_or(StateError::Unknown("version"))?;
         }
-        set_live(&mut change, contract, to, base.filter(|_| to.is_some())).await?;
+        set_live(&mut change, contract, to, base).await?;
         decide(&mut change, contract, draft, at_ms, by).await?;
         change.commit().await?;
         Ok(())
@@ -377,9 +377,11 @@ async fn set_live(
     to: Option<&str>,
     back_from: Option<&str>,
 ) -> Result<(), StateError> {
-    // Of several rollbacks in a row, the first one went back from what the file says.
+    // Of several rollbacks in a row, the first one went back from what the file says. To retire what code defines is to go
+    // back from it too: the code says it again at each start.
     let update = "UPDATE contracts SET last = COALESCE(live, last), live = ?1, revision = revision + 1, \
-                  rolled_back = CASE WHEN ?2 IS NOT NULL THEN COALESCE(rolled_back, ?2) END WHERE name = ?3";
+                  rolled_back = CASE WHEN ?2 IS NOT NULL AND (?1 IS NOT NULL OR origin = 'code') \
+                  THEN COALESCE(rolled_back, ?2) END WHERE name = ?3";
     sqlx::query(update).bind(to).bind(back_from).bind(contract).execute(&mut **change).await?;
     Ok(())
 }

@@ -288,3 +288,32 @@ async fn with_an_empty_state_the_lock_says_which_build_may_run() {
     wait_until("the build that the lock promises runs", async || deploy().await["isError"] == false).await;
     assert_eq!(version(&gateway).await, "1.0.0");
 }
+
+/// A plugin says at each start what its tools are; those that someone has retired stay away until someone goes back, or a
+/// build says something else.
+#[tokio::test]
+async fn what_is_retired_stays_retired_while_the_build_is_the_same() {
+    let house = plain();
+    let gateway = house.serve();
+    assert_eq!(version(&gateway).await, "1.0.0");
+    let retire = ["contracts", "retire", "tools-js"];
+    let fingerprint = house.json(&retire)["fingerprint"].as_str().expect("a fingerprint").to_owned();
+    let (done, out, err) = house.run(&[&retire[..], &["--fingerprint", &fingerprint]].concat());
+    assert_eq!((done, out.as_str()), (0, "tools-js: retired"), "{err}");
+    wait_until("its tools go away", async || version(&gateway).await == "none").await;
+    drop(gateway);
+
+    let gateway = house.serve();
+    assert_eq!(version(&gateway).await, "none", "a start brings nothing back");
+    let plugins = house.json(&["plugins", "list"]).to_string();
+    assert!(plugins.contains("tools-js") && !plugins.contains("held"), "the build may serve: {plugins}");
+    let back = ["contracts", "rollback", "tools-js", "--to", "1.0.0"];
+    let fingerprint = house.json(&back)["fingerprint"].as_str().expect("a fingerprint").to_owned();
+    let (done, out, err) = house.run(&[&back[..], &["--fingerprint", &fingerprint]].concat());
+    assert_eq!((done, out.as_str()), (0, "tools-js: 1.0.0"), "{err}");
+    wait_until("its tools are back", async || version(&gateway).await == "1.0.0").await;
+    let deployed = Modern::new(gateway.contract_url("tools-js"))
+        .call("deploy", json!({"environment": "prod", "service": "web"}))
+        .await;
+    assert_eq!(code(&deployed), "none", "{deployed}");
+}
