@@ -202,7 +202,17 @@ impl<'a> Drafter<'a> {
         for field in key {
             let typed = self.type_of(field, false);
             let (name, column) = (scalar(self.name(field)), self.column_of(field));
-            let _ = writeln!(text, "      - {{ name: {name}, {typed}{column}, required: true{} }}", help(field));
+            let help = self.help_of_key(field);
+            let _ = writeln!(text, "      - {{ name: {name}, {typed}{column}, required: true{help} }}");
+        }
+    }
+
+    /// Writes what a field for a column of the key is: of what it is the key, where the source does not say more.
+    fn help_of_key(&self, field: &Field) -> String {
+        let own = help(field);
+        match own.is_empty() {
+            true => said(&format!("The {}'s {}.", self.noun.one, words::visible(&field.key).trim_end_matches('.'))),
+            false => own,
         }
     }
 
@@ -276,16 +286,19 @@ impl<'a> Drafter<'a> {
             }
             Type::String | Type::Boolean => add(key, "equals", self.type_of(field, false), "", help(field)),
             Type::Integer | Type::Number | Type::Decimal if self.shape.key.contains(&field.key) => {
-                add(key, "equals", self.type_of(field, false), "", help(field));
+                add(key, "equals", self.type_of(field, false), "", self.help_of_key(field));
             }
             Type::Integer | Type::Number | Type::Decimal => {
-                add(format!("min_{key}"), "at-least", "type: number".to_owned(), ", at least", help(field));
-                add(format!("max_{key}"), "at-most", "type: number".to_owned(), ", at most", String::new());
+                let typed = || "type: number".to_owned();
+                add(format!("min_{key}"), "at-least", typed(), ", at least", help_and(field, "This or more."));
+                add(format!("max_{key}"), "at-most", typed(), ", at most", help_and(field, "This or less."));
             }
             Type::Date | Type::Datetime => {
                 let typed = self.type_of(field, false);
-                add(format!("{key}_from"), "at-least", typed.clone(), ", from", help(field));
-                add(format!("{key}_to"), "at-most", typed, ", to", String::new());
+                let when = if field.kind == Type::Date { "day" } else { "time" };
+                let [from, to] = ["later", "earlier"].map(|side| help_and(field, &format!("This {when} or {side}.")));
+                add(format!("{key}_from"), "at-least", typed.clone(), ", from", from);
+                add(format!("{key}_to"), "at-most", typed, ", to", to);
             }
             Type::Json | Type::Record | Type::List => {}
         }
@@ -448,6 +461,14 @@ fn can(shape: &Shape, field: &Field, comparison: &str) -> bool {
 
 fn help(field: &Field) -> String {
     field.description.as_deref().filter(|text| !text.trim().is_empty()).map(said).unwrap_or_default()
+}
+
+/// Writes the source's own words on a column, and what a filter asks of it.
+fn help_and(field: &Field, asked: &str) -> String {
+    match field.description.as_deref().map(str::trim).filter(|text| !text.is_empty()) {
+        Some(text) => said(&format!("{}. {asked}", text.trim_end_matches('.'))),
+        None => said(asked),
+    }
 }
 
 fn said(help: &str) -> String {

@@ -153,8 +153,8 @@ fn a_draft_says_how_numbers_and_dates_are_written() {
         "      Due: { type: date, date: \"%-d/%-m/%Y\" }",
         "      Weight: { type: number, decimal: \",\", grouping: \"\\u00A0\" }",
         "    description: Finds one invoice by No.",
-        "      - { name: \"no\", type: text, column: No., title: No., required: true }",
-        "      - { name: due_from, type: date, column: Due, match: at-least, title: \"Due, from\" }",
+        "      - { name: \"no\", type: text, column: No., title: No., required: true, help: \"The invoice's No.\" }",
+        "      - { name: due_from, type: date, column: Due, match: at-least, title: \"Due, from\", help: This day or later. }",
     ] {
         assert!(draft.contract.lines().any(|known| known == line), "{line}\n\n{}", draft.contract);
     }
