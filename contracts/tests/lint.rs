@@ -98,6 +98,8 @@ fn cases() -> Vec<Case> {
         ("enum-in-prose", helped("One of: open, pending, closed."), helped("The state of one of the tickets.")),
         ("enum-in-prose", helped("The state, one of open, pending or closed."), helped("One of name, e-mail, phone must be given.")),
         ("enum-in-prose", helped("State, either 'open' or 'closed'."), helped("What the ticket's owner said, or nothing.")),
+        ("enum-in-prose", helped("Either \"asc\" or \"desc\"."), helped("Its number, e.g. '2401.12345' or '2404.19756'.")),
+        ("enum-in-prose", helped("One of \"a\", \"b\"."), helped("A name with none of [ ] : * in it.")),
         ("enum-in-prose", helped("open|pending|closed"), field("state", json!({ "type": "string", "enum": ["open"], "description": "One of: open, closed." }))),
         ("enum-in-prose", helped("Sort order. Valid values are asc and desc."), helped("A regular expression such as a|b.")),
         ("many-tools", json!(vec![json!({}); 129]), json!(vec![json!({}); 128])),

@@ -156,7 +156,10 @@ fn listed_values(description: &str) -> Option<&str> {
     }
     let begins_list = |rest: &str| rest.trim_start().starts_with([':', '\'', '"', '`', '(', '[']);
     let is_list = |rest: &str| begins_list(rest) || is_list_of_words(rest);
-    if let Some(at) = small.find("one of").filter(|at| is_list(&small[at + "one of".len()..])) {
+    // And not `none of`.
+    let is_word = |at: usize| !small[..at].ends_with(char::is_alphanumeric);
+    let mut said = small.match_indices("one of").map(|(at, _)| at);
+    if let Some(at) = said.find(|at| is_word(*at) && is_list(&small[at + "one of".len()..])) {
         return from(at);
     }
     let is_alternatives = |word: &&str| {
@@ -177,12 +180,16 @@ fn is_list_of_words(rest: &str) -> bool {
     words.len() >= 3 && !words.iter().any(|word| word.contains(char::is_whitespace))
 }
 
-/// Returns `'open' or 'closed'`, in quotes of one kind.
+/// Returns `'open' or 'closed'`, in quotes of one kind, unless they are given as examples.
 fn quoted_choice(description: &str) -> Option<&str> {
+    const EXAMPLES: &[&str] = &["e.g", "example", "such as", "like"];
     ['\'', '"', '`'].into_iter().find_map(|quote| {
         let (at, _) = description.match_indices(&format!("{quote} or {quote}")).next()?;
         let start = description[..at].rfind(quote)?;
         let word = &description[start + 1..at];
-        (!word.is_empty() && !word.contains(char::is_whitespace)).then(|| &description[start..])
+        let before = description[..start].rsplit(['.', ';', '\n']).find(|part| part.len() > 1).unwrap_or_default();
+        let before = before.to_ascii_lowercase();
+        let is_example = EXAMPLES.iter().any(|said| before.contains(said));
+        (!word.is_empty() && !word.contains(char::is_whitespace) && !is_example).then(|| &description[start..])
     })
 }

@@ -36,6 +36,8 @@ pub(super) type Upstreams = Head<Command>;
 
 /// The name of whoever agreed, in the history and the audit trail.
 const BY: &str = "cli";
+/// The findings of one rule that are printed one by one.
+const OF_ONE_RULE_MAX: usize = 3;
 
 #[derive(Subcommand)]
 pub(super) enum Command {
@@ -364,8 +366,20 @@ fn say(offer: &Offer) {
     println!("fingerprint {}", first_fingerprint(contract));
 }
 
+/// Returns a line for each finding. Of many of one kind the first ones are enough: what is agreed to is above them.
 fn lint_findings(contract: &Contract) -> Vec<String> {
-    lint::lint_contract(contract).iter().map(line).collect()
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut lines = Vec::new();
+    for finding in &lint::lint_contract(contract) {
+        let count = counts.entry(finding.rule).or_default();
+        *count += 1;
+        if *count <= OF_ONE_RULE_MAX {
+            lines.push(line(finding));
+        }
+    }
+    let more = counts.into_iter().filter(|(_, count)| *count > OF_ONE_RULE_MAX);
+    lines.extend(more.map(|(rule, count)| format!("{} more of {rule}", count - OF_ONE_RULE_MAX)));
+    lines
 }
 
 fn agreed(name: &str) -> anyhow::Result<bool> {
