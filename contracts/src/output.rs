@@ -36,7 +36,7 @@ struct Column {
 
 /// A record that is not what the recorded shape says.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{reason}")]
+#[error("{reason}{}", if path.is_empty() { String::new() } else { format!(" at {path}") })]
 pub struct OutputMismatch {
     /// JSON Pointer within the records.
     pub path: String,

@@ -209,6 +209,7 @@ fn a_server_with_odd_manners_is_extracted_all_the_same() {
         (&["pager"], &["page_0_0", "page_0_1", "page_1_0", "page_1_1", "page_2_0", "page_2_1"], ""),
         (&["changes"], &["early", "late"], ""),
         (&["all"], &["good", "r", "p"], ""),
+        (&["half"], &["good"], "answers `prompts/list` with error -32603: connect ECONNREFUSED"),
         (&["liar-lists"], &[], "advertises tools and does not know `tools/list`"),
         (&["bad-schema"], &["bad", "good"], ""),
     ];

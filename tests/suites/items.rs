@@ -104,6 +104,10 @@ async fn prompts_and_resources_of_a_server_are_listed_and_asked_for_in_both_eras
             );
             let uris = client.resources().await;
             assert_eq!(uris, ["shelf+note://1", "shelf+note://2", "shelf+note://3"], "{behaviour} {era}");
+            if client.is_modern() {
+                let sessions = house.json(&["upstream", "show", "shelf"])["sessions"].take();
+                assert_eq!(sessions, 1, "a list is no reason to start a second process");
+            }
             let templates = client.keys("resources/templates/list", "resourceTemplates", "uriTemplate").await;
             assert_eq!(templates, ["shelf+note://by/{id}"], "{era}");
 

@@ -138,6 +138,8 @@ async fn what_a_server_offers_waits_for_someone_and_is_then_called_in_both_eras(
         }
         let refused = call("bad_refuse", json!({})).await;
         assert_eq!(text(&refused), "no such argument", "the server's own words");
+        let lie = call("bad_lie", json!({})).await;
+        assert!(text(&lie).contains("integer") && text(&lie).contains("/n"), "{era}: {lie}");
     }
     // The trail names the server.
     let (_, trail, _) = house.run(&["audit", "query", "--tool", "bad_echo", "--json"]);
@@ -153,6 +155,30 @@ async fn what_a_server_offers_waits_for_someone_and_is_then_called_in_both_eras(
 }
 
 /// In a fresh container the state is gone, and the server offers something else than was agreed to.
+/// What a server's own texts call a tool leads to its name here.
+#[tokio::test]
+async fn the_servers_own_name_of_a_tool_is_answered_with_the_one_to_use() {
+    let house = house(&[trusted("bad", &hostile(&["tools"]))]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "bad_echo").await;
+    let refused = client.ask("tools/call", json!({"name": "echo", "arguments": {}})).await;
+    assert_eq!(refused.reply()["error"]["message"], "unknown tool `echo`; did you mean `bad_echo`?");
+}
+
+/// A server whose other lists fail is of use for its tools; what was published of the others stays while they fail.
+#[tokio::test]
+async fn a_server_that_fails_at_a_list_serves_its_tools() {
+    let house = house(&[trusted("half", &hostile(&["half"]))]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "half_good").await;
+    assert_eq!(client.call("half_good", json!({})).await["isError"], false);
+    let shown = show(&house, "half");
+    assert_eq!(shown["state"], "up", "{shown}");
+    assert!(shown["notes"].to_string().contains("ECONNREFUSED"), "{shown}");
+}
+
 #[tokio::test]
 async fn with_an_empty_state_the_lock_is_what_was_agreed_to() {
     let house = House::new();

@@ -203,6 +203,8 @@ def item(request):
             messages = [{"role": "user", "content": text(json.dumps(params["arguments"]))}]
             return answer(request, {"description": "A greeting.", "messages": messages, "_meta": {"own": 1, "dev.weir/receipt": "x"}})
         if params["name"] == "with a note":
+            if not isinstance(params.get("arguments"), dict):
+                return refuse(request, -32602, "arguments: expected object, received undefined")
             note = {"type": "resource", "resource": {"uri": "note://1", "text": "see note://1"}}
             return answer(request, {"messages": [{"role": "assistant", "content": note}]})
         if params["name"] == "question":
@@ -276,7 +278,7 @@ def serve(request):
         sys.stderr.flush()
         return
     about = {"capabilities": {"tools": {"listChanged": True}}, "instructions": "Be careful."}
-    if BEHAVIOUR in ("all", "liar-lists"):
+    if BEHAVIOUR in ("all", "half", "liar-lists"):
         about["capabilities"] = {"tools": {}, "resources": {}, "prompts": {}}
     if BEHAVIOUR.startswith("items"):
         about["capabilities"] = {"tools": {}, "prompts": {"listChanged": True}, "completions": {}, "logging": {},
@@ -316,6 +318,8 @@ def serve(request):
         return answer(request, {"resources": [{"name": "r", "uri": "hostile://r"}]})
     if method == "prompts/list" and BEHAVIOUR == "all":
         return answer(request, {"prompts": [{"name": "p", "arguments": [{"name": "a", "required": True}]}]})
+    if method in ("resources/list", "prompts/list") and BEHAVIOUR == "half":
+        return refuse(request, -32603, "connect ECONNREFUSED 127.0.0.1:1")
     if method == "tools/call":
         return run(request)
     if BEHAVIOUR.startswith("items"):

@@ -10,6 +10,7 @@ use super::{
     asking::{self, Asking},
     blocks,
     error::WriteOutcome,
+    foreign::mismatch,
 };
 use crate::{
     catalogue::{CatalogueTool, CodeTool},
@@ -138,15 +139,11 @@ fn checked(code: &CodeTool, structured: &Value) -> Result<String, CallError> {
     let Some(output) = code.output() else {
         return Err(CallError::new(Code::Internal, "The answer of this tool cannot be checked."));
     };
-    output.check(structured).map_err(|found| mismatch(format!("{} at {}", found.reason, found.path)))?;
+    output.check(structured).map_err(|found| mismatch(found.to_string()))?;
     Ok(structured.to_string())
 }
 
 fn blocks(content: &str) -> Result<String, CallError> {
     let read = json::read(content).map_err(|error| mismatch(format!("content: {error}")))?;
     blocks::written(read).map_err(mismatch)
-}
-
-fn mismatch(what: String) -> CallError {
-    CallError::new(Code::OutputMismatch, "The tool answered something else than it declares.").log(what)
 }

@@ -341,7 +341,7 @@ fn failed(failure: CallFailure, asked: &Asked, writes: bool) -> CallError {
 
 /// Reads an error of the protocol, by which the server has refused.
 fn refused(refusal: &Refusal, asked: &Asked, writes: bool) -> CallError {
-    let message: String = refusal.message.chars().filter(|c| !c.is_control()).take(MESSAGE_MAX).collect();
+    let message = said(&refusal.message);
     let said = message.to_lowercase();
     let is_named = |name: &str| said.contains(&name.to_lowercase());
     let is_unknown = match asked {
@@ -469,15 +469,29 @@ fn structured(foreign: &ForeignTool, structured: Option<Value>, is_error: bool) 
         (Some(value), Some(checker)) => match checker.check(&value) {
             Ok(()) => Ok(Some(value.to_string())),
             Err(_) if is_error => Ok(None),
-            Err(found) => Err(mismatch(format!("{} at {}", found.reason, found.path))),
+            Err(found) => Err(mismatch(found.to_string())),
         },
         (Some(value @ Value::Object(_)), None) => Ok(Some(value.to_string())),
         (Some(_), None) => Ok(None),
     }
 }
 
+/// Returns the error for an answer that breaks its own promise, which says what of it, and no value.
 pub(super) fn mismatch(what: String) -> CallError {
-    CallError::new(Code::OutputMismatch, "The tool answered something else than it declares.").log(what)
+    let told: String = what.chars().filter(|c| !c.is_control()).take(MESSAGE_MAX).collect();
+    CallError::new(Code::OutputMismatch, format!("The tool answered something else than it declares: {told}."))
+        .log(what)
+}
+
+/// Returns a server's words without what moves a terminal's cursor. Of long ones the beginning and the end are kept, where
+/// the cause mostly stands.
+fn said(message: &str) -> String {
+    let plain: Vec<char> = message.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+    if plain.len() <= MESSAGE_MAX {
+        return plain.into_iter().collect();
+    }
+    let (start, end) = (&plain[..MESSAGE_MAX / 2], &plain[plain.len() - MESSAGE_MAX / 2..]);
+    format!("{} … {}", start.iter().collect::<String>(), end.iter().collect::<String>())
 }
 
 #[cfg(test)]
@@ -503,7 +517,7 @@ mod tests {
             assert_eq!(refusal(code, message).code, expected, "{code} {message}");
         }
         assert_eq!(refusal(-32603, "Internal error").outcome, Some(WriteOutcome::Unknown));
-        assert_eq!(refusal(-32602, "`title`\u{1b}[31m is\ntoo long").message, "`title`[31m istoo long");
+        assert_eq!(refusal(-32602, "`title`\u{1b}[31m is\ntoo long").message, "`title`[31m is\ntoo long");
     }
 
     #[test]

@@ -213,10 +213,8 @@ impl Found {
         };
         let arguments = arguments(&prompt.arguments, request.arguments)?;
         let bound = self.bound(caller, "prompts/get", &prompt.key, &arguments.to_string());
-        let arguments = match arguments.as_object().is_some_and(Map::is_empty) {
-            true => None,
-            false => Some(foreign::raw(&arguments)?),
-        };
+        // Servers that check them do not take none for an empty object.
+        let arguments = Some(foreign::raw(&arguments)?);
         Ok((Asked::Prompt { name: prompt.own.as_ref().into(), arguments }, bound))
     }
 

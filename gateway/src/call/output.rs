@@ -132,7 +132,7 @@ fn mismatch(found: OutputMismatch) -> CallError {
             )
         }
     };
-    error.log(format!("{} at {}", found.reason, found.path))
+    error.log(found.to_string())
 }
 
 /// Explains an answer that may not be passed on. Perhaps a column has another type: then the source has to be looked

@@ -159,7 +159,8 @@ async fn start(
         Some(file) => draft::serve_file(&started, file).await?,
         None => started.load(strict).await?,
     }
-    if started.gateway.snapshot().catalogue.is_empty() {
+    // What other servers list is published a moment later.
+    if started.gateway.snapshot().catalogue.is_empty() && started.gateway.config().upstreams.is_empty() {
         let folder = started.gateway.config().folders.contracts.clone();
         tracing::warn!(
             "no tool is served: nothing is published, and {} has no contract that could be",

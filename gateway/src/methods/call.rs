@@ -28,6 +28,8 @@ use crate::{
 pub(super) const RECEIPT: &str = "dev.weir/receipt";
 /// The key of the mark that a completed write could not be recorded.
 const AUDIT: &str = "dev.weir/audit";
+/// Among more tools than these no similar name is looked for.
+const NEAR_MAX: usize = 2_000;
 pub(super) const BAD_STATE: &str =
     "`params.requestState` belongs to no question of this call, or the answer comes too late";
 
@@ -323,7 +325,11 @@ impl<'a> Call<'a> {
             CallOutcome::UnknownTool(call_id) if found => {
                 self.answer(listing().as_deref(), &call::unknown(name, &call_id)).into()
             }
-            CallOutcome::UnknownTool(_) => Answer::refused(&self.id, &RpcError::unknown_tool(name)),
+            CallOutcome::UnknownTool(_) => {
+                let listing = snapshot.catalogue.listing(&scope.endpoint, scope.caller.access());
+                let near = listing.as_deref().and_then(|listing| near(listing, name));
+                Answer::refused(&self.id, &RpcError::unknown_tool(name, near))
+            }
             CallOutcome::BadState => Answer::refused(&self.id, &RpcError::invalid_params(BAD_STATE)),
             CallOutcome::HeaderMismatch(message) => Answer::refused(&self.id, &RpcError::header_mismatch(message)),
             CallOutcome::MissingCapability(needed) => Answer::refused(&self.id, &lacks(needed)),
@@ -418,6 +424,18 @@ impl<'a> Call<'a> {
         self.meta(&mut answer, listing, result);
         answer.finish()
     }
+}
+
+/// Returns the listed tool that was meant, as far as one can tell: texts of other servers name their tools without the
+/// prefix that they have here.
+fn near<'l>(listing: &'l Listing, name: &str) -> Option<&'l str> {
+    let tools = listing.tools.entries();
+    if tools.len() > NEAR_MAX || name.is_empty() {
+        return None;
+    }
+    let names = || tools.iter().map(|tool| &*tool.name);
+    let is_prefixed = |tool: &&str| tool.strip_suffix(name).is_some_and(|prefix| prefix.ends_with('_'));
+    names().find(is_prefixed).or_else(|| weir_contracts::name::nearest(name, names()))
 }
 
 /// Returns the error for a client that lacks a capability.

@@ -52,7 +52,7 @@ async fn now(scope: &RequestScope, source: Arc<ItemSource>, shape: ListShape) ->
     let resources = match resources {
         Ok(resources) => resources,
         Err(failure) => {
-            tracing::warn!(upstream = &*upstream.name, ?failure, "its resources are not listed now");
+            tracing::warn!(upstream = &*upstream.name, "its resources are not listed now: {failure}");
             return Vec::new();
         }
     };

@@ -207,11 +207,28 @@ impl Registry {
         let listed = timeout(most, upstream.lists()).await.map_err(late)?;
         let (listed, about) =
             listed.map_err(|failure| Unseen { reason: failure.kind.word(), failure: failure.to_string() })?;
+        if let Some(method) = listed.refused.iter().find(|method| self.has_published(&upstream.name, method)) {
+            let failure = listed.notes.iter().find(|note| note.contains(method)).cloned().unwrap_or_default();
+            return Err(Unseen { reason: Kind::Protocol.word(), failure });
+        }
         let refused = |failure| Unseen { reason: REFUSED, failure };
         let base = self.gateway.config().base.clone();
         let taken = self.names_taken_from(&upstream.name).await.map_err(|error| refused(error.to_string()))?;
         compile(&upstream.name, upstream.config(), &base, listed, &about, &taken)
             .map_err(|problems| refused(said(&problems)))
+    }
+
+    /// Returns whether something is published that the server lists by this method: then an error instead of the list does not
+    /// mean that it is gone.
+    fn has_published(&self, upstream: &str, method: &str) -> bool {
+        self.gate.live().values().map(|live| &live.contract).any(|contract| {
+            contract.upstream() == Some(upstream)
+                && match method {
+                    "prompts/list" => !contract.prompts.is_empty(),
+                    "resources/list" => !contract.resources.is_empty(),
+                    _ => !contract.templates.is_empty(),
+                }
+        })
     }
 
     /// Returns the names of tools that other contracts publish, which a server's tools cannot have, with those contracts.

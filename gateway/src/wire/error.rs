@@ -60,8 +60,10 @@ impl RpcError {
         Self::new(-32602, 200, message)
     }
 
-    pub fn unknown_tool(tool: &str) -> Self {
-        Self::invalid_params(format!("unknown tool `{}`", shown(tool)))
+    /// Returns the error for an unknown tool. `near` is one that the caller can call, and may have meant.
+    pub fn unknown_tool(tool: &str, near: Option<&str>) -> Self {
+        let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        Self::invalid_params(format!("unknown tool `{}`{near}", shown(tool)))
     }
 
     pub fn unknown_prompt(prompt: &str) -> Self {

@@ -50,9 +50,10 @@ pub(crate) async fn agree(core: &Core, era: Era, probe: Option<Duration>) -> Res
             let initialize = initialize(core);
             tokio::pin!(initialize);
             tokio::select! {
-                verdict = &mut discover => match verdict? {
-                    Verdict::Modern(about) => Ok(Agreed { version: MODERN, about }),
-                    Verdict::Legacy => initialize.await,
+                verdict = &mut discover => match verdict {
+                    Ok(Verdict::Modern(about)) => Ok(Agreed { version: MODERN, about }),
+                    // The other question may be answered yet; if not, its failure says why.
+                    Ok(Verdict::Legacy) | Err(_) => initialize.await,
                 },
                 agreed = &mut initialize => match agreed {
                     Ok(agreed) => Ok(agreed),

@@ -26,6 +26,8 @@ const UPDATED_MAX: usize = 256;
 pub(crate) type Answer = Result<Box<RawValue>, RequestError>;
 
 pub(crate) struct Inbox {
+    /// The name of the server in the log.
+    name: Arc<str>,
     waiting: Mutex<Waiting>,
     ask: Vec<Ask>,
     /// Callers that may not hear of each other share the session.
@@ -35,7 +37,9 @@ pub(crate) struct Inbox {
     /// The URIs of resources that the server says have changed.
     updated: broadcast::Sender<String>,
     pub(crate) rubbish: AtomicU64,
-    /// Answers that nobody waits for.
+    /// The last request that was sent.
+    last: AtomicU64,
+    /// Answers to what was never asked. One that comes too late is none.
     pub(crate) strays: AtomicU64,
 }
 
@@ -80,12 +84,14 @@ impl Drop for Wait {
 impl Inbox {
     pub(crate) fn new(settings: &Settings) -> Arc<Self> {
         Arc::new(Self {
+            name: settings.name.clone(),
             waiting: Mutex::default(),
             ask: settings.ask.clone(),
             is_shared: settings.is_shared,
             changes: watch::Sender::new(0),
             updated: broadcast::Sender::new(UPDATED_MAX),
             rubbish: AtomicU64::new(0),
+            last: AtomicU64::new(0),
             strays: AtomicU64::new(0),
         })
     }
@@ -97,6 +103,7 @@ impl Inbox {
             return Err(over.clone().before_sending());
         }
         waiting.by_id.insert(id, Awaited { answer: sender, caller });
+        self.last.fetch_max(id, Ordering::Relaxed);
         drop(waiting);
         Ok(Wait { inbox: self.clone(), id, answer })
     }
@@ -210,14 +217,16 @@ impl Inbox {
     }
 
     fn answered(&self, id: &RawValue, answer: Answer) {
-        let awaited = id.get().parse().ok().and_then(|id: u64| self.waiting().by_id.remove(&id));
-        match awaited {
+        let id = id.get().parse::<u64>().ok();
+        match id.and_then(|id| self.waiting().by_id.remove(&id)) {
             Some(awaited) => {
                 let _ = awaited.answer.send(answer); // nobody may wait any more
             }
+            None if id.is_some_and(|id| id <= self.last.load(Ordering::Relaxed)) => {}
             None => {
                 if self.strays.fetch_add(1, Ordering::Relaxed) == 0 {
-                    tracing::warn!("a server answers requests that it was not sent; these answers are skipped");
+                    let upstream = &*self.name;
+                    tracing::warn!(upstream, "it answers requests that it was not sent; these answers are skipped");
                 }
             }
         }
@@ -288,10 +297,8 @@ impl Inbox {
     fn note_rubbish(&self, text: &str) {
         let before = self.rubbish.fetch_add(1, Ordering::Relaxed);
         if before == 0 {
-            tracing::warn!(
-                began = one_line(text, 80),
-                "a server sends something that is no MCP message; it is skipped"
-            );
+            let (upstream, began) = (&*self.name, one_line(text, 80));
+            tracing::warn!(upstream, began, "it sends something that is no MCP message; it is skipped");
         }
         if before >= RUBBISH_MAX {
             let cause = format!("it sent more than {RUBBISH_MAX} messages that are none");

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use crate::{
-    error::{Failure, Kind, RequestError},
+    error::{Failure, Kind, RequestError, one_line},
     message,
     session::{Meta, Request, Session},
 };
@@ -17,6 +17,9 @@ use crate::{
 /// The number of times that lists are read again if they change while they are read.
 const READ_AGAIN_MAX: usize = 5;
 const METHOD_NOT_FOUND: i64 = -32601;
+/// The member of an answer that has the tools.
+const TOOLS: &str = "tools";
+const TEMPLATES: &str = "resourceTemplates";
 
 /// The raw items of every list that the server advertises.
 #[derive(Debug, Default)]
@@ -27,12 +30,24 @@ pub struct Listed {
     pub prompts: Option<Vec<Box<RawValue>>>,
     /// The faults of the lists that did not keep them from being read.
     pub notes: Vec<String>,
+    /// The methods that the server answered with an error, so that nobody knows what it has of these.
+    pub refused: Vec<&'static str>,
 }
 
-/// The room that all lists together have left.
-struct Left {
+/// The lists as they are read.
+struct Reading {
+    /// The room that all lists together have left.
     bytes: usize,
     items: usize,
+    notes: Vec<String>,
+    refused: Vec<&'static str>,
+}
+
+impl Reading {
+    fn new(session: &Session) -> Self {
+        let bounds = session.core.settings().bounds;
+        Self { bytes: bounds.list_max_bytes, items: bounds.items_max, notes: Vec::new(), refused: Vec::new() }
+    }
 }
 
 impl Session {
@@ -58,39 +73,36 @@ impl Session {
 
     /// Returns the present list of resources alone. A server that does not know it has none.
     pub(crate) async fn resources(&self) -> Result<Vec<Box<RawValue>>, Failure> {
-        let bounds = self.core.settings().bounds;
-        let mut left = Left { bytes: bounds.list_max_bytes, items: bounds.items_max };
-        let listed = self.list("resources/list", "resources", &mut left, &mut Vec::new()).await?;
-        Ok(listed.unwrap_or_default())
+        let mut reading = Reading::new(self);
+        let listed = self.list("resources/list", "resources", &mut reading).await?;
+        match reading.notes.pop().filter(|_| !reading.refused.is_empty()) {
+            Some(cause) => Err(Failure::new(Kind::Protocol, "the server to list its resources", cause)),
+            None => Ok(listed.unwrap_or_default()),
+        }
     }
 
     async fn read_lists(&self) -> Result<Listed, Failure> {
-        let bounds = self.core.settings().bounds;
-        let mut left = Left { bytes: bounds.list_max_bytes, items: bounds.items_max };
-        let mut listed = Listed::default();
+        let (mut reading, mut listed) = (Reading::new(self), Listed::default());
         if self.advertises("tools") {
-            listed.tools = self.list("tools/list", "tools", &mut left, &mut listed.notes).await?;
+            listed.tools = self.list("tools/list", TOOLS, &mut reading).await?;
         }
         if self.advertises("resources") {
-            listed.resources = self.list("resources/list", "resources", &mut left, &mut listed.notes).await?;
-            // A server without templates need not know how to list them.
-            let mut unsaid = Vec::new();
-            listed.templates =
-                self.list("resources/templates/list", "resourceTemplates", &mut left, &mut unsaid).await?;
+            listed.resources = self.list("resources/list", "resources", &mut reading).await?;
+            listed.templates = self.list("resources/templates/list", TEMPLATES, &mut reading).await?;
         }
         if self.advertises("prompts") {
-            listed.prompts = self.list("prompts/list", "prompts", &mut left, &mut listed.notes).await?;
+            listed.prompts = self.list("prompts/list", "prompts", &mut reading).await?;
         }
-        Ok(listed)
+        Ok(Listed { notes: reading.notes, refused: reading.refused, ..listed })
     }
 
-    /// Reads one list; `None` if the server does not know the method.
+    /// Reads one list; `None` if the server does not know the method. A server is of no use without its tools, but for their
+    /// sake it may answer another list with an error, which then is empty.
     async fn list(
         &self,
         method: &'static str,
         member: &str,
-        left: &mut Left,
-        notes: &mut Vec<String>,
+        reading: &mut Reading,
     ) -> Result<Option<Vec<Box<RawValue>>>, Failure> {
         let bounds = self.core.settings().bounds;
         let expected = || format!("the server to list its {member}");
@@ -105,21 +117,32 @@ impl Session {
             let page = match self.request(Request::new(method, message::object(&params), self.version())).await {
                 Ok(page) => page,
                 Err(RequestError::Refused(refusal)) if refusal.code == METHOD_NOT_FOUND && items.is_empty() => {
-                    notes.push(format!("the server advertises {member} and does not know `{method}`"));
+                    // A server without templates need not know how to list them.
+                    if member != TEMPLATES {
+                        reading.notes.push(format!("the server advertises {member} and does not know `{method}`"));
+                    }
                     return Ok(None);
+                }
+                Err(RequestError::Refused(refusal)) if member != TOOLS => {
+                    let (code, message) = (refusal.code, one_line(&refusal.message, 200));
+                    reading.notes.push(format!(
+                        "the server advertises {member} and answers `{method}` with error {code}: {message}"
+                    ));
+                    reading.refused.push(method);
+                    return Ok(Some(Vec::new()));
                 }
                 Err(error) => return Err(error.into_failure(method)),
             };
             let too_large =
                 |cause: String| Failure::new(Kind::TooLarge, expected(), cause).step("list less, or raise the bound");
-            left.bytes = left
+            reading.bytes = reading
                 .bytes
                 .checked_sub(page.get().len())
                 .ok_or_else(|| too_large(format!("its lists have more than {} bytes", bounds.list_max_bytes)))?;
             let (found, next) = read_page(&page, member).ok_or_else(|| {
                 Failure::new(Kind::Protocol, expected(), format!("its answer to `{method}` has no list `{member}`"))
             })?;
-            left.items = left
+            reading.items = reading
                 .items
                 .checked_sub(found.len())
                 .ok_or_else(|| too_large(format!("its lists have more than {} items", bounds.items_max)))?;

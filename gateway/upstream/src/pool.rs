@@ -297,6 +297,14 @@ impl Pool {
         self.tasks.wait().await;
     }
 
+    /// Returns `true` if this owner has a session that is open.
+    pub(crate) fn has_open(&self, key: &Key) -> bool {
+        let slots = lock(&self.slots);
+        let is_open =
+            |slot: &Arc<Slot>| matches!(&*slot.opening.borrow(), Opening::Ready(session) if !session.is_closed());
+        slots.get(key).is_some_and(is_open)
+    }
+
     pub(crate) fn open_sessions(&self) -> usize {
         lock(&self.slots).values().filter(|slot| matches!(&*slot.opening.borrow(), Opening::Ready(_))).count()
     }

@@ -1,6 +1,6 @@
 //! Defines what a session is opened to, and its bounds.
 
-use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 
@@ -55,6 +55,8 @@ pub enum Era {
 
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// The name of the server in the log.
+    pub name: Arc<str>,
     pub era: Era,
     /// The questions that the server may ask of a client; it may list other tools if it may ask.
     pub ask: Vec<Ask>,
@@ -93,6 +95,7 @@ pub struct Bounds {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            name: "".into(),
             era: Era::Either,
             ask: Vec::new(),
             is_shared: false,

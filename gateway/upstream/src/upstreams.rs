@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
+    fmt,
     path::Path,
     sync::{
         Arc, Mutex, PoisonError, RwLock,
@@ -18,12 +19,12 @@ use weir_admission::{BackedOff, Backoff, End, Overloaded, Turns};
 
 use crate::{
     config::{Isolation, UpstreamConfig},
-    error::{Failure, Kind, Refusal, RequestError},
+    error::{Failure, Kind, Refusal, RequestError, one_line},
     list::Listed,
     listener::Listener,
     pool::{Key, Lease, Pool, Unready},
     session,
-    settings::Target,
+    settings::{Settings, Target},
 };
 
 /// The part of its own time that a call waits for a server that is still starting.
@@ -129,6 +130,19 @@ pub enum CallFailure {
     Failed(Failure),
 }
 
+impl fmt::Display for CallFailure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Overloaded { .. } => out.write_str("too many calls of it are open"),
+            Self::BackedOff { .. } => out.write_str("its last calls all failed"),
+            Self::NotThere { why, .. } | Self::Failed(why) => write!(out, "expected {}; {}", why.expected, why.cause),
+            Self::Refused(refusal) => {
+                write!(out, "it answers with error {}: {}", refusal.code, one_line(&refusal.message, 200))
+            }
+        }
+    }
+}
+
 impl Upstreams {
     pub fn new(guard: Vec<OsString>) -> Self {
         Self { by_name: RwLock::default(), guard }
@@ -195,9 +209,11 @@ impl Upstream {
     fn new(resolved: &Resolved) -> Self {
         let Resolved { name, config, target } = resolved;
         let idle = Duration::from_secs(config.idle_s);
-        let pool = Pool::new(target.clone(), config.settings(), config.sessions_max, idle);
+        let name: Arc<str> = name.as_str().into();
+        let settings = Settings { name: name.clone(), ..config.settings() };
+        let pool = Pool::new(target.clone(), settings, config.sessions_max, idle);
         Self {
-            name: name.as_str().into(),
+            name,
             pool: Arc::new(pool),
             turns: Turns::new(config.in_flight_max, config.in_flight_max.div_ceil(2)),
             backoff: Backoff::default(),
@@ -255,7 +271,8 @@ impl Upstream {
         }
     }
 
-    /// Returns the resources that the server lists to this caller now.
+    /// Returns the resources that the server lists to this caller now: in the caller's session, if it has one. To list is no
+    /// reason to start another process; the session that looks at the lists is there already, with the same credentials.
     pub async fn resources(
         &self,
         tenant: &Arc<str>,
@@ -267,7 +284,8 @@ impl Upstream {
         let called: Arc<str> = "resources/list".into();
         let attempt = self.backoff.attempt(tenant, &called, Instant::now())?;
         let listed = timeout(patience, async {
-            let key = self.key(tenant, agent, session);
+            let own = self.key(tenant, agent, session);
+            let key = if self.pool.has_open(&own) { own } else { self.listening_key() };
             let lease = self.pool.session(key, patience).await.map_err(|unready| self.not_there(unready))?;
             let listed = lease.session.resources().await.map_err(CallFailure::Failed)?;
             lease.answered();
@@ -353,9 +371,12 @@ impl Upstream {
 
     /// Returns the session in which the lists are looked at.
     async fn listening(&self) -> Result<Lease, Failure> {
-        let key = if self.config.isolation == Isolation::Shared { Key::Shared } else { Key::Lookout };
         let patience = Duration::from_secs(self.config.start_s.saturating_add(1));
-        self.pool.session(key, patience).await.map_err(|unready| unready.into_failure(&self.name))
+        self.pool.session(self.listening_key(), patience).await.map_err(|unready| unready.into_failure(&self.name))
+    }
+
+    fn listening_key(&self) -> Key {
+        if self.config.isolation == Isolation::Shared { Key::Shared } else { Key::Lookout }
     }
 
     /// Waits until the upstream is no longer used.
