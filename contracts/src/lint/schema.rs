@@ -183,12 +183,14 @@ fn is_list_of_words(rest: &str) -> bool {
 /// Returns `'open' or 'closed'`, in quotes of one kind, unless they are given as examples.
 fn quoted_choice(description: &str) -> Option<&str> {
     const EXAMPLES: &[&str] = &["e.g", "example", "such as", "like"];
+    /// The characters before the first value in which that is said.
+    const EXAMPLES_WITHIN: usize = 24;
     ['\'', '"', '`'].into_iter().find_map(|quote| {
         let (at, _) = description.match_indices(&format!("{quote} or {quote}")).next()?;
         let start = description[..at].rfind(quote)?;
         let word = &description[start + 1..at];
-        let before = description[..start].rsplit(['.', ';', '\n']).find(|part| part.len() > 1).unwrap_or_default();
-        let before = before.to_ascii_lowercase();
+        let before: String = description[..start].chars().rev().take(EXAMPLES_WITHIN).collect();
+        let before = before.chars().rev().collect::<String>().to_ascii_lowercase();
         let is_example = EXAMPLES.iter().any(|said| before.contains(said));
         (!word.is_empty() && !word.contains(char::is_whitespace) && !is_example).then(|| &description[start..])
     })
