@@ -81,6 +81,18 @@ fn the_text_tells_every_error_in_a_line() {
 }
 
 #[test]
+fn the_text_says_which_alternatives_there_are() {
+    let order = json!({ "anyOf": [{ "const": 1 }, { "const": -1 }, { "enum": ["asc", "desc"] }] });
+    let schema = json!({ "type": "object", "properties": { "order": order } });
+    let told = text(&schema, r#"{"order":"up"}"#);
+    assert!(told.ends_with("/order: fits none of the alternatives: 1, -1, asc, desc. Example: 1"), "{told}");
+    let open = json!({ "anyOf": [{ "const": "asc" }, { "type": "string", "pattern": "^[0-9]+$" }] });
+    let schema = json!({ "type": "object", "properties": { "order": open } });
+    let told = text(&schema, r#"{"order":"up"}"#);
+    assert!(told.contains("/order: fits none of the alternatives: asc, a value of type string."), "{told}");
+}
+
+#[test]
 fn the_text_stays_one_line_an_error_and_bounded() {
     let names = ["a\nb: c", "\u{202e}x", "x y", &"ü".repeat(5_000), "\"q\"", "\u{1b}[31m"];
     let sent: Map<String, Value> = names.iter().map(|name| ((*name).to_owned(), json!(1))).collect();

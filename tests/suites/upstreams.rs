@@ -166,6 +166,41 @@ async fn the_servers_own_name_of_a_tool_is_answered_with_the_one_to_use() {
     assert_eq!(refused.reply()["error"]["message"], "unknown tool `echo`; did you mean `bad_echo`?");
 }
 
+#[tokio::test]
+async fn names_that_have_the_prefix_already_are_told_of() {
+    let house = house(&[trusted("page", &hostile(&["pager"]))]);
+    let gateway = house.serve();
+    listed(&Modern::new(gateway.url()), "page_page_0_0").await;
+    let notes = show(&house, "page")["notes"].to_string();
+    assert!(notes.contains("names of 6 tools with `page_`") && notes.contains("prefix ="), "{notes}");
+}
+
+/// Who is asked again and again about a server that lists something else each time is told why.
+#[tokio::test]
+async fn drafts_that_replace_each_other_are_remarked_upon() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let file = scratch.path().join("description");
+    std::fs::write(&file, "Says hello.").expect("a description");
+    let house = house(&[trusted("swapper", &hostile(&["swapper", &file.display().to_string()]))]);
+    let gateway = house.serve();
+    listed(&Modern::new(gateway.url()), "swapper_good").await;
+    let mut before = Value::Null;
+    for number in 0..4 {
+        std::fs::write(&file, format!("Says hello to {number}.")).expect("a description");
+        until("a draft of that waits", async || {
+            let now = show(&house, "swapper")["draft"].take();
+            let is_new = now.is_string() && now != before;
+            if is_new {
+                before = now;
+            }
+            is_new
+        })
+        .await;
+    }
+    let shown = show(&house, "swapper");
+    assert!(shown["notes"].to_string().contains("3 drafts were replaced"), "{shown}");
+}
+
 /// A server whose other lists fail is of use for its tools; what was published of the others stays while they fail.
 #[tokio::test]
 async fn a_server_that_fails_at_a_list_serves_its_tools() {

@@ -125,9 +125,7 @@ async fn a_key_sees_of_a_view_what_it_may_use() {
     assert_eq!(listed(&bob).await, ["list_airports"]);
     for tool in ["lookup_field", "lookup_airport", "nothing"] {
         let refused = bob.ask("tools/call", json!({"name": tool, "arguments": {}})).await;
-        let message = refused.reply()["error"]["message"].as_str().expect("a message").to_owned();
-        let near = message.strip_prefix(&format!("unknown tool `{tool}`")).unwrap_or_else(|| panic!("{message}"));
-        assert!(["", "; did you mean `list_airports`?"].contains(&near), "no other tool is told of: {message}");
+        assert_eq!(refused.reply()["error"]["message"], format!("unknown tool `{tool}`"), "{}", refused.text);
     }
     let unknown = Modern::with_key(gateway.view_url("other"), &none).ask("tools/list", json!({})).await;
     let hidden = Modern::with_key(&url, &none).ask("tools/list", json!({})).await;

@@ -151,8 +151,28 @@ impl Violation {
             "invalid_json" => "are not valid JSON".to_owned(),
             "too_deep" => format!("are nested deeper than {} levels", json::DEPTH_MAX),
             "bad_cursor" => "is not a cursor of this tool, or is too old".to_owned(),
-            _ => "fits none of the alternatives".to_owned(),
+            _ => match self.alternatives() {
+                Some(alternatives) => format!("fits none of the alternatives: {alternatives}"),
+                None => "fits none of the alternatives".to_owned(),
+            },
         }
+    }
+
+    /// Returns the values and types that would do, as far as the alternatives are told apart by them.
+    fn alternatives(&self) -> Option<String> {
+        let constraint = self.constraint.as_ref()?;
+        let schemas = ["anyOf", "oneOf"].iter().find_map(|key| constraint.get(*key)?.as_array())?;
+        let mut all: Vec<String> = Vec::new();
+        for schema in schemas {
+            let named = schema.get("const").or_else(|| schema.get("enum")).map(plain);
+            let one = named.or_else(|| Some(format!("a value of type {}", plain(schema.get("type")?))))?;
+            if !all.contains(&one) {
+                all.push(one);
+            }
+        }
+        let more = if all.len() > VALUES_MAX { " …" } else { "" };
+        all.truncate(VALUES_MAX);
+        Some(format!("{}{more}", shown(&all.join(", "))))
     }
 
     /// Returns the rules that a value must meet beside its type. If the value is missing, its type is among them.

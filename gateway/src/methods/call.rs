@@ -28,8 +28,6 @@ use crate::{
 pub(super) const RECEIPT: &str = "dev.weir/receipt";
 /// The key of the mark that a completed write could not be recorded.
 const AUDIT: &str = "dev.weir/audit";
-/// Among more tools than these no similar name is looked for.
-const NEAR_MAX: usize = 2_000;
 pub(super) const BAD_STATE: &str =
     "`params.requestState` belongs to no question of this call, or the answer comes too late";
 
@@ -327,8 +325,8 @@ impl<'a> Call<'a> {
             }
             CallOutcome::UnknownTool(_) => {
                 let listing = snapshot.catalogue.listing(&scope.endpoint, scope.caller.access());
-                let near = listing.as_deref().and_then(|listing| near(listing, name));
-                Answer::refused(&self.id, &RpcError::unknown_tool(name, near))
+                let meant = listing.as_deref().and_then(|listing| prefixed(listing, name));
+                Answer::refused(&self.id, &RpcError::unknown_tool(name, meant))
             }
             CallOutcome::BadState => Answer::refused(&self.id, &RpcError::invalid_params(BAD_STATE)),
             CallOutcome::HeaderMismatch(message) => Answer::refused(&self.id, &RpcError::header_mismatch(message)),
@@ -426,16 +424,12 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Returns the listed tool that was meant, as far as one can tell: texts of other servers name their tools without the
-/// prefix that they have here.
-fn near<'l>(listing: &'l Listing, name: &str) -> Option<&'l str> {
-    let tools = listing.tools.entries();
-    if tools.len() > NEAR_MAX || name.is_empty() {
-        return None;
-    }
-    let names = || tools.iter().map(|tool| &*tool.name);
-    let is_prefixed = |tool: &&str| tool.strip_suffix(name).is_some_and(|prefix| prefix.ends_with('_'));
-    names().find(is_prefixed).or_else(|| weir_contracts::name::nearest(name, names()))
+/// Returns the listed tool that has a prefix here and was asked for without it: texts of other servers name their tools so.
+/// Similar names are not looked for, since what is hidden has to be answered as what is not there.
+fn prefixed<'l>(listing: &'l Listing, name: &str) -> Option<&'l str> {
+    let is_meant = |tool: &&str| tool.strip_suffix(name).is_some_and(|prefix| prefix.ends_with('_'));
+    let mut meant = listing.tools.entries().iter().map(|tool| &*tool.name).filter(is_meant);
+    if name.is_empty() { None } else { meant.next() }
 }
 
 /// Returns the error for a client that lacks a capability.

@@ -42,6 +42,8 @@ const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 const LISTING_MAX: Duration = Duration::from_secs(120);
 /// Drafts of one contract that are looked through for one that was decided before.
 const DRAFTS_MAX: u32 = 200;
+/// The drafts that were replaced undecided, of one version, from which on that is remarked upon.
+const REPLACED_MIN: usize = 3;
 /// Items left out, and notes, that are kept of one look.
 const TOLD_MAX: usize = 200;
 /// The reason of a server that is there, and whose lists cannot be published.
@@ -187,6 +189,9 @@ impl Registry {
                 seen.notes.truncate(TOLD_MAX);
                 let why = match self.submit_offer(upstream, offer.compiled.contract, &offer.source).await {
                     Ok(draft) => {
+                        if draft.is_some() {
+                            seen.notes.extend(self.restless(&seen.contract).await);
+                        }
                         seen.draft = draft;
                         None
                     }
@@ -322,6 +327,21 @@ impl Registry {
         Ok(!diff(&live.contract, contract).awaiting_consent(changes).is_empty())
     }
 
+    /// Says that drafts follow each other although nobody decides: some servers list something else at each start, and to be
+    /// asked again and again is to agree unseen.
+    async fn restless(&self, contract: &str) -> Option<String> {
+        let base = self.gate.live().get(contract).map(|live| live.contract.version.to_string());
+        let drafts = self.gate.state().drafts(Some(contract), DRAFTS_MAX).await.ok()?;
+        let is_replaced = |draft: &&DraftRow| draft.base == base && draft.status == DraftStatus::Superseded;
+        let replaced = drafts.iter().filter(is_replaced).count();
+        (replaced >= REPLACED_MIN).then(|| {
+            format!(
+                "{replaced} drafts were replaced by the one that waits: if the server lists something else at each start, keep \
+                 it still (a server in Python by `env = {{ PYTHONHASHSEED = \"0\" }}`)"
+            )
+        })
+    }
+
     /// Returns `true` if someone has decided against exactly this: then nobody is asked again.
     async fn is_discarded(&self, live: Option<&LiveContract>, name: &str, source: &str) -> Result<bool, GateError> {
         let base = live.map(|live| live.contract.version.to_string());
@@ -417,7 +437,17 @@ pub fn compile(
     let compiled = offered::compile(&with, &source)?;
     notes.extend(composed.problems.iter().map(ToString::to_string));
     notes.extend(compiled.notes.iter().map(ToString::to_string));
+    notes.extend(named_twice(config.prefix.as_deref().unwrap_or(name), &compiled.contract));
     Ok(Offer { compiled, source, server, notes, overlay })
+}
+
+/// Says that tools have the prefix twice, since the server's own names have it already.
+fn named_twice(prefix: &str, contract: &Contract) -> Option<String> {
+    let (own, twice) = (format!("{prefix}_"), format!("{prefix}_{prefix}_"));
+    let named = contract.tools.iter().filter(|tool| tool.name.starts_with(&twice)).count();
+    (named > 0 && !prefix.is_empty()).then(|| {
+        format!("the server itself begins the names of {named} tools with `{own}`; with `prefix = \"\"` they keep them as they are")
+    })
 }
 
 /// Returns a server's lists, as documents are composed of them, and remarks about how it lists.

@@ -60,10 +60,10 @@ impl RpcError {
         Self::new(-32602, 200, message)
     }
 
-    /// Returns the error for an unknown tool. `near` is one that the caller can call, and may have meant.
-    pub fn unknown_tool(tool: &str, near: Option<&str>) -> Self {
-        let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        Self::invalid_params(format!("unknown tool `{}`{near}", shown(tool)))
+    /// Returns the error for an unknown tool. `meant` is one that the caller can call.
+    pub fn unknown_tool(tool: &str, meant: Option<&str>) -> Self {
+        let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+        Self::invalid_params(format!("unknown tool `{}`{meant}", shown(tool)))
     }
 
     pub fn unknown_prompt(prompt: &str) -> Self {
