@@ -299,14 +299,11 @@ impl Pool {
 
     /// Returns `true` if this owner has a session that is open.
     pub(crate) fn has_open(&self, key: &Key) -> bool {
-        let slots = lock(&self.slots);
-        let is_open =
-            |slot: &Arc<Slot>| matches!(&*slot.opening.borrow(), Opening::Ready(session) if !session.is_closed());
-        slots.get(key).is_some_and(is_open)
+        lock(&self.slots).get(key).is_some_and(|slot| slot.is_open())
     }
 
     pub(crate) fn open_sessions(&self) -> usize {
-        lock(&self.slots).values().filter(|slot| matches!(&*slot.opening.borrow(), Opening::Ready(_))).count()
+        lock(&self.slots).values().filter(|slot| slot.is_open()).count()
     }
 
     pub(crate) fn restarts(&self) -> u64 {
@@ -350,6 +347,10 @@ impl Slot {
             Opening::Ready(session) => !session.is_closed(),
             Opening::Failed(_) => false,
         }
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(&*self.opening.borrow(), Opening::Ready(session) if !session.is_closed())
     }
 
     /// Returns `true` if somebody makes a request in the session.
