@@ -67,7 +67,8 @@ const OUTSIDE: &[(&str, &[&str])] = &[
     ("rusqlite", &["weir-connections", "weir-tests", "weir-samples", "weir-bench"]),
     ("sqlx", &["weir-state"]),
     ("postgres-protocol", &["weir-connections"]),
-    ("reqwest", &["weir-connections", "weir-upstream", "weir", "weir-tests", "weir-features"]),
+    ("reqwest", &["weir-connections", "weir", "weir-tests", "weir-features"]),
+    ("hyper-rustls", &["weir-upstream"]),
     (
         "tokio",
         &[

@@ -133,6 +133,8 @@ def run(request):
         return answer(request, {"content": text("slept")})
     if name == "log":
         write({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "a word"}})
+    while name == "flood":
+        write({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 1000}})
     if name == "stall" and "answer" not in arguments:
         return None
     if name == "ask":

@@ -6,6 +6,7 @@ mod target;
 use std::{
     error::Error as StdError,
     io,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -14,6 +15,8 @@ use reqwest::{
     header::{CONTENT_ENCODING, HeaderMap, LOCATION},
     redirect::Policy,
 };
+
+use rustls_platform_verifier::ConfigVerifierExt as _;
 
 use crate::{Code, ConnectionError};
 
@@ -58,9 +61,20 @@ pub fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
+/// Returns how a client speaks TLS: with whom the machine trusts, which is read once.
+pub fn tls() -> Result<Arc<rustls::ClientConfig>, String> {
+    static CONFIG: OnceLock<Result<Arc<rustls::ClientConfig>, String>> = OnceLock::new();
+    let config = CONFIG.get_or_init(|| {
+        install_tls();
+        let config = rustls::ClientConfig::with_platform_verifier();
+        config.map(Arc::new).map_err(|error| format!("the HTTP client cannot be built: {error}"))
+    });
+    config.clone()
+}
+
 /// Makes a client that follows no redirect, since credentials go with its requests, and that ignores proxies from the
 /// environment: the operator alone says what goes out, and where to. `ca` is in PEM.
-pub fn client(ca: Option<&str>) -> Result<Client, String> {
+fn client(ca: Option<&str>) -> Result<Client, String> {
     install_tls();
     let mut client = Client::builder()
         .redirect(Policy::none())

@@ -6,10 +6,14 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use serde_json::value::RawValue;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::{
+    sync::{broadcast, mpsc, oneshot, watch},
+    time::{Instant, sleep_until},
+};
 
 use crate::{
     error::{Failure, Kind, Refusal, RequestError, one_line},
@@ -20,6 +24,10 @@ use crate::{
 
 /// Lines of a child's stdout that are no messages; one that prints more has mistaken its stdout for a log.
 const RUBBISH_MAX: u64 = 10_000;
+/// The messages that answer nothing which a server may send within a span of time. A server that sends more is read slowly,
+/// so that it waits, and does not take the processor from the others.
+const UNASKED_MAX: u64 = 1_000;
+const UNASKED_SPAN: Duration = Duration::from_millis(100);
 /// The news of resources that wait for a slow reader.
 const UPDATED_MAX: usize = 256;
 
@@ -41,6 +49,10 @@ pub(crate) struct Inbox {
     last: AtomicU64,
     /// Answers to what was never asked. One that comes too late is none.
     pub(crate) strays: AtomicU64,
+    /// The messages that answer nothing: how many have come, how many of them before the span of time that runs, and when it
+    /// began.
+    unasked: AtomicU64,
+    span: Mutex<(u64, Instant)>,
 }
 
 #[derive(Default)]
@@ -93,6 +105,8 @@ impl Inbox {
             rubbish: AtomicU64::new(0),
             last: AtomicU64::new(0),
             strays: AtomicU64::new(0),
+            unasked: AtomicU64::new(0),
+            span: Mutex::new((0, Instant::now())),
         })
     }
 
@@ -144,6 +158,21 @@ impl Inbox {
         self.receive_one(text, of).into_iter().collect()
     }
 
+    /// Waits where the server has said more than it may in a span of time. Whoever reads from it calls this in between.
+    pub(crate) async fn pace(&self) {
+        let unasked = self.unasked.load(Ordering::Relaxed);
+        let next = {
+            let mut span = self.span.lock().unwrap_or_else(PoisonError::into_inner);
+            if unasked < span.0 + UNASKED_MAX {
+                return;
+            }
+            let next = (span.1 + UNASKED_SPAN).max(Instant::now());
+            *span = (unasked, next);
+            next
+        };
+        sleep_until(next).await;
+    }
+
     /// Ends a request without an answer.
     pub(crate) fn fail(&self, id: u64, error: RequestError) {
         if let Some(awaited) = self.waiting().by_id.remove(&id) {
@@ -177,6 +206,9 @@ impl Inbox {
             self.note_rubbish(text);
             return None;
         };
+        if message.method.is_some() {
+            self.unasked.fetch_add(1, Ordering::Relaxed);
+        }
         match (message.id, message.method.as_deref()) {
             (Some(id), Some(method)) => {
                 if self.may_ask(method) {
@@ -222,8 +254,11 @@ impl Inbox {
             Some(awaited) => {
                 let _ = awaited.answer.send(answer); // nobody may wait any more
             }
-            None if id.is_some_and(|id| id <= self.last.load(Ordering::Relaxed)) => {}
             None => {
+                self.unasked.fetch_add(1, Ordering::Relaxed);
+                if id.is_some_and(|id| id <= self.last.load(Ordering::Relaxed)) {
+                    return; // it comes too late
+                }
                 if self.strays.fetch_add(1, Ordering::Relaxed) == 0 {
                     let upstream = &*self.name;
                     tracing::warn!(upstream, "it answers requests that it was not sent; these answers are skipped");
@@ -295,6 +330,7 @@ impl Inbox {
     }
 
     fn note_rubbish(&self, text: &str) {
+        self.unasked.fetch_add(1, Ordering::Relaxed);
         let before = self.rubbish.fetch_add(1, Ordering::Relaxed);
         if before == 0 {
             let (upstream, began) = (&*self.name, one_line(text, 80));

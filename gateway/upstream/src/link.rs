@@ -1,6 +1,7 @@
 //! The ways to a server. Each sends messages, and gives everything that comes back to the inbox.
 
 pub(crate) mod child;
+mod client;
 pub(crate) mod event_stream;
 pub(crate) mod http;
 pub(crate) mod sse;

@@ -250,6 +250,23 @@ async fn a_log_message_that_names_no_call_is_heard_by_every_call_of_its_session(
     }
 }
 
+/// A server that says more than anyone can want to hear is read slowly: its pipe fills, and it waits.
+#[tokio::test]
+async fn a_server_that_floods_is_read_slowly() {
+    let session = open(&["good"], Settings::default()).await.expect("a session");
+    let messages = Arc::new(Mutex::new(Vec::new()));
+    let (asked, cancel) = (asked("flood", None), CancellationToken::new());
+    let mut flooding = call(&asked, &cancel);
+    flooding.listener = Some(Arc::new(HeardLog(messages.clone())));
+    let began = Instant::now();
+    assert!(tokio::time::timeout(Duration::from_secs(1), session.call(flooding)).await.is_err());
+    let spans = began.elapsed().as_millis() / 100 + 2;
+    let heard = messages.lock().expect("whole").len();
+    assert!(heard >= 1000, "it is heard: {heard}");
+    assert!(heard as u128 <= 1000 * spans, "{heard} messages in {:?}", began.elapsed());
+    session.close().await;
+}
+
 struct HeardLog(Arc<Mutex<Vec<String>>>);
 
 impl Listener for HeardLog {

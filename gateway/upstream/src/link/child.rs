@@ -220,6 +220,7 @@ async fn read(
         if inbox.is_closed() {
             return stop.cancel();
         }
+        inbox.pace().await;
     }
 }
 

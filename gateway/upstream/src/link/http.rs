@@ -6,14 +6,18 @@ use std::{
     time::Duration,
 };
 
-use reqwest::{
-    Client, Method, RequestBuilder, Response, StatusCode,
-    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+use bytes::Bytes;
+use http::{
+    HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri,
+    header::{ACCEPT, CONTENT_TYPE},
 };
+use http_body_util::Full;
+use hyper::body::Incoming as Body;
 use tokio::task::AbortHandle;
 
 use super::{
     child::too_large,
+    client::{Client, chunk, content_type, uri, whole},
     event_stream::{Event, Events},
 };
 use crate::{
@@ -23,8 +27,14 @@ use crate::{
     settings::Url,
 };
 
-const SESSION: &str = "mcp-session-id";
-const VERSION: &str = "mcp-protocol-version";
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 /// The number of times that a broken stream is taken up again, and the longest wait before each.
 const RESUMED_MAX: usize = 5;
 const RETRY_MAX: Duration = Duration::from_secs(5);
@@ -32,8 +42,7 @@ const REPLY_MAX: Duration = Duration::from_secs(10);
 
 pub(crate) struct HttpLink {
     client: Client,
-    url: reqwest::Url,
-    headers: HeaderMap,
+    address: Uri,
     message_max: usize,
     inbox: Arc<Inbox>,
     session: Mutex<Option<HeaderValue>>,
@@ -44,11 +53,10 @@ pub(crate) struct HttpLink {
 
 impl HttpLink {
     pub(crate) fn new(url: &Url, message_max: usize, inbox: Arc<Inbox>) -> Result<Arc<Self>, Failure> {
-        let (client, url, headers) = parts(url)?;
+        let (client, address) = Client::new(url)?;
         Ok(Arc::new(Self {
             client,
-            url,
-            headers,
+            address: uri(&address)?,
             message_max,
             inbox,
             session: Mutex::default(),
@@ -113,8 +121,9 @@ impl HttpLink {
         self.abandon();
         let session = lock(&self.session).take();
         if let Some(session) = session {
-            let request = self.client.delete(self.url.clone()).headers(self.headers.clone()).header(SESSION, session);
-            let _ = request.send().await; // a server need not know this
+            let mut request = self.client.request(Method::DELETE, &self.address);
+            request.headers_mut().insert(SESSION, session);
+            let _ = self.client.send(request).await; // a server need not know this
         }
     }
 
@@ -122,7 +131,7 @@ impl HttpLink {
         let response = self.post(message).await?;
         match content_type(&response).as_str() {
             "application/json" => {
-                let text = body(response, self.message_max).await?;
+                let text = whole(response.into_body(), self.message_max).await?;
                 self.take(&text, message.version, Some(id)).await;
                 if self.inbox.is_awaited(id) {
                     return Err(protocol("its answer is for another request").into());
@@ -136,7 +145,7 @@ impl HttpLink {
     }
 
     /// Reads the stream until the answer has come; takes it up again where the server lets it end before, as it may.
-    async fn follow(&self, response: Response, message: &Outgoing, id: u64) -> Result<(), Failure> {
+    async fn follow(&self, response: Response<Body>, message: &Outgoing, id: u64) -> Result<(), Failure> {
         let mut next = Some(response);
         let (mut last_id, mut retry) = (None, Duration::from_millis(500));
         for _ in 0..=RESUMED_MAX {
@@ -151,8 +160,9 @@ impl HttpLink {
             }
             let Some(last) = last_id.as_deref() else { break };
             tokio::time::sleep(retry.min(RETRY_MAX)).await;
-            let request = self.request(Method::GET, message.version).header("last-event-id", last);
-            next = request.send().await.ok().filter(|response| response.status().is_success());
+            let mut request = self.request(Method::GET, message.version);
+            request.headers_mut().insert(LAST_EVENT, header_value(last));
+            next = self.client.send(request).await.ok().filter(|response| response.status().is_success());
         }
         Err(Failure::new(Kind::Closed, "the server to answer what it was asked", "its stream ended before the answer"))
     }
@@ -160,7 +170,7 @@ impl HttpLink {
     /// Reads the stream of what is said unasked. The error means that the server has none, or that the session is over.
     async fn overhear(&self, version: &'static str) -> Result<(), ()> {
         let request = self.request(Method::GET, Some(version));
-        let response = request.send().await.map_err(drop)?;
+        let response = self.client.send(request).await.map_err(drop)?;
         if response.status() != StatusCode::OK || content_type(&response) != "text/event-stream" {
             return Err(());
         }
@@ -171,14 +181,15 @@ impl HttpLink {
     /// Passes events to the inbox, until the stream ends or `id` is no longer awaited.
     async fn stream(
         &self,
-        mut response: Response,
+        response: Response<Body>,
         version: Option<&'static str>,
         id: Option<u64>,
         last_id: &mut Option<String>,
         retry: &mut Duration,
     ) -> Result<(), Failure> {
         let mut events = Events::new(self.message_max);
-        while let Some(bytes) = response.chunk().await.map_err(|error| failed(&error))? {
+        let mut body = response.into_body();
+        while let Some(bytes) = chunk(&mut body).await? {
             for Event { name, data, id: event_id, retry_ms } in
                 events.feed(&bytes).map_err(|_| too_large(self.message_max))?
             {
@@ -186,6 +197,7 @@ impl HttpLink {
                 *retry = retry_ms.map_or(*retry, Duration::from_millis);
                 if !data.is_empty() && name.as_deref().is_none_or(|name| name == "message") {
                     self.take(&data, version, id).await;
+                    self.inbox.pace().await;
                 }
             }
             if id.is_some_and(|id| !self.inbox.is_awaited(id)) {
@@ -204,26 +216,31 @@ impl HttpLink {
     }
 
     /// Posts a message. Returns the response if it says that the message was accepted.
-    async fn post(&self, message: &Outgoing) -> Result<Response, RequestError> {
-        let mut request = self.request(Method::POST, message.version.filter(|_| message.method != "initialize"));
-        if message.is_modern() {
-            request = request.header("mcp-method", message.method);
-            if let Some(name) = &message.name {
-                request = request.header("mcp-name", header_value(name));
-            }
-            for (name, value) in &message.headers {
-                request = request.header(format!("mcp-param-{}", name.to_ascii_lowercase()), header_value(value));
-            }
-        }
-        let has_session = message.method != "initialize" && lock(&self.session).is_some();
-        if message.method == "initialize" {
+    async fn post(&self, message: &Outgoing) -> Result<Response<Body>, RequestError> {
+        let opens = message.method == "initialize";
+        if opens {
             *lock(&self.session) = None;
         }
-        let request = request.header(CONTENT_TYPE, "application/json").body(message.text.clone());
-        let response = request.send().await.map_err(|error| failed(&error))?;
+        let mut request = self.request(Method::POST, message.version.filter(|_| !opens));
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, JSON);
+        if message.is_modern() {
+            headers.insert(METHOD, HeaderValue::from_static(message.method));
+            if let Some(name) = &message.name {
+                headers.insert(NAME, header_value(name));
+            }
+            for (name, value) in &message.headers {
+                let name = HeaderName::try_from(format!("mcp-param-{}", name.to_ascii_lowercase()));
+                let name = name.map_err(|_| protocol("its tool names a header that none can be"))?;
+                headers.insert(name, header_value(value));
+            }
+        }
+        let has_session = headers.contains_key(SESSION);
+        *request.body_mut() = Full::from(message.text.clone());
+        let response = self.client.send(request).await?;
         let status = response.status();
         if status.is_success() {
-            if message.method == "initialize" {
+            if opens {
                 let session = response.headers().get(SESSION).filter(|id| id.len() <= 1024).cloned();
                 *lock(&self.session) = session;
             }
@@ -232,7 +249,7 @@ impl HttpLink {
         Err(self.refused(response, status, has_session).await)
     }
 
-    async fn refused(&self, response: Response, status: StatusCode, has_session: bool) -> RequestError {
+    async fn refused(&self, response: Response<Body>, status: StatusCode, has_session: bool) -> RequestError {
         let expected = "the address to answer as an MCP server";
         match status.as_u16() {
             401 | 403 => {
@@ -261,7 +278,7 @@ impl HttpLink {
             _ => {}
         }
         // A refusal that says why in the protocol's own words; its id may be missing.
-        if let Ok(text) = body(response, 1 << 20).await
+        if let Ok(text) = whole(response.into_body(), 1 << 20).await
             && let Ok(Incoming { error: Some(error), .. }) = serde_json::from_str::<Incoming<'_>>(&text)
         {
             return RequestError::Refused(Refusal {
@@ -275,70 +292,19 @@ impl HttpLink {
             .into()
     }
 
-    fn request(&self, method: Method, version: Option<&'static str>) -> RequestBuilder {
-        let accept = if method == Method::GET { "text/event-stream" } else { "application/json, text/event-stream" };
-        let mut request = self.client.request(method, self.url.clone()).headers(self.headers.clone());
-        request = request.header(ACCEPT, accept);
+    fn request(&self, method: Method, version: Option<&'static str>) -> Request<Full<Bytes>> {
+        let accept = if method == Method::GET { EVENTS } else { EITHER };
+        let mut request = self.client.request(method, &self.address);
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, accept);
         if let Some(version) = version {
-            request = request.header(VERSION, version);
+            headers.insert(VERSION, HeaderValue::from_static(version));
         }
-        match lock(&self.session).clone() {
-            Some(session) => request.header(SESSION, session),
-            None => request,
+        if let Some(session) = lock(&self.session).clone() {
+            headers.insert(SESSION, session);
         }
+        request
     }
-}
-
-/// Returns a client that follows no redirect, the checked address, and the headers that go with every request.
-pub(super) fn parts(url: &Url) -> Result<(Client, reqwest::Url, HeaderMap), Failure> {
-    let refused = |cause: &str| Failure::new(Kind::Start, "the address of an MCP server", cause).before_sending();
-    // The causes do not repeat the address, which may hold a secret.
-    let address = reqwest::Url::parse(&url.url).map_err(|error| refused(&format!("this is no URL: {error}")))?;
-    if !matches!(address.scheme(), "http" | "https") || !address.has_host() {
-        return Err(refused("it does not begin with http:// or https:// and a host"));
-    }
-    if !address.username().is_empty() || address.password().is_some() {
-        return Err(refused("it holds credentials").step("use `--header 'Authorization: …'` instead"));
-    }
-    let mut headers = HeaderMap::new();
-    for (name, value) in &url.headers {
-        let name = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| refused(&format!("`{}` is no name of a header", one_line(name, 60))))?;
-        let mut value = HeaderValue::from_str(value)
-            .map_err(|_| refused(&format!("the value of the header `{name}` holds characters that no header may")))?;
-        value.set_sensitive(true);
-        headers.append(name, value);
-    }
-    let client = weir_connections::http::client(None).map_err(|error| refused(&error))?;
-    Ok((client, address, headers))
-}
-
-pub(super) fn failed(error: &reqwest::Error) -> Failure {
-    let failure = |cause: &str| Failure::new(Kind::Unreachable, "the address to be reached", cause);
-    if error.is_connect() {
-        return failure("nothing answers there")
-            .step("start the server, or correct host and port")
-            .step("where the address is https, check its certificate")
-            .before_sending();
-    }
-    Failure { kind: Kind::Closed, ..failure("the connection broke off, or what answers is no HTTP") }
-        .step("look at the server's log")
-}
-
-pub(super) fn content_type(response: &Response) -> String {
-    let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
-}
-
-async fn body(mut response: Response, max_bytes: usize) -> Result<String, Failure> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error))? {
-        if body.len() + chunk.len() > max_bytes {
-            return Err(too_large(max_bytes));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
 fn protocol(cause: &str) -> Failure {

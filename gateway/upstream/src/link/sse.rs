@@ -2,16 +2,18 @@
 
 use std::{sync::Arc, time::Duration};
 
-use reqwest::{
-    Client,
-    header::{ACCEPT, CONTENT_TYPE, HeaderMap},
+use http::{
+    HeaderValue, Method, Response, Uri,
+    header::{ACCEPT, CONTENT_TYPE},
 };
+use http_body_util::Full;
+use hyper::body::Incoming as Body;
 use tokio::{sync::oneshot, task::AbortHandle, time::timeout};
 
 use super::{
     child::too_large,
+    client::{Client, chunk, content_type, uri},
     event_stream::Events,
-    http::{content_type, failed, parts},
 };
 use crate::{
     error::{Failure, Kind},
@@ -27,8 +29,7 @@ pub(crate) struct SseLink {
 #[derive(Clone)]
 struct Sender {
     client: Client,
-    headers: HeaderMap,
-    endpoint: reqwest::Url,
+    endpoint: Uri,
 }
 
 impl SseLink {
@@ -38,11 +39,12 @@ impl SseLink {
         start: Duration,
         inbox: Arc<Inbox>,
     ) -> Result<Self, Failure> {
-        let (client, address, headers) = parts(url)?;
+        let (client, address) = Client::new(url)?;
         let expected = "the address to open a stream of MCP messages";
-        let open = client.get(address.clone()).headers(headers.clone()).header(ACCEPT, "text/event-stream").send();
+        let mut open = client.request(Method::GET, &uri(&address)?);
+        open.headers_mut().insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         let late = || Failure::new(Kind::Timeout, expected, format!("nothing came within {} s", start.as_secs()));
-        let response = timeout(start, open).await.map_err(|_| late())?.map_err(|error| failed(&error))?;
+        let response = timeout(start, client.send(open)).await.map_err(|_| late())??;
         let status = response.status();
         if matches!(status.as_u16(), 401 | 403) {
             return Err(Failure::new(
@@ -57,7 +59,7 @@ impl SseLink {
                 .step("check the path of the address; most servers answer at /mcp, older ones at /sse"));
         }
         let (named, endpoint) = oneshot::channel();
-        let stream = Stream { address, client, headers, message_max, inbox, named: Some(named) };
+        let stream = Stream { address, client, message_max, inbox, named: Some(named) };
         let reader = tokio::spawn(stream.read(response)).abort_handle();
         let sender = match timeout(start, endpoint).await {
             Ok(Ok(Ok(sender))) => sender,
@@ -91,9 +93,10 @@ impl Drop for SseLink {
 
 impl Sender {
     async fn send(&self, text: &str) -> Result<(), Failure> {
-        let request = self.client.post(self.endpoint.clone()).headers(self.headers.clone());
-        let request = request.header(CONTENT_TYPE, "application/json").body(text.to_owned());
-        let status = request.send().await.map_err(|error| failed(&error))?.status();
+        let mut request = self.client.request(Method::POST, &self.endpoint);
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        *request.body_mut() = Full::from(text.to_owned());
+        let status = self.client.send(request).await?.status();
         if status.is_success() {
             return Ok(());
         }
@@ -103,23 +106,23 @@ impl Sender {
 }
 
 struct Stream {
-    address: reqwest::Url,
+    address: url::Url,
     client: Client,
-    headers: HeaderMap,
     message_max: usize,
     inbox: Arc<Inbox>,
     named: Option<oneshot::Sender<Result<Sender, Failure>>>,
 }
 
 impl Stream {
-    async fn read(mut self, mut response: reqwest::Response) {
+    async fn read(mut self, response: Response<Body>) {
+        let mut body = response.into_body();
         let mut events = Events::new(self.message_max);
         let mut sender = None;
         let over = loop {
-            let bytes = match response.chunk().await {
+            let bytes = match chunk(&mut body).await {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => break Failure::new(Kind::Closed, "the server's stream to stay open", "it ended"),
-                Err(error) => break failed(&error),
+                Err(failure) => break failure,
             };
             let Ok(whole) = events.feed(&bytes) else { break too_large(self.message_max) };
             for event in whole {
@@ -133,6 +136,7 @@ impl Stream {
                     }
                     _ => {}
                 }
+                self.inbox.pace().await;
             }
         };
         self.inbox.close(over);
@@ -144,7 +148,7 @@ impl Stream {
         let refused = |cause: &str| Failure::new(Kind::Protocol, expected, cause);
         let found = match self.address.join(named.trim()) {
             Ok(endpoint) if endpoint.origin() == self.address.origin() => {
-                Ok(Sender { client: self.client.clone(), headers: self.headers.clone(), endpoint })
+                uri(&endpoint).map(|endpoint| Sender { client: self.client.clone(), endpoint })
             }
             Ok(_) => Err(refused("it names an address of another host")),
             Err(_) => Err(refused("it names no address")),

@@ -1,0 +1,134 @@
+//! The HTTP client under the links: requests to one server, with the headers that go with each of them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header::CONTENT_TYPE};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_rustls::HttpsConnector;
+use hyper_util::{
+    client::legacy::{self, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+
+use super::child::too_large;
+use crate::{
+    error::{Failure, Kind, one_line},
+    settings,
+};
+
+const CONNECT_MAX: Duration = Duration::from_secs(2);
+const IDLE_MAX: Duration = Duration::from_secs(30);
+
+/// Follows no redirect, since credentials go with its requests, and takes no proxy from the environment.
+#[derive(Clone)]
+pub(super) struct Client {
+    http: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    headers: HeaderMap,
+}
+
+impl Client {
+    /// Returns the client, and the checked address.
+    pub(super) fn new(url: &settings::Url) -> Result<(Self, url::Url), Failure> {
+        let mut address = url::Url::parse(&url.url).map_err(|error| refused(&format!("this is no URL: {error}")))?;
+        if !matches!(address.scheme(), "http" | "https") || !address.has_host() {
+            return Err(refused("it does not begin with http:// or https:// and a host"));
+        }
+        if !address.username().is_empty() || address.password().is_some() {
+            return Err(refused("it holds credentials").step("use `--header 'Authorization: …'` instead"));
+        }
+        address.set_fragment(None);
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT_MAX));
+        let tls = weir_connections::http::tls().map_err(|error| refused(&error))?;
+        let http = legacy::Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(IDLE_MAX)
+            .pool_timer(TokioTimer::new())
+            .build(HttpsConnector::from((tcp, tls)));
+        Ok((Self { http, headers: headers(url)? }, address))
+    }
+
+    /// Returns a request with the headers that go with every request.
+    pub(super) fn request(&self, method: Method, address: &Uri) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::default());
+        *request.method_mut() = method;
+        *request.uri_mut() = address.clone();
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+
+    pub(super) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failure> {
+        self.http.request(request).await.map_err(|error| {
+            if !error.is_connect() {
+                return broken();
+            }
+            failed("nothing answers there")
+                .step("start the server, or correct host and port")
+                .step("where the address is https, check its certificate")
+                .before_sending()
+        })
+    }
+}
+
+/// Returns the headers that the operator gave.
+fn headers(url: &settings::Url) -> Result<HeaderMap, Failure> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &url.headers {
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| refused(&format!("`{}` is no name of a header", one_line(name, 60))))?;
+        let mut value = HeaderValue::from_str(value)
+            .map_err(|_| refused(&format!("the value of the header `{name}` holds characters that no header may")))?;
+        value.set_sensitive(true);
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+/// Returns the form of an address that requests hold.
+pub(super) fn uri(address: &url::Url) -> Result<Uri, Failure> {
+    Uri::try_from(address.as_str()).map_err(|error| refused(&format!("this is no URL: {error}")))
+}
+
+pub(super) fn content_type(response: &Response<Incoming>) -> String {
+    let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Returns the next bytes of a body, or `None` at its end.
+pub(super) async fn chunk(body: &mut Incoming) -> Result<Option<Bytes>, Failure> {
+    while let Some(frame) = body.frame().await {
+        if let Ok(bytes) = frame.map_err(|_| broken())?.into_data() {
+            return Ok(Some(bytes));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns a whole body, which may have `max_bytes`.
+pub(super) async fn whole(mut body: Incoming, max_bytes: usize) -> Result<String, Failure> {
+    let mut read = Vec::new();
+    while let Some(bytes) = chunk(&mut body).await? {
+        if read.len() + bytes.len() > max_bytes {
+            return Err(too_large(max_bytes));
+        }
+        read.extend_from_slice(&bytes);
+    }
+    Ok(String::from_utf8(read).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
+
+/// The causes do not repeat the address, which may hold a secret.
+fn refused(cause: &str) -> Failure {
+    Failure::new(Kind::Start, "the address of an MCP server", cause).before_sending()
+}
+
+fn failed(cause: &str) -> Failure {
+    Failure::new(Kind::Unreachable, "the address to be reached", cause)
+}
+
+fn broken() -> Failure {
+    Failure { kind: Kind::Closed, ..failed("the connection broke off, or what answers is no HTTP") }
+        .step("look at the server's log")
+}
