@@ -90,3 +90,17 @@ async fn a_caller_reads_of_what_it_may_see_alone() {
     let posted = http().post(&page).bearer_auth(&everything).send().await.expect("an answer");
     assert_eq!(posted.status(), 405);
 }
+
+/// A page counts as a request of its agent, as everywhere.
+#[tokio::test]
+async fn a_page_takes_from_the_rate_of_its_agent() {
+    let house = house();
+    let gateway = house.serve();
+    let page = format!("{}/llms.txt", gateway.base);
+    let key = house.key(&["--agent", "ann", "--rate", "1/hour"]);
+    assert_eq!(get(&page, Some(&key)).await.0, 200);
+    let refused = http().get(&page).bearer_auth(&key).send().await.expect("an answer");
+    assert_eq!(refused.status(), 429);
+    let wait = refused.headers().get("retry-after").and_then(|wait| wait.to_str().ok()?.parse::<u32>().ok());
+    assert!(wait.is_some_and(|seconds| seconds > 0), "{wait:?}");
+}

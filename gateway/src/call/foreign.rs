@@ -12,9 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use weir_contracts::{json, uri};
 use weir_plugin_host::CallEvents;
-use weir_upstream::{
-    Answering, Asked, CallFailure, CallerRequest, Failure, Kind, Listener, Question, Refusal, Upstream,
-};
+use weir_upstream::{Answering, Asked, CallFailure, CallerRequest, Kind, Listener, Question, Refusal, Upstream};
 
 use super::{
     CallError, CallOutcome, CallRequest, Content, InputRequired, ToolResult,
@@ -319,9 +317,9 @@ fn failed(failure: CallFailure, asked: &Asked, writes: bool) -> CallError {
             let message = "The server of this tool failed in all its last calls and is tried again later.";
             unavailable(message).retry_after_ms(retry_after_ms)
         }
-        CallFailure::NotThere { why, retry_after_ms } => {
-            unavailable("The server of this tool is not there now.").retry_after_ms(retry_after_ms).log(told(&why))
-        }
+        CallFailure::NotThere { why, retry_after_ms } => unavailable("The server of this tool is not there now.")
+            .retry_after_ms(retry_after_ms)
+            .log(why.in_one_line()),
         CallFailure::Refused(refusal) => refused(&refusal, asked, writes),
         CallFailure::Failed(failure) => {
             let error = match failure.kind {
@@ -333,7 +331,7 @@ fn failed(failure: CallFailure, asked: &Asked, writes: bool) -> CallError {
                 _ => unavailable("The server of this tool broke off.").retry_after_ms(1_000),
             };
             let outcome = if failure.is_handed_over { WriteOutcome::Unknown } else { WriteOutcome::None };
-            let error = error.log(told(&failure));
+            let error = error.log(failure.in_one_line());
             if writes { error.outcome(outcome) } else { error }
         }
     }
@@ -368,13 +366,6 @@ fn refused(refusal: &Refusal, asked: &Asked, writes: bool) -> CallError {
 
 fn changed(said: String) -> CallError {
     CallError::new(Code::SourceChanged, "The server of this tool no longer has it as it was published.").log(said)
-}
-
-/// Writes a failure on one line, for the log.
-fn told(failure: &Failure) -> String {
-    let stderr = failure.stderr.join(" / ");
-    let stderr = if stderr.is_empty() { stderr } else { format!("; its last words: {stderr}") };
-    format!("expected {}; {}{stderr}", failure.expected, failure.cause)
 }
 
 /// Shapes the answer: it is read strictly, and its structured content is checked against the pinned schema.
@@ -496,6 +487,8 @@ fn said(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use weir_upstream::Failure;
+
     use super::*;
 
     fn refusal(code: i64, message: &str) -> CallError {

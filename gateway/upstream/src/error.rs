@@ -91,6 +91,13 @@ impl Failure {
     pub fn before_sending(self) -> Self {
         Self { is_handed_over: false, ..self }
     }
+
+    /// Returns what a line of a log says of it.
+    pub fn in_one_line(&self) -> String {
+        let stderr = self.stderr.join(" / ");
+        let stderr = if stderr.is_empty() { stderr } else { format!("; its last words: {stderr}") };
+        format!("expected {}; {}{stderr}", self.expected, self.cause)
+    }
 }
 
 impl fmt::Display for Failure {

@@ -135,7 +135,7 @@ impl fmt::Display for CallFailure {
         match self {
             Self::Overloaded { .. } => out.write_str("too many calls of it are open"),
             Self::BackedOff { .. } => out.write_str("its last calls all failed"),
-            Self::NotThere { why, .. } | Self::Failed(why) => write!(out, "expected {}; {}", why.expected, why.cause),
+            Self::NotThere { why, .. } | Self::Failed(why) => out.write_str(&why.in_one_line()),
             Self::Refused(refusal) => {
                 write!(out, "it answers with error {}: {}", refusal.code, one_line(&refusal.message, 200))
             }

@@ -8,6 +8,7 @@ use axum::{
     response::Response,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use tokio::time::Instant;
 use weir_audit::RefusedWhat;
 
 use super::{
@@ -108,6 +109,11 @@ impl Door {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         response
     }
+}
+
+/// Takes a page or a document from the rate of its agent: it counts as a request.
+pub(super) fn within_rate(server: &Server, caller: &Caller) -> Result<(), RpcError> {
+    server.gateway.buckets().request(caller, Instant::now().into_std()).map_err(RpcError::rate_limited)
 }
 
 /// Returns the password of `Authorization: Basic …`; the key itself says whose it is.

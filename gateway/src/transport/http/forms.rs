@@ -8,7 +8,6 @@ use axum::{
     http::{HeaderValue, Method, header},
     response::Response,
 };
-use tokio::time::Instant;
 use weir_contracts::page;
 
 use super::{
@@ -16,7 +15,7 @@ use super::{
     door::{self, not_allowed, refusal},
     rest::{self, problem},
 };
-use crate::{catalogue::Endpoint, identity::Caller, wire::RpcError};
+use crate::{catalogue::Endpoint, identity::Caller};
 
 pub(super) async fn index(
     State(server): State<Arc<Server>>,
@@ -27,8 +26,8 @@ pub(super) async fn index(
         if head.method != Method::GET {
             return not_allowed("GET, OPTIONS");
         }
-        if let Some(refused) = refused(&server, &caller) {
-            return refused;
+        if let Err(error) = door::within_rate(&server, &caller) {
+            return refusal(&error);
         }
         let snapshot = server.gateway.snapshot();
         let Some(listing) = snapshot.catalogue.listing(&Endpoint::Contract(contract.as_str().into()), caller.access())
@@ -51,8 +50,8 @@ pub(super) async fn tool(
     let answer = async |caller: Caller, head: axum::http::request::Parts, body| match head.method {
         Method::POST => rest::call(&server, caller, contract, tool, head, body).await,
         Method::GET => {
-            if let Some(refused) = refused(&server, &caller) {
-                return refused;
+            if let Err(error) = door::within_rate(&server, &caller) {
+                return refusal(&error);
             }
             let snapshot = server.gateway.snapshot();
             match snapshot.catalogue.tool(&Endpoint::Contract(contract.as_str().into()), &tool, caller.access()) {
@@ -66,12 +65,6 @@ pub(super) async fn tool(
         _ => not_allowed("GET, POST, OPTIONS"),
     };
     door::FORMS.admitted(&server, &name, request, answer).await
-}
-
-/// Refuses a page if its agent asks too often: a page counts as a request.
-pub(super) fn refused(server: &Server, caller: &Caller) -> Option<Response> {
-    let wait = server.gateway.buckets().request(caller, Instant::now().into_std()).err()?;
-    Some(refusal(&RpcError::rate_limited(wait)))
 }
 
 pub(super) fn html(page: String) -> Response {

@@ -10,7 +10,7 @@ use axum::{
 };
 use weir_audit::RefusedWhat;
 
-use super::{Server, access, connections, reply};
+use super::{Server, access, connections, door, reply};
 use crate::{
     identity::Credential,
     methods::{Endpoint, RequestScope},
@@ -67,6 +67,9 @@ fn page(server: &Server, endpoint: Endpoint, request: &Request) -> Response {
             return reply::unauthorized(refused, None);
         }
     };
+    if let Err(error) = door::within_rate(server, &caller) {
+        return reply::refusal(&error);
+    }
     let scope = RequestScope {
         gateway: server.gateway.clone(),
         endpoint: endpoint.of(&caller),

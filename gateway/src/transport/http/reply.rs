@@ -35,7 +35,11 @@ pub(super) fn json(status: u16, body: Vec<u8>) -> Response {
 
 /// Returns an error in answer to a message.
 pub(super) fn error(id: Option<&Id<'_>>, error: &RpcError) -> Response {
-    let mut response = json(error.status, error_answer(id, error));
+    of_error(error, error_answer(id, error))
+}
+
+fn of_error(error: &RpcError, body: Vec<u8>) -> Response {
+    let mut response = json(error.status, body);
     if let Some(seconds) = error.retry_after_s {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
@@ -48,7 +52,7 @@ pub(super) fn refusal(error: &RpcError) -> Response {
 }
 
 fn closing(error: &RpcError, body: Vec<u8>) -> Response {
-    let mut response = json(error.status, body);
+    let mut response = of_error(error, body);
     if matches!(error.status, 401 | 403 | 408 | 413 | 415) {
         // The body, or the rest of it, is not waited for.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -11,7 +11,6 @@ use axum::{
 };
 use futures::{FutureExt as _, future::BoxFuture, stream};
 use serde_json::{Map, Value, json, value::RawValue};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use weir_contracts::{
     Tool,
@@ -112,8 +111,8 @@ pub(super) async fn document(
             if head.method != Method::GET {
                 return not_allowed("GET, OPTIONS");
             }
-            if let Err(wait) = server.gateway.buckets().request(&caller, Instant::now().into_std()) {
-                return refusal(&RpcError::rate_limited(wait));
+            if let Err(error) = door::within_rate(&server, &caller) {
+                return refusal(&error);
             }
             match openapi_document(&server.gateway, &caller, &contract) {
                 Some(document) => reply::json(200, document.into_bytes()),
@@ -133,8 +132,8 @@ pub(super) async fn reference(
         if head.method != Method::GET {
             return not_allowed("GET, OPTIONS");
         }
-        if let Some(refused) = forms::refused(&server, &caller) {
-            return refused;
+        if let Err(error) = door::within_rate(&server, &caller) {
+            return refusal(&error);
         }
         match described(&server.gateway, &caller, &contract, |api, tools| page::reference(api, tools)) {
             Some(page) => forms::html(page),
