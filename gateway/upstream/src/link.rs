@@ -18,7 +18,7 @@ use crate::{
 pub(crate) enum Link {
     Child(child::ChildLink),
     Http(Arc<http::HttpLink>),
-    Sse(sse::SseLink),
+    Sse(Box<sse::SseLink>),
 }
 
 impl Link {
@@ -32,7 +32,8 @@ impl Link {
         match target {
             Target::Command(command) => child::ChildLink::start(command, message_max, inbox.clone()).map(Self::Child),
             Target::Url(url) if transport == Transport::Sse => {
-                sse::SseLink::open(url, message_max, settings.start, inbox.clone()).await.map(Self::Sse)
+                let link = sse::SseLink::open(url, message_max, settings.start, inbox.clone()).await?;
+                Ok(Self::Sse(Box::new(link)))
             }
             Target::Url(url) => http::HttpLink::new(url, message_max, inbox.clone()).map(Self::Http),
         }
