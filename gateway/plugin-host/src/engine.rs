@@ -31,6 +31,8 @@ pub(crate) enum Size {
 pub(crate) struct Engines {
     small: Engine,
     large: Engine,
+    /// Runs nothing: compiles on every core, for the others.
+    starting: Engine,
     ticker: Ticker,
 }
 
@@ -50,6 +52,11 @@ impl Engines {
         }
     }
 
+    /// Returns the engine that compiles. Before calls are served every core is used for it, and one of them afterwards.
+    pub(crate) fn compiler(&self, is_serving: bool) -> &Engine {
+        if is_serving { &self.small } else { &self.starting }
+    }
+
     /// Returns a guard that is to be held while a guest may run.
     pub(crate) fn running(&self) -> Running<'_> {
         self.ticker.enter();
@@ -57,7 +64,9 @@ impl Engines {
     }
 
     fn new() -> wasmtime::Result<Self> {
-        Ok(Self { small: engine(Size::Small)?, large: engine(Size::Large)?, ticker: Ticker::default() })
+        let (small, large) = (engine(Size::Small)?, engine(Size::Large)?);
+        let starting = Engine::new(configuration().parallel_compilation(true))?;
+        Ok(Self { small, large, starting, ticker: Ticker::default() })
     }
 }
 
@@ -82,8 +91,8 @@ fn engine(size: Size) -> wasmtime::Result<Engine> {
     })
 }
 
-/// Returns the settings that decide what a compiled plugin looks like. They are the same in both engines, so that one
-/// compiled file serves either.
+/// Returns the settings that decide what a compiled plugin looks like. They are the same in all engines, so that one
+/// compiled file serves each.
 fn configuration() -> Config {
     let mut config = Config::new();
     config

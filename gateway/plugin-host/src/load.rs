@@ -78,6 +78,8 @@ pub(crate) struct Loader {
     built_in: Vec<Inside>,
     /// Digests of files whose signatures were found good, and the keys they were checked with.
     signed: Vec<(String, BTreeMap<String, String>)>,
+    /// Whether everything that was there at the start has been loaded.
+    is_serving: bool,
 }
 
 /// The loader's knowledge about one file of the folder.
@@ -167,6 +169,7 @@ impl Loader {
             broken_promises: BTreeMap::new(),
             built_in,
             signed: Vec::new(),
+            is_serving: false,
         })
     }
 
@@ -177,6 +180,7 @@ impl Loader {
         reports.extend(self.load_files().await);
         reports.extend(self.keep_promises().await);
         reports.extend(self.fall_back(&[]).await);
+        self.is_serving = true;
         reports
     }
 
@@ -451,7 +455,7 @@ impl Loader {
     ) -> Result<Prepared, String> {
         let pin = self.config.plugin.get(&name).cloned();
         let cache = Arc::clone(&self.cache);
-        let engines = self.engines;
+        let (engines, compiler) = (self.engines, self.engines.compiler(self.is_serving));
         let (small, large) = (Arc::clone(&self.small), Arc::clone(&self.large));
         tokio::task::spawn_blocking(move || {
             let (digest, bytes) = read()?;
@@ -460,7 +464,7 @@ impl Loader {
                 // compiled.
                 check_pin(&name, &config, &digest)?;
             }
-            component::prepare(bytes.as_ref(), digest, engines, &cache, |size| match size {
+            component::prepare(bytes.as_ref(), digest, engines, compiler, &cache, |size| match size {
                 Size::Small => Linker::clone(&small),
                 Size::Large => Linker::clone(&large),
             })

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
-use wasmtime::component::{Component, Linker};
+use wasmtime::{
+    Engine,
+    component::{Component, Linker},
+};
 
 use super::cache::Cache;
 use crate::{
@@ -42,11 +45,12 @@ pub(super) fn prepare(
     bytes: &[u8],
     digest: String,
     engines: &Engines,
+    compiler: &Engine,
     cache: &Cache,
     linker: impl Fn(Size) -> Linker<Guest>,
 ) -> Result<Prepared, String> {
     check_header(bytes)?;
-    let (component, size) = compiled(bytes, &digest, engines, cache)?;
+    let (component, size) = compiled(bytes, &digest, engines, compiler, cache)?;
     let network = check_imports(&component)?;
     let mut linker = linker(size);
     imports::stub_network(&mut linker, &component, &network)
@@ -92,15 +96,18 @@ fn check_header(bytes: &[u8]) -> Result<(), String> {
     }
 }
 
-fn compiled(bytes: &[u8], digest: &str, engines: &Engines, cache: &Cache) -> Result<(Component, Size), String> {
+fn compiled(
+    bytes: &[u8],
+    digest: &str,
+    engines: &Engines,
+    compiler: &Engine,
+    cache: &Cache,
+) -> Result<(Component, Size), String> {
     let sizes: &[Size] = if bytes.len() > SMALL_MAX_BYTES { &[Size::Large] } else { &[Size::Small, Size::Large] };
     if let Some(found) = cache.get(digest, sizes, engines) {
         return Ok(found);
     }
-    let code = engines
-        .get(Size::Small)
-        .precompile_component(bytes)
-        .map_err(|error| format!("it does not compile: {error:#}"))?;
+    let code = compiler.precompile_component(bytes).map_err(|error| format!("it does not compile: {error:#}"))?;
     let component = cache.put(digest, &code, sizes, engines)?;
     Ok(component)
 }
