@@ -29,9 +29,16 @@ fn stages(workshop: &Workshop) -> Result<(), Failure> {
     package::for_tests(workshop)?;
     let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
     steps.command("lints", &mut workshop.cargo(&lints))?;
-    steps.streamed("tests", &mut workshop.cargo(&["test", "--workspace", "--all-targets", "--locked"]))?;
+    let mut tests = workshop.cargo(&["test", "--workspace", "--all-targets", "--locked"]);
+    steps.streamed("tests", tests.env("RUST_TEST_THREADS", threads()))?;
     steps.streamed("documentation tests", &mut workshop.cargo(&["test", "--workspace", "--doc", "--locked"]))?;
     bench::instructions(workshop)
+}
+
+/// Returns the number of tests that run at once: one more than there are cores, since most of them wait for the servers that
+/// they start.
+fn threads() -> String {
+    (thread::available_parallelism().map_or(1, usize::from) + 1).to_string()
 }
 
 /// Tests the agent frameworks alone, including those that [`run`] leaves out.
