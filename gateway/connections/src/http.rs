@@ -61,20 +61,29 @@ pub fn install_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// Returns how a client speaks TLS: with whom the machine trusts, which is read once.
-pub fn tls() -> Result<Arc<rustls::ClientConfig>, String> {
-    static CONFIG: OnceLock<Result<Arc<rustls::ClientConfig>, String>> = OnceLock::new();
-    let config = CONFIG.get_or_init(|| {
-        install_tls();
-        let config = rustls::ClientConfig::with_platform_verifier();
-        config.map(Arc::new).map_err(|error| format!("the HTTP client cannot be built: {error}"))
-    });
-    config.clone()
+/// Returns how a client speaks TLS with servers that the machine trusts. What it trusts is read once.
+pub fn machine_tls() -> Result<Arc<rustls::ClientConfig>, String> {
+    static CONFIG: OnceLock<Arc<rustls::ClientConfig>> = OnceLock::new();
+    if let Some(config) = CONFIG.get() {
+        return Ok(config.clone());
+    }
+    install_tls();
+    let config = rustls::ClientConfig::with_platform_verifier();
+    let config =
+        config.map_err(|error| format!("the certificates that this machine trusts cannot be read: {error}"))?;
+    Ok(CONFIG.get_or_init(|| Arc::new(config)).clone())
+}
+
+/// Returns what stands for TLS in a client of addresses without it: nobody is trusted.
+pub fn no_tls() -> Arc<rustls::ClientConfig> {
+    install_tls();
+    let nobody = rustls::RootCertStore::empty();
+    Arc::new(rustls::ClientConfig::builder().with_root_certificates(nobody).with_no_client_auth())
 }
 
 /// Makes a client that follows no redirect, since credentials go with its requests, and that ignores proxies from the
 /// environment: the operator alone says what goes out, and where to. `ca` is in PEM.
-fn client(ca: Option<&str>) -> Result<Client, String> {
+fn client(base: &Url, ca: Option<&str>) -> Result<Client, String> {
     install_tls();
     let mut client = Client::builder()
         .redirect(Policy::none())
@@ -84,6 +93,8 @@ fn client(ca: Option<&str>) -> Result<Client, String> {
         .no_proxy();
     if let Some(pem) = ca {
         client = client.tls_certs_only(authorities(pem)?);
+    } else if base.scheme() == "http" {
+        client = client.tls_certs_only([]); // what the machine trusts is not read for nothing
     }
     client.build().map_err(|error| format!("the HTTP client cannot be built: {error}"))
 }
@@ -107,7 +118,7 @@ impl HttpConnection {
     ) -> Result<Self, String> {
         let base = target::base(base_url)?;
         let headers = headers::of_connection(headers)?;
-        let client = client(ca)?;
+        let client = client(&base, ca)?;
         Ok(Self { client, base, headers, writable, limits })
     }
 

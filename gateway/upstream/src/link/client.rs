@@ -12,6 +12,8 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 
+use weir_connections::http::{machine_tls, no_tls};
+
 use super::child::too_large;
 use crate::{
     error::{Failure, Kind, one_line},
@@ -43,7 +45,10 @@ impl Client {
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT_MAX));
-        let tls = weir_connections::http::tls().map_err(|error| refused(&error))?;
+        let tls = match address.scheme() {
+            "https" => machine_tls().map_err(|error| refused(&error))?,
+            _ => no_tls(),
+        };
         let http = legacy::Client::builder(TokioExecutor::new())
             .pool_idle_timeout(IDLE_MAX)
             .pool_timer(TokioTimer::new())
