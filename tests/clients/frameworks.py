@@ -226,10 +226,16 @@ async def semantic_kernel(plan):
         server = MCPStreamableHttpPlugin(name="weir", url=plan.url, headers=plan.headers)
     else:
         server = MCPStdioPlugin(name="weir", command=plan.command[0], args=plan.command[1:], env=plan.env)
-    async with server:
-        plugin = Kernel().add_plugin(server, "weir")
-        names = [name.replace("-", "_") for name in plugin.functions]
-        return await report(plan, names, lambda tool, arguments: server.call_tool(tool, **arguments))
+    # It waits without end for a server that wants a key, whatever its request_timeout says.
+    opening = asyncio.create_task(server.connect())
+    if not (await asyncio.wait({opening}, timeout=30))[0]:
+        return {"refused": "it waits without end"}
+    await opening
+    plugin = Kernel().add_plugin(server, "weir")
+    names = [name.replace("-", "_") for name in plugin.functions]
+    done = await report(plan, names, lambda tool, arguments: server.call_tool(tool, **arguments))
+    await server.close()
+    return done
 
 
 async def google_adk(plan):
