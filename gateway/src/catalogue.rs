@@ -26,6 +26,7 @@ use input_checks::KeptChecks;
 use item::Items;
 pub use item::{CatalogueItem, ItemKind, ItemPlugin, ItemSource, Lookup, write_entry};
 pub use listing::{BadCursor, ListShape, Listing, Page, Pages, ServerInfo, after, cursor_after};
+pub use llms::arguments as arguments_in_words;
 use quick_cache::sync::Cache;
 pub use search::{CALL_TOOL, FIND_TOOLS, Search};
 use sha2::{Digest as _, Sha256};

@@ -26,6 +26,7 @@ mod lint;
 mod llms;
 mod lock;
 mod native_host;
+mod offered;
 mod openapi;
 mod plugins;
 mod serve;

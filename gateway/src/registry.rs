@@ -208,7 +208,7 @@ impl Registry {
             let state = self.gate.state();
             let kept = async {
                 if self.gate.own(&name, &owner).await?.is_none() {
-                    state.drop_held(&name, now_ms(), "file").await?;
+                    state.drop_held(&name, Origin::File, now_ms(), "file").await?;
                     state.forget_rollback(&name).await?;
                 }
                 Ok::<(), GateError>(())

@@ -97,6 +97,9 @@ def tools(params):
     if BEHAVIOUR == "swapper":
         with open(sys.argv[2]) as file:
             return {"tools": [{**tool("good"), "description": file.read()}]}
+    if BEHAVIOUR == "lists":
+        with open(sys.argv[2]) as file:
+            return {"tools": json.load(file)["tools"]}
     if BEHAVIOUR == "names":
         return {"tools": [tool(name) for name in ("a:b", "x" * 70, "search", "search")]}
     if BEHAVIOUR == "changes":
@@ -280,7 +283,7 @@ def serve(request):
         sys.stderr.flush()
         return
     about = {"capabilities": {"tools": {"listChanged": True}}, "instructions": "Be careful."}
-    if BEHAVIOUR in ("all", "half", "liar-lists"):
+    if BEHAVIOUR in ("all", "half", "liar-lists", "lists"):
         about["capabilities"] = {"tools": {}, "resources": {}, "prompts": {}}
     if BEHAVIOUR.startswith("items"):
         about["capabilities"] = {"tools": {}, "prompts": {"listChanged": True}, "completions": {}, "logging": {},
@@ -318,6 +321,9 @@ def serve(request):
         return answer(request, tools(request.get("params") or {}))
     if method == "resources/list" and BEHAVIOUR == "all":
         return answer(request, {"resources": [{"name": "r", "uri": "hostile://r"}]})
+    if method == "prompts/list" and BEHAVIOUR == "lists":
+        with open(sys.argv[2]) as file:
+            return answer(request, {"prompts": json.load(file).get("prompts", [])})
     if method == "prompts/list" and BEHAVIOUR == "all":
         return answer(request, {"prompts": [{"name": "p", "arguments": [{"name": "a", "required": True}]}]})
     if method in ("resources/list", "prompts/list") and BEHAVIOUR == "half":
@@ -333,7 +339,7 @@ def main():
     if BEHAVIOUR == "dead":
         sys.stderr.write("the key " + os.environ.get("SECRET_KEY", "none") + " is not accepted\n")
         sys.exit(2)
-    if BEHAVIOUR == "swapper":
+    if BEHAVIOUR in ("swapper", "lists"):
         threading.Thread(target=swap, daemon=True).start()
     if BEHAVIOUR == "late":
         time.sleep(float(sys.argv[2]))

@@ -138,6 +138,8 @@ pub(super) fn compare(old: &[View<'_>], new: &[View<'_>], report: &mut Report) {
                         (tool.name.into(), now.name.into()),
                         reason,
                     );
+                    // Under its new name it may be another tool in all else.
+                    one(tool, now, report);
                 }
                 None => {
                     let reason = format!("{} went", name::quoted(tool.name));

@@ -37,6 +37,7 @@ const ORDERS: &[&str] = &[
     "ignore|disregard|forget|override ?all|any|every ?of ?the|your|my|these|those previous|prior|above|earlier|preceding \
      instructions|instruction|prompts|prompt|rules|directions|guidelines",
     "ignore|disregard|forget ?all|any|the|your|its system|developer prompt|prompts|instructions|message|messages",
+    "ignore|disregard|forget ?everything|anything what ?the|your operator|user|developer|administrator ?has said|says|told|wants|asked",
     "do|must|should not tell|inform|mention|reveal|disclose ?this|it|that|any ?of ?this ?to ?the|your user|users|human",
     "dont|never tell|inform|mention|reveal|disclose ?this|it|that|any ?of ?this ?to ?the|your user|users|human",
     "without telling|informing ?the|your user|users|human",

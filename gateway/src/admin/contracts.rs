@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use utoipa::{IntoParams, ToSchema};
-use weir_contracts::{Contract, Problem, compiled_document, diff::diff, form};
+use weir_contracts::{Contract, Problem, compiled_document, diff::diff, form, lint};
 use weir_state::{DraftRow, VersionRow};
 
 use super::{
@@ -135,6 +135,13 @@ pub(super) struct DraftView {
     report: Value,
     /// Which agents' calls of the past it would have refused; null where no calls are kept, and in lists.
     impact: Option<Impact>,
+    /// The compiled document that it would become, as `weir compile` prints it; null in lists, and where the contract would
+    /// be retired.
+    #[schema(value_type = Option<Object>)]
+    document: Option<Value>,
+    /// The findings of lint that the live version does not have; null in lists.
+    #[schema(value_type = Option<Vec<Object>>)]
+    findings: Option<Value>,
 }
 
 #[derive(Deserialize, ToSchema)]
@@ -545,7 +552,17 @@ pub(super) async fn draft(Shared(admin): Ask, staff: Staff, At(id): At<String>) 
     staff.needs(Role::Viewer)?;
     let draft = admin.state.draft(&id).await?.ok_or_else(|| Refusal::not_found("draft"))?;
     let impact = of_draft(&admin, &draft).await?;
-    Ok(Json(DraftView { impact, ..draft.into() }))
+    let new = draft.artifact.as_deref().map(contract).transpose()?;
+    let live = admin.state.live_of(&draft.contract).await?.map(|live| contract(&live.artifact)).transpose()?;
+    let known = live.as_ref().map(lint::lint_contract).unwrap_or_default();
+    let found = new.as_ref().map(lint::lint_contract).unwrap_or_default();
+    let findings: Vec<_> = found.into_iter().filter(|finding| !known.contains(finding)).collect();
+    Ok(Json(DraftView {
+        impact,
+        document: new.as_ref().map(compiled_document),
+        findings: Some(value(&findings)),
+        ..draft.into()
+    }))
 }
 
 /// Publishes a draft exactly as it was reported. Role: editor, and operator where it breaks.
@@ -594,6 +611,8 @@ impl From<DraftRow> for DraftView {
             needs: (row.status == DraftStatus::Pending).then(|| Role::for_class(row.class)),
             report: serde_json::from_str(&row.report).unwrap_or_default(),
             impact: None,
+            document: None,
+            findings: None,
             id: row.id,
             contract: row.contract,
             base: row.base,

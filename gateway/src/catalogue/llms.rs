@@ -86,6 +86,13 @@ fn answer(output: &Value) -> Value {
     json!({ "properties": part("properties"), "required": part("required") })
 }
 
+/// Returns the arguments of a schema, a line each.
+pub fn arguments(input: &Value) -> String {
+    let mut lines = String::new();
+    properties(&mut lines, input, 0);
+    lines
+}
+
 fn properties(page: &mut String, schema: &Value, depth: usize) {
     let required = required(schema);
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {

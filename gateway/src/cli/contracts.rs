@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::{
     Done, Failure,
     admin::{Api, Head, Target, cell, path, table, time, told},
-    block_on,
+    block_on, offered,
 };
-use crate::registry::gate::DraftStatus;
+use crate::registry::gate::{ChangeClass, DraftStatus};
 
 pub(super) type Contracts = Head<Command>;
 
@@ -191,7 +191,7 @@ fn show_draft(target: &Target, id: &str) -> Done {
     match target.json {
         true => println!("{report}"),
         false => {
-            print!("{}", super::diff::text(&report));
+            print!("{}{}", what_comes(&report), super::diff::text(&report));
             println!("{}: {} by {}", cell(&draft["id"]), cell(&draft["status"]), cell(&draft["decided_by"]));
         }
     }
@@ -223,13 +223,29 @@ fn submitted(target: &Target, answer: &Value) -> Done {
     Ok(if held { ExitCode::from(HELD) } else { ExitCode::SUCCESS })
 }
 
-/// Returns the report of a draft with what it would mean for past calls.
+/// Returns the report of a draft with what it would mean for past calls, the document that it would become, and what lint
+/// finds in it.
 fn with_impact(report: &Value, draft: &Value) -> Value {
     let mut report = report.clone();
-    if let Some(report) = report.as_object_mut().filter(|_| !draft["impact"].is_null()) {
-        report.insert("impact".to_owned(), draft["impact"].clone());
+    for member in ["impact", "document", "findings"] {
+        if let Some(report) = report.as_object_mut().filter(|_| !draft[member].is_null()) {
+            report.insert(member.to_owned(), draft[member].clone());
+        }
     }
     report
+}
+
+/// Describes, as agents will read it, each tool and item that a report says has come; all of them where it is the first
+/// version.
+fn what_comes(report: &Value) -> String {
+    let rules = ["tool-added", "tool-renamed", "item-added"];
+    let items = || report["items"].as_array().into_iter().flatten();
+    let came: Vec<&str> = items()
+        .filter(|item| rules.iter().any(|rule| item["rule"] == *rule))
+        .filter_map(|item| item["new"].as_str())
+        .collect();
+    let is_first = report["class"] == ChangeClass::First.as_str();
+    offered::described(&report["document"], |called| is_first || came.contains(&called))
 }
 
 /// Shows a difference and how to agree to it.
@@ -237,7 +253,7 @@ fn looked_at(target: &Target, report: &Value, command: &str) -> Done {
     if target.json {
         println!("{report}");
     } else {
-        print!("{}", super::diff::text(report));
+        print!("{}{}", what_comes(report), super::diff::text(report));
         println!(
             "nothing is published yet; to agree, run:\n  {command} --fingerprint {}",
             cell(&report["fingerprint"])

@@ -21,6 +21,7 @@ use super::{
     block_on,
     call::Remote,
     compile::{Shapes, read},
+    offered,
 };
 use crate::registry::gate::ChangeClass;
 
@@ -237,6 +238,24 @@ fn impact(impact: &Value) -> String {
     out
 }
 
+/// Returns the sentences in a value that are not in another one, and single words too if the value `is_text`. Names stand in
+/// the reason of a difference.
+fn words_of<'v>(value: &'v Value, other: &Value, is_text: bool) -> Vec<&'v str> {
+    fn collect<'v>(value: &'v Value, into: &mut Vec<&'v str>) {
+        match value {
+            Value::String(text) => into.push(text),
+            Value::Array(values) => values.iter().for_each(|value| collect(value, into)),
+            Value::Object(members) => members.values().for_each(|value| collect(value, into)),
+            _ => {}
+        }
+    }
+    let (mut words, mut known) = (Vec::new(), Vec::new());
+    collect(value, &mut words);
+    collect(other, &mut known);
+    words.retain(|text| !known.contains(text) && (is_text || text.contains(char::is_whitespace)));
+    words
+}
+
 /// Writes a report for a person: the worst first, a line for each difference and one for its witness.
 pub(super) fn text(report: &Value) -> String {
     let mut items: Vec<&Value> = report["items"].as_array().into_iter().flatten().collect();
@@ -245,12 +264,22 @@ pub(super) fn text(report: &Value) -> String {
         worst_first.map(|class| class.as_str()).position(|class| item["class"] == class).unwrap_or_default()
     };
     items.sort_by_key(|item| rank(item));
+    if report["document"].is_object() {
+        items.retain(|item| item["rule"] != "first"); // the document says it whole
+    }
     let mut out = String::new();
     for item in items {
         let part = |key: &str| item[key].as_str().unwrap_or_default();
         let place = [part("tool"), part("side"), part("path")];
         let place: Vec<&str> = place.into_iter().filter(|part| !part.is_empty()).collect();
-        out.push_str(&format!("{:<10} {}: {} ({})\n", part("class"), place.join(" "), part("reason"), part("rule")));
+        let reason = offered::safe(part("reason"));
+        out.push_str(&format!("{:<10} {}: {reason} ({})\n", part("class"), place.join(" "), part("rule")));
+        let is_text = part("rule").contains("text");
+        for (what, value, other) in [("was", &item["old"], &item["new"]), ("is", &item["new"], &item["old"])] {
+            for text in words_of(value, other, is_text) {
+                out.push_str(&format!("{:<10}   {what:<4} {}\n", "", offered::indented(text, &" ".repeat(18))));
+            }
+        }
         if let Some(witness) = item.get("witness").filter(|witness| !witness.is_null()) {
             out.push_str(&format!("{:<10}   for example {witness}\n", ""));
         }

@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::Value;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
-use weir_contracts::{Contract, lint};
+use weir_contracts::{Contract, compiled_document, lint};
 use weir_upstream::{Target as Server, Transport, Upstreams as Servers};
 
 use super::{
@@ -21,7 +21,7 @@ use super::{
     admin::{Head, Target, cell, path, table, time},
     block_on, child, connect, hosts,
     lint::line,
-    start,
+    offered, start,
 };
 use crate::{
     app::App,
@@ -341,18 +341,21 @@ fn warn_of_clear(key: &str, name: &str) {
 fn say(offer: &Offer) {
     let contract = &offer.compiled.contract;
     println!("server      {}", offer.server);
-    println!("contract    {}, {} tools", contract.name, contract.tools.len());
+    let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let counts = [
+        (contract.tools.len(), "tool"),
+        (contract.prompts.len(), "prompt"),
+        (contract.resources.len(), "resource"),
+        (contract.templates.len(), "template"),
+    ];
+    let counts: Vec<String> = counts.iter().filter(|(of, _)| *of > 0).map(|(of, what)| count(*of, what)).collect();
+    println!("contract    {}: {}", contract.name, counts.join(", "));
     if let Some(instructions) = &contract.instructions {
-        println!("instructions\n  {}", instructions.replace('\n', "\n  "));
+        println!("instructions\n  {}", offered::indented(instructions, "  "));
     }
-    for tool in &contract.tools {
-        let effect = match (tool.writes(), tool.annotations.destructive_hint) {
-            (false, _) => "reads",
-            (true, Some(false)) => "writes",
-            (true, Some(true)) => "writes, may destroy",
-            (true, None) => "does not say whether it writes",
-        };
-        println!("  {} ({effect})\n      {}", tool.name, tool.description.replace('\n', "\n      "));
+    print!("{}", offered::described(&compiled_document(contract), |_| true));
+    if contract.live_resources {
+        println!("  resources that come and go: they are asked for each time, and are not part of what is agreed to");
     }
     for left_out in &offer.compiled.left_out {
         println!("left out    {left_out}");

@@ -226,7 +226,10 @@ impl Gate {
             if current.source != submission.source {
                 self.state.keep(name, &before.version.to_string(), submission.source).await?;
             }
-            self.state.drop_held(name, now_ms(), submission.by).await?;
+            // Whoever submits over the admin API speaks of one submission; all other origins of what they hold now.
+            if submission.origin != Origin::Api {
+                self.state.drop_held(name, submission.origin, now_ms(), submission.by).await?;
+            }
             return Ok(Verdict::Unchanged { version: before.version });
         }
         if (change.class, submission.hold) == (Class::Identical, false) {

@@ -24,6 +24,8 @@ use weir_contracts::{
 use weir_state::{DraftRow, Source};
 use weir_upstream::{Changes, First, Kind, Listed, Resources, Seen, Upstream, UpstreamConfig};
 
+use crate::identity::now_ms;
+
 use super::{
     Registry, WATCH_INTERVAL, files,
     gate::{DraftStatus, GateError, LiveContract, Origin, Submission, Verdict},
@@ -255,6 +257,7 @@ impl Registry {
     ) -> Result<Option<String>, GateError> {
         let owner = files::owner(&self.gateway.config().base);
         let name = contract.name.clone();
+        let by = format!("upstream:{}", upstream.name);
         if let Some(owned) = self.gate.own(&name, &owner).await? {
             return Err(owned);
         }
@@ -265,10 +268,11 @@ impl Registry {
         if !is_live
             && (self.is_rolled_back(&name, source).await? || self.is_discarded(live.as_deref(), &name, source).await?)
         {
+            // What was offered in between is offered no more.
+            self.gate.state().drop_held(&name, Origin::Upstream, now_ms(), &by).await?;
             return Ok(None);
         }
         let hold = self.holds(upstream.config(), live.as_deref(), &contract).await?;
-        let by = format!("upstream:{}", upstream.name);
         let submission = Submission {
             contract,
             source,

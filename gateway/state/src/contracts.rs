@@ -345,16 +345,16 @@ impl State {
         }
     }
 
-    /// Drops the pending file drafts of a contract whose file is the same as the live version again.
-    pub async fn drop_held(&self, contract: &str, at_ms: i64, by: &str) -> Result<(), StateError> {
-        let query = "SELECT count(*) FROM drafts WHERE contract = ? AND origin = 'file' AND status = 'pending'";
-        let (held,): (i64,) = sqlx::query_as(query).bind(contract).fetch_one(&self.pool).await?;
+    /// Drops the pending drafts of a contract that came from `origin`, where nothing there asks for them any more.
+    pub async fn drop_held(&self, contract: &str, origin: Origin, at_ms: i64, by: &str) -> Result<(), StateError> {
+        let query = "SELECT count(*) FROM drafts WHERE contract = ? AND origin = ? AND status = 'pending'";
+        let (held,): (i64,) = sqlx::query_as(query).bind(contract).bind(origin).fetch_one(&self.pool).await?;
         if held == 0 {
             return Ok(());
         }
         let update = "UPDATE drafts SET status = 'superseded', decided_ms = ?, decided_by = ? \
-                      WHERE contract = ? AND origin = 'file' AND status = 'pending'";
-        sqlx::query(update).bind(at_ms).bind(by).bind(contract).execute(&self.pool).await?;
+                      WHERE contract = ? AND origin = ? AND status = 'pending'";
+        sqlx::query(update).bind(at_ms).bind(by).bind(contract).bind(origin).execute(&self.pool).await?;
         Ok(())
     }
 }

@@ -1,0 +1,97 @@
+//! Says in words what a contract offers: all that an operator agrees to, as agents will read it.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::catalogue::arguments_in_words;
+
+/// The lists of a compiled document, with a word for one of their entries and the member that names it.
+const LISTS: [(&str, &str, &str); 4] = [
+    ("tools", "tool", "name"),
+    ("prompts", "prompt", "name"),
+    ("resources", "resource", "uri"),
+    ("resourceTemplates", "template", "uriTemplate"),
+];
+
+/// Describes the entries of a compiled document that `is_wanted` takes, by what they are called.
+pub(super) fn described(document: &Value, is_wanted: impl Fn(&str) -> bool) -> String {
+    let mut out = String::new();
+    for (list, kind, named) in LISTS {
+        for entry in document[list].as_array().into_iter().flatten() {
+            let called = entry[named].as_str().unwrap_or_default();
+            if !is_wanted(called) {
+                continue;
+            }
+            let effect = if kind == "tool" { format!(" ({})", effect(&entry["annotations"])) } else { String::new() };
+            let _ = writeln!(out, "  {kind} {}{effect}", safe(called));
+            for text in ["title", "description"].iter().filter_map(|member| entry[*member].as_str()) {
+                let _ = writeln!(out, "      {}", indented(text, "      "));
+            }
+            for argument in arguments_in_words(&entry["inputSchema"]).lines() {
+                let _ = writeln!(out, "      {}", safe(argument));
+            }
+            for argument in entry["arguments"].as_array().into_iter().flatten() {
+                let text = |member: &str| argument[member].as_str().unwrap_or_default();
+                let need = if argument["required"] == true { "required" } else { "may be absent" };
+                let _ = writeln!(out, "      - `{}` ({need}): {}", safe(text("name")), safe(text("description")));
+            }
+        }
+    }
+    out
+}
+
+fn effect(annotations: &Value) -> &'static str {
+    let hint = |name: &str| annotations[name].as_bool();
+    match (hint("readOnlyHint"), hint("destructiveHint")) {
+        (Some(true), _) => "reads",
+        (Some(false), Some(false)) => "writes",
+        (Some(false), Some(true)) => "writes, may destroy",
+        (Some(false), None) => "writes; does not say whether it may destroy",
+        (None, _) => "does not say whether it writes",
+    }
+}
+
+/// Returns a text of several lines, each further one after the same indentation.
+pub(super) fn indented(text: &str, indentation: &str) -> String {
+    safe(text).replace('\n', &format!("\n{indentation}"))
+}
+
+/// Returns a text of somebody else as a terminal may print it: no character of it moves the cursor or hides.
+pub(super) fn safe(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' => out.push('\n'),
+            '\t' => out.push_str("    "),
+            _ if character.is_control() || weir_contracts::name::is_invisible(character) => {
+                out.extend(character.escape_unicode());
+            }
+            _ => out.push(character),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn all_that_models_read_is_printed_and_nothing_moves_the_cursor() {
+        let document = json!({
+            "tools": [{"name": "read", "description": "Reads.\u{1b}[2J\nTwice.", "annotations": {"readOnlyHint": true},
+                "inputSchema": {"type": "object", "properties": {"why": {"type": "string", "description": "Say why."}},
+                    "required": ["why"]}}],
+            "prompts": [{"name": "plan", "arguments": [{"name": "goal", "description": "The goal.", "required": true}]}],
+            "resources": [{"uri": "notes://all", "name": "all", "description": "All notes."}],
+        });
+        let told = described(&document, |_| true);
+        let expected = "  tool read (reads)\n      Reads.\\u{1b}[2J\n      Twice.\n      - `why` (string; required): Say why.\n  \
+                        prompt plan\n      - `goal` (required): The goal.\n  resource notes://all\n      All notes.\n";
+        assert_eq!(told, expected);
+        assert_eq!(described(&document, |called| called == "plan").lines().count(), 2);
+    }
+}
