@@ -23,6 +23,8 @@ mod trace;
 
 use std::{borrow::Cow, sync::Arc, time::Instant};
 
+use weir_audit::RefusedWhat;
+
 pub use crate::catalogue::Endpoint;
 pub use call::{Answer, Call};
 pub use changes::Changes;
@@ -93,7 +95,7 @@ fn reply<'a>(scope: &RequestScope, subscriptions: &Subscriptions, request: Reque
     let on_call_path =
         matches!(request.method, Method::CallTool | Method::GetPrompt | Method::ReadResource | Method::Complete);
     if !on_call_path {
-        scope.gateway.buckets().request(&scope.caller, Instant::now()).map_err(RpcError::rate_limited)?;
+        scope.within_rate(request.method)?;
     }
     Ok(match request.method {
         Method::Discover => Reply::Answer(discover::answer(scope, &*scope.listing()?, &request)),
@@ -142,7 +144,28 @@ impl RequestScope {
         self.listing().map(|_| ())
     }
 
+    /// Takes a request from the rate of its agent.
+    fn within_rate(&self, method: Method) -> Result<(), RpcError> {
+        self.gateway.buckets().request(&self.caller, Instant::now()).map_err(|wait| {
+            let place = format!("{} {}", self.place(), method.name());
+            self.gateway.audit().refused_agent(RefusedWhat::Rate, &place, &self.caller.agent, "it asks too often");
+            RpcError::rate_limited(wait)
+        })
+    }
+
+    /// Returns the path of the endpoint, as the trail has it.
+    fn place(&self) -> String {
+        let shown = |name: &str| name.chars().take(64).collect::<String>();
+        match &self.endpoint {
+            Endpoint::All => "/mcp".to_owned(),
+            Endpoint::Contract(name) => format!("/mcp/{}", shown(name)),
+            Endpoint::View(name) => format!("/mcp/view/{}", shown(name)),
+        }
+    }
+
     fn unknown(&self) -> RpcError {
+        let reason = "it may not use this, or it is not there";
+        self.gateway.audit().refused_agent(RefusedWhat::Access, &self.place(), &self.caller.agent, reason);
         let shown = |name: &str| name.chars().take(64).collect::<String>();
         let message = match &self.endpoint {
             Endpoint::All => "nothing is served here".to_owned(), // which cannot be: /mcp is there for everyone

@@ -207,6 +207,15 @@ async fn a_call_is_tried_as_an_agent_would_make_it() {
 
     let (_, records) = admin.ask("GET", "/v1/audit?kind=call&agent=ann", "").await;
     assert_eq!(records.as_array().map(Vec::len), Some(1), "{records}");
+    let (_, acts) = admin.ask("GET", "/v1/audit?kind=admin", "").await;
+    let tries: Vec<&Value> = acts
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|act| act["act"] == "try_call" && act["subject"] == "lookup_airport")
+        .collect();
+    assert_eq!(tries.len(), 1, "the call alone, and who made it in her name: {acts}");
+    assert_eq!((&tries[0]["by"], &tries[0]["detail"]["agent"]), (&json!("admin:first"), &json!("ann")), "{acts}");
     assert_eq!(admin.ask("GET", "/v1/audit?since=yesterday", "").await.0, 422);
     let (_, report) = admin.ask("GET", "/v1/audit/verify", "").await;
     assert_eq!(report["findings"], json!([]), "{report}");
@@ -333,6 +342,50 @@ async fn only_the_refused_are_recorded_as_refused() {
         assert_eq!(request.send().await.expect("an answer").status(), 401);
         assert_eq!(refusals().await, in_all);
     }
+}
+
+/// An agent that asks too often, or at a place that is not its own, leaves a trace.
+#[tokio::test]
+async fn whoever_asks_too_often_or_in_the_wrong_place_is_on_record() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let key = house.key(&["--agent", "ann", "--contract", "elsewhere", "--rate", "2/hour"]);
+    let there = Modern::with_key(gateway.contract_url("airports"), &key);
+    assert_eq!(there.ask("tools/list", json!({})).await.status, 404);
+    let ann = Modern::with_key(gateway.url(), &key);
+    assert_eq!(ann.ask("tools/list", json!({})).await.status, 200);
+    let refused = ann.ask("tools/list", json!({})).await;
+    assert_eq!(refused.status, 429);
+    assert!(format!("{refused:?}").contains("try again in"), "{refused:?}");
+    let admin = Admin::of(&house);
+    let (_, records) = admin.ask("GET", "/v1/audit?kind=refused", "").await;
+    let told: Vec<(&str, &str, &str)> = records
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|record| {
+            let text = |member: &str| record[member].as_str().unwrap_or_default();
+            (text("what"), text("agent"), text("place"))
+        })
+        .collect();
+    assert_eq!(told, [("access", "ann", "/mcp/airports"), ("rate", "ann", "/mcp tools/list")], "{records}");
+}
+
+/// Who revokes a key on a bad day needs no configuration without a fault; and what changes nothing is not on record.
+#[tokio::test]
+async fn a_key_is_revoked_while_the_configuration_has_a_fault() {
+    let house = sample::house();
+    let gateway = house.serve();
+    let key = house.key(&["--agent", "ann"]);
+    let id = house.json(&["keys", "list"])[0]["id"].as_str().expect("an id").to_owned();
+    let house = house.config("[limit]\nx = 1");
+    let (code, out, err) = house.run(&["keys", "revoke", &id]);
+    assert!(code == 0 && out.contains("is revoked") && err.contains("limit"), "{out}{err}");
+    assert_eq!(Modern::with_key(gateway.url(), &key).ask("tools/list", json!({})).await.status, 401);
+    assert_eq!(house.run(&["keys", "revoke", &id]).0, 0, "it is revoked");
+    assert_eq!(house.run(&["keys", "revoke", "nobody"]).0, 1);
+    let (code, out, err) = house.run(&["audit", "query", "--kind", "admin", "--text", "key_revoke"]);
+    assert!(code == 0 && out.lines().count() == 1, "{out}{err}");
 }
 
 /// A backup is taken while the gateway serves, and another gateway starts from it as the same one.

@@ -12,20 +12,49 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{AuditError, Filter, Format, Receipt, Record, export::export as write_export, read, tail as read_tail};
+use crate::{
+    AuditError, Filter, Format, Receipt, ReceiptStatus, Record, Report, export::export as write_export, read,
+    tail as read_tail,
+};
 
 /// The time between two looks of `tail`.
 const POLL: Duration = Duration::from_millis(200);
 
 /// Runs `weir audit verify`: writes the report as text or JSON, and returns `true` if nothing was found.
 pub fn verify(folder: &Path, receipts: &[Receipt], json: bool, out: &mut dyn Write) -> Result<bool, AuditError> {
-    let report = crate::verify(folder, receipts)?;
-    let written = match json {
-        true => serde_json::to_writer_pretty(&mut *out, &report).map_err(io::Error::from).and_then(|()| writeln!(out)),
-        false => write!(out, "{report}"),
+    let mut report = crate::verify(folder, receipts)?;
+    if report.chains == 0 {
+        let why = "there is no trail in it; it is the folder `audit` in the state folder, with a folder for each process that \
+                   wrote";
+        return Err(failed(folder, "verified", io::Error::new(ErrorKind::NotFound, why)));
+    }
+    let found = records_of(folder, &report).map_err(|source| failed(folder, "read", source))?;
+    for check in &mut report.receipts {
+        let record = found.iter().find(|record| record.receipt() == check.receipt);
+        check.record = record.map(|record| record.members.clone());
+    }
+    let write = |out: &mut dyn Write| {
+        if json {
+            return serde_json::to_writer_pretty(&mut *out, &report)
+                .map_err(io::Error::from)
+                .and_then(|()| writeln!(out));
+        }
+        found.iter().try_for_each(|record| print(record, false, out))?;
+        write!(out, "{report}")
     };
-    ended(written).map_err(|source| failed(folder, "reported on", source))?;
+    ended(write(out)).map_err(|source| failed(folder, "reported on", source))?;
     Ok(report.is_ok())
+}
+
+/// Returns the records that receipts are of: what they prove.
+fn records_of(folder: &Path, report: &Report) -> io::Result<Vec<Record>> {
+    let present: Vec<&Receipt> =
+        report.receipts.iter().filter(|it| it.status == ReceiptStatus::Present).map(|it| &it.receipt).collect();
+    if present.is_empty() {
+        return Ok(Vec::new());
+    }
+    let records = read(folder, Filter::default())?;
+    records.filter(|record| record.as_ref().map_or(true, |record| present.contains(&&record.receipt()))).collect()
 }
 
 /// Runs `weir audit query`: writes the records that match, oldest first.

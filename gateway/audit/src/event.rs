@@ -182,6 +182,8 @@ pub enum AdminAct {
     PluginRefuse,
     PluginRemove,
     ConfigReload,
+    /// A call that was made in the name of an agent, to try a tool.
+    TryCall,
 }
 
 fn name<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {

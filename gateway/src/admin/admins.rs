@@ -94,6 +94,11 @@ pub(super) async fn create(
     (status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 404, body = Refusal)))]
 pub(super) async fn revoke(Shared(admin): Ask, staff: Staff, At(id): At<String>) -> Answer<StatusCode> {
     staff.needs(Role::Operator)?;
+    let admins = admin.state.admins().await?;
+    let key = admins.iter().find(|key| key.id == id).ok_or_else(|| Refusal::not_found("admin key"))?;
+    if key.revoked_ms.is_some() {
+        return Ok(StatusCode::NO_CONTENT);
+    }
     admin.gateway.audit().admin(AdminAct::KeyRevoke, &id, None, &staff.by(), None)?;
     admin.state.revoke_admin(&id, now_ms()).await?;
     Ok(StatusCode::NO_CONTENT)

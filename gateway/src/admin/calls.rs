@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
+use weir_audit::AdminAct;
 
 use super::{Answer, Ask, Refusal, problem::Body, staff::Staff};
 use crate::{
@@ -70,6 +71,11 @@ pub(super) async fn try_call(Shared(admin): Ask, staff: Staff, Body(trial): Body
         .ok_or_else(|| Refusal::not_found("tool"))?;
     if tool.tool.writes() && !trial.dry_run {
         staff.needs(Role::Operator)?;
+    }
+    if !trial.dry_run {
+        // The call is recorded as the agent's, since it counts for it; who made it stands here.
+        let detail = Map::from_iter([("agent".to_owned(), Value::from(trial.agent.as_str()))]);
+        admin.gateway.audit().admin(AdminAct::TryCall, &trial.tool, None, &staff.by(), Some(&detail))?;
     }
     let arguments = Value::Object(trial.arguments).to_string();
     let started = Instant::now();

@@ -136,6 +136,10 @@ pub(super) async fn create(
     (status = 204), (status = 401, body = Refusal), (status = 403, body = Refusal), (status = 404, body = Refusal)))]
 pub(super) async fn revoke(Shared(admin): Ask, staff: Staff, At(id): At<String>) -> Answer<StatusCode> {
     staff.needs(Role::Operator)?;
+    let key = admin.state.key(&id).await?.ok_or_else(|| Refusal::not_found("key"))?;
+    if key.revoked_ms.is_some() {
+        return Ok(StatusCode::NO_CONTENT);
+    }
     admin.gateway.audit().admin(AdminAct::KeyRevoke, &id, None, &staff.by(), None)?;
     admin.state.revoke_key(&id, now_ms()).await?;
     admin.gateway.identities().take_over(&admin.state).await?;

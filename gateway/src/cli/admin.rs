@@ -52,16 +52,23 @@ impl Target {
 
 impl Api {
     pub(super) fn new(url: Option<&str>, settings: &Settings) -> Result<Self, Failure> {
-        let state = settings.config()?.folders.state;
-        let url = match url {
-            Some(url) => url.trim_end_matches('/').to_owned(),
-            None => {
-                read(&state, ADDRESS_FILE).context("is `weir serve` running? Or name its admin API with --admin")?
+        let key = std::env::var("WEIR_ADMIN_KEY").ok().filter(|key| !key.is_empty());
+        // Whoever names both needs nothing of the configuration.
+        let (url, key) = match (url, key) {
+            (Some(url), Some(key)) => (url.trim_end_matches('/').to_owned(), key),
+            (url, key) => {
+                let state = settings.state_folder();
+                let url = match url {
+                    Some(url) => url.trim_end_matches('/').to_owned(),
+                    None => read(&state, ADDRESS_FILE)
+                        .context("is `weir serve` running? Or name its admin API with --admin")?,
+                };
+                let key = match key {
+                    Some(key) => key,
+                    None => read(&state, TOKEN_FILE).context("set WEIR_ADMIN_KEY to an admin key")?,
+                };
+                (url, key)
             }
-        };
-        let key = match std::env::var("WEIR_ADMIN_KEY") {
-            Ok(key) if !key.is_empty() => key,
-            _ => read(&state, TOKEN_FILE).context("set WEIR_ADMIN_KEY to an admin key")?,
         };
         weir_connections::http::install_tls();
         let client = reqwest::Client::builder().build().context("no HTTP client")?;

@@ -157,7 +157,7 @@ impl Place {
     fn folder(&self) -> Result<PathBuf, Failure> {
         let folder = match &self.folder {
             Some(folder) => folder.clone(),
-            None => self.settings.config()?.folders.state.join("audit"),
+            None => self.settings.state_folder().join("audit"),
         };
         std::fs::metadata(&folder).with_context(|| format!("there is no audit trail in {}", folder.display()))?;
         Ok(folder)

@@ -35,7 +35,7 @@ pub(super) enum Command {
         /// The view that the agent is shown at /mcp, instead of everything that it may use
         #[arg(long, value_name = "NAME")]
         view: Option<String>,
-        /// What the agent may ask over all tools, such as 600/min
+        /// What the agent may ask in all, such as 600/min: each request counts, a list as well as a call
         #[arg(long, value_name = "RATE")]
         rate: Option<String>,
         /// The limit of one tool instead of its own, such as list_tickets=10/min; may be repeated
@@ -102,6 +102,9 @@ impl Keys {
             }
             Command::Revoke { id } => {
                 ask(&target, Method::DELETE, &format!("/v1/keys/{id}"), None)?;
+                if !target.json {
+                    println!("{id} is revoked: the next call with it is refused");
+                }
             }
         }
         Ok(ExitCode::SUCCESS)

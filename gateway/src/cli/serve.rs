@@ -182,9 +182,16 @@ async fn stopped() {
             return std::future::pending().await;
         }
     };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
-    }
-    tracing::info!("stopping: calls in flight run to their end");
+    let signal = tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = tokio::signal::ctrl_c() => "SIGINT",
+    };
+    tracing::info!(signal, "stopping: calls in flight run to their end; Ctrl-C ends them at once");
+    tokio::spawn(async {
+        // A terminal and the program that started us may both pass on the same Ctrl-C.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let _ = tokio::signal::ctrl_c().await;
+        tracing::warn!("stopped at once: calls in flight are cut off");
+        std::process::exit(130);
+    });
 }

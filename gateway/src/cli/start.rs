@@ -26,6 +26,26 @@ impl Settings {
         Ok(config)
     }
 
+    /// Returns the state folder. A configuration with a fault takes no command away that only speaks to a running gateway: a
+    /// key has to be revoked on a bad day too.
+    pub(super) fn state_folder(&self) -> PathBuf {
+        let problems = match self.config() {
+            Ok(config) => return config.folders.state,
+            Err(problems) => problems,
+        };
+        let file = self.file();
+        let told = problems.first().map(ToString::to_string).unwrap_or_default();
+        eprintln!("weir: {told}\nweir: {} has a fault; the gateway that runs is asked all the same", file.display());
+        let base = file.parent().unwrap_or(Path::new("."));
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        let stated = text
+            .parse::<toml::Table>()
+            .ok()
+            .and_then(|all| all.get("folders")?.get("state")?.as_str().map(|state| base.join(state)));
+        let stated = self.state.clone().or(stated);
+        stated.unwrap_or_else(|| Config::bare(base).folders.state)
+    }
+
     /// Returns the file of the configuration that is read, or that would be.
     pub(super) fn file(&self) -> PathBuf {
         self.config.clone().unwrap_or_else(|| PathBuf::from("weir.toml"))

@@ -176,9 +176,9 @@ impl Registry {
     pub async fn look_at(&self, upstream: &Upstream) -> Seen {
         let mut seen = Seen { at: Some(SystemTime::now()), ..Seen::default() };
         match self.offer(upstream).await {
+            // What was found before is served on, and is told beside the reason.
             Err(Unseen { reason, failure }) => {
-                seen.failure = Some(failure);
-                seen.reason = Some(reason);
+                seen = Seen { at: seen.at, failure: Some(failure), reason: Some(reason), ..upstream.seen() };
             }
             Ok(offer) => {
                 self.gateway.live_resources().set_overlay(&upstream.name, offer.overlay);

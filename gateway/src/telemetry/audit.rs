@@ -26,7 +26,7 @@ const WAIT_MAX: Duration = Duration::from_millis(1);
 const NO_WAIT: Duration = Duration::from_millis(100);
 
 /// Refusals that are counted apart; with another reason they are their kind's `other`.
-const REFUSALS: [(RefusedWhat, &str, &str); 13] = [
+const REFUSALS: [(RefusedWhat, &str, &str); 12] = [
     (RefusedWhat::Identity, "identity", "missing"),
     (RefusedWhat::Identity, "identity", "malformed"),
     (RefusedWhat::Identity, "identity", "unknown"),
@@ -36,7 +36,6 @@ const REFUSALS: [(RefusedWhat, &str, &str); 13] = [
     (RefusedWhat::Identity, "identity", OTHER),
     (RefusedWhat::Access, "access", OTHER),
     (RefusedWhat::Rate, "rate", OTHER),
-    (RefusedWhat::Overload, "overload", OTHER),
     (RefusedWhat::Request, "request", "host"),
     (RefusedWhat::Request, "request", "origin"),
     (RefusedWhat::Request, "request", OTHER),
@@ -149,15 +148,6 @@ impl Audit {
     /// Notes that someone was turned away before there was a call: where, with the public id of which key, and from
     /// which address, as far as known. This never fails the refusal itself.
     pub fn refused(&self, what: RefusedWhat, place: &str, key_id: Option<&str>, address: Option<IpAddr>, reason: &str) {
-        self.uncounted.fetch_add(1, Ordering::Relaxed);
-        let alike = |(kind, _, known): &(RefusedWhat, _, &str)| *kind == what && (*known == reason || *known == OTHER);
-        if let Some(at) = REFUSALS.iter().position(alike) {
-            self.counted[at].fetch_add(1, Ordering::Relaxed);
-        }
-        if self.refusals.check().is_err() {
-            return;
-        }
-        let count = self.uncounted.swap(0, Ordering::Relaxed).max(1);
         let address = address.map(|address| address.to_string());
         let refused = Refused {
             what,
@@ -167,9 +157,29 @@ impl Audit {
             agent: None,
             address: address.as_deref(),
             reason: Some(reason),
-            count,
+            count: 1,
         };
-        let _ = self.append(&Event::Refused(refused));
+        self.note(refused);
+    }
+
+    /// Notes that an agent was turned away before there was a call: where, and why.
+    pub fn refused_agent(&self, what: RefusedWhat, place: &str, agent: &str, reason: &str) {
+        let (agent, reason) = (Some(agent), Some(reason));
+        self.note(Refused { what, place, call_id: None, key_id: None, agent, address: None, reason, count: 1 });
+    }
+
+    fn note(&self, refused: Refused<'_>) {
+        let (what, reason) = (refused.what, refused.reason.unwrap_or_default());
+        self.uncounted.fetch_add(1, Ordering::Relaxed);
+        let alike = |(kind, _, known): &(RefusedWhat, _, &str)| *kind == what && (*known == reason || *known == OTHER);
+        if let Some(at) = REFUSALS.iter().position(alike) {
+            self.counted[at].fetch_add(1, Ordering::Relaxed);
+        }
+        if self.refusals.check().is_err() {
+            return;
+        }
+        let count = self.uncounted.swap(0, Ordering::Relaxed).max(1);
+        let _ = self.append(&Event::Refused(Refused { count, ..refused }));
     }
 
     /// Records that someone changes what is served or who may use it. A change that cannot be recorded must not be

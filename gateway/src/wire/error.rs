@@ -41,7 +41,8 @@ impl RpcError {
     pub fn rate_limited(retry_after_ms: u32) -> Self {
         let data = format!(r#"{{"code":"{}","retry_after_ms":{retry_after_ms}}}"#, Code::RateLimited.label());
         let seconds = retry_after_ms.div_ceil(1000);
-        Self { data: Some(data), retry_after_s: Some(seconds), ..Self::refused(429, "you are asking too often") }
+        let message = format!("you are asking too often: try again in {seconds} s");
+        Self { data: Some(data), retry_after_s: Some(seconds), ..Self::refused(429, message) }
     }
 
     /// Returns the error for an unknown method. A modern client tells a modern server by this 404 with a body; legacy

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::{ChainName, Receipt};
 
@@ -75,6 +76,9 @@ pub struct Warning {
 pub struct ReceiptCheck {
     pub receipt: Receipt,
     pub status: ReceiptStatus,
+    /// The record, where it was looked for and is there: what the receipt proves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<Map<String, Value>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -92,7 +96,8 @@ pub enum ReceiptStatus {
 
 impl Report {
     pub(super) fn new(receipts: &[Receipt]) -> Self {
-        let check = |receipt: &Receipt| ReceiptCheck { receipt: receipt.clone(), status: ReceiptStatus::Missing };
+        let check =
+            |receipt: &Receipt| ReceiptCheck { receipt: receipt.clone(), status: ReceiptStatus::Missing, record: None };
         Self {
             chains: 0,
             segments: 0,
@@ -158,7 +163,9 @@ impl fmt::Display for Report {
             writeln!(to, "receipt {}: {}", check.receipt, check.status.text())?;
         }
         let verdict = if self.is_ok() { "the trail is whole" } else { "THE TRAIL IS NOT WHOLE" };
-        writeln!(to, "{verdict}: {} records in {} chains, {} findings", self.records, self.chains, self.findings_count)
+        let count = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let (records, chains) = (count(self.records, "record"), count(self.chains, "chain"));
+        writeln!(to, "{verdict}: {records} in {chains}, {}", count(self.findings_count, "finding"))
     }
 }
 

@@ -217,7 +217,14 @@ fn verify_prints_what_it_found() {
         (whole, String::from_utf8(out).unwrap())
     };
     let (whole, text) = run(false);
-    assert!(whole && text.ends_with("the trail is whole: 3 records in 1 chains, 0 findings\n"), "{text}");
+    assert!(whole && text.ends_with("the trail is whole: 3 records in 1 chain, 0 findings\n"), "{text}");
+    let record = text.lines().next().unwrap_or_default();
+    assert!(record.contains("call_id=c_1") && record.contains("agent=ada"), "what the receipt proves: {text}");
+    let (_, report) = run(true);
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["receipts"][0]["record"]["call_id"], "c_1", "{report}");
+    let elsewhere = command::verify(tempfile::tempdir().unwrap().path(), &[], false, &mut Vec::new());
+    assert!(elsewhere.is_err_and(|error| error.to_string().contains("no trail")), "an empty folder proves nothing");
     let path = segment(folder.path(), &receipt, 1);
     fs::write(&path, fs::read_to_string(&path).unwrap().replace("\"ada\"", "\"eve\"")).unwrap();
     let (whole, text) = run(false);

@@ -112,8 +112,24 @@ impl Door {
 }
 
 /// Takes a page or a document from the rate of its agent: it counts as a request.
-pub(super) fn within_rate(server: &Server, caller: &Caller) -> Result<(), RpcError> {
-    server.gateway.buckets().request(caller, Instant::now().into_std()).map_err(RpcError::rate_limited)
+pub(super) fn within_rate(server: &Server, caller: &Caller, place: &str) -> Result<(), RpcError> {
+    server.gateway.buckets().request(caller, Instant::now().into_std()).map_err(|wait| {
+        let audit = server.gateway.audit();
+        audit.refused_agent(RefusedWhat::Rate, &bounded(place), &caller.agent, "it asks too often");
+        RpcError::rate_limited(wait)
+    })
+}
+
+/// Answers that the caller sees no such contract.
+pub(super) fn unknown_contract(server: &Server, caller: &Caller, place: &str) -> Response {
+    let reason = "it may not use this, or it is not there";
+    server.gateway.audit().refused_agent(RefusedWhat::Access, &bounded(place), &caller.agent, reason);
+    problem(404, "unknown_contract", "No such contract is served here.".to_owned()).into_response()
+}
+
+/// Returns as much of a path as the trail keeps.
+fn bounded(place: &str) -> String {
+    place.chars().take(128).collect()
 }
 
 /// Returns the password of `Authorization: Basic …`; the key itself says whose it is.

@@ -26,13 +26,13 @@ pub(super) async fn index(
         if head.method != Method::GET {
             return not_allowed("GET, OPTIONS");
         }
-        if let Err(error) = door::within_rate(&server, &caller) {
+        if let Err(error) = door::within_rate(&server, &caller, head.uri.path()) {
             return refusal(&error);
         }
         let snapshot = server.gateway.snapshot();
         let Some(listing) = snapshot.catalogue.listing(&Endpoint::Contract(contract.as_str().into()), caller.access())
         else {
-            return problem(404, "unknown_contract", "No such contract is served here.".to_owned()).into_response();
+            return door::unknown_contract(&server, &caller, head.uri.path());
         };
         let title = listing.server.title.as_deref().unwrap_or(&listing.server.name);
         let tools = listing.tools.entries().iter().map(|tool| &*tool.tool);
@@ -50,7 +50,7 @@ pub(super) async fn tool(
     let answer = async |caller: Caller, head: axum::http::request::Parts, body| match head.method {
         Method::POST => rest::call(&server, caller, contract, tool, head, body).await,
         Method::GET => {
-            if let Err(error) = door::within_rate(&server, &caller) {
+            if let Err(error) = door::within_rate(&server, &caller, head.uri.path()) {
                 return refusal(&error);
             }
             let snapshot = server.gateway.snapshot();

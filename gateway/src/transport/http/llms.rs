@@ -67,7 +67,7 @@ fn page(server: &Server, endpoint: Endpoint, request: &Request) -> Response {
             return reply::unauthorized(refused, None);
         }
     };
-    if let Err(error) = door::within_rate(server, &caller) {
+    if let Err(error) = door::within_rate(server, &caller, request.uri().path()) {
         return reply::refusal(&error);
     }
     let scope = RequestScope {

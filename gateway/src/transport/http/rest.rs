@@ -111,12 +111,12 @@ pub(super) async fn document(
             if head.method != Method::GET {
                 return not_allowed("GET, OPTIONS");
             }
-            if let Err(error) = door::within_rate(&server, &caller) {
+            if let Err(error) = door::within_rate(&server, &caller, head.uri.path()) {
                 return refusal(&error);
             }
             match openapi_document(&server.gateway, &caller, &contract) {
                 Some(document) => reply::json(200, document.into_bytes()),
-                None => problem(404, "unknown_contract", "No such contract is served here.".to_owned()).into_response(),
+                None => door::unknown_contract(&server, &caller, head.uri.path()),
             }
         })
         .await
@@ -132,12 +132,12 @@ pub(super) async fn reference(
         if head.method != Method::GET {
             return not_allowed("GET, OPTIONS");
         }
-        if let Err(error) = door::within_rate(&server, &caller) {
+        if let Err(error) = door::within_rate(&server, &caller, head.uri.path()) {
             return refusal(&error);
         }
         match described(&server.gateway, &caller, &contract, |api, tools| page::reference(api, tools)) {
             Some(page) => forms::html(page),
-            None => problem(404, "unknown_contract", "No such contract is served here.".to_owned()).into_response(),
+            None => door::unknown_contract(&server, &caller, head.uri.path()),
         }
     };
     door::REFERENCE.admitted(&server, &contract, request, answer).await
