@@ -187,3 +187,30 @@ async fn a_cell_that_does_not_fit_is_named_and_can_be_left_out() {
     let one = text("get_price", json!({ "id": 2 })).await;
     assert!(one.contains("in `price`.") && !one.contains("ask us"), "{one}");
 }
+
+/// A table behind a connection that only reads gets no tool that could not run; days are no list of choices.
+#[test]
+fn a_table_is_drafted_as_the_connection_lets_it() {
+    let house = House::new().own_plugins(&["sql"]);
+    let database = rusqlite::Connection::open(house.path().join("stock.db")).expect("a database");
+    let rows: Vec<String> = (0..30)
+        .map(|id| format!("({id}, 'bolt {id}', '2025-01-{:02}', '{}')", id % 9 + 1, ["S", "M"][id % 2]))
+        .collect();
+    let table =
+        "CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT NOT NULL, updated TEXT NOT NULL, size TEXT NOT NULL)";
+    database.execute_batch(&format!("{table}; INSERT INTO items VALUES {};", rows.join(","))).expect("rows");
+    let connection = |write: bool, grant: &str| {
+        format!(
+            "[connections.stock]\nkind = \"sqlite\"\npath = \"stock.db\"\nwrite = {write}\n[plugins.sql.grants]\nstock = \"{grant}\""
+        )
+    };
+    for (write, grant, writes) in [(false, "read", false), (true, "read", false), (true, "write", true)] {
+        let house = House::new().own_plugins(&["sql"]).config(&connection(write, grant));
+        std::fs::copy(database.path().expect("a file"), house.path().join("stock.db")).expect("copied");
+        let (code, out, err) = house.run(&["draft", "--connection", "stock", "--table", "items"]);
+        assert_eq!(code, 0, "{err}");
+        assert_eq!(out.contains("create_item"), writes, "{write} {grant}: {out}{err}");
+        assert_eq!(out.contains("write: true"), writes, "{write} {grant}: {out}");
+        assert!(out.contains("choices: [M, S]") && !out.contains("choices: [2025"), "{out}");
+    }
+}

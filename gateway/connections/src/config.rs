@@ -47,6 +47,15 @@ pub enum ConnectionConfig {
 }
 
 impl ConnectionConfig {
+    /// Returns `true` if the operator lets the connection write.
+    pub fn is_writable(&self) -> bool {
+        let (Self::Sqlite { write, .. }
+        | Self::Postgresql { write, .. }
+        | Self::Http { write, .. }
+        | Self::Files { write, .. }) = self;
+        *write
+    }
+
     /// Returns the configuration with every secret filled in and every path made whole. The error names the reference,
     /// never a value.
     pub(crate) fn resolved(&self, base: &Path) -> Result<Self, String> {

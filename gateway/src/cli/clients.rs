@@ -14,18 +14,6 @@ pub(super) fn http(name: &str, url: &str) -> String {
     )
 }
 
-/// Writes the entries for a server that the client starts itself.
-pub(super) fn stdio(name: &str, command: &str, arguments: &[String]) -> String {
-    let entry = json!({ "command": command, "args": arguments });
-    let claude = json!({ "mcpServers": { name: entry } });
-    let code = json!({ "servers": { name: { "type": "stdio", "command": command, "args": arguments } } });
-    format!(
-        "Claude Desktop (claude_desktop_config.json) and Cursor (.cursor/mcp.json):\n{}\n\nVS Code (.vscode/mcp.json):\n{}\n",
-        pretty(&claude),
-        pretty(&code)
-    )
-}
-
 fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).expect("plain JSON")
 }

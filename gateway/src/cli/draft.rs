@@ -21,7 +21,7 @@ use weir_contracts::{
 };
 use weir_plugin_host::{CallContext, CollectionRef, Grant, Query};
 
-use super::{Done, Failure, Settings, block_on, clients, start};
+use super::{Done, Failure, Settings, block_on, start};
 use crate::{app::App, config::Config, gateway::Gateway};
 
 #[derive(Args)]
@@ -82,10 +82,7 @@ impl Draft {
             eprintln!("note: {note}");
         }
         eprintln!("\nSave it in your contracts folder, then serve it with `weir serve`.{snippet}");
-        let listen = self.settings.config().ok().and_then(|config| config.http.listen);
-        let listen = listen.map_or("127.0.0.1:8484".to_owned(), |listen| listen.to_string());
-        eprint!("{}", clients::http(&source.name, &format!("http://{listen}/mcp/{}", source.name)));
-        eprint!("{}", clients::stdio(&source.name, "weir", &["stdio".to_owned()]));
+        eprintln!("\nConnect a client with `weir connect CLIENT`; `weir connect --help` names them.");
         Ok(ExitCode::SUCCESS)
     }
 
@@ -161,8 +158,24 @@ pub(super) async fn serve_file(started: &App, file: &Path) -> Result<(), Failure
 }
 
 async fn look(gateway: &Gateway, source: &Source) -> Result<Drafted, Failure> {
-    let shape = shape(gateway, source).await?;
+    let mut shape = shape(gateway, source).await?;
+    if let Some(why) = read_only(gateway, source).filter(|_| !shape.capabilities.write.is_empty()) {
+        shape.capabilities.write.clear();
+        shape.capabilities.read_only.get_or_insert(why);
+    }
     draft(gateway, source, &shape).await
+}
+
+/// Returns why nothing can be written through the connection of a source, if the configuration says so.
+fn read_only(gateway: &Gateway, source: &Source) -> Option<String> {
+    let name = source.settings["connection"].as_str()?;
+    let config = gateway.config();
+    if !config.connections.get(name)?.is_writable() {
+        return Some(format!("`[connections.{name}] write` is false"));
+    }
+    let grant = config.plugins.get(source.adapter).and_then(|plugin| plugin.grants.get(name));
+    let is_granted = matches!(grant, Some(Grant::Write));
+    (!is_granted).then(|| format!("`[plugins.{}.grants] {name}` is not \"write\"", source.adapter))
 }
 
 async fn shape(gateway: &Gateway, source: &Source) -> Result<Shape, Failure> {
@@ -240,8 +253,9 @@ async fn choices(gateway: &Gateway, source: &Source, shape: &Shape) -> BTreeMap<
             _ => break,
         }
     }
-    // A list of choices is worth its place only where values repeat.
-    seen.retain(|_, values| values.len() >= 2 && values.len() * 3 <= rows);
+    // A list of choices is worth its place only where values repeat. Days and numbers go on beyond those that are there.
+    let is_word = |value: &String| !value.starts_with(|first: char| first.is_ascii_digit());
+    seen.retain(|_, values| values.len() >= 2 && values.len() * 3 <= rows && values.iter().any(is_word));
     seen.into_iter().map(|(key, values)| (key, values.into_iter().collect())).collect()
 }
 

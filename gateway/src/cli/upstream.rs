@@ -99,7 +99,7 @@ pub(super) struct Add {
     /// In front of the name of every tool; by default NAME
     #[arg(long)]
     prefix: Option<String>,
-    /// A file that chooses, renames and bounds its tools
+    /// A file that chooses, renames and describes its tools, and sets arguments that no agent sees
     #[arg(long, value_name = "FILE")]
     overlay: Option<PathBuf>,
     /// Agree without being asked

@@ -127,9 +127,9 @@ fn who_waits_for_the_end_of_a_key_hears_of_it() {
     assert!(narrow.revoked().is_cancelled(), "it was revoked before this was asked");
 }
 
-/// There are a million keys: each takes at most 300 bytes, as the benchmark row `scale` measures it. Here the pages of the
-/// system's allocator come to it, which are huge on some machines. What other tests allocate meanwhile would count as well,
-/// so the test runs once more, in a process of its own.
+/// There are a million keys: each takes at most 300 bytes, as the benchmark row `scale` measures it in the program. The
+/// allocator of tests is the system's, which rounds up more. What other tests allocate meanwhile would count as well, so the
+/// test runs once more, in a process of its own.
 #[test]
 fn a_key_is_small() {
     const MANY: usize = 200_000;
