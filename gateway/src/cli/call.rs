@@ -241,6 +241,10 @@ pub(super) struct Remote {
 
 impl Remote {
     pub(super) fn new(url: &str) -> anyhow::Result<Self> {
+        anyhow::ensure!(
+            url.starts_with("http://") || url.starts_with("https://"),
+            "`{url}` is no URL; write it whole, such as http://127.0.0.1:8484/mcp"
+        );
         weir_connections::http::install_tls();
         Ok(Self { client: reqwest::Client::builder().build()?, url: url.to_owned() })
     }

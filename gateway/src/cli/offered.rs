@@ -25,8 +25,11 @@ pub(super) fn described(document: &Value, is_wanted: impl Fn(&str) -> bool) -> S
             }
             let effect = if kind == "tool" { format!(" ({})", effect(&entry["annotations"])) } else { String::new() };
             let _ = writeln!(out, "  {kind} {}{effect}", safe(called));
-            for text in ["title", "description"].iter().filter_map(|member| entry[*member].as_str()) {
+            if let Some(text) = entry["description"].as_str() {
                 let _ = writeln!(out, "      {}", indented(text, "      "));
+            }
+            if let Some(title) = entry["title"].as_str() {
+                let _ = writeln!(out, "      title: {}", indented(title, "      "));
             }
             for argument in arguments_in_words(&entry["inputSchema"]).lines() {
                 let _ = writeln!(out, "      {}", safe(argument));

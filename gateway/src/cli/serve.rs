@@ -19,7 +19,7 @@ pub(super) struct Serve {
     /// A spreadsheet to serve at once (.csv, .tsv, .xlsx, .ods), instead of a folder of contracts
     file: Option<PathBuf>,
     /// The address for HTTP, such as 127.0.0.1:8484
-    #[arg(long, env = "WEIR_LISTEN", value_name = "ADDRESS")]
+    #[arg(long, env = "WEIR_LISTEN", value_name = "ADDRESS", value_parser = address)]
     listen: Option<SocketAddr>,
     /// Let tools change FILE (create, update, delete)
     #[arg(long, requires = "file")]
@@ -62,29 +62,31 @@ impl Serve {
         };
         let terminal = std::io::stdin().is_terminal();
         match config.http.listen.or_else(|| (terminal || self.file.is_some()).then_some(DEFAULT_LISTEN)) {
-            Some(listen) => block_on(async {
-                config.http.listen = Some(listen);
-                let (started, reload) = start(config, self.file.as_deref(), "serve", read, self.strict).await?;
-                let listener = tokio::net::TcpListener::bind(listen)
+            Some(listen) => {
+                block_on(async {
+                    config.http.listen = Some(listen);
+                    let (started, reload) = start(config, self.file.as_deref(), "serve", read, self.strict).await?;
+                    let listener = tokio::net::TcpListener::bind(listen)
                     .await
-                    .map_err(|error| anyhow::anyhow!("cannot listen on {listen}: {error}"))?;
-                let address = listener.local_addr()?;
-                let admin = match self.file {
-                    None => started.admin(&reload).await?,
-                    Some(_) => None,
-                };
-                let snapshot = started.gateway.snapshot();
-                tracing::info!(tools = snapshot.catalogue.len(), "listening on http://{address}/mcp");
-                if terminal || self.file.is_some() {
-                    eprint!("{}", clients::http("weir", &format!("http://{address}/mcp")));
-                }
-                transport::http::serve(started.gateway.clone(), listener, stopped()).await?;
-                if let Some(admin) = admin {
-                    admin.end().await;
-                }
-                started.gateway.upstreams().close().await;
-                Ok(ExitCode::SUCCESS)
-            })?,
+                    .map_err(|error| anyhow::anyhow!("cannot listen on {listen}: {error}; another address is given with --listen or [http] listen"))?;
+                    let address = listener.local_addr()?;
+                    let admin = match self.file {
+                        None => started.admin(&reload).await?,
+                        Some(_) => None,
+                    };
+                    let snapshot = started.gateway.snapshot();
+                    tracing::info!(tools = snapshot.catalogue.len(), "listening on http://{address}/mcp");
+                    if terminal || self.file.is_some() {
+                        eprint!("{}", clients::http("weir", &format!("http://{address}/mcp")));
+                    }
+                    transport::http::serve(started.gateway.clone(), listener, stopped()).await?;
+                    if let Some(admin) = admin {
+                        admin.end().await;
+                    }
+                    started.gateway.upstreams().close().await;
+                    Ok(ExitCode::SUCCESS)
+                })?
+            }
             None => {
                 eprintln!(
                     "weir: speaking stdio: stdin is no terminal and no address is given ([http] listen, --listen)"
@@ -171,6 +173,11 @@ async fn start(
     let reload = Arc::new(Reload::new(started.gateway.clone(), started.connections.clone(), read));
     tokio::spawn(start::follow_hangups(reload.clone()));
     Ok((started, reload))
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| "write an IP address with a port, such as 127.0.0.1:8484, 0.0.0.0:8484 or [::1]:8484".to_owned())
 }
 
 /// Waits for SIGTERM or Ctrl-C, after which the gateway drains and leaves.

@@ -226,8 +226,9 @@ impl Gate {
             if current.source != submission.source {
                 self.state.keep(name, &before.version.to_string(), submission.source).await?;
             }
-            // Whoever submits over the admin API speaks of one submission; all other origins of what they hold now.
-            if submission.origin != Origin::Api {
+            // A file or a server holds one text. Beside the build of a plugin that serves another one may wait, and whoever
+            // submits over the admin API speaks of that alone.
+            if matches!(submission.origin, Origin::File | Origin::Upstream) {
                 self.state.drop_held(name, submission.origin, now_ms(), submission.by).await?;
             }
             return Ok(Verdict::Unchanged { version: before.version });

@@ -18,7 +18,7 @@ use super::{names, text};
 /// What nobody who is asked agreed to yet.
 const SHOWN: [&str; 5] = [
     "server      {\"name\": \"hostile\"",
-    "  bad_count (reads)\n      The tool count.",
+    "  tool bad_count (reads)\n      The tool count.",
     "lint        warning bad_count: the description has 3 words",
     "        hint: ",
     "fingerprint ",
@@ -119,7 +119,9 @@ async fn a_server_is_added_by_its_url_and_its_secret_stays_a_reference() {
     assert!(code == 1 && err.contains("401"), "it asks for a key: {out}{err}");
     let (code, out, err) = run(add(&house, &["web", &url, "--header", header]));
     assert!(code == 1 && err.contains("--yes"), "{out}{err}");
-    for part in ["server      {\"name\": \"over-http\"", "  web_count (does not say", "lint        ", "fingerprint "] {
+    for part in
+        ["server      {\"name\": \"over-http\"", "  tool web_count (does not say", "lint        ", "fingerprint "]
+    {
         assert!(out.contains(part), "{part:?} is not in {out}");
     }
     assert!(!configuration(&house).contains("upstreams"), "nothing is written before someone agrees");
