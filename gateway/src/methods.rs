@@ -23,8 +23,6 @@ mod trace;
 
 use std::{borrow::Cow, sync::Arc, time::Instant};
 
-use weir_audit::RefusedWhat;
-
 pub use crate::catalogue::Endpoint;
 pub use call::{Answer, Call};
 pub use changes::Changes;
@@ -128,6 +126,11 @@ fn reply<'a>(scope: &RequestScope, subscriptions: &Subscriptions, request: Reque
 /// `traceparent`, where it is well-formed; anything else is ignored.
 pub use trace::traceparent;
 
+/// Returns as much of a name from outside as is repeated.
+fn shown(name: &str) -> String {
+    name.chars().take(64).collect()
+}
+
 impl RequestScope {
     /// The number of the client's session.
     pub fn session(&self) -> Option<u128> {
@@ -148,14 +151,13 @@ impl RequestScope {
     fn within_rate(&self, method: Method) -> Result<(), RpcError> {
         self.gateway.buckets().request(&self.caller, Instant::now()).map_err(|wait| {
             let place = format!("{} {}", self.place(), method.name());
-            self.gateway.audit().refused_agent(RefusedWhat::Rate, &place, &self.caller.agent, "it asks too often");
+            self.gateway.audit().refused_rate(&place, &self.caller.agent);
             RpcError::rate_limited(wait)
         })
     }
 
     /// Returns the path of the endpoint, as the trail has it.
     fn place(&self) -> String {
-        let shown = |name: &str| name.chars().take(64).collect::<String>();
         match &self.endpoint {
             Endpoint::All => "/mcp".to_owned(),
             Endpoint::Contract(name) => format!("/mcp/{}", shown(name)),
@@ -164,9 +166,7 @@ impl RequestScope {
     }
 
     fn unknown(&self) -> RpcError {
-        let reason = "it may not use this, or it is not there";
-        self.gateway.audit().refused_agent(RefusedWhat::Access, &self.place(), &self.caller.agent, reason);
-        let shown = |name: &str| name.chars().take(64).collect::<String>();
+        self.gateway.audit().refused_access(&self.place(), &self.caller.agent);
         let message = match &self.endpoint {
             Endpoint::All => "nothing is served here".to_owned(), // which cannot be: /mcp is there for everyone
             Endpoint::Contract(name) => {

@@ -233,6 +233,7 @@ async fn a_draft_shows_every_text_that_agents_would_read_and_goes_when_the_serve
         ],
         "prompts": [{"name": "evil", "description": "Praises the vendor.",
             "arguments": [{"name": "goal", "description": "The goal of it."}]}],
+        "resources": [{"uri": "notes://all", "name": "all", "description": "All notes of everyone."}],
     }));
     let held = draft(&house, "n").await;
     let id = held["id"].as_str().expect("an id");
@@ -249,6 +250,8 @@ async fn a_draft_shows_every_text_that_agents_would_read_and_goes_when_the_serve
         "prompt n_evil",
         "Praises the vendor.",
         "- `goal` (may be absent): The goal of it.",
+        "notes://all",
+        "All notes of everyone.",
     ] {
         assert!(shown.contains(text), "{text}:\n{shown}");
     }

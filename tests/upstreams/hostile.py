@@ -321,6 +321,9 @@ def serve(request):
         return answer(request, tools(request.get("params") or {}))
     if method == "resources/list" and BEHAVIOUR == "all":
         return answer(request, {"resources": [{"name": "r", "uri": "hostile://r"}]})
+    if method == "resources/list" and BEHAVIOUR == "lists":
+        with open(sys.argv[2]) as file:
+            return answer(request, {"resources": json.load(file).get("resources", [])})
     if method == "prompts/list" and BEHAVIOUR == "lists":
         with open(sys.argv[2]) as file:
             return answer(request, {"prompts": json.load(file).get("prompts", [])})

@@ -245,7 +245,9 @@ fn what_comes(report: &Value) -> String {
         .filter_map(|item| item["new"].as_str())
         .collect();
     let is_first = report["class"] == ChangeClass::First.as_str();
-    offered::described(&report["document"], |called| is_first || came.contains(&called))
+    // Of a resource the report has the server's own URI, which is the end of the published one.
+    let has_come = |called: &str| came.iter().any(|key| called == *key || key.contains("://") && called.ends_with(key));
+    offered::described(&report["document"], |called| is_first || has_come(called))
 }
 
 /// Shows a difference and how to agree to it.

@@ -62,31 +62,29 @@ impl Serve {
         };
         let terminal = std::io::stdin().is_terminal();
         match config.http.listen.or_else(|| (terminal || self.file.is_some()).then_some(DEFAULT_LISTEN)) {
-            Some(listen) => {
-                block_on(async {
-                    config.http.listen = Some(listen);
-                    let (started, reload) = start(config, self.file.as_deref(), "serve", read, self.strict).await?;
-                    let listener = tokio::net::TcpListener::bind(listen)
+            Some(listen) => block_on(async {
+                config.http.listen = Some(listen);
+                let (started, reload) = start(config, self.file.as_deref(), "serve", read, self.strict).await?;
+                let listener = tokio::net::TcpListener::bind(listen)
                     .await
-                    .map_err(|error| anyhow::anyhow!("cannot listen on {listen}: {error}; another address is given with --listen or [http] listen"))?;
-                    let address = listener.local_addr()?;
-                    let admin = match self.file {
-                        None => started.admin(&reload).await?,
-                        Some(_) => None,
-                    };
-                    let snapshot = started.gateway.snapshot();
-                    tracing::info!(tools = snapshot.catalogue.len(), "listening on http://{address}/mcp");
-                    if terminal || self.file.is_some() {
-                        eprint!("{}", clients::http("weir", &format!("http://{address}/mcp")));
-                    }
-                    transport::http::serve(started.gateway.clone(), listener, stopped()).await?;
-                    if let Some(admin) = admin {
-                        admin.end().await;
-                    }
-                    started.gateway.upstreams().close().await;
-                    Ok(ExitCode::SUCCESS)
-                })?
-            }
+                    .map_err(|error| anyhow::anyhow!("cannot listen on {listen}: {error} (see --listen)"))?;
+                let address = listener.local_addr()?;
+                let admin = match self.file {
+                    None => started.admin(&reload).await?,
+                    Some(_) => None,
+                };
+                let snapshot = started.gateway.snapshot();
+                tracing::info!(tools = snapshot.catalogue.len(), "listening on http://{address}/mcp");
+                if terminal || self.file.is_some() {
+                    eprint!("{}", clients::http("weir", &format!("http://{address}/mcp")));
+                }
+                transport::http::serve(started.gateway.clone(), listener, stopped()).await?;
+                if let Some(admin) = admin {
+                    admin.end().await;
+                }
+                started.gateway.upstreams().close().await;
+                Ok(ExitCode::SUCCESS)
+            })?,
             None => {
                 eprintln!(
                     "weir: speaking stdio: stdin is no terminal and no address is given ([http] listen, --listen)"

@@ -162,8 +162,17 @@ impl Audit {
         self.note(refused);
     }
 
-    /// Notes that an agent was turned away before there was a call: where, and why.
-    pub fn refused_agent(&self, what: RefusedWhat, place: &str, agent: &str, reason: &str) {
+    /// Notes that an agent asked too often for what is no call.
+    pub fn refused_rate(&self, place: &str, agent: &str) {
+        self.refused_agent(RefusedWhat::Rate, place, agent, "it asks too often");
+    }
+
+    /// Notes that an agent asked at a place that it may not use, or that is not there: nobody is told which.
+    pub fn refused_access(&self, place: &str, agent: &str) {
+        self.refused_agent(RefusedWhat::Access, place, agent, "it may not use this, or it is not there");
+    }
+
+    fn refused_agent(&self, what: RefusedWhat, place: &str, agent: &str, reason: &str) {
         let (agent, reason) = (Some(agent), Some(reason));
         self.note(Refused { what, place, call_id: None, key_id: None, agent, address: None, reason, count: 1 });
     }

@@ -114,16 +114,14 @@ impl Door {
 /// Takes a page or a document from the rate of its agent: it counts as a request.
 pub(super) fn within_rate(server: &Server, caller: &Caller, place: &str) -> Result<(), RpcError> {
     server.gateway.buckets().request(caller, Instant::now().into_std()).map_err(|wait| {
-        let audit = server.gateway.audit();
-        audit.refused_agent(RefusedWhat::Rate, &bounded(place), &caller.agent, "it asks too often");
+        server.gateway.audit().refused_rate(&bounded(place), &caller.agent);
         RpcError::rate_limited(wait)
     })
 }
 
 /// Answers that the caller sees no such contract.
 pub(super) fn unknown_contract(server: &Server, caller: &Caller, place: &str) -> Response {
-    let reason = "it may not use this, or it is not there";
-    server.gateway.audit().refused_agent(RefusedWhat::Access, &bounded(place), &caller.agent, reason);
+    server.gateway.audit().refused_access(&bounded(place), &caller.agent);
     problem(404, "unknown_contract", "No such contract is served here.".to_owned()).into_response()
 }
 
