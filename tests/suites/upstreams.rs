@@ -219,7 +219,7 @@ async fn a_draft_shows_every_text_that_agents_would_read_and_goes_when_the_serve
         json!({"tools": [tool("read_note", "Reads a note.", json!({})), tool("stays", "Stays as it is.", json!({}))]});
     offers(first.clone());
     let words = hostile(&["lists", &file.display().to_string()]);
-    let house = house(&[trusted("n", &words)]);
+    let house = house(&[entry("n", &words, "first = \"publish\"\nresources = \"pinned\"")]);
     let gateway = house.serve();
     let client = Modern::new(gateway.url());
     listed(&client, "n_read_note").await;
