@@ -15,7 +15,6 @@ use reqwest::{
     header::{CONTENT_ENCODING, HeaderMap, LOCATION},
     redirect::Policy,
 };
-
 use rustls_platform_verifier::ConfigVerifierExt as _;
 
 use crate::{Code, ConnectionError};

@@ -551,10 +551,12 @@ pub(super) async fn drafts(Shared(admin): Ask, staff: Staff, Asked(of): Asked<Of
 pub(super) async fn draft(Shared(admin): Ask, staff: Staff, At(id): At<String>) -> Answer<Json<DraftView>> {
     staff.needs(Role::Viewer)?;
     let draft = admin.state.draft(&id).await?.ok_or_else(|| Refusal::not_found("draft"))?;
-    let impact = of_draft(&admin, &draft).await?;
     let new = draft.artifact.as_deref().map(contract).transpose()?;
-    let live = admin.state.live_of(&draft.contract).await?.map(|live| contract(&live.artifact)).transpose()?;
-    let known = live.as_ref().map(lint::lint_contract).unwrap_or_default();
+    let impact = impact(&admin.gateway, &admin.state, &draft.contract, &inputs(new.as_ref())).await?;
+    let gate = admin.registry.gate();
+    gate.refresh().await?;
+    let live = gate.live().get(&draft.contract).cloned();
+    let known = live.map(|live| lint::lint_contract(&live.contract)).unwrap_or_default();
     let found = new.as_ref().map(lint::lint_contract).unwrap_or_default();
     let findings: Vec<_> = found.into_iter().filter(|finding| !known.contains(finding)).collect();
     Ok(Json(DraftView {

@@ -24,12 +24,11 @@ use weir_contracts::{
 use weir_state::{DraftRow, Source};
 use weir_upstream::{Changes, First, Kind, Listed, Resources, Seen, Upstream, UpstreamConfig};
 
-use crate::identity::now_ms;
-
 use super::{
     Registry, WATCH_INTERVAL, files,
     gate::{DraftStatus, GateError, LiveContract, Origin, Submission, Verdict},
 };
+use crate::identity::now_ms;
 
 /// The time without a further change after which a changed list is read.
 const QUIET: Duration = Duration::from_secs(1);

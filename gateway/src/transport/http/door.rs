@@ -126,7 +126,7 @@ pub(super) fn unknown_contract(server: &Server, caller: &Caller, place: &str) ->
 }
 
 /// Returns as much of a path as the trail keeps.
-fn bounded(place: &str) -> String {
+pub(super) fn bounded(place: &str) -> String {
     place.chars().take(128).collect()
 }
 

@@ -92,6 +92,5 @@ fn page(server: &Server, endpoint: Endpoint, request: &Request) -> Response {
 
 fn refuse(server: &Server, what: RefusedWhat, request: &Request, id: Option<&str>, reason: &str) {
     let address = connections::peer().map(|peer| peer.ip());
-    let place: String = request.uri().path().chars().take(128).collect();
-    server.gateway.audit().refused(what, &place, id, address, reason);
+    server.gateway.audit().refused(what, &door::bounded(request.uri().path()), id, address, reason);
 }
