@@ -34,7 +34,7 @@ pub use self::item::{ItemOutcome, ask_item, has_resource};
 pub use self::parked::abandon_questions;
 use self::record::CallRecord;
 pub use self::record::{ERROR, Proof};
-pub use self::result::{Content, InputRequired, ToolResult};
+pub use self::result::{Content, InputRequired, RECEIPT, ToolResult};
 pub use self::search::{Searched, searched, unknown};
 pub use crate::catalogue::Endpoint;
 use crate::{catalogue::CatalogueTool, gateway::Gateway, identity::Caller, snapshot::Snapshot};

@@ -2,10 +2,13 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use weir_audit::Receipt;
 
 use crate::telemetry::metrics::Stages;
+
+/// The member of `_meta` that holds the receipt of a call.
+pub const RECEIPT: &str = "dev.weir/receipt";
 
 /// A tool that ran or was refused.
 #[derive(Clone, Debug)]
@@ -53,6 +56,28 @@ impl ToolResult {
         let (meta, stages) = (Vec::new(), Stages::default());
         Self { content, structured, is_error, meta, receipt: None, unrecorded: false, stages }
     }
+
+    /// Returns the result as a client gets it, for a reader at a terminal: content, structured value, receipt.
+    pub fn as_json(&self) -> String {
+        let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+        let content = match &self.content {
+            Content::Text(text) => json!([{ "type": "text", "text": text }]),
+            Content::Blocks(blocks) => parsed(blocks),
+        };
+        let mut result = json!({ "content": content, "isError": self.is_error });
+        if let Some(structured) = &self.structured {
+            result["structuredContent"] = parsed(structured);
+        }
+        let mut meta: Map<String, Value> =
+            self.meta.iter().map(|(name, value)| (name.to_string(), parsed(value))).collect();
+        if let Some(receipt) = &self.receipt {
+            meta.insert(RECEIPT.to_owned(), receipt.to_string().into());
+        }
+        if !meta.is_empty() {
+            result["_meta"] = meta.into();
+        }
+        result.to_string()
+    }
 }
 
 impl Content {
@@ -67,6 +92,23 @@ impl Content {
             }
         }
     }
+
+    /// Says what the content holds beside text, such as `an image (image/png)`.
+    pub fn others(&self) -> Vec<String> {
+        let Self::Blocks(blocks) = self else { return Vec::new() };
+        let blocks: Vec<Value> = serde_json::from_str(blocks).unwrap_or_default();
+        let others = blocks.iter().filter_map(|block| {
+            let named = |kind: &str, name: &Value| format!("{kind} ({})", name.as_str().unwrap_or("of no stated type"));
+            Some(match block["type"].as_str()? {
+                "text" => return None,
+                "image" => named("an image", &block["mimeType"]),
+                "audio" => named("a sound", &block["mimeType"]),
+                "resource_link" => named("a link to a resource", &block["uri"]),
+                _ => named("a resource", &block["resource"]["uri"]),
+            })
+        });
+        others.collect()
+    }
 }
 
 #[cfg(test)]
@@ -77,5 +119,6 @@ mod tests {
     fn blocks_are_read_as_their_texts() {
         let blocks = r#"[{"type":"text","text":"a"},{"type":"image","data":"","mimeType":"image/png"},{"type":"text","text":"b"}]"#;
         assert_eq!(Content::Blocks(blocks.to_owned()).text(), "a\nb");
+        assert_eq!(Content::Blocks(blocks.to_owned()).others(), ["an image (image/png)"]);
     }
 }

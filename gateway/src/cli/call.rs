@@ -38,6 +38,9 @@ pub(super) struct Call {
     /// An extracted document to call the tools of; its server is named by --url, or by `-- COMMAND…` behind the arguments
     #[arg(long, value_name = "DOCUMENT", conflicts_with = "file")]
     from: Option<PathBuf>,
+    /// Print the whole result, also of an error: every block of its content and its structured value, as JSON
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     settings: Settings,
     #[command(subcommand)]
@@ -61,20 +64,35 @@ impl Call {
             (None, None) => block_on(self.here(name, line))??,
         };
         let Some(result) = result else { return Ok(ExitCode::SUCCESS) };
-        let text = match &result.structured {
-            Some(structured) if std::io::stdout().is_terminal() => {
-                let value: Value = serde_json::from_str(structured).context("the result is not JSON")?;
-                serde_json::to_string_pretty(&value).expect("plain JSON").into()
+        self.print(&result)?;
+        Ok(if result.is_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    /// Prints the value of a result, or its text where it has none. An error goes to stderr, once.
+    fn print(&self, result: &ToolResult) -> anyhow::Result<()> {
+        let shown = |json: &str| -> anyhow::Result<String> {
+            if !std::io::stdout().is_terminal() {
+                return Ok(json.to_owned());
             }
-            Some(structured) => structured.into(),
-            None => result.content.text(),
+            let value: Value = serde_json::from_str(json).context("the result is not JSON")?;
+            Ok(serde_json::to_string_pretty(&value).expect("plain JSON"))
         };
-        println!("{text}");
+        if self.json {
+            println!("{}", shown(&result.as_json())?);
+            return Ok(());
+        }
         if result.is_error {
             eprintln!("weir: {}", result.content.text());
-            return Ok(ExitCode::FAILURE);
+            return Ok(());
         }
-        Ok(ExitCode::SUCCESS)
+        match &result.structured {
+            Some(structured) => println!("{}", shown(structured)?),
+            None => println!("{}", result.content.text()),
+        }
+        for block in result.content.others() {
+            eprintln!("weir: the result also holds {block}, which --json prints");
+        }
+        Ok(())
     }
 
     async fn here(&self, name: &str, line: &[String]) -> Result<Option<ToolResult>, Failure> {
@@ -225,7 +243,10 @@ async fn at_url(url: &str, name: &str, line: &[String]) -> anyhow::Result<Option
     let result = remote.request("tools/call", Some(name), json!({ "name": name, "arguments": arguments })).await?;
     let structured = result.get("structuredContent").map(Value::to_string);
     let content = Content::Blocks(result["content"].to_string());
-    Ok(Some(ToolResult::of(content, structured, result["isError"] == true)))
+    let mut told = ToolResult::of(content, structured, result["isError"] == true);
+    let meta = result["_meta"].as_object().into_iter().flatten();
+    told.meta = meta.map(|(name, value)| (name.clone().into(), value.to_string())).collect();
+    Ok(Some(told))
 }
 
 /// Returns the key of the caller, if keys are needed.

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     call::{
         self, Asking, CallOutcome, CallRequest, Content, InputRequired, Lacking, MissingCapability, ParamHeaders,
-        Resumed, Searched, ToolResult, call_tool,
+        RECEIPT, Resumed, Searched, ToolResult, call_tool,
     },
     catalogue::{ItemKind, Listing},
     snapshot::Snapshot,
@@ -24,8 +24,6 @@ use crate::{
     wire::{Id, LogLevel, Method, ResultWriter, RpcError, Version, error_answer, raw, string_room, write_string},
 };
 
-/// The call's receipt, in `_meta`.
-pub(super) const RECEIPT: &str = "dev.weir/receipt";
 /// The key of the mark that a completed write could not be recorded.
 const AUDIT: &str = "dev.weir/audit";
 pub(super) const BAD_STATE: &str =

@@ -7,12 +7,12 @@ use serde_json::{Map, Value, json};
 use super::{
     CallChannel, RequestScope,
     blocks::lower,
-    call::{BAD_STATE, Call, RECEIPT, lacks},
+    call::{BAD_STATE, Call, lacks},
     list,
     rounds::{Asker, Rounds},
 };
 use crate::{
-    call::{Asking, CallError, CallRequest, ErrorForm, ItemOutcome, Proof, Resumed, ask_item},
+    call::{Asking, CallError, CallRequest, ErrorForm, ItemOutcome, Proof, RECEIPT, Resumed, ask_item},
     catalogue::{ItemKind, Listing},
     wire::{ResultWriter, RpcError, error_answer, write_string},
 };

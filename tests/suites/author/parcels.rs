@@ -245,7 +245,11 @@ fn printed(desk: &Desk, name: &str) -> Vec<String> {
     }
     let (code, out, err) = desk.run(name, &["call", "refuse", "--reason", "conflict"]);
     assert_eq!(code, 1, "{out} {err}");
-    assert!(err.contains("weir: It is too early for that"), "{name}: {err}");
+    assert!(out.is_empty() && err.contains("weir: It is too early for that"), "{name}: {out} {err}");
+    let (code, out, err) = desk.run(name, &["call", "--json", "refuse", "--reason", "conflict"]);
+    let result: Value = serde_json::from_str(&out).expect("one result");
+    assert!(code == 1 && err.is_empty() && result["isError"] == true, "{name}: {out} {err}");
+    assert!(result["_meta"]["dev.weir/receipt"].is_string(), "{name}: {out}");
     let helps = ["weigh", "name_of", "refuse", "remove", "draw", "wait"]
         .map(|tool| desk.succeed(name, &["call", tool, "--help"]));
     [vec![help], helps.to_vec()].concat()
