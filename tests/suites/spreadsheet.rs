@@ -182,7 +182,7 @@ async fn a_cell_that_does_not_fit_is_named_and_can_be_left_out() {
         result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}")).to_owned()
     };
     let all = text("list_prices", json!({})).await;
-    assert!(all.contains("in `price` of record 2 of this answer"), "{all}");
+    assert!(all.contains("in `price` of record 2 (`id` 2) of this answer"), "{all}");
     assert!(text("list_prices", json!({ "shop": "north" })).await.starts_with("2 records"));
     let one = text("get_price", json!({ "id": 2 })).await;
     assert!(one.contains("in `price`.") && !one.contains("ask us"), "{one}");

@@ -1,7 +1,9 @@
 //! The answer: checked against the recorded shape, projected to the published columns, and said in one sentence.
 
-use serde_json::{Map, Value};
-use weir_contracts::{Verb, contract::TextMode, output::OutputMismatch};
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, value::RawValue};
+use weir_contracts::{Shape, Verb, contract::TextMode, output::OutputMismatch};
 
 use super::{
     CallError, CallOutcome, CallRequest, ToolResult, arguments::Input, code, dispatch::Answer, error::WriteOutcome,
@@ -51,7 +53,7 @@ pub(super) fn shape(
 
 fn lookup(bound: &BoundCollection, records: &str) -> Result<ToolResult, CallError> {
     let mut records =
-        bound.records.records(records).map_err(|found| mismatch(OutputMismatch { record: None, ..found }))?;
+        bound.records.records(records).map_err(|found| mismatch(OutputMismatch { record: None, ..found }, None))?;
     match records.len() {
         0 => Err(CallError::new(Code::NotFound, "No record meets these conditions.")),
         1 => {
@@ -69,7 +71,10 @@ fn list(
     records: &str,
     next: Option<String>,
 ) -> Result<ToolResult, CallError> {
-    let records = bound.records.records(records).map_err(mismatch)?;
+    let records = bound.records.records(records).map_err(|found| {
+        let key = found.record.and_then(|record| key_of(bound, records, record));
+        mismatch(found, key)
+    })?;
     if let super::arguments::Ask::Read(_, query) = &input.ask
         && records.len() > query.limit as usize
     {
@@ -102,7 +107,7 @@ fn list(
 /// Checks the answer of a write, which has run: an answer that does not conform cannot undo it, and the agent must
 /// know.
 fn written(bound: &BoundCollection, record: &str) -> Result<ToolResult, CallError> {
-    let record = bound.records.record(record).map_err(|found| mismatch(found).outcome(WriteOutcome::Unknown))?;
+    let record = bound.records.record(record).map_err(|found| mismatch(found, None).outcome(WriteOutcome::Unknown))?;
     let (status, said) = match bound.published.verb {
         Verb::Create => ("created", "Created one record."),
         Verb::Update => ("updated", "Updated one record."),
@@ -113,7 +118,20 @@ fn written(bound: &BoundCollection, record: &str) -> Result<ToolResult, CallErro
     Ok(result(bound, sentence, format!("{{\"status\":\"{status}\",\"record\":{record}}}")))
 }
 
-fn mismatch(found: OutputMismatch) -> CallError {
+/// Returns the key of one record of an answer, such as `` `id` 7 ``, if it may leave: whoever mends the source has to find
+/// the record.
+fn key_of(bound: &BoundCollection, records: &str, record: usize) -> Option<String> {
+    const KEY_CHARS_MAX: usize = 100;
+    let shape: Shape = serde_json::from_str(&bound.source.shape).ok()?;
+    let [column] = &shape.key[..] else { return None };
+    let records: Vec<HashMap<String, &RawValue>> = serde_json::from_str(records).ok()?;
+    let value = bound.columns.contains(column).then(|| records.get(record)?.get(column)).flatten()?.get();
+    let is_plain = !value.starts_with(['{', '[', 'n']) && value.len() <= KEY_CHARS_MAX;
+    is_plain.then(|| format!("`{column}` {value}"))
+}
+
+/// `key`: of the record, as text.
+fn mismatch(found: OutputMismatch, key: Option<String>) -> CallError {
     let error = match found.source_changed {
         true => CallError::new(Code::SourceChanged, SOURCE_CHANGED),
         false => {
@@ -122,8 +140,9 @@ fn mismatch(found: OutputMismatch) -> CallError {
                 (Some(column), None) => format!(" in `{column}`"),
                 // One record would otherwise keep all the others from the agent.
                 (Some(column), Some(record)) => format!(
-                    " in `{column}` of record {} of this answer; ask so that that record is not among them",
-                    record + 1
+                    " in `{column}` of record {}{} of this answer; ask so that that record is not among them",
+                    record + 1,
+                    key.map(|key| format!(" ({key})")).unwrap_or_default()
                 ),
             };
             CallError::new(
