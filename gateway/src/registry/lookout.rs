@@ -134,11 +134,14 @@ impl Registry {
         }
     }
 
-    /// Looks at a server at the start, whenever it says that a list changed, at a pace, and when a call doubts it.
+    /// Looks at a server at the start, whenever it says that a list changed or its overlay is edited, at a pace, and when a
+    /// call doubts it.
     async fn look_out(self: Arc<Self>, upstream: Arc<Upstream>) {
         let (mut failures, mut said) = (0_u32, None);
         loop {
             let began = Instant::now();
+            let overlay = upstream.config().overlay.as_ref().map(|file| self.gateway.config().base.join(file));
+            let stamp = stamp(overlay.as_deref()).await;
             let seen = self.look_at(&upstream).await;
             let told = (seen.failure.clone(), seen.left_out.clone(), seen.draft.clone());
             if said.as_ref() != Some(&told) {
@@ -166,6 +169,7 @@ impl Registry {
                     sleep(QUIET).await;
                     sleep_until(began + APART).await;
                 }
+                () = edited(overlay.as_deref(), stamp) => {}
                 () = next => {}
             }
         }
@@ -391,6 +395,27 @@ pub struct Offer {
     pub server: String,
     pub notes: Vec<String>,
     pub overlay: Option<Overlay>,
+}
+
+/// The state of a file that changes when it is written; `None` where there is none.
+type Stamp = Option<(SystemTime, u64)>;
+
+async fn stamp(file: Option<&Path>) -> Stamp {
+    let about = tokio::fs::metadata(file?).await.ok()?;
+    Some((about.modified().ok()?, about.len()))
+}
+
+/// Waits until a file is another than it was.
+async fn edited(file: Option<&Path>, was: Stamp) {
+    if file.is_none() {
+        return std::future::pending().await;
+    }
+    loop {
+        sleep(WATCH_INTERVAL).await;
+        if stamp(file).await != was {
+            return;
+        }
+    }
 }
 
 /// Makes a contract of what a server lists. `base` is the folder that the overlay's path starts from. `taken` has the

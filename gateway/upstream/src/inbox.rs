@@ -60,6 +60,7 @@ struct Waiting {
     by_id: HashMap<u64, Awaited>,
     /// Why nothing comes any more.
     over: Option<Failure>,
+    has_answered: bool,
 }
 
 struct Awaited {
@@ -192,6 +193,15 @@ impl Inbox {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
+    /// Writes to the log that the server's process ended, which nobody had asked of it. One that never answered is told
+    /// to whoever started it.
+    pub(crate) fn log_end(&self, how: &str, stderr: &str) {
+        if self.waiting().has_answered {
+            let (upstream, said) = (&*self.name, one_line(stderr.trim_end().lines().last().unwrap_or_default(), 200));
+            tracing::warn!(upstream, how, said, "its process is gone; the next call starts it again");
+        }
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.waiting().over.is_some()
     }
@@ -250,7 +260,13 @@ impl Inbox {
 
     fn answered(&self, id: &RawValue, answer: Answer) {
         let id = id.get().parse::<u64>().ok();
-        match id.and_then(|id| self.waiting().by_id.remove(&id)) {
+        let awaited = {
+            let mut waiting = self.waiting();
+            let awaited = id.and_then(|id| waiting.by_id.remove(&id));
+            waiting.has_answered |= awaited.is_some();
+            awaited
+        };
+        match awaited {
             Some(awaited) => {
                 let _ = awaited.answer.send(answer); // nobody may wait any more
             }

@@ -419,6 +419,7 @@ async fn complaint_12_a_server_under_npx_that_dies_two_hundred_times_leaves_no_p
         })
         .await;
     }
+    assert!(gateway.log().contains("its process is gone"), "each end is in the log");
     let restarts = show(&house, "bad")["restarts"].as_u64();
     assert!(restarts.is_some_and(|restarts| restarts >= 199), "{restarts:?}");
     tokio::time::sleep(Duration::from_secs(5)).await;

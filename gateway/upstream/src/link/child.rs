@@ -118,13 +118,14 @@ impl Life {
             status = self.child.wait() => {
                 // The child's last words are read before it is said to be gone.
                 let _ = timeout(GRACE / 4, &mut reader).await;
-                status.ok()
+                self.told(status.ok())
             }
             () = self.stop.cancelled() => self.end(&group).await,
             // A child that ended a moment ago is asked how it ended; one that runs on without an output is of no use.
             _ = &mut reader => match timeout(GRACE / 4, self.child.wait()).await {
-                Ok(status) => status.ok(),
+                Ok(status) => self.told(status.ok()),
                 Err(_) => {
+                    self.inbox.log_end("it closed its output", &self.stderr.text());
                     self.inbox.close(ended(format!("`{}` closed its output", self.name), &self.stderr));
                     self.stop.cancel();
                     self.end(&group).await
@@ -134,8 +135,14 @@ impl Life {
         self.stop.cancel();
         group.kill();
         reader.abort();
-        let how = status.map_or_else(|| "ended".to_owned(), how_it_ended);
+        let how = how_it_ended(status);
         self.inbox.close(ended(format!("`{}` {how}", self.name), &self.stderr));
+    }
+
+    /// Logs an end that the child came to by itself, or that somebody else brought about.
+    fn told(&self, status: Option<ExitStatus>) -> Option<ExitStatus> {
+        self.inbox.log_end(&format!("it {}", how_it_ended(status)), &self.stderr.text());
+        status
     }
 
     /// Ends the child. Its stdin is closed by the writer, which heard of the end as well.
@@ -241,12 +248,12 @@ fn ended(cause: String, stderr: &Stderr) -> Failure {
         .step("give it what it misses: arguments, or variables of its environment")
 }
 
-fn how_it_ended(status: ExitStatus) -> String {
+fn how_it_ended(status: Option<ExitStatus>) -> String {
     use std::os::unix::process::ExitStatusExt as _;
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("ended with exit code {code}"),
-        (None, Some(signal)) => format!("was ended by signal {signal}"),
-        (None, None) => "ended".to_owned(),
+    match status.map(|status| (status.code(), status.signal())) {
+        Some((Some(code), _)) => format!("ended with exit code {code}"),
+        Some((None, Some(signal))) => format!("was ended by signal {signal}"),
+        Some((None, None)) | None => "ended".to_owned(),
     }
 }
 
