@@ -113,12 +113,27 @@ fn print(record: &Record, json: bool, out: &mut dyn Write) -> io::Result<()> {
         return writeln!(out, "{}", record.line);
     }
     write!(out, "{} {:7}", record.text("time").unwrap_or_default(), record.text("kind").unwrap_or_default())?;
-    for (name, value) in &record.members {
-        if !matches!(name.as_str(), "seq" | "time" | "kind" | "prev" | "hash") {
-            write!(out, " {}={}", plain(name), shown(value))?;
-        }
+    let is_shown = |name: &str| !matches!(name, "seq" | "time" | "kind" | "prev" | "hash");
+    let mut members: Vec<_> = record.members.iter().filter(|(name, _)| is_shown(name)).collect();
+    members.sort_by_key(|(name, value)| rank(name, value));
+    for (name, value) in members {
+        write!(out, " {}={}", plain(name), shown(value))?;
     }
     writeln!(out, " record={}:{}", record.chain, record.seq)
+}
+
+/// The members that a line of text begins with: how it ended, and who did what.
+const FIRST: [&str; 10] = ["outcome", "code", "act", "subject", "agent", "tenant", "tool", "contract", "by", "ms"];
+
+/// Returns the place of a member in a line of text: digests, which nobody reads, come last.
+fn rank(name: &str, value: &Value) -> usize {
+    const DIGEST_CHARS: usize = 64;
+    let is_digest = |text: &str| text.len() == DIGEST_CHARS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match FIRST.iter().position(|first| *first == name) {
+        Some(place) => place,
+        None if value.as_str().is_some_and(is_digest) => FIRST.len() + 1,
+        None => FIRST.len(),
+    }
 }
 
 /// Shows text as it is if it is one plain word, else as JSON, so that nothing a caller sent reaches the terminal's
