@@ -41,7 +41,8 @@ impl Problem {
 
 impl std::fmt::Display for Problem {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "{}", self.file)?;
+        // What came over the admin API has no file.
+        write!(out, "{}", if self.file.is_empty() { "the contract" } else { &self.file })?;
         if let Some(line) = self.line {
             write!(out, ":{line}")?;
         }

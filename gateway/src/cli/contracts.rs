@@ -19,7 +19,8 @@ pub(super) type Contracts = Head<Command>;
 pub(super) enum Command {
     /// List all contracts, the live version of each and what waits; then what is refused
     List,
-    /// Show one contract with its versions and drafts, and how its sources have changed; or one draft, by its id
+    /// Show one contract with its versions and drafts, and how its sources have changed; or one draft, by its id. The exit
+    /// code is 3 where a draft waits for someone
     Show { name: String },
     /// Submit a contract file: it goes live where it breaks nothing, and is held where it may
     Submit {
