@@ -232,8 +232,7 @@ pub(super) async fn detached(outgoing: Outgoing) -> Result<Answered, CallError> 
         None => {
             let cancel = outgoing.cancel.child_token();
             let gone = cancel.clone().drop_guard();
-            let (questions, asked) = mpsc::unbounded_channel();
-            let questions = outgoing.may_be_asked().then_some(questions);
+            let (questions, asked) = outgoing.may_be_asked().then(mpsc::unbounded_channel).unzip();
             Running { task: tokio::spawn(Outgoing { cancel, questions, ..outgoing }.run()), asked, _gone: gone }
         }
     };
@@ -246,7 +245,7 @@ async fn follow(mut running: Running) -> Result<Answered, CallError> {
         ended = &mut running.task => return ended.unwrap_or_else(|error| {
             Err(CallError::new(Code::Internal, "The gateway failed.").log(error.to_string()))
         }),
-        Some(asked) = running.asked.recv() => asked,
+        Some(asked) = async { running.asked.as_mut()?.recv().await } => asked,
     };
     let parked::Asked { question: Question { method, params }, answer } = asked;
     let (may_ask, mut request) = (asking::capability(&method).into_iter().collect(), object!({ "method": method }));

@@ -124,7 +124,7 @@ async fn initialize(core: &Core) -> Result<Agreed, Failure> {
     let params = message::object(&[
         ("protocolVersion", &message::text(LEGACY[0])),
         ("capabilities", &message::capabilities(core.ask(), false)),
-        ("clientInfo", &message::client_info()),
+        ("clientInfo", message::CLIENT_INFO),
     ]);
     let answer = core.request(Request::new("initialize", params, LEGACY[0])).await;
     let about = answer.map_err(|error| error.into_failure("initialize"))?;

@@ -39,6 +39,15 @@ impl Link {
         }
     }
 
+    /// Sends a request, and is ready once it is handed over, or waits to be; over HTTP only once its answer has come to the
+    /// inbox, or why none does. To drop this is to hang up.
+    pub(crate) async fn exchange(&self, message: Outgoing) -> Result<(), Failure> {
+        match self {
+            Self::Http(http) => http.exchange(&message).await,
+            Self::Child(_) | Self::Sse(_) => self.send(message).await,
+        }
+    }
+
     /// Sends a message. It is ready once the message is handed over, or waits to be: an answer comes to the inbox, and
     /// so does a failure.
     pub(crate) async fn send(&self, message: Outgoing) -> Result<(), Failure> {

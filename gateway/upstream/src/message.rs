@@ -136,6 +136,5 @@ pub(crate) fn capabilities(ask: &[Ask], knows_tasks: bool) -> String {
 /// A member of `extensions`: calls may be answered with a task.
 const TASKS: &str = r#""io.modelcontextprotocol/tasks":{}"#;
 
-pub(crate) fn client_info() -> String {
-    object(&[("name", "\"weir\""), ("version", &text(env!("CARGO_PKG_VERSION")))])
-}
+/// What this client says it is; JSON.
+pub(crate) const CLIENT_INFO: &str = concat!(r#"{"name":"weir","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);

@@ -6,6 +6,7 @@ mod tasks;
 use std::{
     collections::HashMap,
     future::Future,
+    pin::Pin,
     sync::{
         Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
@@ -131,6 +132,12 @@ pub(crate) struct Meta<'m> {
 impl Request {
     pub(crate) fn new(method: &'static str, params: String, version: &'static str) -> Self {
         Self { method, params, version, name: None, headers: Vec::new() }
+    }
+
+    fn into_outgoing(self, id: u64) -> Outgoing {
+        let Self { method, params, version, name, headers } = self;
+        let text = message::request(id, method, &params);
+        Outgoing { text, id: Some(id), method, name, headers, version: Some(version) }
     }
 }
 
@@ -331,15 +338,19 @@ impl Session {
             name: sending.name().map(str::to_owned),
             headers: call.headers.to_vec(),
         };
-        let (questions, asked) = mpsc::unbounded_channel();
-        let caller = listener.map(|listener| Caller { listener: listener.clone(), questions });
+        let (caller, asked) = listener
+            .map(|listener| {
+                let (questions, asked) = mpsc::unbounded_channel();
+                (Caller { listener: listener.clone(), questions }, (asked, listener))
+            })
+            .unzip();
         let mut wait = self.core.inbox.expect(id, caller)?;
-        let answer = async {
-            self.core.send(id, request).await?;
+        let mut answer = std::pin::pin!(async {
+            self.core.exchange(id, request).await?;
             (&mut wait.answer).await.unwrap_or_else(|_| Err(given_up().into()))
-        };
+        });
         let ended = tokio::select! {
-            answer = self.answered(answer, asked, listener, deadline, agreed.version) => match answer {
+            answer = self.answered(answer.as_mut(), asked, deadline, agreed.version) => match answer {
                 Some(answer) => return answer,
                 None => timed_out(sending.method(), call.timeout),
             },
@@ -350,7 +361,7 @@ impl Session {
         self.cancel(id, &agreed).await;
         // The call may have been done all the same, and then its true outcome is worth a moment.
         let may_answer = !agreed.is_modern() || !matches!(self.core.link, Link::Http(_));
-        if may_answer && let Ok(Ok(answer)) = timeout(CANCEL_GRACE, &mut wait.answer).await {
+        if may_answer && let Ok(answer) = timeout(CANCEL_GRACE, answer).await {
             return answer;
         }
         Err(ended.into())
@@ -360,31 +371,33 @@ impl Session {
     /// `None`: the deadline has passed.
     async fn answered(
         &self,
-        answer: impl Future<Output = Answer>,
-        mut asked: mpsc::UnboundedReceiver<ServerAsked>,
-        listener: Option<&Arc<dyn Listener>>,
+        mut answer: Pin<&mut impl Future<Output = Answer>>,
+        asked: Option<(mpsc::UnboundedReceiver<ServerAsked>, &Arc<dyn Listener>)>,
         mut deadline: Instant,
         version: &'static str,
     ) -> Option<Answer> {
-        let mut answer = std::pin::pin!(answer);
+        let Some((mut asked, listener)) = asked else { return timeout_at(deadline, answer).await.ok() };
         loop {
-            tokio::select! {
+            let question = tokio::select! {
                 biased;
-                answer = timeout_at(deadline, &mut answer) => return answer.ok(),
-                question = asked.recv(), if listener.is_some() => {
-                    let (Some(ServerAsked { id, question }), Some(listener)) = (question, listener) else { return Some(answer.await) };
-                    let began = Instant::now();
-                    let method = question.method.clone();
-                    let result = listener.ask(question).await;
-                    deadline += began.elapsed();
-                    let text = match result {
-                        Some(result) => message::result(&id, &result),
-                        None => self.core.inbox.answer_to(&id, &method),
-                    };
-                    if self.core.reply(text, version).await.is_err() {
-                        return Some(answer.await);
-                    }
-                }
+                answer = timeout_at(deadline, answer.as_mut()) => return answer.ok(),
+                question = asked.recv() => question,
+            };
+            let Some(ServerAsked { id, question }) = question else { return Some(answer.await) };
+            let began = Instant::now();
+            let method = question.method.clone();
+            let result = tokio::select! {
+                result = listener.ask(question) => result,
+                // The server has done without.
+                answer = answer.as_mut() => return Some(answer),
+            };
+            deadline += began.elapsed();
+            let text = match result {
+                Some(result) => message::result(&id, &result),
+                None => self.core.inbox.answer_to(&id, &method),
+            };
+            if self.core.reply(text, version).await.is_err() {
+                return Some(answer.await);
             }
         }
     }
@@ -529,7 +542,6 @@ impl Core {
         let &Meta { progress, traceparent, level, knows_tasks } = of;
         let version_text = message::text(version);
         let capabilities = message::capabilities(&self.settings.ask, knows_tasks);
-        let client = message::client_info();
         let progress = progress.map(|token| token.to_string());
         let traceparent = traceparent.map(message::text);
         let level = level.map(message::text);
@@ -537,7 +549,7 @@ impl Core {
         if version == MODERN {
             members.push(("io.modelcontextprotocol/protocolVersion", &version_text));
             members.push(("io.modelcontextprotocol/clientCapabilities", &capabilities));
-            members.push(("io.modelcontextprotocol/clientInfo", &client));
+            members.push(("io.modelcontextprotocol/clientInfo", message::CLIENT_INFO));
             members.extend(level.as_deref().map(|level| ("io.modelcontextprotocol/logLevel", level)));
         }
         members.extend(progress.as_deref().map(|token| ("progressToken", token)));
@@ -550,16 +562,12 @@ impl Core {
         // The handshake has a limit of its own, around all of it.
         let limit = if matches!(method, "server/discover" | "initialize") { self.settings.start } else { limit };
         let id = self.id();
-        // Whoever no longer waits, for whatever reason, leaves nothing open.
-        let mut open = Open { link: &self.link, id, is_answered: false };
         let mut wait = self.inbox.expect(id, None)?;
         let answer = async {
-            self.send(id, request).await?;
+            self.exchange(id, request).await?;
             (&mut wait.answer).await.unwrap_or_else(|_| Err(given_up().into()))
         };
-        let answer = timeout(limit, answer).await;
-        open.is_answered = answer.is_ok();
-        answer.unwrap_or_else(|_| Err(timed_out(method, limit).into()))
+        timeout(limit, answer).await.unwrap_or_else(|_| Err(timed_out(method, limit).into()))
     }
 
     pub(crate) async fn notify(
@@ -581,29 +589,19 @@ impl Core {
             .await
     }
 
+    /// Sends a request, and receives until its answer is in the inbox where it comes on the same way. Whoever gives this up
+    /// gives up the request.
+    async fn exchange(&self, id: u64, request: Request) -> Result<(), Failure> {
+        self.link.exchange(request.into_outgoing(id)).await
+    }
+
+    /// Sends a request whose answer comes in its own time.
     async fn send(&self, id: u64, request: Request) -> Result<(), Failure> {
-        let Request { method, params, version, name, headers } = request;
-        let text = message::request(id, method, &params);
-        self.link.send(Outgoing { text, id: Some(id), method, name, headers, version: Some(version) }).await
+        self.link.send(request.into_outgoing(id)).await
     }
 
     fn id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
-    }
-}
-
-/// An open request, which ends when it is dropped without an answer.
-struct Open<'l> {
-    link: &'l Link,
-    id: u64,
-    is_answered: bool,
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        if !self.is_answered {
-            self.link.hang_up(self.id);
-        }
     }
 }
 

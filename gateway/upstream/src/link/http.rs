@@ -46,7 +46,7 @@ pub(crate) struct HttpLink {
     message_max: usize,
     inbox: Arc<Inbox>,
     session: Mutex<Option<HeaderValue>>,
-    /// The tasks that listen for the answers to requests.
+    /// The tasks that listen on streams which stay open.
     streams: Mutex<HashMap<u64, AbortHandle>>,
     listener: Mutex<Option<AbortHandle>>,
 }
@@ -65,17 +65,22 @@ impl HttpLink {
         }))
     }
 
-    pub(crate) async fn send(self: &Arc<Self>, message: Outgoing) -> Result<(), Failure> {
+    /// Posts a request, and receives until its answer is in the inbox.
+    pub(crate) async fn exchange(&self, message: &Outgoing) -> Result<(), Failure> {
         let Some(id) = message.id else {
-            return self.post(&message).await.map(drop).map_err(|error| error.into_failure(message.method));
+            return self.post(message).await.map(drop).map_err(|error| error.into_failure(message.method));
         };
+        if let Err(error) = self.answered(message, id).await {
+            self.inbox.fail(id, error);
+        }
+        Ok(())
+    }
+
+    /// Posts a message, and leaves the answer of a request to a task.
+    pub(crate) async fn send(self: &Arc<Self>, message: Outgoing) -> Result<(), Failure> {
+        let Some(id) = message.id else { return self.exchange(&message).await };
         let link = self.clone();
-        let task = tokio::spawn(async move {
-            if let Err(error) = link.ask(&message, id).await {
-                link.inbox.fail(id, error);
-            }
-            lock(&link.streams).remove(&id);
-        });
+        let task = tokio::spawn(async move { drop(link.exchange(&message).await) });
         let mut streams = lock(&self.streams);
         streams.insert(id, task.abort_handle());
         streams.retain(|_, stream| !stream.is_finished());
@@ -127,7 +132,7 @@ impl HttpLink {
         }
     }
 
-    async fn ask(&self, message: &Outgoing, id: u64) -> Result<(), RequestError> {
+    async fn answered(&self, message: &Outgoing, id: u64) -> Result<(), RequestError> {
         let response = self.post(message).await?;
         match content_type(&response).as_str() {
             "application/json" => {
