@@ -14,6 +14,7 @@ mod item;
 mod list;
 mod listen;
 mod log_level;
+mod meta;
 mod ping;
 mod resources;
 mod rounds;

@@ -1,6 +1,6 @@
 //! Takes requests that may take a while to the call path, and for `tools/call` turns the outcome into the answer.
 
-use std::{borrow::Cow, io::Write as _, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
@@ -9,14 +9,16 @@ use weir_plugin_host::CallEvents;
 use super::{
     CallChannel, CallMessages, Client, Request, RequestScope,
     blocks::lowered,
-    complete, item, list, resources,
+    complete, item, list,
+    meta::{Proved, write_meta},
+    resources,
     rounds::{Asker, Rounds},
     tasks,
 };
 use crate::{
     call::{
         self, Asking, CallOutcome, CallRequest, Content, InputRequired, Lacking, MissingCapability, ParamHeaders,
-        RECEIPT, Resumed, Searched, ToolResult, call_tool,
+        Resumed, Searched, ToolResult, call_tool,
     },
     catalogue::{ItemKind, Listing},
     snapshot::Snapshot,
@@ -24,8 +26,6 @@ use crate::{
     wire::{Id, LogLevel, Method, ResultWriter, RpcError, Version, error_answer, raw, string_room, write_string},
 };
 
-/// The key of the mark that a completed write could not be recorded.
-const AUDIT: &str = "dev.weir/audit";
 pub(super) const BAD_STATE: &str =
     "`params.requestState` belongs to no question of this call, or the answer comes too late";
 
@@ -334,33 +334,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Writes `_meta`: the proof that the call is recorded, and what every modern result carries.
-    fn meta(&self, answer: &mut ResultWriter, listing: Option<&Listing>, result: &ToolResult) {
-        if result.receipt.is_none() && !result.unrecorded && result.meta.is_empty() && listing.is_none() {
-            return;
-        }
-        let meta = answer.member("_meta");
-        meta.push(b'{');
-        // Neither needs an escape: they are digits, letters, `:` and `-`.
-        if let Some(receipt) = &result.receipt {
-            write!(meta, "\"{RECEIPT}\":\"{receipt}\",").expect("memory can be written");
-        }
-        if result.unrecorded {
-            write!(meta, "\"{AUDIT}\":\"not recorded\",").expect("memory can be written");
-        }
-        for (name, value) in &result.meta {
-            write_string(meta, name);
-            meta.push(b':');
-            meta.extend_from_slice(value.as_bytes());
-            meta.push(b',');
-        }
-        match listing {
-            Some(listing) => list::write_server_member(meta, &listing.server),
-            None => drop(meta.pop()),
-        }
-        meta.push(b'}');
-    }
-
     /// Answers that the tool asks first. Only modern clients are asked this way.
     pub(super) fn ask(&self, listing: Option<&Listing>, ask: &InputRequired) -> Vec<u8> {
         let room = [&ask.requests, &ask.state].into_iter().flatten().map(String::len).sum::<usize>();
@@ -417,7 +390,8 @@ impl<'a> Call<'a> {
             answer.json("structuredContent", structured);
         }
         answer.json("isError", if result.is_error { "true" } else { "false" });
-        self.meta(&mut answer, listing, result);
+        let proved = Proved { receipt: result.receipt.as_ref(), unrecorded: result.unrecorded };
+        write_meta(&mut answer, listing, proved, result.meta.iter().map(|(name, value)| (&**name, value.as_str())));
         answer.finish()
     }
 }

@@ -8,13 +8,13 @@ use super::{
     CallChannel, RequestScope,
     blocks::lower,
     call::{BAD_STATE, Call, lacks},
-    list,
+    meta::{Proved, write_meta},
     rounds::{Asker, Rounds},
 };
 use crate::{
-    call::{Asking, CallError, CallRequest, ErrorForm, ItemOutcome, Proof, RECEIPT, Resumed, ask_item},
+    call::{Asking, CallError, CallRequest, ErrorForm, ItemOutcome, Proof, Resumed, ask_item, theirs},
     catalogue::{ItemKind, Listing},
-    wire::{ResultWriter, RpcError, error_answer, write_string},
+    wire::{ResultWriter, RpcError, error_answer},
 };
 
 pub(super) async fn answer(
@@ -82,31 +82,10 @@ fn complete(
         // The answer of another server to one agent is not for others, nor for later.
         result.json("ttlMs", "0").string("cacheScope", "private");
     }
-    write_meta(&mut result, listing, meta, proof);
+    let theirs: Vec<_> = theirs(meta).map(|(name, value)| (name, value.to_string())).collect();
+    let proved = Proved { receipt: proof.receipt.as_ref(), unrecorded: false };
+    write_meta(&mut result, listing, proved, theirs.iter().map(|(name, value)| (name.as_str(), value.as_str())));
     result.finish()
-}
-
-fn write_meta(result: &mut ResultWriter, listing: Option<&Listing>, theirs: Map<String, Value>, proof: &Proof) {
-    let theirs: Vec<_> = crate::call::theirs(theirs).collect();
-    if theirs.is_empty() && proof.receipt.is_none() && listing.is_none() {
-        return;
-    }
-    let meta = result.member("_meta");
-    meta.push(b'{');
-    if let Some(receipt) = &proof.receipt {
-        meta.extend_from_slice(format!("\"{RECEIPT}\":\"{receipt}\",").as_bytes());
-    }
-    for (name, value) in theirs {
-        write_string(meta, &name);
-        meta.push(b':');
-        meta.extend_from_slice(value.to_string().as_bytes());
-        meta.push(b',');
-    }
-    match listing {
-        Some(listing) => list::write_server_member(meta, &listing.server),
-        None => drop(meta.pop()),
-    }
-    meta.push(b'}');
 }
 
 /// Returns an error of the protocol, with what a call's result would say about it.

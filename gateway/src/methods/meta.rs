@@ -1,0 +1,55 @@
+//! Writes `_meta` of a result: the proof that its call is recorded, what its maker says, and what every modern result
+//! carries.
+
+use std::io::Write as _;
+
+use weir_audit::Receipt;
+
+use super::list;
+use crate::{
+    call::RECEIPT,
+    catalogue::Listing,
+    wire::{ResultWriter, write_string},
+};
+
+/// The key of the mark that a completed write could not be recorded.
+const AUDIT: &str = "dev.weir/audit";
+
+#[derive(Clone, Copy)]
+pub(super) struct Proved<'a> {
+    pub(super) receipt: Option<&'a Receipt>,
+    /// A completed write could not be recorded.
+    pub(super) unrecorded: bool,
+}
+
+/// Writes the member, unless it would be empty. `theirs`: members by their names, with values that are JSON.
+pub(super) fn write_meta<'m>(
+    answer: &mut ResultWriter,
+    listing: Option<&Listing>,
+    proved: Proved<'_>,
+    theirs: impl ExactSizeIterator<Item = (&'m str, &'m str)>,
+) {
+    if proved.receipt.is_none() && !proved.unrecorded && theirs.len() == 0 && listing.is_none() {
+        return;
+    }
+    let meta = answer.member("_meta");
+    meta.push(b'{');
+    // Neither needs an escape: they are digits, letters, `:` and `-`.
+    if let Some(receipt) = proved.receipt {
+        write!(meta, "\"{RECEIPT}\":\"{receipt}\",").expect("memory can be written");
+    }
+    if proved.unrecorded {
+        write!(meta, "\"{AUDIT}\":\"not recorded\",").expect("memory can be written");
+    }
+    for (name, value) in theirs {
+        write_string(meta, name);
+        meta.push(b':');
+        meta.extend_from_slice(value.as_bytes());
+        meta.push(b',');
+    }
+    match listing {
+        Some(listing) => list::write_server_member(meta, &listing.server),
+        None => drop(meta.pop()),
+    }
+    meta.push(b'}');
+}
