@@ -25,14 +25,32 @@ fn stages(workshop: &Workshop) -> Result<(), Failure> {
         build.and(plugins).and(clients)
     })?;
     plugins::link(workshop, plugins::WORKSPACE)?;
-    plugins::guests(workshop)?;
-    package::for_tests(workshop)?;
+    // The compilers of other languages have one thread each, which leaves a core to the lints.
     let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
-    steps.command("lints", &mut workshop.cargo(&lints))?;
+    beside(
+        || plugins::guests(workshop).and_then(|()| package::for_tests(workshop)),
+        || steps.command("lints", &mut workshop.cargo(&lints)),
+    )?;
     let mut tests = workshop.cargo(&["test", "--workspace", "--all-targets", "--locked"]);
     steps.streamed("tests", tests.env("RUST_TEST_THREADS", threads()))?;
-    steps.streamed("documentation tests", &mut workshop.cargo(&["test", "--workspace", "--doc", "--locked"]))?;
-    bench::instructions(workshop)
+    // Instructions are counted by one thread, and other work changes no count.
+    let documentation = ["test", "--workspace", "--doc", "--locked"];
+    beside(
+        || steps.command("documentation tests", &mut workshop.cargo(&documentation)),
+        || bench::instructions(workshop),
+    )
+}
+
+/// Does two things at once, and both to their end.
+fn beside(
+    one: impl FnOnce() -> Result<(), Failure> + Send,
+    other: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    thread::scope(|scope| {
+        let one = scope.spawn(one);
+        let other = other();
+        one.join().unwrap_or_else(|_| Err("a step panicked".into())).and(other)
+    })
 }
 
 /// Returns the number of tests that run at once: one more than there are cores, since most of them wait for the servers that
