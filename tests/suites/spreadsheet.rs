@@ -188,6 +188,14 @@ async fn a_cell_that_does_not_fit_is_named_and_can_be_left_out() {
     assert!(one.contains("in `price`.") && !one.contains("ask us"), "{one}");
 }
 
+/// A file of another encoding is named, with what makes it one that can be read.
+#[test]
+fn a_file_that_is_not_utf_8_is_told_how_it_becomes_one() {
+    let house = House::new().file("data/staedte.csv", b"id,name\n1,Z\xfcrich\n");
+    let (code, _, err) = house.run(&["draft", "data/staedte.csv"]);
+    assert!(code == 1 && err.contains("staedte.csv: ") && err.contains("iconv -f windows-1252"), "{err}");
+}
+
 /// A table behind a connection that only reads gets no tool that could not run; days are no list of choices.
 #[test]
 fn a_table_is_drafted_as_the_connection_lets_it() {

@@ -186,7 +186,10 @@ async fn shape(gateway: &Gateway, source: &Source) -> Result<Shape, Failure> {
              with --plugins",
             gateway.config().folders.plugins.display()
         ),
-        failure => anyhow::anyhow!("{failure}"),
+        failure => match source.settings["path"].as_str() {
+            Some(file) => anyhow::anyhow!("{file}: {failure}"),
+            None => anyhow::anyhow!("{failure}"),
+        },
     })?;
     Ok(Shape::read(&described).map_err(anyhow::Error::msg).context("the adapter answered no shape")?)
 }

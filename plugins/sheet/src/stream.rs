@@ -146,7 +146,10 @@ impl Parser {
         self.text_filled = 0;
         self.ends_filled = 0;
         let Some(row) = Row::new(text, ends) else {
-            return Err(Error::invalid(format!("Row {} is not UTF-8; save the file as UTF-8.", self.rows)));
+            return Err(Error::invalid(format!(
+                "Row {} is not UTF-8. Save the file as \"CSV UTF-8\", or convert it: iconv -f windows-1252 -t utf-8 OLD > NEW",
+                self.rows
+            )));
         };
         act(self.rows, row, span)
     }
