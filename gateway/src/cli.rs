@@ -123,23 +123,26 @@ enum Command {
     NativeHost(native_host::NativeHost),
 }
 
+/// The heading under which `--help` lists what most commands have alike.
+const PLACE: &str = "Configuration";
+
 /// Where the configuration comes from; flags and environment win over the file.
 #[derive(Args, Clone, Default)]
 struct Settings {
     /// The configuration file; `weir.toml` in the working folder when it exists
-    #[arg(long, env = "WEIR_CONFIG", value_name = "FILE", global = true)]
+    #[arg(long, env = "WEIR_CONFIG", value_name = "FILE", global = true, help_heading = PLACE)]
     config: Option<PathBuf>,
     /// The folder of contract files
-    #[arg(long, env = "WEIR_CONTRACTS", value_name = "FOLDER", global = true)]
+    #[arg(long, env = "WEIR_CONTRACTS", value_name = "FOLDER", global = true, help_heading = PLACE)]
     contracts: Option<PathBuf>,
     /// The folder of plugins (`*.wasm`)
-    #[arg(long, env = "WEIR_PLUGINS", value_name = "FOLDER", global = true)]
+    #[arg(long, env = "WEIR_PLUGINS", value_name = "FOLDER", global = true, help_heading = PLACE)]
     plugins: Option<PathBuf>,
     /// The folder of recorded shapes, compiled plugins and keys
-    #[arg(long, env = "WEIR_STATE", value_name = "FOLDER", global = true)]
+    #[arg(long, env = "WEIR_STATE", value_name = "FOLDER", global = true, help_heading = PLACE)]
     state: Option<PathBuf>,
     /// How log lines on stderr look
-    #[arg(long, env = "WEIR_LOG_FORMAT", value_enum, global = true)]
+    #[arg(long, env = "WEIR_LOG_FORMAT", value_enum, global = true, help_heading = PLACE)]
     log_format: Option<LogFormat>,
 }
 

@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::Value;
 use weir_contracts::Problem;
 
-use super::{Failure, Settings};
+use super::{Failure, PLACE, Settings};
 use crate::admin::{ADDRESS_FILE, TOKEN_FILE};
 
 /// A command of several verbs, each for the gateway named on the same line.
@@ -24,7 +24,7 @@ pub(super) struct Head<C: Subcommand> {
 #[derive(Args, Clone)]
 pub(super) struct Target {
     /// The admin API; by default that of the gateway with this state folder
-    #[arg(long, env = "WEIR_ADMIN_URL", value_name = "URL", global = true)]
+    #[arg(long, env = "WEIR_ADMIN_URL", value_name = "URL", global = true, help_heading = PLACE)]
     admin: Option<String>,
     /// Print the answer as JSON
     #[arg(long, global = true)]
