@@ -269,8 +269,12 @@ impl Session {
         let sending = Sending::Asked(call.asked);
         let result = match self.call_once(&call, &sending, deadline).await {
             Err(RequestError::Failed(failure)) if failure.kind == Kind::SessionOver => {
-                self.renew().await?;
-                self.call_once(&call, &sending, deadline).await
+                // What is rare is in a place of its own: it would make the future of every call large.
+                Box::pin(async {
+                    self.renew().await?;
+                    self.call_once(&call, &sending, deadline).await
+                })
+                .await
             }
             result => result,
         }?;
@@ -305,7 +309,7 @@ impl Session {
         let listener = call.listener.as_ref();
         let level = listener.and_then(|listener| listener.log_level());
         if let Some(level) = level.filter(|_| !agreed.is_modern()) {
-            self.set_level(level, agreed.version).await;
+            Box::pin(self.set_level(level, agreed.version)).await;
         }
         let id = self.core.id();
         let token = listener.is_some_and(|listener| listener.wants_progress()).then_some(id);
@@ -358,7 +362,7 @@ impl Session {
                 Failure::new(Kind::Cancelled, "the call to run to its end", "its caller cancelled it")
             }
         };
-        self.cancel(id, &agreed).await;
+        Box::pin(self.cancel(id, &agreed)).await;
         // The call may have been done all the same, and then its true outcome is worth a moment.
         let may_answer = !agreed.is_modern() || !matches!(self.core.link, Link::Http(_));
         if may_answer && let Ok(answer) = timeout(CANCEL_GRACE, answer).await {
@@ -396,7 +400,7 @@ impl Session {
                 Some(result) => message::result(&id, &result),
                 None => self.core.inbox.answer_to(&id, &method),
             };
-            if self.core.reply(text, version).await.is_err() {
+            if Box::pin(self.core.reply(text, version)).await.is_err() {
                 return Some(answer.await);
             }
         }

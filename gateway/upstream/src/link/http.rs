@@ -143,7 +143,7 @@ impl HttpLink {
                 }
                 Ok(())
             }
-            "text/event-stream" => Ok(self.follow(response, message, id).await?),
+            "text/event-stream" => Ok(Box::pin(self.follow(response, message, id)).await?),
             "" => Err(protocol("it accepts a request and answers nothing").into()),
             other => Err(protocol(&format!("it answers with `{}`", one_line(other, 60))).into()),
         }
@@ -216,7 +216,7 @@ impl HttpLink {
     async fn take(&self, text: &str, version: Option<&'static str>, of: Option<u64>) {
         for reply in self.inbox.receive(text, of) {
             let message = Outgoing { text: reply, id: None, method: "", name: None, headers: Vec::new(), version };
-            let _ = tokio::time::timeout(REPLY_MAX, self.post(&message)).await; // it asked; the answer is its own affair
+            let _ = tokio::time::timeout(REPLY_MAX, Box::pin(self.post(&message))).await; // it asked; the answer is its own affair
         }
     }
 
