@@ -1,4 +1,5 @@
-//! Serves rmcp's own server with one echo tool, as its documentation shows it: no identity, limits, metrics or audit.
+//! Serves rmcp's own server with one echo tool, as its documentation shows it: no identity, limits, metrics or audit. The tool
+//! says that it only reads, as a lookup does: a gateway need not announce its calls in the trail.
 //! With several tools it lists them as Weir does, word for word, so that both lists are the same work.
 //!
 //! `bench-rmcp PORT json|session|stdio TOOLS`: `json` answers plain JSON without sessions (both eras), `session` is the
@@ -33,7 +34,7 @@ struct Echo {
 
 #[tool_router]
 impl Echo {
-    #[tool(description = "Look a ticket up by its id")]
+    #[tool(description = "Look a ticket up by its id", annotations(read_only_hint = true))]
     async fn lookup_ticket(&self, Parameters(arguments): Parameters<Arguments>) -> Result<CallToolResult, ErrorData> {
         Ok(CallToolResult::success(vec![ContentBlock::text(ticket::record(&arguments.ticket_id))]))
     }
