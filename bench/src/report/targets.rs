@@ -137,11 +137,13 @@ impl Run<'_> {
         Some(value(self.row(name)?) - value(self.row(other)?))
     }
 
-    /// Returns how many times the calls per core-second of the best of the others are reached.
-    fn by_best(&self, name: &str, others: &[&str]) -> Option<f64> {
+    /// Returns how many times the calls per core-second of the best of the others are reached: in turns, where both were
+    /// measured so.
+    fn by_best(&self, name: &'static str, others: &[&'static str]) -> Option<f64> {
         let calls = |row: &Figures| row.calls_per_core_second.median;
-        let best = others.iter().filter_map(|other| self.row(other)).map(calls).max_by(f64::total_cmp)?;
-        Some(calls(self.row(name)?) / best)
+        let by_rows = |other| Some(calls(self.row(name)?) / calls(self.row(other)?));
+        let times = others.iter().filter_map(|other| self.times(name, other).or_else(|| by_rows(*other)));
+        times.min_by(f64::total_cmp)
     }
 
     fn call_growth(&self, name: &str) -> Option<f64> {
