@@ -70,6 +70,9 @@ pub(super) struct ContractView {
     version: Option<String>,
     /// Moves with every change of what is live. Null: nothing of the contract was ever published.
     revision: Option<i64>,
+    /// The version that someone went back from. Its file, plugin or server still says it, which is not taken over before it
+    /// says something else.
+    rolled_back: Option<String>,
     tools: Vec<String>,
     /// Drafts that wait for someone.
     pending: Vec<String>,
@@ -253,6 +256,7 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Contra
             name: head.name,
             version: head.live,
             revision: Some(head.revision),
+            rolled_back: head.rolled_back,
         })
         .collect();
     views.extend(pending.into_iter().map(|(name, drafts)| ContractView {
@@ -261,6 +265,7 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Contra
         owner: drafts[0].owner.clone(),
         version: None,
         revision: None,
+        rolled_back: None,
         tools: Vec::new(),
         pending: ids(drafts),
     }));

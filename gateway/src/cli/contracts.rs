@@ -126,6 +126,20 @@ fn list(target: &Target) -> Done {
     };
     let rows: Vec<Vec<String>> = all["contracts"].as_array().into_iter().flatten().map(row).collect();
     print!("{}", table(&["CONTRACT", "VERSION", "FROM", "TOOLS", "PENDING"], &rows));
+    for contract in all["contracts"].as_array().into_iter().flatten() {
+        let maker = match contract["origin"].as_str() {
+            Some("file") => "file",
+            Some("upstream") => "server",
+            Some("code") => "plugin",
+            _ => continue,
+        };
+        if let Some(from) = contract["rolled_back"].as_str() {
+            let name = cell(&contract["name"]);
+            println!(
+                "\n{name} was taken back from {from}; its {maker} is taken over again once it says something else"
+            );
+        }
+    }
     for refused in all["refused"].as_array().into_iter().flatten() {
         let kind = refused["kind"].as_str().unwrap_or_default();
         let meanwhile = match kind {
