@@ -154,7 +154,7 @@ fn what_is_shown_is_plain() {
     let line = text.trim_end_matches('\n');
     assert!(!line.chars().any(|c| c.is_control() || c == '\u{202e}'), "{line:?}");
     let head = format!("record={}:{}", trail.head().chain, trail.head().seq);
-    for part in [" call    call_id=c_1 agent=\"a b\" ", "\\u001b[2J\\u{9b}1m\\nx", " outcome=ok ms=1.5 ", &head] {
+    for part in [" call    outcome=ok agent=\"a b\" ", "\\u001b[2J\\u{9b}1m\\nx", " ms=1.5 call_id=c_1 ", &head] {
         assert!(line.contains(part), "{part} in {line}");
     }
 }
