@@ -37,7 +37,24 @@ impl Workshop {
         };
         let logs = cache.join("logs");
         fs::create_dir_all(&logs).map_err(|error| format!("cannot create {}: {error}", logs.display()))?;
-        Ok(Self { repository, cache, target, steps: Steps::new(logs), temporary })
+        let workshop = Self { repository, cache, target, steps: Steps::new(logs), temporary };
+        workshop.claim()?;
+        Ok(workshop)
+    }
+
+    /// Removes what another clone has built of the workspace into the same cache. Tests know the folder that they were built
+    /// in, and cargo does not build them again for another one. The dependencies stay.
+    fn claim(&self) -> Result<(), Failure> {
+        let mark = self.target.join("clone");
+        let own = self.repository.display().to_string();
+        if fs::read_to_string(&mark).is_ok_and(|of| of == own) {
+            return Ok(());
+        }
+        if self.target.join("debug").exists() {
+            self.steps.command("what another clone built", &mut self.cargo(&["clean", "--workspace", "--locked"]))?;
+        }
+        let write = || fs::create_dir_all(&self.target).and_then(|()| fs::write(&mark, own));
+        Ok(write().map_err(|error| format!("cannot write {}: {error}", mark.display()))?)
     }
 
     /// Returns `true` with `WEIR_COLD=1`: then no download cache of any tool may be used either.

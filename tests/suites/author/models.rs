@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use weir_tests::{Gateway, place};
 
 use super::Desk;
@@ -46,16 +46,24 @@ fn a_model_is_the_schema_of_the_dataclass_and_its_own_rules_refuse() {
     let gateway = Gateway::start(desk.weir("models", &["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]));
     let url = gateway.url();
     let call = |tool: &str, order: &str| desk.run("models", &["call", "--url", &url, tool, "--order", order]);
+    let refused = |tool: &str, order: &str| {
+        let (code, out, err) = desk.run("models", &["call", "--json", "--url", &url, tool, "--order", order]);
+        assert_eq!(code, 1, "{tool}: {out}\n{err}");
+        serde_json::from_str::<Value>(&out).expect("a result")["structuredContent"].take()
+    };
     for tool in ["place", "place_plain"] {
         let (code, out, err) = call(tool, r#"{"item": "chair"}"#);
         assert_eq!((code, out.as_str()), (0, r#"{"item":"chair","count":2}"#), "{tool}: {err}");
-        let (code, out, err) = call(tool, r#"{"item": "", "count": "many"}"#);
-        assert!(code != 0 && out.contains(r#""code":"invalid_arguments""#), "{tool}: {out}\n{err}");
+        let wrong = r#"{"item": "", "count": "many"}"#;
+        assert_eq!(refused(tool, wrong)["code"], "invalid_arguments", "{tool}");
+        let (code, out, err) = call(tool, wrong);
+        assert!(code == 1 && out.is_empty(), "{tool}: {out}\n{err}");
         assert!(err.contains("/order/item: ") && err.contains("/order/count: "), "{tool}: {err}");
     }
     // What no schema can say is the model's to refuse, with its own words.
-    let (code, out, err) = call("place", r#"{"item": "lamp"}"#);
-    assert!(code != 0 && out.contains(r#""code":"invalid_arguments""#) && out.contains(r#""field":"order""#), "{out}");
+    let told = refused("place", r#"{"item": "lamp"}"#);
+    assert_eq!((&told["code"], &told["field"]), (&"invalid_arguments".into(), &"order".into()), "{told}");
+    let (_, _, err) = call("place", r#"{"item": "lamp"}"#);
     assert!(err.contains("`order` is wrong: item: lamps are sold out."), "{err}");
 }
 
