@@ -118,12 +118,12 @@ impl Life {
             status = self.child.wait() => {
                 // The child's last words are read before it is said to be gone.
                 let _ = timeout(GRACE / 4, &mut reader).await;
-                self.told(status.ok())
+                self.log_end(status.ok())
             }
             () = self.stop.cancelled() => self.end(&group).await,
             // A child that ended a moment ago is asked how it ended; one that runs on without an output is of no use.
             _ = &mut reader => match timeout(GRACE / 4, self.child.wait()).await {
-                Ok(status) => self.told(status.ok()),
+                Ok(status) => self.log_end(status.ok()),
                 Err(_) => {
                     self.inbox.log_end("it closed its output", &self.stderr.text());
                     self.inbox.close(ended(format!("`{}` closed its output", self.name), &self.stderr));
@@ -140,7 +140,7 @@ impl Life {
     }
 
     /// Logs an end that the child came to by itself, or that somebody else brought about.
-    fn told(&self, status: Option<ExitStatus>) -> Option<ExitStatus> {
+    fn log_end(&self, status: Option<ExitStatus>) -> Option<ExitStatus> {
         self.inbox.log_end(&format!("it {}", how_it_ended(status)), &self.stderr.text());
         status
     }
