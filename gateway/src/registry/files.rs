@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs::Metadata,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -18,6 +19,17 @@ const LOCK: &str = ".lock.json";
 pub(super) struct Stamp {
     modified: Option<SystemTime>,
     bytes: u64,
+}
+
+impl Stamp {
+    fn of(meta: &Metadata) -> Self {
+        Self { modified: meta.modified().ok(), bytes: meta.len() }
+    }
+}
+
+/// Returns the stamp of a file; `None` if there is none.
+pub(super) fn stamp(path: &Path) -> Option<Stamp> {
+    Some(Stamp::of(&path.metadata().ok()?))
 }
 
 /// Lists `*.yaml`, `*.yml` and `*.json` at the top of the folder, except `*.lock.json`. A folder that does not exist is
@@ -38,7 +50,7 @@ pub(super) fn list(folder: &Path) -> Result<BTreeMap<PathBuf, Stamp>, Problem> {
         if let Ok(meta) = path.metadata()
             && meta.is_file()
         {
-            found.insert(path, Stamp { modified: meta.modified().ok(), bytes: meta.len() });
+            found.insert(path, Stamp::of(&meta));
         }
     }
     Ok(found)
@@ -52,8 +64,7 @@ pub(super) fn owner(folder: &Path) -> String {
 
 /// Returns the stamp of the lock beside a contract file; `None` if there is no lock.
 pub(super) fn lock_stamp(path: &Path, name: &str) -> Option<Stamp> {
-    let meta = path.with_file_name(format!("{name}{LOCK}")).metadata().ok()?;
-    Some(Stamp { modified: meta.modified().ok(), bytes: meta.len() })
+    stamp(&path.with_file_name(format!("{name}{LOCK}")))
 }
 
 pub(super) fn read(path: &Path) -> Result<String, Problem> {

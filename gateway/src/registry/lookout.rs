@@ -141,7 +141,7 @@ impl Registry {
         loop {
             let began = Instant::now();
             let overlay = upstream.config().overlay.as_ref().map(|file| self.gateway.config().base.join(file));
-            let stamp = stamp(overlay.as_deref()).await;
+            let stamp = overlay.as_deref().and_then(files::stamp);
             let seen = self.look_at(&upstream).await;
             let told = (seen.failure.clone(), seen.left_out.clone(), seen.draft.clone());
             if said.as_ref() != Some(&told) {
@@ -169,7 +169,7 @@ impl Registry {
                     sleep(QUIET).await;
                     sleep_until(began + APART).await;
                 }
-                () = edited(overlay.as_deref(), stamp) => {}
+                () = edited(overlay.as_deref(), stamp.as_ref()) => {}
                 () = next => {}
             }
         }
@@ -397,22 +397,12 @@ pub struct Offer {
     pub overlay: Option<Overlay>,
 }
 
-/// The state of a file that changes when it is written; `None` where there is none.
-type Stamp = Option<(SystemTime, u64)>;
-
-async fn stamp(file: Option<&Path>) -> Stamp {
-    let about = tokio::fs::metadata(file?).await.ok()?;
-    Some((about.modified().ok()?, about.len()))
-}
-
 /// Waits until a file is another than it was.
-async fn edited(file: Option<&Path>, was: Stamp) {
-    if file.is_none() {
-        return std::future::pending().await;
-    }
+async fn edited(file: Option<&Path>, was: Option<&files::Stamp>) {
+    let Some(file) = file else { return std::future::pending().await };
     loop {
         sleep(WATCH_INTERVAL).await;
-        if stamp(file).await != was {
+        if files::stamp(file).as_ref() != was {
             return;
         }
     }
