@@ -1,6 +1,8 @@
 //! A file that is too large to be kept, read through indexes of its columns: the rows that may be meant are looked up, and
 //! judged as those of a whole pass are. What an index leaves out cannot be meant, so the answer is the same.
 
+mod signatures;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -19,13 +21,20 @@ use crate::settings::{Format, Settings, UseIndex};
 use crate::sort_key::{self, NULL, UNFIT, VALUE, sort_key};
 use crate::stream::{FILE_BYTES_MAX, Flow, Parser, ROW_BYTES_MAX, read_pieces};
 use crate::table::Row;
+use signatures::{Candidates, Signatures};
 
 /// Ways are tried in turn: the rows that meet one condition, then rows in the order asked, each further than before. A
 /// condition that few rows meet ends with the first, one that many meet with the second; what is in between takes longer.
 const MEETING: [usize; 2] = [1_024, 16_384];
 const IN_ORDER: [usize; 2] = [4_096, 65_536];
+/// Blocks of rows that may hold a part of a text, and their groups, each of which is a call of the host.
+const HOLDING: [usize; 2] = [16, 256];
+const HOLDING_MAX: usize = 4_096;
+const GROUPS_MAX: usize = 64;
 /// Rows behind those that an index covers, which writers have put there since it was built.
 const TAIL_BYTES_MAX: u64 = 1 << 20;
+/// Entries that are asked for first, where mostly more are not wanted.
+const FEW: u32 = 128;
 /// Rows read at once.
 const ROWS_AT_ONCE: usize = 2_048;
 /// The processor time of an instance for one piece of building.
@@ -74,11 +83,22 @@ impl<'s> Source<'s> {
     pub(crate) fn read(&self, select: &Select<'_>, query: &Query) -> Result<Option<Page>, Error> {
         let columns = Columns::locate(&self.head.names, self.shape);
         let mut narrowings = Vec::new();
-        let mut missing = Vec::new();
+        let (mut missing, mut unknown_parts) = (Vec::new(), Vec::new());
         for (field, ranges) in self.narrowings(query)? {
             match self.usable(field) {
                 Some(covers) => narrowings.push((field, ranges, covers)),
                 None => missing.push(field),
+            }
+        }
+        let mut holding: Option<Holding> = None;
+        for (field, part) in self.parts(query) {
+            let Some(covers) = self.covered(&self.signatures(field)) else {
+                unknown_parts.push(field);
+                continue;
+            };
+            let found = self.holding(field, part, covers)?;
+            if holding.as_ref().is_none_or(|other| found.candidates.count() < other.candidates.count()) {
+                holding = Some(found);
             }
         }
         let order = select.order_field().map(|(field, descending)| (field, descending, self.usable(field)));
@@ -87,14 +107,19 @@ impl<'s> Source<'s> {
         {
             missing.push(field);
         }
-        for (meeting, in_order) in MEETING.into_iter().zip(IN_ORDER) {
+        for ((meeting, in_order), blocks) in MEETING.into_iter().zip(IN_ORDER).zip(HOLDING) {
             for (field, ranges, covers) in &narrowings {
-                if let Some(entries) = self.entries(*field, ranges, meeting)? {
+                if let Some(entries) = entries(&self.name(self.column(*field)), ranges, meeting)? {
                     let mut collector = select.over(&columns)?;
                     self.consider(&entries, &mut collector)?;
                     self.consider_tail(*covers, &mut collector)?;
                     return Ok(Some(collector.finish()));
                 }
+            }
+            if let Some(holding) = holding.as_ref().filter(|holding| holding.has_at_most(blocks)) {
+                let mut collector = select.over(&columns)?;
+                self.consider_holding(holding, &mut collector)?;
+                return Ok(Some(collector.finish()));
             }
             if let Some((field, descending, Some(covers))) = order {
                 let mut collector = select.over(&columns)?;
@@ -104,8 +129,63 @@ impl<'s> Source<'s> {
                 }
             }
         }
+        // A part of the file is still less than the whole.
+        if let Some(holding) = holding.as_ref().filter(|holding| holding.has_at_most(HOLDING_MAX)) {
+            let mut collector = select.over(&columns)?;
+            self.consider_holding(holding, &mut collector)?;
+            return Ok(Some(collector.finish()));
+        }
         missing.iter().for_each(|field| index::later(&self.column(*field)));
+        unknown_parts.iter().for_each(|field| index::later(&self.signatures(*field)));
         Ok(None)
+    }
+
+    /// Returns the parts of texts that conditions ask for, as far as they are long enough to be looked for.
+    fn parts<'q>(&self, query: &'q Query) -> Vec<(usize, &'q str)> {
+        let conditions = query.conditions.iter();
+        let contains = conditions
+            .filter(|condition| matches!(condition.comparison, Comparison::Contains | Comparison::ContainsCi));
+        let parts = contains.filter_map(|condition| {
+            let field = self.shape.fields.iter().position(|field| field.key == condition.column)?;
+            let part = condition.value.as_str().filter(|part| !signatures::slices(part).is_empty())?;
+            Some((field, part))
+        });
+        parts.collect()
+    }
+
+    /// Returns the blocks of rows that may hold a part of a text.
+    fn holding(&self, field: usize, part: &str, covers: u64) -> Result<Holding, Error> {
+        let name = self.name(self.signatures(field));
+        let mut candidates: Option<Candidates> = None;
+        for slice in signatures::slices(part) {
+            let these = Candidates::of(within(&name, slice, FEW)?);
+            candidates = Some(match candidates {
+                Some(candidates) => candidates.and(&these),
+                None => these,
+            });
+        }
+        Ok(Holding { name, candidates: candidates.unwrap_or_default(), covers })
+    }
+
+    /// Judges the rows of these blocks, in their order, as far as they are wanted.
+    fn consider_holding(&self, holding: &Holding, collector: &mut Collector<'_>) -> Result<(), Error> {
+        let mut parser = Parser::new(self.head.layout);
+        for (keys, is_meant) in holding.candidates.blocks() {
+            let mut blocks = within(&holding.name, keys, RANGE_MAX)?;
+            blocks.retain(is_meant);
+            self.read_each(&blocks, |_, bytes| {
+                parser.rows_alone(bytes, &mut |_, row, _| {
+                    if !row.is_blank() {
+                        collector.consider(row);
+                    }
+                    Ok(Flow::Continue)
+                })
+            })?;
+            if collector.is_done() {
+                return Ok(());
+            }
+        }
+        self.consider_tail(holding.covers, collector)
     }
 
     /// Returns, for each condition that an index can narrow, the ranges of keys that meet it. The narrowest come first,
@@ -161,30 +241,6 @@ impl<'s> Source<'s> {
         Ok(narrowings.into_iter().map(|(_, at, ranges)| (at, ranges)).collect())
     }
 
-    /// Returns all entries in these ranges, in the file's order; `None` if there are more than `most`.
-    fn entries(&self, field: usize, ranges: &[Range], most: usize) -> Result<Option<Vec<Entry>>, Error> {
-        let name = self.name(field);
-        let mut entries: Vec<Entry> = Vec::new();
-        for range in ranges {
-            let mut range = range.clone();
-            loop {
-                range.limit = (most + 1 - entries.len()).min(RANGE_MAX as usize) as u32;
-                let page = index::range(&name, &range)?;
-                let is_last = page.len() < range.limit as usize;
-                range.after = page.last().cloned();
-                entries.extend(page);
-                if entries.len() > most {
-                    return Ok(None);
-                }
-                if is_last {
-                    break;
-                }
-            }
-        }
-        entries.sort_unstable_by_key(|entry| entry.at);
-        Ok(Some(entries))
-    }
-
     /// Visits rows in the order of their first order column, until there are enough that none behind them can be on the
     /// page. Returns `false` if that takes more than `most`.
     fn walk(
@@ -195,10 +251,10 @@ impl<'s> Source<'s> {
         most: usize,
         collector: &mut Collector<'_>,
     ) -> Result<bool, Error> {
-        let name = self.name(field);
+        let name = self.name(self.column(field));
         let (mut last, mut count) = (None, 0);
         for mut range in self.segments(select, descending) {
-            range.limit = 128;
+            range.limit = FEW;
             loop {
                 let page = index::range(&name, &range)?;
                 let is_last = page.len() < range.limit as usize;
@@ -248,8 +304,22 @@ impl<'s> Source<'s> {
     }
 
     fn rows(&self, entries: &[Entry], mut act: impl FnMut(Row<'_>, std::ops::Range<u64>)) -> Result<(), Error> {
-        let (root, path) = (&self.settings.connection, &self.settings.path);
         let mut parser = Parser::new(self.head.layout);
+        self.read_each(entries, |entry, bytes| {
+            parser.rows_alone(bytes, &mut |_, row, _| {
+                act(row, entry.at..entry.at + u64::from(entry.length));
+                Ok(Flow::Continue)
+            })
+        })
+    }
+
+    /// Reads the bytes of each entry, many at once.
+    fn read_each(
+        &self,
+        entries: &[Entry],
+        mut act: impl FnMut(&Entry, &[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (root, path) = (&self.settings.connection, &self.settings.path);
         let mut left = entries;
         while !left.is_empty() {
             let mut bytes = 0;
@@ -262,11 +332,8 @@ impl<'s> Source<'s> {
             let (now, behind) = left.split_at(count);
             left = behind;
             let parts: Vec<Part> = now.iter().map(|entry| Part { at: entry.at, length: entry.length }).collect();
-            for (part, bytes) in parts.iter().zip(files::read_parts(root, path, &parts)?) {
-                parser.one_row(&bytes, &mut |_, row, _| {
-                    act(row, part.at..part.at + u64::from(part.length));
-                    Ok(Flow::Continue)
-                })?;
+            for (entry, bytes) in now.iter().zip(files::read_parts(root, path, &parts)?) {
+                act(entry, &bytes)?;
             }
         }
         Ok(())
@@ -314,7 +381,8 @@ impl<'s> Source<'s> {
         value: &Value<'_>,
         mut act: impl FnMut(Row<'_>, std::ops::Range<u64>),
     ) -> Result<(), Error> {
-        let entries = self.entries(field, &[exactly(value)], usize::MAX - 1)?.unwrap_or_default();
+        let name = self.name(self.column(field));
+        let entries = entries(&name, &[exactly(value)], usize::MAX - 1)?.unwrap_or_default();
         self.rows(&entries, &mut act)?;
         self.tail_rows(self.usable(field).unwrap_or_default(), &mut act)
     }
@@ -327,7 +395,7 @@ impl<'s> Source<'s> {
     ) -> Result<(), Error> {
         let to = Some(vec![UNFIT]);
         let range = Range { from: vec![VALUE], to, descending: true, limit: 1, ..Range::default() };
-        self.rows(&index::range(&self.name(field), &range)?, &mut act)?;
+        self.rows(&index::range(&self.name(self.column(field)), &range)?, &mut act)?;
         self.tail_rows(self.usable(field).unwrap_or_default(), &mut act)
     }
 
@@ -346,9 +414,14 @@ impl<'s> Source<'s> {
         Ok(files::read_parts(&self.settings.connection, &self.settings.path, &part)?.concat())
     }
 
-    /// Returns how much of the file the index of a field covers, if that is nearly all.
+    /// Returns how much of the file the index of a field's values covers, if that is nearly all.
     fn usable(&self, field: usize) -> Option<u64> {
-        index::find(&self.name(field)).filter(|covers| self.info.size.saturating_sub(*covers) <= TAIL_BYTES_MAX)
+        self.covered(&self.column(field))
+    }
+
+    fn covered(&self, column: &str) -> Option<u64> {
+        index::find(&self.name(column.to_owned()))
+            .filter(|covers| self.info.size.saturating_sub(*covers) <= TAIL_BYTES_MAX)
     }
 
     pub(crate) fn source(settings: &Settings) -> String {
@@ -359,8 +432,8 @@ impl<'s> Source<'s> {
         json!([settings.connection, settings.path, delimiter, settings.header_row]).to_string()
     }
 
-    fn name(&self, field: usize) -> Name {
-        Name { source: Self::source(self.settings), version: self.info.version.clone(), column: self.column(field) }
+    fn name(&self, column: String) -> Name {
+        Name { source: Self::source(self.settings), version: self.info.version.clone(), column }
     }
 
     /// Names a column and how its cells are read: two contracts may read one column as two types.
@@ -369,26 +442,35 @@ impl<'s> Source<'s> {
         json!([sort_key::VERSION, field.key, field.kind, field.nullable, field.format, self.shape.timezone]).to_string()
     }
 
-    /// Goes on building the index of a column for a while; true while more is left.
+    /// Names the signatures of a column's texts.
+    fn signatures(&self, field: usize) -> String {
+        let field = &self.shape.fields[field];
+        json!(["parts", signatures::VERSION, field.key, field.format]).to_string()
+    }
+
+    /// Goes on building an index for a while, of the values of a column or of the parts of its texts; true while more is left.
     pub(crate) fn build(&self, column: &str) -> Result<bool, Error> {
-        let Some(at) = (0..self.shape.fields.len()).find(|at| self.column(*at) == column) else {
+        let mut fields = 0..self.shape.fields.len();
+        let found = fields.find_map(|at| match column {
+            _ if column == self.column(at) => Some((at, Making::Values(Vec::new()))),
+            _ if column == self.signatures(at) => Some((at, Making::Signatures(Signatures::new()))),
+            _ => None,
+        });
+        let Some((at, mut making)) = found else {
             return Err(Error::invalid("There is no such column.").field(column));
         };
-        if self.usable(at).is_some() {
+        if self.covered(column).is_some() {
             return Ok(false);
         }
-        let name = self.name(at);
+        let name = self.name(column.to_owned());
         let field = &self.shape.fields[at];
         let position = Columns::locate(&self.head.names, self.shape).position(at, self.shape)?;
-        let entry = |row: Row<'_>, span: std::ops::Range<usize>| {
-            let key = || sort_key(&cell_value(row.cell(position), field, self.zone));
-            (!row.is_blank()).then(|| Entry { key: key(), at: span.start as u64, length: span.len() as u32 })
-        };
         let began = clock::monotonic_ns();
         let mut covered = index::begin(&name)?;
-        let mut entries: Vec<Entry> = Vec::new();
         let mut offset = covered.max(self.head.body_at);
         let mut parser = Parser::at(self.head.layout, offset)?;
+        // The rows read belong to this version only if the file still has it.
+        let has_changed = || Ok::<_, Error>(stat(self.settings)?.version != self.info.version);
         let mut is_over = false;
         while !is_over {
             let mut piece = files::read(&self.settings.connection, &self.settings.path, offset, files::READ_MAX)?;
@@ -399,27 +481,36 @@ impl<'s> Source<'s> {
                 piece.push(b'\n');
             }
             parser.feed(&piece, &mut |_, row, span| {
-                entries.extend(entry(row, span));
+                let span = span.start as u64..span.end as u64;
+                if !row.is_blank() {
+                    making.push(&cell_value(row.cell(position), field, self.zone), span.clone());
+                }
+                if making.is_full() {
+                    if has_changed()? {
+                        return Ok(Flow::Stop);
+                    }
+                    let upto = span.end.min(self.info.size);
+                    index::add(&name, &making.take(), covered, upto)?;
+                    covered = upto;
+                }
                 Ok(Flow::Continue)
             })?;
+            if making.is_full() {
+                return Ok(false);
+            }
             if is_over && parser.is_within_row() {
                 // It would swallow what is appended later: such a file gets no index.
                 return Err(Error::invalid("The last row has a quote that is never closed."));
             }
-            let is_last = is_over || clock::monotonic_ns().saturating_sub(began) >= PIECE_NS;
-            if !is_last && entries.len() < ENTRIES_AT_ONCE {
-                continue;
-            }
-            // The rows read belong to this version only if the file still has it.
-            if stat(self.settings)?.version != self.info.version {
-                return Ok(false);
-            }
-            let upto = if is_over { self.info.size } else { parser.row_start() };
-            covered = add(&name, &mut entries, covered, upto)?;
-            if is_last {
+            if clock::monotonic_ns().saturating_sub(began) >= PIECE_NS {
                 break;
             }
         }
+        if has_changed()? {
+            return Ok(false);
+        }
+        let upto = if is_over { self.info.size } else { parser.row_start() };
+        index::add(&name, &making.take(), covered, upto)?;
         if is_over {
             index::finish(&name)?;
         }
@@ -427,18 +518,94 @@ impl<'s> Source<'s> {
     }
 }
 
-/// Adds the entries of the bytes from `covered` to `upto`, and returns how far the index then reaches.
-fn add(name: &Name, entries: &mut Vec<Entry>, mut covered: u64, upto: u64) -> Result<u64, Error> {
-    for (number, some) in entries.chunks(ENTRIES_AT_ONCE).enumerate() {
-        let to = entries.get((number + 1) * ENTRIES_AT_ONCE).map_or(upto, |next| next.at);
-        index::add(name, some, covered, to)?;
-        covered = to;
+/// The next entries of an index that is built.
+enum Making {
+    /// Of a column's values: an entry a row.
+    Values(Vec<Entry>),
+    Signatures(Signatures),
+}
+
+impl Making {
+    /// Adds a row by its bytes in the file.
+    fn push(&mut self, value: &Value<'_>, at: std::ops::Range<u64>) {
+        match (self, value) {
+            (Self::Values(entries), _) => {
+                entries.push(Entry { key: sort_key(value), at: at.start, length: (at.end - at.start) as u32 });
+            }
+            (Self::Signatures(signatures), Value::Text(text)) => signatures.push(text, at),
+            (Self::Signatures(signatures), _) => signatures.push("", at),
+        }
     }
-    if covered != upto {
-        index::add(name, &[], covered, upto)?;
+
+    fn is_full(&self) -> bool {
+        match self {
+            Self::Values(entries) => entries.len() >= ENTRIES_AT_ONCE,
+            Self::Signatures(signatures) => signatures.is_full(),
+        }
     }
-    entries.clear();
-    Ok(upto)
+
+    fn take(&mut self) -> Vec<Entry> {
+        match self {
+            Self::Values(entries) => std::mem::take(entries),
+            Self::Signatures(signatures) => signatures.take(),
+        }
+    }
+}
+
+/// The blocks of rows that may hold a part of a text, by the index that knows them.
+struct Holding {
+    name: Name,
+    candidates: Candidates,
+    covers: u64,
+}
+
+impl Holding {
+    fn has_at_most(&self, most: usize) -> bool {
+        let (blocks, groups) = self.candidates.count();
+        blocks <= most && groups <= GROUPS_MAX
+    }
+}
+
+/// Returns all entries whose keys lie between these, in their order. They are asked for so many at once.
+fn within(name: &Name, (from, to): (Vec<u8>, Vec<u8>), limit: u32) -> Result<Vec<Entry>, Error> {
+    let mut range = Range { from, to: Some(to), limit, ..Range::default() };
+    let mut entries = Vec::new();
+    loop {
+        let page = index::range(name, &range)?;
+        let is_last = page.len() < range.limit as usize;
+        range.after = page.last().cloned();
+        range.limit = RANGE_MAX;
+        entries.extend(page);
+        if is_last {
+            return Ok(entries);
+        }
+    }
+}
+
+/// Returns all entries in these ranges, in the file's order; `None` if there are more than `most`.
+fn entries(name: &Name, ranges: &[Range], most: usize) -> Result<Option<Vec<Entry>>, Error> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for range in ranges {
+        let mut range = range.clone();
+        // Mostly there are few, and the host answers few at once.
+        let mut page_max = FEW;
+        loop {
+            range.limit = (most + 1 - entries.len()).min(page_max as usize) as u32;
+            page_max = (page_max * 4).min(RANGE_MAX);
+            let page = index::range(name, &range)?;
+            let is_last = page.len() < range.limit as usize;
+            range.after = page.last().cloned();
+            entries.extend(page);
+            if entries.len() > most {
+                return Ok(None);
+            }
+            if is_last {
+                break;
+            }
+        }
+    }
+    entries.sort_unstable_by_key(|entry| entry.at);
+    Ok(Some(entries))
 }
 
 /// Returns the range of keys with this value.

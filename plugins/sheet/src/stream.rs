@@ -57,10 +57,21 @@ type TakeRow<'a> = dyn FnMut(u64, Row<'_>, std::ops::Range<usize>) -> Result<Flo
 /// lies in the file (a write leaves all others as they are) and because a row can be bounded.
 pub(crate) struct Parser {
     reader: csv_core::Reader,
+    delimiter: u8,
+    /// Nothing of the next row has been read, and the reader's state is that of a row's beginning.
+    is_between_rows: bool,
+    /// No row that can be taken as it stands ends before.
+    plain_from: usize,
     text: Vec<u8>,
     text_filled: usize,
     ends: Vec<usize>,
     ends_filled: usize,
+    pub(crate) place: Place,
+}
+
+/// How far a parser has come.
+#[derive(Default)]
+pub(crate) struct Place {
     /// Bytes taken in so far, and where the row being read began.
     offset: usize,
     row_start: usize,
@@ -72,13 +83,14 @@ impl Parser {
     pub(crate) fn new(layout: Layout) -> Self {
         Self {
             reader: csv_core::ReaderBuilder::new().delimiter(layout.delimiter).build(),
+            delimiter: layout.delimiter,
+            is_between_rows: false,
+            plain_from: 0,
             text: vec![0; 4096],
             text_filled: 0,
             ends: vec![0; 64],
             ends_filled: 0,
-            offset: 0,
-            row_start: 0,
-            rows: 0,
+            place: Place::default(),
         }
     }
 
@@ -87,22 +99,26 @@ impl Parser {
         let mut parser = Self::new(layout);
         // A byte order mark counts as one only at a reader's beginning, so it has to have read something.
         parser.feed(b"\n", &mut |_, _, _| Ok(Flow::Continue))?;
-        parser.offset = offset as usize;
-        parser.row_start = parser.offset;
+        parser.is_between_rows = true;
+        parser.place.offset = offset as usize;
+        parser.place.row_start = parser.place.offset;
         Ok(parser)
     }
 
-    /// Reads the bytes of one row, and nothing else.
-    pub(crate) fn one_row(&mut self, bytes: &[u8], act: &mut TakeRow<'_>) -> Result<(), Error> {
+    /// Reads the bytes of whole rows, and nothing else.
+    pub(crate) fn rows_alone(&mut self, bytes: &[u8], act: &mut TakeRow<'_>) -> Result<(), Error> {
         self.reader.reset();
+        self.is_between_rows = false;
         self.feed(b"\n", act)?;
+        self.is_between_rows = true;
+        self.plain_from = self.place.offset;
         self.feed(bytes, act)?;
         self.finish(act)
     }
 
     /// Returns where the row begins that is being read.
     pub(crate) fn row_start(&self) -> u64 {
-        self.row_start as u64
+        self.place.row_start as u64
     }
 
     pub(crate) fn is_within_row(&self) -> bool {
@@ -114,10 +130,24 @@ impl Parser {
     pub(crate) fn feed(&mut self, piece: &[u8], act: &mut TakeRow<'_>) -> Result<Flow, Error> {
         let mut input = piece;
         loop {
+            if self.is_between_rows
+                && self.place.offset >= self.plain_from
+                && let Some((line, count, read)) = self.plain_row(input)
+            {
+                self.place.offset += read;
+                let row = Row::of_line(&input[line], &self.ends[..count]);
+                let flow = self.place.row(row, act)?;
+                input = &input[read..];
+                if flow == Flow::Stop {
+                    return Ok(Flow::Stop);
+                }
+                continue;
+            }
+            self.is_between_rows = false;
             let (result, read, text, ends) =
                 self.reader.read_record(input, &mut self.text[self.text_filled..], &mut self.ends[self.ends_filled..]);
             input = &input[read..];
-            self.offset += read;
+            self.place.offset += read;
             self.text_filled += text;
             self.ends_filled += ends;
             match result {
@@ -125,7 +155,10 @@ impl Parser {
                 csv_core::ReadRecordResult::OutputFull => self.widen_text()?,
                 csv_core::ReadRecordResult::OutputEndsFull => self.widen_ends()?,
                 csv_core::ReadRecordResult::Record => {
-                    if self.row(act)? == Flow::Stop {
+                    self.is_between_rows = true;
+                    let row = Row::new(&self.text[..self.text_filled], &self.ends[..self.ends_filled]);
+                    (self.text_filled, self.ends_filled) = (0, 0);
+                    if self.place.row(row, act)? == Flow::Stop {
                         return Ok(Flow::Stop);
                     }
                 }
@@ -133,32 +166,47 @@ impl Parser {
         }
     }
 
+    /// Finds a row that is whole and has no quotes: its line, the number of its cells, and of the bytes that it takes. Most rows
+    /// are so, and are taken as they stand; the others are read byte by byte.
+    fn plain_row(&mut self, input: &[u8]) -> Option<(std::ops::Range<usize>, usize, usize)> {
+        let start = input.iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
+        let input = &input[start..];
+        let (mut count, mut stopped_at) = (0, input.len());
+        for at in memchr::memchr3_iter(self.delimiter, b'\n', b'"', input) {
+            stopped_at = at;
+            if input[at] == b'"' || count == self.ends.len() {
+                break;
+            }
+            self.ends[count] = at;
+            count += 1;
+            if input[at] != b'\n' {
+                continue;
+            }
+            // Its line end is `\r` then, and the rest belongs to the next row.
+            let (line, read) = match input[..at].strip_suffix(b"\r") {
+                Some(line) => (line, at),
+                None => (&input[..at], at + 1),
+            };
+            if memchr::memchr(b'\r', line).is_some() {
+                break;
+            }
+            self.ends[count - 1] = line.len();
+            return Some((start..start + line.len(), count, start + read));
+        }
+        self.plain_from = self.place.offset + start + stopped_at;
+        None
+    }
+
     /// Ends the file: the last row may have no line end.
     pub(crate) fn finish(&mut self, act: &mut TakeRow<'_>) -> Result<(), Error> {
         self.feed(&[], act).map(drop)
-    }
-
-    fn row(&mut self, act: &mut TakeRow<'_>) -> Result<Flow, Error> {
-        self.rows += 1;
-        let span = self.row_start..self.offset;
-        self.row_start = self.offset;
-        let (text, ends) = (&self.text[..self.text_filled], &self.ends[..self.ends_filled]);
-        self.text_filled = 0;
-        self.ends_filled = 0;
-        let Some(row) = Row::new(text, ends) else {
-            return Err(Error::invalid(format!(
-                "Row {} is not UTF-8. Save the file as \"CSV UTF-8\", or convert it: iconv -f windows-1252 -t utf-8 OLD > NEW",
-                self.rows
-            )));
-        };
-        act(self.rows, row, span)
     }
 
     fn widen_text(&mut self) -> Result<(), Error> {
         if self.text.len() >= ROW_BYTES_MAX {
             return Err(Error::invalid(format!(
                 "Row {} is longer than 1 MiB; is a quote never closed?",
-                self.rows + 1
+                self.place.rows + 1
             )));
         }
         self.text.resize(self.text.len() * 2, 0);
@@ -167,10 +215,26 @@ impl Parser {
 
     fn widen_ends(&mut self) -> Result<(), Error> {
         if self.ends.len() > COLUMNS_MAX {
-            return Err(Error::invalid(format!("Row {} has more than {COLUMNS_MAX} columns.", self.rows + 1)));
+            return Err(Error::invalid(format!("Row {} has more than {COLUMNS_MAX} columns.", self.place.rows + 1)));
         }
         self.ends.resize(self.ends.len() * 2, 0);
         Ok(())
+    }
+}
+
+impl Place {
+    /// Gives a row to `act`. `None`: it is not UTF-8.
+    fn row(&mut self, row: Option<Row<'_>>, act: &mut TakeRow<'_>) -> Result<Flow, Error> {
+        self.rows += 1;
+        let span = self.row_start..self.offset;
+        self.row_start = self.offset;
+        let Some(row) = row else {
+            return Err(Error::invalid(format!(
+                "Row {} is not UTF-8. Save the file as \"CSV UTF-8\", or convert it: iconv -f windows-1252 -t utf-8 OLD > NEW",
+                self.rows
+            )));
+        };
+        act(self.rows, row, span)
     }
 }
 
@@ -192,5 +256,43 @@ impl Progress {
         self.next = rows + REPORT_ROWS.max(rows / 10);
         progress::report(rows as f64, self.total.map(|total| total as f64), &format!("{rows} rows read"));
         if progress::cancelled() { Err(Error::cancelled()) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::layout::LineEnd;
+
+    type Read = (Vec<String>, std::ops::Range<usize>);
+
+    fn read<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> Vec<Read> {
+        let mut rows = Vec::new();
+        let mut take = |_: u64, row: Row<'_>, span: std::ops::Range<usize>| {
+            rows.push((row.cells().map(str::to_owned).collect(), span));
+            Ok(Flow::Continue)
+        };
+        let mut parser = Parser::new(Layout { delimiter: b',', line_end: LineEnd::Lf, quote_all: false });
+        for piece in pieces {
+            parser.feed(piece, &mut take).unwrap();
+        }
+        parser.finish(&mut take).unwrap();
+        rows
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
+
+        /// A byte alone is never a whole row, so that each is read byte by byte.
+        #[test]
+        fn rows_are_the_same_in_whatever_pieces_they_come(text in "([a-b,\"\r\n]|a,b\n|a\r\n|é|[a-z]{60}){0,60}", at in 0_usize..300) {
+            let bytes = text.as_bytes();
+            let (front, back) = bytes.split_at(at.min(bytes.len()));
+            let rows = read(bytes.chunks(1));
+            prop_assert_eq!(&read([bytes].into_iter()), &rows);
+            prop_assert_eq!(&read([front, back].into_iter()), &rows);
+        }
     }
 }

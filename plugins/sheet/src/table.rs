@@ -14,19 +14,27 @@ const BLOCK_ROWS: usize = 1024;
 pub(crate) struct Row<'a> {
     text: &'a str,
     ends: &'a [usize],
+    /// The bytes between two cells: the delimiter, or none.
+    gap: u8,
 }
 
 impl<'a> Row<'a> {
     /// Creates a row; `None` if the bytes, as a whole or in a cell, are not UTF-8.
     pub(crate) fn new(bytes: &'a [u8], ends: &'a [usize]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
-        ends.iter().all(|end| text.is_char_boundary(*end)).then_some(Self { text, ends })
+        ends.iter().all(|end| text.is_char_boundary(*end)).then_some(Self { text, ends, gap: 0 })
+    }
+
+    /// Creates a row of a line whose cells stand between delimiters of one byte; `None` if it is not UTF-8.
+    pub(crate) fn of_line(bytes: &'a [u8], ends: &'a [usize]) -> Option<Self> {
+        // A delimiter is ASCII, and never within a character.
+        Some(Self { text: std::str::from_utf8(bytes).ok()?, ends, gap: 1 })
     }
 
     /// Returns a cell; one that the row is too short for is empty.
     pub(crate) fn cell(&self, column: usize) -> &'a str {
         match self.ends.get(column) {
-            Some(end) => &self.text[if column == 0 { 0 } else { self.ends[column - 1] }..*end],
+            Some(end) => &self.text[if column == 0 { 0 } else { self.ends[column - 1] + usize::from(self.gap) }..*end],
             None => "",
         }
     }
@@ -36,11 +44,11 @@ impl<'a> Row<'a> {
     }
 
     pub(crate) fn is_blank(&self) -> bool {
-        self.text.is_empty()
+        self.text.len() == self.ends.len().saturating_sub(1) * usize::from(self.gap)
     }
 
     pub(crate) fn to_owned(self) -> OwnedRow {
-        OwnedRow { text: self.text.to_owned(), ends: self.ends.to_vec() }
+        OwnedRow { text: self.text.to_owned(), ends: self.ends.to_vec(), gap: self.gap }
     }
 }
 
@@ -48,11 +56,12 @@ impl<'a> Row<'a> {
 pub(crate) struct OwnedRow {
     text: String,
     ends: Vec<usize>,
+    gap: u8,
 }
 
 impl OwnedRow {
     pub(crate) fn from_cells<'a>(cells: impl Iterator<Item = &'a str>) -> Self {
-        let mut row = Self { text: String::new(), ends: Vec::new() };
+        let mut row = Self { text: String::new(), ends: Vec::new(), gap: 0 };
         for cell in cells {
             row.text.push_str(cell);
             row.ends.push(row.text.len());
@@ -61,7 +70,7 @@ impl OwnedRow {
     }
 
     pub(crate) fn as_row(&self) -> Row<'_> {
-        Row { text: &self.text, ends: &self.ends }
+        Row { text: &self.text, ends: &self.ends, gap: self.gap }
     }
 }
 
@@ -69,8 +78,8 @@ impl OwnedRow {
 struct Block {
     text: String,
     ends: Vec<usize>,
-    /// The end of each row in `text` and in `ends`.
-    rows: Vec<(u32, u32)>,
+    /// The end of each row in `text` and in `ends`, and the bytes between its cells.
+    rows: Vec<(u32, u32, u8)>,
 }
 
 /// A whole file, parsed. The header is not among the rows.
@@ -98,8 +107,8 @@ impl Table {
         let block = self.blocks.last_mut().expect("one was just pushed");
         block.text.push_str(row.text);
         block.ends.extend_from_slice(row.ends);
-        block.rows.push((block.text.len() as u32, block.ends.len() as u32));
-        self.bytes += row.text.len() + size_of_val(row.ends) + 8;
+        block.rows.push((block.text.len() as u32, block.ends.len() as u32, row.gap));
+        self.bytes += row.text.len() + size_of_val(row.ends) + 12;
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -150,9 +159,10 @@ impl Table {
 
 impl Block {
     fn row(&self, at: usize) -> Row<'_> {
-        let (text_from, ends_from) = if at == 0 { (0, 0) } else { self.rows[at - 1] };
-        let (text_to, ends_to) = self.rows[at];
+        let (text_from, ends_from, _) = if at == 0 { (0, 0, 0) } else { self.rows[at - 1] };
+        let (text_to, ends_to, gap) = self.rows[at];
         Row {
+            gap,
             text: &self.text[text_from as usize..text_to as usize],
             ends: &self.ends[ends_from as usize..ends_to as usize],
         }

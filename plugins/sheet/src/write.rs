@@ -234,7 +234,7 @@ impl<'c> Content<'c> {
     fn find_in_all(&mut self, judge: &Judge<'_>) -> Result<()> {
         let (source, whole) = (self.source, self.whole);
         let mut parser = Parser::at(source.head.layout, source.head.body_at)?;
-        parser.rows = source.head.rows;
+        parser.place.rows = source.head.rows;
         let mut row = |_: u64, row: crate::table::Row<'_>, span: Range<usize>| {
             self.judge(judge, row, span.start as u64..span.end as u64);
             Ok(Flow::Continue)

@@ -90,7 +90,7 @@ impl Toolchain {
         }
         // These are the template's: a small stack, and memory for a usual call from the start.
         let memory = "-Clink-arg=-zstack-size=131072 -Clink-arg=--initial-memory=1048576";
-        let flags = format!("-Clink-arg=--wasm-ld-path={} {memory}", self.wasm_ld.display());
+        let flags = format!("-Ctarget-feature=+simd128 -Clink-arg=--wasm-ld-path={} {memory}", self.wasm_ld.display());
         cargo
             .env("CARGO_TARGET_DIR", target_folder(workshop))
             .env("CARGO_BUILD_TARGET", TARGET)

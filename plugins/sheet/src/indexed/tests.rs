@@ -39,6 +39,7 @@ fn walk(sheet: &Sheet, query: &Query) -> Result<Vec<Page>, Error> {
 fn cell() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[a-c]{0,2}",
+        2 => "[a-cB]{3,7}",
         2 => "(é|Ж|\u{feff}a|\"\"|a\nb|a\r\nb|,|;| |=1\\+1)",
         2 => "-?[0-9]{1,3}(\\.[0-9]{1,2})?",
         1 => "2024-0[1-3]-0[1-9]",
@@ -187,6 +188,32 @@ fn lists_read_what_they_need() {
         let reads = files::reads();
         assert_eq!(sheet.read(&query).unwrap(), expected, "{query:?}");
         assert!(files::reads() - reads <= reads_max, "{query:?}: {}", files::reads() - reads);
+    }
+}
+
+/// A part of a text is looked for in the blocks that may hold it, and a part that no row has in none.
+#[test]
+fn parts_of_texts_are_looked_for_where_they_may_be() {
+    testing::reset();
+    let row = |row: usize| format!("{row},Name of {row}\n");
+    files::put("data", "x.csv", format!("id,name\n{}", (0..20_000).map(row).collect::<String>()));
+    let (sheet, passes) = (open("always", |_| ()), open("never", |_| ()));
+    for (comparison, part, count, reads_max) in [
+        (Comparison::Contains, "nobody", 0, 0),
+        (Comparison::Contains, "of 12345", 1, 1),
+        (Comparison::Contains, "name of 12345", 0, 1),
+        (Comparison::ContainsCi, "NAME OF 12345", 1, 1),
+    ] {
+        let conditions = vec![Condition::new("name", comparison, part)];
+        let query = Query { conditions, order: vec![Order::parse("id")], limit: 50, ..Query::default() };
+        let expected = passes.read(&query).unwrap();
+        let found: Vec<Value> = weir_plugin_sdk::serde_json::from_str(&expected.records).unwrap();
+        assert_eq!(found.len(), count, "{part}");
+        let _ = sheet.read(&query);
+        build(&sheet);
+        let reads = files::reads();
+        assert_eq!(sheet.read(&query).unwrap(), expected, "{part}");
+        assert!(files::reads() - reads <= reads_max, "{part}: {}", files::reads() - reads);
     }
 }
 
