@@ -1,7 +1,8 @@
 //! The sessions with one server: opened when a call needs one, shared by those who may share one, closed when idle.
 //!
 //! A start goes on when the call that wanted it gives up. A server that does not start, or ends at once, is started again
-//! later each time, so that it costs its own callers alone.
+//! later each time, and a process that answers and soon ends, again and again, at most twice a second: it costs its own
+//! callers alone.
 
 use std::{
     collections::HashMap,
@@ -31,6 +32,9 @@ const RESTART_MIN: Duration = Duration::from_millis(500);
 const RESTART_MAX: Duration = Duration::from_secs(60);
 /// A session that ended sooner, and had answered nothing, counts as a failed start.
 const LIVED: Duration = Duration::from_secs(10);
+/// The number of processes that may end sooner, one after the other, though they answered. From then on two starts are at
+/// least [`RESTART_MIN`] apart.
+const SHORT_MAX: u32 = 5;
 /// The changes of lists that come with the start of a session are passed on once, after this: many servers say that a list
 /// changed as they start.
 const SETTLING: Duration = Duration::from_secs(2);
@@ -83,10 +87,13 @@ enum Opening {
     Failed(Failure),
 }
 
-/// Starts that failed, one after the other.
+/// Starts that failed, one after the other, and sessions that were short.
 #[derive(Default)]
 struct Trouble {
     in_a_row: u32,
+    short_in_a_row: u32,
+    /// The last start.
+    started: Option<Instant>,
     until: Option<Instant>,
     last: Option<Failure>,
 }
@@ -181,6 +188,7 @@ impl Pool {
     fn open(self: &Arc<Self>) -> Arc<Slot> {
         let (told, opening) = watch::channel(Opening::Starting);
         let now = Instant::now();
+        lock(&self.trouble).started = Some(now);
         let slot = Arc::new(Slot { opening, began: now, used: Mutex::new(now), answered: AtomicBool::new(false) });
         let pool = self.clone();
         self.tasks.spawn(async move {
@@ -240,10 +248,10 @@ impl Pool {
     fn note_end(&self, over: &Slot) {
         let opening = over.opening.borrow();
         if let Opening::Ready(session) = &*opening {
-            let mut trouble = lock(&self.trouble);
-            match over.answered.load(Ordering::Relaxed) || over.began.elapsed() >= LIVED {
-                true => *trouble = Trouble::default(),
-                false => trouble.failed(session.over()),
+            let (mut trouble, is_short) = (lock(&self.trouble), over.began.elapsed() < LIVED);
+            match is_short && !over.answered.load(Ordering::Relaxed) {
+                true => trouble.failed(session.over()),
+                false => trouble.ended(session.over(), is_short && matches!(self.target, Target::Command(_))),
             }
         }
     }
@@ -368,6 +376,15 @@ impl Slot {
 }
 
 impl Trouble {
+    /// Notes the end of a session that had started well.
+    fn ended(&mut self, failure: Option<Failure>, is_short: bool) {
+        self.in_a_row = 0;
+        self.short_in_a_row = if is_short { self.short_in_a_row + 1 } else { 0 };
+        let is_limited = self.short_in_a_row > SHORT_MAX;
+        self.until = self.started.filter(|_| is_limited).map(|started| started + RESTART_MIN);
+        self.last = failure.filter(|_| is_limited);
+    }
+
     fn failed(&mut self, failure: Option<Failure>) {
         let wait = RESTART_MIN.saturating_mul(1 << (2 * self.in_a_row.min(8))).min(RESTART_MAX);
         self.in_a_row += 1;

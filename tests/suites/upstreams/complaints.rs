@@ -398,6 +398,28 @@ async fn complaint_23_fifty_mebibytes_are_refused_and_memory_stays() {
     assert!(grown < 40 << 10, "{grown} KB more");
 }
 
+/// A process costs as much as hundreds of calls: one that ends again and again is started twice a second, and its callers are
+/// told when.
+#[tokio::test]
+async fn a_server_that_ends_again_and_again_is_not_started_for_every_call() {
+    let house = house(&[trusted("bad", &hostile(&["tools"]))]);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    listed(&client, "bad_die").await;
+    let began = std::time::Instant::now();
+    let mut waits = Vec::new();
+    while began.elapsed() < Duration::from_secs(4) {
+        client.call("bad_die", json!({})).await;
+        // An answer between two ends: without one, the tool would be left alone.
+        let counted = client.call("bad_count", json!({})).await;
+        waits.extend(counted["structuredContent"]["retry_after_ms"].as_u64());
+    }
+    let restarts = show(&house, "bad")["restarts"].as_u64().expect("a number");
+    assert!((5..=5 + 2 * 5).contains(&restarts), "{restarts} restarts");
+    assert!(waits.iter().any(|wait| (1..=500).contains(wait)), "{waits:?}");
+    until("it answers again", async || client.call("bad_count", json!({})).await["isError"] == false).await;
+}
+
 #[tokio::test]
 async fn complaint_12_a_server_under_npx_that_dies_two_hundred_times_leaves_no_process_behind() {
     let house = house(&[trusted("bad", &npx(&hostile(&["tools"])))]);
