@@ -562,6 +562,17 @@ impl Annotations {
             others: Map::new(),
         }
     }
+
+    /// Says what a call may do, as a clause without its subject.
+    pub fn effect(&self) -> &'static str {
+        match (self.read_only_hint, self.destructive_hint) {
+            (Some(true), _) => "only reads",
+            (Some(false), Some(false)) => "writes, and destroys nothing",
+            (Some(false), Some(true)) => "writes, and may destroy",
+            (Some(false), None) => "writes, and does not say whether it may destroy",
+            (None, _) => "does not say whether it writes",
+        }
+    }
 }
 
 impl Collection {

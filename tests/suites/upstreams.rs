@@ -553,7 +553,10 @@ async fn a_server_is_added_looked_at_and_removed_from_the_command_line() {
     };
     let (code_of, out, err) = add(&[]);
     assert!(code_of == 1 && err.contains("--yes") && out.contains("fingerprint"), "{out}{err}");
-    assert!(out.contains("bad_count (reads)") && out.contains("bad_die (does not say whether it writes)"), "{out}");
+    assert!(
+        out.contains("bad_count (only reads)") && out.contains("bad_die (does not say whether it writes)"),
+        "{out}"
+    );
     assert!(!configuration().contains("upstreams"), "nothing is written before someone agrees");
     let (code_of, out, err) = add(&["--yes"]);
     assert!(code_of == 0 && out.contains("as version 1.0.0"), "{out}{err}");

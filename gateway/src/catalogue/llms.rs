@@ -65,17 +65,9 @@ fn one(page: &mut String, tool: &CatalogueTool) {
 
 /// Returns a sentence about what a client may be asked to confirm.
 fn effects(annotations: &Annotations) -> String {
-    let is = |hint: Option<bool>| hint == Some(true);
-    if is(annotations.read_only_hint) {
-        return "It only reads.".to_owned();
-    }
-    let what = if is(annotations.destructive_hint) {
-        "It changes things, and may overwrite or delete."
-    } else {
-        "It changes things."
-    };
-    let again = if is(annotations.idempotent_hint) { " The same call again changes nothing more." } else { "" };
-    format!("{what}{again}")
+    let changes_once = annotations.read_only_hint != Some(true) && annotations.idempotent_hint == Some(true);
+    let again = if changes_once { " The same call again changes nothing more." } else { "" };
+    format!("It {}.{again}", annotations.effect())
 }
 
 /// Returns the members of a good answer. In the published schema they stand at the root, and the required ones in the

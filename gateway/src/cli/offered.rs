@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
+use serde::Deserialize as _;
 use serde_json::Value;
+use weir_contracts::contract::Annotations;
 
 use crate::catalogue::arguments_in_words;
 
@@ -23,7 +25,7 @@ pub(super) fn described(document: &Value, is_wanted: impl Fn(&str) -> bool) -> S
             if !is_wanted(called) {
                 continue;
             }
-            let effect = if kind == "tool" { format!(" ({})", effect(&entry["annotations"])) } else { String::new() };
+            let effect = if kind == "tool" { effect(&entry["annotations"]) } else { String::new() };
             let _ = writeln!(out, "  {kind} {}{effect}", safe(called));
             if let Some(text) = entry["description"].as_str() {
                 let _ = writeln!(out, "      {}", indented(text, "      "));
@@ -44,15 +46,10 @@ pub(super) fn described(document: &Value, is_wanted: impl Fn(&str) -> bool) -> S
     out
 }
 
-fn effect(annotations: &Value) -> &'static str {
-    let hint = |name: &str| annotations[name].as_bool();
-    match (hint("readOnlyHint"), hint("destructiveHint")) {
-        (Some(true), _) => "reads",
-        (Some(false), Some(false)) => "writes",
-        (Some(false), Some(true)) => "writes, may destroy",
-        (Some(false), None) => "writes; does not say whether it may destroy",
-        (None, _) => "does not say whether it writes",
-    }
+/// Returns what a call of a tool may do, behind its name.
+fn effect(annotations: &Value) -> String {
+    let annotations = Annotations::deserialize(annotations).unwrap_or_default();
+    format!(" ({})", annotations.effect())
 }
 
 /// Returns a text of several lines, each further one after the same indentation.
@@ -92,7 +89,7 @@ mod tests {
             "resources": [{"uri": "notes://all", "name": "all", "description": "All notes."}],
         });
         let told = described(&document, |_| true);
-        let expected = "  tool read (reads)\n      Reads.\\u{1b}[2J\n      Twice.\n      - `why` (string; required): Say why.\n  \
+        let expected = "  tool read (only reads)\n      Reads.\\u{1b}[2J\n      Twice.\n      - `why` (string; required): Say why.\n  \
                         prompt plan\n      - `goal` (required): The goal.\n  resource notes://all\n      All notes.\n";
         assert_eq!(told, expected);
         assert_eq!(described(&document, |called| called == "plan").lines().count(), 2);

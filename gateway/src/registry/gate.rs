@@ -520,15 +520,9 @@ pub fn first_fingerprint(contract: &Contract) -> String {
 /// would see it, and what lint finds. It has the form of the report of a difference.
 fn first_report(contract: &Contract, fingerprint: &str) -> Value {
     let item = |tool: &Arc<Tool>| {
-        let effect = match (tool.annotations.read_only_hint, tool.annotations.destructive_hint) {
-            (Some(true), _) => "only reads",
-            (_, Some(false)) => "writes, and destroys nothing",
-            (Some(false), Some(true)) => "writes, and may destroy",
-            _ => "does not say whether it writes",
-        };
         json!({
             "rule": "first", "path": format!("/tools/{}", tool.name), "tool": tool.name, "class": ChangeClass::First, "old": null,
-            "new": listed::tool(tool), "reason": format!("{effect}: {}", tool.description),
+            "new": listed::tool(tool), "reason": format!("{}: {}", tool.annotations.effect(), tool.description),
         })
     };
     json!({

@@ -18,7 +18,7 @@ use super::{names, text};
 /// What nobody who is asked agreed to yet.
 const SHOWN: [&str; 5] = [
     "server      {\"name\": \"hostile\"",
-    "  tool bad_count (reads)\n      The tool count.",
+    "  tool bad_count (only reads)\n      The tool count.",
     "lint        warning bad_count: the description has 3 words",
     "        hint: ",
     "fingerprint ",
