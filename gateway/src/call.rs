@@ -68,6 +68,14 @@ pub struct CallRequest<'a> {
     pub asking: Asking<'a>,
 }
 
+impl CallRequest<'_> {
+    /// Returns the same call with the answers of its caller, JSON, to the question of that state.
+    pub fn resumed<'r>(&'r self, responses: &'r str, state: Option<&'r str>) -> CallRequest<'r> {
+        let resumed = Some(Resumed { responses: Some(responses), state });
+        CallRequest { asking: Asking { resumed, ..self.asking }, ..self.clone() }
+    }
+}
+
 /// The outcome of a call.
 pub enum CallOutcome {
     /// Unknown or hidden: the caller cannot tell. A protocol error (−32602), not a result. The text is the call's id.

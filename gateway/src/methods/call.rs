@@ -424,9 +424,7 @@ async fn rounds(
             Ok(responses) => responses,
             Err(error) => return CallOutcome::Complete(error.into_result("none")),
         };
-        let state = asked.state.as_deref();
-        let resumed = Some(Resumed { responses: Some(&responses), state });
-        let request = CallRequest { asking: Asking { resumed, ..request.asking }, ..request.clone() };
+        let request = request.resumed(&responses, asked.state.as_deref());
         match call_tool(&scope.gateway, &scope.caller, &request).await {
             CallOutcome::InputRequired(next) => asked = next,
             outcome => return outcome,

@@ -12,7 +12,7 @@ use super::{
     rounds::{Asker, Rounds},
 };
 use crate::{
-    call::{Asking, CallError, CallRequest, ErrorForm, ItemOutcome, Proof, Resumed, ask_item, theirs},
+    call::{CallError, CallRequest, ErrorForm, ItemOutcome, Proof, ask_item, theirs},
     catalogue::{ItemKind, Listing},
     wire::{ResultWriter, RpcError, error_answer},
 };
@@ -33,9 +33,7 @@ pub(super) async fn answer(
         match rounds.ask(Asker::Session(channel), asked, request.cancel).await {
             Err(error) => outcome = Err(error),
             Ok(responses) => {
-                let state = asked.state.as_deref();
-                let resumed = Some(Resumed { responses: Some(&responses), state });
-                let request = CallRequest { asking: Asking { resumed, ..request.asking }, ..request.clone() };
+                let request = request.resumed(&responses, asked.state.as_deref());
                 (outcome, proof) = ask_item(&scope.gateway, &scope.caller, kind, &request).await;
             }
         }
