@@ -247,21 +247,33 @@ fn named<'a>(tools: &'a [Value], verb: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("the draft has no {verb} tool: {tools:?}"))
 }
 
-/// A desktop client that starts Weir in the wrong folder shows why, instead of a server without tools.
+/// A desktop client that starts Weir in the wrong folder shows why, instead of a server without tools; a command that is
+/// typed there leaves no state folder.
 #[test]
-fn stdio_with_nothing_to_serve_says_so_and_ends() {
+fn where_nothing_is_to_be_served_a_command_says_so_and_ends() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut command = std::process::Command::new(place::binary("weir"));
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
-        command.env_remove(name);
+    let here = folder.path().to_string_lossy();
+    for (words, advice) in [
+        (&["stdio"][..], "prices.csv"),
+        (&["call", "lookup_price"], "--url"),
+        (&["llms"], "weir.toml"),
+        (&["openapi", "prices"], "weir.toml"),
+        (&["views", "cost"], "weir.toml"),
+        (&["check", "clients"], "weir.toml"),
+        (&["lock"], "weir.toml"),
+    ] {
+        let mut command = std::process::Command::new(place::binary("weir"));
+        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("WEIR_")) {
+            command.env_remove(name);
+        }
+        let output = command.args(words).current_dir(&folder).stdin(Stdio::null()).output().expect("weir starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {said}");
+        for part in ["nothing to serve", "`weir.toml`", "--config", &here, advice] {
+            assert!(said.contains(part), "{words:?}: {part}: {said}");
+        }
+        assert_eq!(std::fs::read_dir(&folder).expect("a folder").count(), 0, "{words:?} leaves nothing behind");
     }
-    let output = command.arg("stdio").current_dir(folder.path()).stdin(Stdio::null()).output().expect("weir starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    for part in ["nothing to serve", "`weir.toml`", "--config", &*folder.path().to_string_lossy(), "prices.csv"] {
-        assert!(said.contains(part), "{part}: {said}");
-    }
-    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0, "and leaves nothing behind");
     let house = House::new();
     house.serve().wait_for_log("no tool is served");
 }

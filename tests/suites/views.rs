@@ -477,6 +477,14 @@ async fn a_profile_lowers_what_is_listed_and_nothing_of_what_is_checked() {
     let house = house.file("contracts/long.yaml", long);
     let (code, printed, _) = house.run(&["check", "clients", "--client", "cursor"]);
     assert!(code == 1 && printed.contains("refuse nnnn"), "{printed}");
+    let (code, of_file, _) = house.run(&["check", "clients", "contracts/long.yaml", "--client", "cursor"]);
+    assert!(code == 1 && printed.contains(&of_file.lines().last().expect("a refusal").to_owned()), "{of_file}");
+    let of_another = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": [
+        {"name": "send", "inputSchema": {"type": "object", "properties": {"Amount (EUR)": {"type": "number"}}}},
+    ]}});
+    let house = house.file("listed.json", of_another.to_string());
+    let (code, printed, _) = house.run(&["check", "clients", "listed.json", "--client", "anthropic"]);
+    assert!(code == 1 && printed.contains("refuse send for anthropic at /properties/Amount (EUR)"), "{printed}");
     let (code, _, err) = house.run(&["check", "clients", "--client", "netscape"]);
     assert!(code == 2 && err.contains("known are anthropic"), "{err}");
 }

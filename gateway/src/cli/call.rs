@@ -98,7 +98,10 @@ impl Call {
     async fn here(&self, name: &str, line: &[String]) -> Result<Option<ToolResult>, Failure> {
         let config = match &self.file {
             Some(file) => draft::file_config(file, true, &self.settings)?,
-            None => self.settings.config()?,
+            None => self.settings.config_to_serve(
+                "Name one (--config /path/to/weir.toml), a server that runs (--url http://127.0.0.1:8484/mcp) or a spreadsheet \
+                 (--file prices.csv), before the tool",
+            )?,
         };
         let started = start::briefly(config, Some("call")).await?;
         match &self.file {

@@ -1,14 +1,23 @@
 //! `weir check`: whether clients take the tools of this catalogue.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
-use weir_contracts::client::{ClientProfile, Lowered, Verdict, lower};
+use weir_contracts::{
+    client::{ClientProfile, Lowered, Verdict, lower},
+    compiled_document,
+};
 
-use super::{Done, Failure, Settings, admin::table, block_on, call, client_profile, start};
-use crate::catalogue::CatalogueTool;
+use super::{
+    Done, Failure,
+    admin::table,
+    block_on, client_profile,
+    compile::{Shapes, read},
+    diff::document,
+    start,
+};
 
 #[derive(Args)]
 pub(super) struct Check {
@@ -26,6 +35,10 @@ enum Command {
 /// Exit code 0 where no client refuses a tool, 1 where one does: for CI. The rules and their sources: docs/views.md.
 #[derive(Args)]
 struct Clients {
+    /// A contract, a compiled document or any server's tools/list answer, instead of what a configuration serves; `-` for
+    /// stdin
+    #[arg(conflicts_with = "view")]
+    file: Option<PathBuf>,
     /// This client alone; may be repeated
     #[arg(long = "client", value_name = "CLIENT", value_parser = client_profile)]
     clients: Vec<ClientProfile>,
@@ -39,19 +52,24 @@ struct Clients {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    settings: Settings,
+    shapes: Shapes,
 }
 
 /// A tool as each client takes it.
 struct Checked {
-    tool: Arc<CatalogueTool>,
+    tool: String,
+    /// The contract that serves it; of a file nothing is served.
+    contract: Option<String>,
     clients: Vec<(ClientProfile, Lowered)>,
 }
 
 impl Check {
     pub(super) fn run(self) -> Done {
         let Command::Clients(clients) = self.command;
-        let (profiles, checked) = block_on(clients.checked())??;
+        let (profiles, checked) = match &clients.file {
+            Some(_) => clients.of_file()?,
+            None => block_on(clients.served())??,
+        };
         if clients.json {
             let tools: Vec<Value> = checked.iter().map(Checked::json).collect();
             println!("{}", serde_json::to_string_pretty(&tools).expect("plain JSON"));
@@ -65,10 +83,24 @@ impl Check {
 }
 
 impl Clients {
-    async fn checked(&self) -> Result<(Vec<ClientProfile>, Vec<Checked>), Failure> {
-        let started = start::briefly(self.settings.config()?, Some("check")).await?;
-        started.load(false).await?;
-        let caller = call::caller(&started)?;
+    fn of_file(&self) -> Result<(Vec<ClientProfile>, Vec<Checked>), Failure> {
+        let file = self.file.as_deref().expect("a file is named");
+        let text = read(file)?;
+        let document = match serde_json::from_str(&text).ok().and_then(document) {
+            Some(document) => document,
+            None => compiled_document(&self.shapes.contract_as_known(&file.display().to_string(), &text)?.0),
+        };
+        let profiles = if self.clients.is_empty() { ClientProfile::ALL.to_vec() } else { self.clients.clone() };
+        let tools = document["tools"].as_array().into_iter().flatten();
+        let checked = tools.map(|tool| {
+            let name = tool["name"].as_str().unwrap_or_default();
+            Checked::new(name, None, &tool["inputSchema"], &profiles)
+        });
+        Ok((profiles.clone(), checked.collect()))
+    }
+
+    async fn served(&self) -> Result<(Vec<ClientProfile>, Vec<Checked>), Failure> {
+        let (started, caller) = start::here(&self.shapes.settings, "check").await?;
         let mut config = (**started.gateway.config()).clone();
         let endpoint = super::view(&config, self.view.as_deref())?;
         let view = self.view.as_deref().and_then(|view| config.views.get_mut(view));
@@ -81,22 +113,25 @@ impl Clients {
         let catalogue = crate::catalogue::Catalogue::new(&snapshot.contracts, &config.views, Some(&snapshot.catalogue));
         let listing = catalogue.listing(&endpoint, caller.access());
         let listing = listing.with_context(|| format!("nothing is served at {endpoint}"))?;
-        let check = |tool: &Arc<CatalogueTool>| {
-            let input = tool.tool.input_schema.value();
-            let clients = profiles.iter().map(|profile| (*profile, lower(&tool.name, &input, *profile)));
-            Checked { tool: tool.clone(), clients: clients.collect() }
-        };
-        Ok((profiles.clone(), listing.tools.entries().iter().map(check).collect()))
+        let tools = listing.tools.entries().iter();
+        let checked = tools
+            .map(|tool| Checked::new(&tool.name, Some(&tool.contract), &tool.tool.input_schema.value(), &profiles));
+        Ok((profiles.clone(), checked.collect()))
     }
 }
 
 impl Checked {
+    fn new(tool: &str, contract: Option<&str>, input: &Value, profiles: &[ClientProfile]) -> Self {
+        let clients = profiles.iter().map(|profile| (*profile, lower(tool, input, *profile)));
+        Self { tool: tool.to_owned(), contract: contract.map(str::to_owned), clients: clients.collect() }
+    }
+
     fn json(&self) -> Value {
         let clients = self.clients.iter().map(|(profile, lowered)| {
             let told = json!({ "verdict": lowered.verdict(), "remarks": lowered.remarks });
             (profile.word().to_owned(), told)
         });
-        json!({ "tool": *self.tool.name, "contract": *self.tool.contract, "clients": clients.collect::<Map<_, _>>() })
+        json!({ "tool": self.tool, "contract": self.contract, "clients": clients.collect::<Map<_, _>>() })
     }
 }
 
@@ -104,21 +139,15 @@ fn say(profiles: &[ClientProfile], checked: &[Checked]) {
     let head: Vec<&str> = std::iter::once("TOOL").chain(profiles.iter().map(|profile| profile.word())).collect();
     let rows = checked.iter().map(|checked| {
         let verdicts = checked.clients.iter().map(|(_, lowered)| word(lowered.verdict()).to_owned());
-        std::iter::once(checked.tool.name.to_string()).chain(verdicts).collect::<Vec<String>>()
+        std::iter::once(checked.tool.clone()).chain(verdicts).collect::<Vec<String>>()
     });
     print!("{}", table(&head, &rows.collect::<Vec<_>>()));
-    for Checked { tool, clients } in checked {
+    for Checked { tool, clients, .. } in checked {
         for (profile, lowered) in clients {
             for remark in &lowered.remarks {
                 let place = if remark.at.is_empty() { String::new() } else { format!(" at {}", remark.at) };
                 let verdict = if remark.refuses { "refuse" } else { "loss" };
-                println!(
-                    "{verdict:<6} {} for {}{place}: {} ({})",
-                    tool.name,
-                    profile.word(),
-                    remark.message,
-                    remark.rule
-                );
+                println!("{verdict:<6} {} for {}{place}: {} ({})", tool, profile.word(), remark.message, remark.rule);
             }
         }
     }

@@ -33,9 +33,7 @@ impl Llms {
     }
 
     async fn here(&self) -> Result<String, Failure> {
-        let started = start::briefly(self.settings.config()?, Some("llms")).await?;
-        started.load(false).await?;
-        let caller = call::caller(&started)?;
+        let (started, caller) = start::here(&self.settings, "llms").await?;
         let snapshot = started.gateway.snapshot();
         let endpoint = match &self.contract {
             Some(contract) => Endpoint::Contract(contract.as_str().into()),

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{Done, Failure, Settings, block_on, call, start};
+use super::{Done, Failure, Settings, block_on, start};
 use crate::transport::http::openapi_document;
 
 /// Prints the OpenAPI 3.1 document that the gateway serves at /rest/CONTRACT/openapi.json.
@@ -26,9 +26,7 @@ impl Openapi {
     }
 
     async fn document(&self) -> Result<String, Failure> {
-        let started = start::briefly(self.settings.config()?, Some("openapi")).await?;
-        started.load(false).await?;
-        let caller = call::caller(&started)?;
+        let (started, caller) = start::here(&self.settings, "openapi").await?;
         let document = openapi_document(&started.gateway, &caller, &self.contract);
         Ok(document.ok_or_else(|| {
             let names =

@@ -90,7 +90,7 @@ impl Serve {
                     "weir: speaking stdio: stdin is no terminal and no address is given ([http] listen, --listen)"
                 );
                 if self.file.is_none() {
-                    self.settings.names_something(&config)?;
+                    self.settings.names_something(&config, STDIO_ADVICE)?;
                 }
                 stdio(config, self.file, Endpoint::All, read, self.strict)
             }
@@ -102,17 +102,17 @@ impl Stdio {
     pub(super) fn run(self) -> Done {
         let config = match &self.file {
             Some(file) => draft::file_config(file, self.write, &self.settings)?,
-            None => {
-                let config = self.settings.config()?;
-                self.settings.names_something(&config)?;
-                config
-            }
+            None => self.settings.config_to_serve(STDIO_ADVICE)?,
         };
         let endpoint = super::view(&config, self.view.as_deref())?;
         let read = reading(self.file.is_some(), self.settings, None);
         stdio(config, self.file, endpoint, read, self.strict)
     }
 }
+
+/// What a client that starts Weir without anything to serve is told to name.
+const STDIO_ADVICE: &str = "Name one where the client starts Weir (`weir stdio --config /path/to/weir.toml`), or a spreadsheet \
+                            (`weir stdio /path/to/prices.csv`)";
 
 /// Returns how the configuration is read at the start and at each reload.
 fn reading(file: bool, settings: Settings, listen: Option<SocketAddr>) -> Read {

@@ -7,10 +7,11 @@ use std::{
 
 use weir_contracts::Problem;
 
-use super::{Failure, Settings};
+use super::{Failure, Settings, call};
 use crate::{
     app::{App, Setup},
     config::{self, Config},
+    identity::Caller,
     reload::Reload,
 };
 
@@ -56,9 +57,17 @@ impl Settings {
         self.config.is_some() || Path::new("weir.toml").exists()
     }
 
+    /// Reads the configuration of a place that has something to serve. A command in the wrong folder would otherwise leave a
+    /// state folder there. `advice`: what to name instead.
+    pub(super) fn config_to_serve(&self, advice: &str) -> Result<Config, Failure> {
+        let config = self.config()?;
+        self.names_something(&config, advice)?;
+        Ok(config)
+    }
+
     /// Refuses to start if nothing says what to serve: a client on stdio would get a server without tools, and nobody
     /// would be told.
-    pub(super) fn names_something(&self, config: &Config) -> anyhow::Result<()> {
+    pub(super) fn names_something(&self, config: &Config, advice: &str) -> anyhow::Result<()> {
         let folders = &config.folders;
         if self.present() || folders.contracts.exists() || folders.state.exists() {
             return Ok(());
@@ -66,8 +75,7 @@ impl Settings {
         let here = std::env::current_dir().unwrap_or_default();
         anyhow::bail!(
             "there is nothing to serve: looked for `weir.toml`, the contracts folder `{}` and the state folder `{}` in {}, \
-             and neither --config nor WEIR_CONFIG names a configuration. Name one where the client starts Weir \
-             (`weir stdio --config /path/to/weir.toml`), or a spreadsheet (`weir stdio /path/to/prices.csv`)",
+             and neither --config nor WEIR_CONFIG names a configuration. {advice}",
             folders.contracts.display(),
             folders.state.display(),
             here.display()
@@ -88,6 +96,16 @@ impl Settings {
             config.log.format = format;
         }
     }
+}
+
+/// Opens the gateway of this place with its contracts, for a command that answers and ends, and the caller that it answers
+/// to: the holder of `WEIR_KEY`.
+pub(super) async fn here(settings: &Settings, process: &str) -> Result<(App, Caller), Failure> {
+    let config = settings.config_to_serve("Name one: --config /path/to/weir.toml")?;
+    let started = briefly(config, Some(process)).await?;
+    started.load(false).await?;
+    let caller = call::caller(&started)?;
+    Ok((started, caller))
 }
 
 /// Opens the gateway for a command that answers and ends: its answer is wanted on the terminal, and no log of a start.

@@ -6,19 +6,21 @@ use std::{
     io::{IsTerminal as _, Write as _},
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Duration,
 };
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, Subcommand};
 use reqwest::Method;
 use serde_json::Value;
+use tokio::time::timeout;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table};
 use weir_contracts::{Contract, compiled_document, lint};
 use weir_upstream::{Target as Server, Transport, Upstreams as Servers};
 
 use super::{
     Done, Failure,
-    admin::{Head, Target, cell, path, table, time},
+    admin::{Api, Head, Target, cell, path, table, time},
     block_on, child, connect, hosts,
     lint::line,
     offered, start,
@@ -36,6 +38,8 @@ pub(super) type Upstreams = Head<Command>;
 
 /// The name of whoever agreed, in the history and the audit trail.
 const BY: &str = "cli";
+/// The time that a running gateway may take to look at a server that was added.
+const LOOK_MAX: Duration = Duration::from_secs(10);
 /// The findings of one rule that are printed one by one.
 const OF_ONE_RULE_MAX: usize = 3;
 
@@ -224,7 +228,18 @@ impl Add {
         connect::write(&file, &after, Some(&file))?;
         println!("{} names `{}` now", file.display(), self.name);
         publish(&started, &self.name, offer).await?;
-        reload(target).await;
+        if let Some(api) = reload(target).await {
+            // Its own look comes in a moment; who lists the servers now would see one that nothing is known of.
+            let path = path(&["v1", "upstreams", &self.name, "look"]);
+            match timeout(LOOK_MAX, api.ask(Method::POST, &path, None)).await {
+                Ok(Ok(seen)) if seen["reason"].is_string() => {
+                    println!("there it is {}: {}", cell(&seen["state"]), cell(&seen["reason"]));
+                }
+                Ok(Ok(_)) => println!("it is up there"),
+                Ok(Err(error)) => println!("it could not be asked how the server fares there ({error:#})"),
+                Err(_) => println!("the server is still starting there"),
+            }
+        }
         Ok(ExitCode::SUCCESS)
     }
 
@@ -407,15 +422,22 @@ async fn publish(started: &App, name: &str, offer: Offer) -> Result<(), Failure>
     Ok(())
 }
 
-/// Reloads, so that a running gateway serves what the configuration says now.
-async fn reload(target: &Target) {
-    let asked = match target.api() {
-        Ok(api) => api.ask(Method::POST, "/v1/config/reload", None).await,
-        Err(_) => Err(anyhow!("no gateway with this state runs")),
+/// Reloads, so that a running gateway serves what the configuration says now. Returns where that one is asked, if it did.
+async fn reload(target: &Target) -> Option<Api> {
+    let asked = async {
+        let api = target.api().map_err(|_| anyhow!("no gateway with this state runs"))?;
+        api.ask(Method::POST, "/v1/config/reload", None).await?;
+        anyhow::Ok(api)
     };
-    match asked {
-        Ok(_) => println!("the running gateway has taken it over"),
-        Err(error) => println!("a gateway takes it over when it starts, or on SIGHUP ({error:#})"),
+    match asked.await {
+        Ok(api) => {
+            println!("the running gateway has taken it over");
+            Some(api)
+        }
+        Err(error) => {
+            println!("a gateway takes it over when it starts, or on SIGHUP ({error:#})");
+            None
+        }
     }
 }
 

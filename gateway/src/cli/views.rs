@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use weir_contracts::client::ClientProfile;
 
-use super::{Done, Failure, Settings, admin::table, block_on, call, client_profile, start};
+use super::{Done, Failure, Settings, admin::table, block_on, client_profile, start};
 use crate::{
     catalogue::{Catalogue, Endpoint, ListShape, Listing},
     config::View,
@@ -114,9 +114,7 @@ impl Views {
 
 impl Cost {
     async fn rows(&self) -> Result<Vec<Row>, Failure> {
-        let started = start::briefly(self.settings.config()?, Some("views")).await?;
-        started.load(false).await?;
-        let caller = call::caller(&started)?;
+        let (started, caller) = start::here(&self.settings, "views").await?;
         let snapshot = started.gateway.snapshot();
         let mut views = started.gateway.config().views.clone();
         if let Some(client) = self.client {
