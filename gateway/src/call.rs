@@ -12,6 +12,7 @@ mod headers;
 mod item;
 mod limits;
 mod lookup;
+mod outliving;
 mod output;
 mod own_item;
 mod parked;

@@ -20,6 +20,7 @@ use super::{
     asking, blocks,
     error::WriteOutcome,
     limits::Slot,
+    outliving::Outliving,
     parked::{self, Running},
     record::CallRecord,
 };
@@ -224,19 +225,20 @@ pub(super) async fn answer(
     answer
 }
 
-/// Runs in a task of its own, which is told when its caller goes away. A question of the server ends the wait: the call stays
-/// open, and whoever brings the answer goes on with it.
+/// Goes on when its caller goes away, and is told so. A question of the server ends the wait: the call stays open in a task of
+/// its own, and whoever brings the answer goes on with it.
 pub(super) async fn detached(outgoing: Outgoing) -> Result<Answered, CallError> {
-    let running = match outgoing.goes_on() {
-        Some(running) => running?,
-        None => {
-            let cancel = outgoing.cancel.child_token();
-            let gone = cancel.clone().drop_guard();
-            let (questions, asked) = outgoing.may_be_asked().then(mpsc::unbounded_channel).unzip();
-            Running { task: tokio::spawn(Outgoing { cancel, questions, ..outgoing }.run()), asked, _gone: gone }
-        }
-    };
-    follow(running).await
+    if let Some(running) = outgoing.goes_on() {
+        return follow(running?).await;
+    }
+    let cancel = outgoing.cancel.child_token();
+    if !outgoing.may_be_asked() {
+        return Outliving::new(Outgoing { cancel: cancel.clone(), ..outgoing }.run(), cancel).await;
+    }
+    let gone = cancel.clone().drop_guard();
+    let (questions, asked) = mpsc::unbounded_channel();
+    let task = tokio::spawn(Outgoing { cancel, questions: Some(questions), ..outgoing }.run());
+    follow(Running { task, asked, _gone: gone }).await
 }
 
 async fn follow(mut running: Running) -> Result<Answered, CallError> {
@@ -245,7 +247,7 @@ async fn follow(mut running: Running) -> Result<Answered, CallError> {
         ended = &mut running.task => return ended.unwrap_or_else(|error| {
             Err(CallError::new(Code::Internal, "The gateway failed.").log(error.to_string()))
         }),
-        Some(asked) = async { running.asked.as_mut()?.recv().await } => asked,
+        Some(asked) = running.asked.recv() => asked,
     };
     let parked::Asked { question: Question { method, params }, answer } = asked;
     let (may_ask, mut request) = (asking::capability(&method).into_iter().collect(), object!({ "method": method }));

@@ -32,8 +32,8 @@ pub(super) struct Asked {
 /// A call that is under way.
 pub(super) struct Running {
     pub task: JoinHandle<Result<Answered, CallError>>,
-    /// The server's questions, if it may ask any.
-    pub asked: Option<mpsc::UnboundedReceiver<Asked>>,
+    /// The server's questions.
+    pub asked: mpsc::UnboundedReceiver<Asked>,
     /// Tells the server when nobody waits for the call any more.
     pub _gone: DropGuard,
 }

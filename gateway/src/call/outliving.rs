@@ -1,0 +1,85 @@
+//! Work that goes on when whoever waits for it goes away.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+/// Work that runs where it is waited for. Dropped before its end it is told so, and goes on in a task of its own: most work is
+/// waited for to its end, and needs none.
+pub(super) struct Outliving<F>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    work: Option<Pin<Box<F>>>,
+    gone: CancellationToken,
+}
+
+impl<F> Outliving<F>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    /// `gone` is cancelled when nobody waits any more.
+    pub(super) fn new(work: F, gone: CancellationToken) -> Self {
+        Self { work: Some(Box::pin(work)), gone }
+    }
+}
+
+impl<F> Future for Outliving<F>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let work = self.work.as_mut().expect("it is polled until its end");
+        let polled = work.as_mut().poll(cx);
+        if polled.is_ready() {
+            self.work = None;
+        }
+        polled
+    }
+}
+
+impl<F> Drop for Outliving<F>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    fn drop(&mut self) {
+        if let Some(work) = self.work.take() {
+            self.gone.cancel();
+            if let Ok(runtime) = Handle::try_current() {
+                runtime.spawn(work);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_that_is_left_hears_of_it_and_goes_on() {
+        let gone = CancellationToken::new();
+        let (done, ended) = oneshot::channel();
+        let heard = gone.clone();
+        let work = async move {
+            heard.cancelled().await;
+            tokio::task::yield_now().await;
+            done.send("done").expect("the test waits");
+        };
+        let mut left = Outliving::new(work, gone);
+        assert!(Pin::new(&mut left).poll(&mut Context::from_waker(std::task::Waker::noop())).is_pending());
+        drop(left);
+        assert_eq!(ended.await, Ok("done"));
+        let gone = CancellationToken::new();
+        assert_eq!(Outliving::new(async { 7 }, gone.clone()).await, 7);
+        assert!(!gone.is_cancelled(), "nobody left");
+    }
+}
