@@ -415,3 +415,22 @@ impl Unready {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_sessions_in_a_row_keep_two_starts_apart() {
+        let started = Instant::now();
+        let mut trouble = Trouble { started: Some(started), ..Trouble::default() };
+        for _ in 0..SHORT_MAX {
+            trouble.ended(None, true);
+            assert_eq!(trouble.until, None);
+        }
+        trouble.ended(None, true);
+        assert_eq!(trouble.until, Some(started + RESTART_MIN));
+        trouble.ended(None, false);
+        assert_eq!((trouble.until, trouble.short_in_a_row), (None, 0), "a long one is forgiven everything");
+    }
+}
