@@ -1,33 +1,32 @@
 //! The HTTP client under the links: requests to one server, with the headers that go with each of them.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri,
-    header::{CONTENT_TYPE, HOST},
-};
-use http_body_util::Full;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header::CONTENT_TYPE};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::connect::HttpConnector;
-use url::Position;
+use hyper_util::{
+    client::legacy::{self, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+
 use weir_connections::http::{machine_tls, no_tls};
 
-use super::{
-    child::too_large,
-    connections::{Body, Connections},
-};
+use super::child::too_large;
 use crate::{
     error::{Failure, Kind, one_line},
     settings,
 };
 
 const CONNECT_MAX: Duration = Duration::from_secs(2);
+const IDLE_MAX: Duration = Duration::from_secs(30);
 
 /// Follows no redirect, since credentials go with its requests, and takes no proxy from the environment.
 #[derive(Clone)]
 pub(super) struct Client {
-    connections: Arc<Connections>,
+    http: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     headers: HeaderMap,
 }
 
@@ -50,12 +49,11 @@ impl Client {
             "https" => machine_tls().map_err(|error| refused(&error))?,
             _ => no_tls(),
         };
-        let target = Uri::try_from(address.as_str()).map_err(|error| refused(&format!("this is no URL: {error}")))?;
-        let connections = Connections::new(HttpsConnector::from((tcp, tls)), target);
-        let mut headers = headers(url)?;
-        let host = HeaderValue::from_str(&address[Position::BeforeHost..Position::AfterPort]);
-        headers.entry(HOST).or_insert(host.map_err(|_| refused("its host is none that a request can name"))?);
-        Ok((Self { connections, headers }, address))
+        let http = legacy::Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(IDLE_MAX)
+            .pool_timer(TokioTimer::new())
+            .build(HttpsConnector::from((tcp, tls)));
+        Ok((Self { http, headers: headers(url)? }, address))
     }
 
     /// Returns a request with the headers that go with every request.
@@ -67,8 +65,16 @@ impl Client {
         request
     }
 
-    pub(super) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, Failure> {
-        self.connections.send(request).await
+    pub(super) async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failure> {
+        self.http.request(request).await.map_err(|error| {
+            if !error.is_connect() {
+                return broken();
+            }
+            failed("nothing answers there")
+                .step("start the server, or correct host and port")
+                .step("where the address is https, check its certificate")
+                .before_sending()
+        })
     }
 }
 
@@ -86,21 +92,30 @@ fn headers(url: &settings::Url) -> Result<HeaderMap, Failure> {
     Ok(headers)
 }
 
-/// Returns the part of an address that requests hold.
+/// Returns the form of an address that requests hold.
 pub(super) fn uri(address: &url::Url) -> Result<Uri, Failure> {
-    Uri::try_from(&address[Position::BeforePath..Position::AfterQuery])
-        .map_err(|error| refused(&format!("this is no URL: {error}")))
+    Uri::try_from(address.as_str()).map_err(|error| refused(&format!("this is no URL: {error}")))
 }
 
-pub(super) fn content_type(response: &Response<Body>) -> String {
+pub(super) fn content_type(response: &Response<Incoming>) -> String {
     let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
+/// Returns the next bytes of a body, or `None` at its end.
+pub(super) async fn chunk(body: &mut Incoming) -> Result<Option<Bytes>, Failure> {
+    while let Some(frame) = body.frame().await {
+        if let Ok(bytes) = frame.map_err(|_| broken())?.into_data() {
+            return Ok(Some(bytes));
+        }
+    }
+    Ok(None)
+}
+
 /// Returns a whole body, which may have `max_bytes`.
-pub(super) async fn whole(mut body: Body, max_bytes: usize) -> Result<String, Failure> {
+pub(super) async fn whole(mut body: Incoming, max_bytes: usize) -> Result<String, Failure> {
     let mut read = Vec::new();
-    while let Some(bytes) = body.chunk().await? {
+    while let Some(bytes) = chunk(&mut body).await? {
         if read.len() + bytes.len() > max_bytes {
             return Err(too_large(max_bytes));
         }
@@ -114,7 +129,11 @@ fn refused(cause: &str) -> Failure {
     Failure::new(Kind::Start, "the address of an MCP server", cause).before_sending()
 }
 
-pub(super) fn broken() -> Failure {
-    let cause = "the connection broke off, or what answers is no HTTP";
-    Failure::new(Kind::Closed, "the address to be reached", cause).step("look at the server's log")
+fn failed(cause: &str) -> Failure {
+    Failure::new(Kind::Unreachable, "the address to be reached", cause)
+}
+
+fn broken() -> Failure {
+    Failure { kind: Kind::Closed, ..failed("the connection broke off, or what answers is no HTTP") }
+        .step("look at the server's log")
 }

@@ -12,12 +12,12 @@ use http::{
     header::{ACCEPT, CONTENT_TYPE},
 };
 use http_body_util::Full;
+use hyper::body::Incoming as Body;
 use tokio::task::AbortHandle;
 
 use super::{
     child::too_large,
-    client::{Client, content_type, uri, whole},
-    connections::Body,
+    client::{Client, chunk, content_type, uri, whole},
     event_stream::{Event, Events},
 };
 use crate::{
@@ -194,7 +194,7 @@ impl HttpLink {
     ) -> Result<(), Failure> {
         let mut events = Events::new(self.message_max);
         let mut body = response.into_body();
-        while let Some(bytes) = body.chunk().await? {
+        while let Some(bytes) = chunk(&mut body).await? {
             for Event { name, data, id: event_id, retry_ms } in
                 events.feed(&bytes).map_err(|_| too_large(self.message_max))?
             {

@@ -7,12 +7,12 @@ use http::{
     header::{ACCEPT, CONTENT_TYPE},
 };
 use http_body_util::Full;
+use hyper::body::Incoming as Body;
 use tokio::{sync::oneshot, task::AbortHandle, time::timeout};
 
 use super::{
     child::too_large,
-    client::{Client, content_type, uri},
-    connections::Body,
+    client::{Client, chunk, content_type, uri},
     event_stream::Events,
 };
 use crate::{
@@ -119,7 +119,7 @@ impl Stream {
         let mut events = Events::new(self.message_max);
         let mut sender = None;
         let over = loop {
-            let bytes = match body.chunk().await {
+            let bytes = match chunk(&mut body).await {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => break Failure::new(Kind::Closed, "the server's stream to stay open", "it ended"),
                 Err(failure) => break failure,
