@@ -5,8 +5,11 @@ use std::{
     fmt::Write as _,
     fs,
     io::{BufRead, BufReader},
+    net::TcpStream,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread::sleep,
+    time::Duration,
 };
 
 use anyhow::{Context, bail};
@@ -16,6 +19,7 @@ use tempfile::TempDir;
 use weir_bench::ticket;
 
 use crate::{
+    measure::START_MAX,
     place::{Place, free_port},
     process::{LOAD_CORE, Process},
 };
@@ -302,7 +306,13 @@ pub(crate) fn serve_upstream(place: &Place) -> anyhow::Result<(Process, String)>
     let mut server = Command::new(place.binary("bench-rmcp"));
     server.args([&port.to_string(), "json", "1"]);
     let log = place.peer_folder("upstream")?.join(format!("{port}.log"));
-    Ok((Process::start(&server, LOAD_CORE, &log)?, format!("http://127.0.0.1:{port}/mcp")))
+    let server = Process::start(&server, LOAD_CORE, &log)?;
+    // A proxy that finds nothing there ends at once.
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        anyhow::ensure!(server.started.elapsed() < START_MAX, "the server behind the others does not answer");
+        sleep(Duration::from_millis(5));
+    }
+    Ok((server, format!("http://127.0.0.1:{port}/mcp")))
 }
 
 /// Returns contracts with the tool that is called, and as many more like it as are wanted.
