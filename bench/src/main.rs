@@ -75,6 +75,8 @@ fn main() -> anyhow::Result<()> {
         return instructions::check(&place, baseline);
     }
     let mut report = Report::new(Machine::look(&place), effort);
+    // A long run is not to fail at its end.
+    options.write.as_deref().map_or(Ok(()), std::fs::create_dir_all)?;
     let wanted = |name: &str| options.only.is_empty() || options.only.iter().any(|start| name.starts_with(start));
     for row in ROWS.iter().filter(|row| wanted(row.name)) {
         let measured = match row.needs_postgres() {

@@ -83,7 +83,6 @@ impl Report {
             let path = folder.join(name);
             fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
         };
-        fs::create_dir_all(folder)?;
         put("figures.json", format!("{}\n", serde_json::to_string_pretty(self)?))?;
         put("calls-per-core-second.svg", plot::bars(&self.rows))?;
         put("README.md", page::page(self))
