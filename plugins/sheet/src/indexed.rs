@@ -173,15 +173,16 @@ impl<'s> Source<'s> {
         for (keys, is_meant) in holding.candidates.blocks() {
             let mut blocks = within(&holding.name, keys, RANGE_MAX)?;
             blocks.retain(is_meant);
-            self.read_each(&blocks, |_, bytes| {
+            let read = self.read_each(&blocks, |_, bytes| {
                 parser.rows_alone(bytes, &mut |_, row, _| {
                     if !row.is_blank() {
                         collector.consider(row);
                     }
                     Ok(Flow::Continue)
-                })
+                })?;
+                Ok(if collector.is_done() { Flow::Stop } else { Flow::Continue })
             })?;
-            if collector.is_done() {
+            if read == Flow::Stop {
                 return Ok(());
             }
         }
@@ -309,16 +310,18 @@ impl<'s> Source<'s> {
             parser.rows_alone(bytes, &mut |_, row, _| {
                 act(row, entry.at..entry.at + u64::from(entry.length));
                 Ok(Flow::Continue)
-            })
+            })?;
+            Ok(Flow::Continue)
         })
+        .map(drop)
     }
 
-    /// Reads the bytes of each entry, many at once.
+    /// Reads the bytes of each entry, many at once, until `act` says to stop.
     fn read_each(
         &self,
         entries: &[Entry],
-        mut act: impl FnMut(&Entry, &[u8]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        mut act: impl FnMut(&Entry, &[u8]) -> Result<Flow, Error>,
+    ) -> Result<Flow, Error> {
         let (root, path) = (&self.settings.connection, &self.settings.path);
         let mut left = entries;
         while !left.is_empty() {
@@ -333,10 +336,12 @@ impl<'s> Source<'s> {
             left = behind;
             let parts: Vec<Part> = now.iter().map(|entry| Part { at: entry.at, length: entry.length }).collect();
             for (entry, bytes) in now.iter().zip(files::read_parts(root, path, &parts)?) {
-                act(entry, &bytes)?;
+                if act(entry, &bytes)? == Flow::Stop {
+                    return Ok(Flow::Stop);
+                }
             }
         }
-        Ok(())
+        Ok(Flow::Continue)
     }
 
     /// Judges the rows behind those that the index covers. They are the last of the file, so they come last.
