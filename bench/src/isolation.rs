@@ -22,10 +22,10 @@ use weir_bench::{load::quantiles, ticket};
 
 use crate::{
     machine::Machine,
-    measure::{Effort, START_MAX, Spread},
+    measure::{Effort, Spread},
     place::{Place, free_port},
     pressure::{self, Pressure, Server, Target},
-    process::{BOTH_CORES, LOAD_CORE, Process},
+    process::{BOTH_CORES, LOAD_CORE, Process, START_MAX},
     report::{Table, markdown},
     weir::{Backend, Holder, House},
     wire::{self, Door, Era, Question},

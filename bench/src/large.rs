@@ -18,9 +18,8 @@ use serde_json::{Value, json};
 
 use crate::{
     machine::Machine,
-    measure::START_MAX,
     place::{Place, free_port},
-    process::{Process, SERVER_CORE},
+    process::{Process, SERVER_CORE, START_MAX},
     report::{Table, markdown},
     weir::{Holder, House},
     wire::{self, Door, Era, Question},

@@ -18,7 +18,7 @@ pub(crate) use self::threads::{Cores, Threads};
 use crate::{
     place::{Place, free_port},
     pressure::{self, Loaded, Pressure, Server, Target},
-    process::{LOAD_CORE, Process, SERVER_CORE},
+    process::{LOAD_CORE, Process, SERVER_CORE, START_MAX},
     rows::{Also, Compared, Row, Subject, Way},
     stdio::Pipes,
     wire::{Door, Era, Question},
@@ -39,8 +39,6 @@ pub(crate) struct Effort {
 
 /// Connections of the throughput runs; over pipes, calls under way.
 pub(crate) const CONNECTIONS: usize = 16;
-/// The longest that a server may take to its first answer.
-pub(crate) const START_MAX: Duration = Duration::from_secs(120);
 /// A load is tried with more and more calls until it takes at least this long.
 const CALIBRATION: f64 = 0.4;
 

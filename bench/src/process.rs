@@ -15,6 +15,8 @@ use nix::{time::ClockId, unistd::Pid};
 pub(crate) const SERVER_CORE: &str = "0";
 pub(crate) const LOAD_CORE: &str = "1";
 pub(crate) const BOTH_CORES: &str = "0,1";
+/// The longest that a server may take to its first answer.
+pub(crate) const START_MAX: Duration = Duration::from_secs(120);
 
 pub(crate) struct Process {
     child: Child,

@@ -22,9 +22,9 @@ use weir_state::State;
 
 use crate::{
     machine::Machine,
-    measure::{START_MAX, Spread},
+    measure::Spread,
     place::{Place, free_port},
-    process::{Process, SERVER_CORE},
+    process::{Process, SERVER_CORE, START_MAX},
     report::{Table, markdown},
     weir::{Backend, Holder, House},
     wire::{Door, Era, Question},

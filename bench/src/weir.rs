@@ -19,9 +19,8 @@ use tempfile::TempDir;
 use weir_bench::ticket;
 
 use crate::{
-    measure::START_MAX,
     place::{Place, free_port},
-    process::{LOAD_CORE, Process},
+    process::{LOAD_CORE, Process, START_MAX},
 };
 
 /// What answers behind the gateway.

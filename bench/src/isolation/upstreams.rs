@@ -18,10 +18,10 @@ use weir_bench::ticket;
 
 use super::{CONNECTIONS, HOSTILE_CALLS, RATE, question, yes};
 use crate::{
-    measure::{Effort, START_MAX, Spread},
+    measure::{Effort, Spread},
     place::{Place, free_port},
     pressure::{self, Loaded, Pressure, Server, Target},
-    process::{BOTH_CORES, LOAD_CORE, Process},
+    process::{BOTH_CORES, LOAD_CORE, Process, START_MAX},
     report::Table,
     weir::{Holder, House},
     wire::{self, Door},

@@ -15,9 +15,8 @@ use serde_json::{Value, json};
 
 use super::{Answers, QUESTIONS, answers};
 use crate::{
-    measure::START_MAX,
     place::{Place, free_port},
-    process::{Process, SERVER_CORE},
+    process::{Process, SERVER_CORE, START_MAX},
     wire::Door,
 };
 
