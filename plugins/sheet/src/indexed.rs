@@ -1,6 +1,7 @@
 //! A file that is too large to be kept, read through indexes of its columns: the rows that may be meant are looked up, and
 //! judged as those of a whole pass are. What an index leaves out cannot be meant, so the answer is the same.
 
+mod build;
 mod signatures;
 
 use std::cell::RefCell;
@@ -10,18 +11,18 @@ use weir_plugin_sdk::files::{self, Info, PARTS_MAX, Part};
 use weir_plugin_sdk::index::{self, Entry, Name, RANGE_MAX, Range};
 use weir_plugin_sdk::matches::operand;
 use weir_plugin_sdk::serde_json::json;
-use weir_plugin_sdk::{Comparison, Error, Page, Query, Shape, Type, Value, Zone, clock};
+use weir_plugin_sdk::{Comparison, Error, Page, Query, Shape, Type, Value, Zone};
 
 use crate::cache;
 use crate::header::{Columns, names};
 use crate::layout::Layout;
-use crate::scan::{is_header, no_header, stat};
-use crate::select::{Collector, Select, cell_value};
+use crate::scan::{is_header, no_header};
+use crate::select::{Collector, Select};
 use crate::settings::{Format, Settings, UseIndex};
 use crate::sort_key::{self, NULL, UNFIT, VALUE, sort_key};
 use crate::stream::{FILE_BYTES_MAX, Flow, Parser, ROW_BYTES_MAX, read_pieces};
 use crate::table::Row;
-use signatures::{Candidates, Signatures};
+use signatures::Candidates;
 
 /// Ways are tried in turn: the rows that meet one condition, then rows in the order asked, each further than before. A
 /// condition that few rows meet ends with the first, one that many meet with the second; what is in between takes longer.
@@ -37,9 +38,6 @@ const TAIL_BYTES_MAX: u64 = 1 << 20;
 const FEW: u32 = 128;
 /// Rows read at once.
 const ROWS_AT_ONCE: usize = 2_048;
-/// The processor time of an instance for one piece of building.
-const PIECE_NS: u64 = 400_000_000;
-const ENTRIES_AT_ONCE: usize = 8_192;
 
 /// A delimited file at one version, and how a contract reads it.
 pub(crate) struct Source<'s> {
@@ -451,109 +449,6 @@ impl<'s> Source<'s> {
     fn signatures(&self, field: usize) -> String {
         let field = &self.shape.fields[field];
         json!(["parts", signatures::VERSION, field.key, field.format]).to_string()
-    }
-
-    /// Goes on building an index for a while, of the values of a column or of the parts of its texts; true while more is left.
-    pub(crate) fn build(&self, column: &str) -> Result<bool, Error> {
-        let mut fields = 0..self.shape.fields.len();
-        let found = fields.find_map(|at| match column {
-            _ if column == self.column(at) => Some((at, Making::Values(Vec::new()))),
-            _ if column == self.signatures(at) => Some((at, Making::Signatures(Signatures::new()))),
-            _ => None,
-        });
-        let Some((at, mut making)) = found else {
-            return Err(Error::invalid("There is no such column.").field(column));
-        };
-        if self.covered(column).is_some() {
-            return Ok(false);
-        }
-        let name = self.name(column.to_owned());
-        let field = &self.shape.fields[at];
-        let position = Columns::locate(&self.head.names, self.shape).position(at, self.shape)?;
-        let began = clock::monotonic_ns();
-        let mut covered = index::begin(&name)?;
-        let mut offset = covered.max(self.head.body_at);
-        let mut parser = Parser::at(self.head.layout, offset)?;
-        // The rows read belong to this version only if the file still has it.
-        let has_changed = || Ok::<_, Error>(stat(self.settings)?.version != self.info.version);
-        let mut is_over = false;
-        while !is_over {
-            let mut piece = files::read(&self.settings.connection, &self.settings.path, offset, files::READ_MAX)?;
-            offset += piece.len() as u64;
-            is_over = piece.is_empty() || offset >= self.info.size;
-            if is_over {
-                // A line end closes the last row.
-                piece.push(b'\n');
-            }
-            parser.feed(&piece, &mut |_, row, span| {
-                let span = span.start as u64..span.end as u64;
-                if !row.is_blank() {
-                    making.push(&cell_value(row.cell(position), field, self.zone), span.clone());
-                }
-                if making.is_full() {
-                    if has_changed()? {
-                        return Ok(Flow::Stop);
-                    }
-                    let upto = span.end.min(self.info.size);
-                    index::add(&name, &making.take(), covered, upto)?;
-                    covered = upto;
-                }
-                Ok(Flow::Continue)
-            })?;
-            if making.is_full() {
-                return Ok(false);
-            }
-            if is_over && parser.is_within_row() {
-                // It would swallow what is appended later: such a file gets no index.
-                return Err(Error::invalid("The last row has a quote that is never closed."));
-            }
-            if clock::monotonic_ns().saturating_sub(began) >= PIECE_NS {
-                break;
-            }
-        }
-        if has_changed()? {
-            return Ok(false);
-        }
-        let upto = if is_over { self.info.size } else { parser.row_start() };
-        index::add(&name, &making.take(), covered, upto)?;
-        if is_over {
-            index::finish(&name)?;
-        }
-        Ok(!is_over)
-    }
-}
-
-/// The next entries of an index that is built.
-enum Making {
-    /// Of a column's values: an entry a row.
-    Values(Vec<Entry>),
-    Signatures(Signatures),
-}
-
-impl Making {
-    /// Adds a row by its bytes in the file.
-    fn push(&mut self, value: &Value<'_>, at: std::ops::Range<u64>) {
-        match (self, value) {
-            (Self::Values(entries), _) => {
-                entries.push(Entry { key: sort_key(value), at: at.start, length: (at.end - at.start) as u32 });
-            }
-            (Self::Signatures(signatures), Value::Text(text)) => signatures.push(text, at),
-            (Self::Signatures(signatures), _) => signatures.push("", at),
-        }
-    }
-
-    fn is_full(&self) -> bool {
-        match self {
-            Self::Values(entries) => entries.len() >= ENTRIES_AT_ONCE,
-            Self::Signatures(signatures) => signatures.is_full(),
-        }
-    }
-
-    fn take(&mut self) -> Vec<Entry> {
-        match self {
-            Self::Values(entries) => std::mem::take(entries),
-            Self::Signatures(signatures) => signatures.take(),
-        }
     }
 }
 

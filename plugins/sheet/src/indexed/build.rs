@@ -1,0 +1,121 @@
+//! Builds an index of a file, piece by piece: of a column's values, or of the parts of its texts.
+
+use weir_plugin_sdk::index::{self, Entry};
+use weir_plugin_sdk::{Error, Value, clock, files};
+
+use super::Source;
+use super::signatures::Signatures;
+use crate::header::Columns;
+use crate::scan::stat;
+use crate::select::cell_value;
+use crate::sort_key::sort_key;
+use crate::stream::{Flow, Parser};
+
+/// The processor time of an instance for one piece of building.
+const PIECE_NS: u64 = 400_000_000;
+const ENTRIES_AT_ONCE: usize = 8_192;
+
+impl Source<'_> {
+    /// Goes on building an index for a while, of the values of a column or of the parts of its texts; true while more is left.
+    pub(crate) fn build(&self, column: &str) -> Result<bool, Error> {
+        let mut fields = 0..self.shape.fields.len();
+        let found = fields.find_map(|at| match column {
+            _ if column == self.column(at) => Some((at, Making::Values(Vec::new()))),
+            _ if column == self.signatures(at) => Some((at, Making::Signatures(Signatures::new()))),
+            _ => None,
+        });
+        let Some((at, mut making)) = found else {
+            return Err(Error::invalid("There is no such column.").field(column));
+        };
+        if self.covered(column).is_some() {
+            return Ok(false);
+        }
+        let name = self.name(column.to_owned());
+        let field = &self.shape.fields[at];
+        let position = Columns::locate(&self.head.names, self.shape).position(at, self.shape)?;
+        let began = clock::monotonic_ns();
+        let mut covered = index::begin(&name)?;
+        let mut offset = covered.max(self.head.body_at);
+        let mut parser = Parser::at(self.head.layout, offset)?;
+        // The rows read belong to this version only if the file still has it.
+        let has_changed = || Ok::<_, Error>(stat(self.settings)?.version != self.info.version);
+        let mut is_over = false;
+        while !is_over {
+            let mut piece = files::read(&self.settings.connection, &self.settings.path, offset, files::READ_MAX)?;
+            offset += piece.len() as u64;
+            is_over = piece.is_empty() || offset >= self.info.size;
+            if is_over {
+                // A line end closes the last row.
+                piece.push(b'\n');
+            }
+            parser.feed(&piece, &mut |_, row, span| {
+                let span = span.start as u64..span.end as u64;
+                if !row.is_blank() {
+                    making.push(&cell_value(row.cell(position), field, self.zone), span.clone());
+                }
+                if making.is_full() {
+                    if has_changed()? {
+                        return Ok(Flow::Stop);
+                    }
+                    let upto = span.end.min(self.info.size);
+                    index::add(&name, &making.take(), covered, upto)?;
+                    covered = upto;
+                }
+                Ok(Flow::Continue)
+            })?;
+            if making.is_full() {
+                return Ok(false);
+            }
+            if is_over && parser.is_within_row() {
+                // It would swallow what is appended later: such a file gets no index.
+                return Err(Error::invalid("The last row has a quote that is never closed."));
+            }
+            if clock::monotonic_ns().saturating_sub(began) >= PIECE_NS {
+                break;
+            }
+        }
+        if has_changed()? {
+            return Ok(false);
+        }
+        let upto = if is_over { self.info.size } else { parser.row_start() };
+        index::add(&name, &making.take(), covered, upto)?;
+        if is_over {
+            index::finish(&name)?;
+        }
+        Ok(!is_over)
+    }
+}
+
+/// The next entries of an index that is built.
+enum Making {
+    /// Of a column's values: an entry a row.
+    Values(Vec<Entry>),
+    Signatures(Signatures),
+}
+
+impl Making {
+    /// Adds a row by its bytes in the file.
+    fn push(&mut self, value: &Value<'_>, at: std::ops::Range<u64>) {
+        match (self, value) {
+            (Self::Values(entries), _) => {
+                entries.push(Entry { key: sort_key(value), at: at.start, length: (at.end - at.start) as u32 });
+            }
+            (Self::Signatures(signatures), Value::Text(text)) => signatures.push(text, at),
+            (Self::Signatures(signatures), _) => signatures.push("", at),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        match self {
+            Self::Values(entries) => entries.len() >= ENTRIES_AT_ONCE,
+            Self::Signatures(signatures) => signatures.is_full(),
+        }
+    }
+
+    fn take(&mut self) -> Vec<Entry> {
+        match self {
+            Self::Values(entries) => std::mem::take(entries),
+            Self::Signatures(signatures) => signatures.take(),
+        }
+    }
+}
