@@ -22,7 +22,7 @@ use crate::settings::{Format, Settings, UseIndex};
 use crate::sort_key::{self, NULL, UNFIT, VALUE, sort_key};
 use crate::stream::{FILE_BYTES_MAX, Flow, Parser, ROW_BYTES_MAX, read_pieces};
 use crate::table::Row;
-use signatures::Candidates;
+use signatures::{Candidates, Slice};
 
 /// Ways are tried in turn: the rows that meet one condition, then rows in the order asked, each further than before. A
 /// condition that few rows meet ends with the first, one that many meet with the second; what is in between takes longer.
@@ -89,12 +89,12 @@ impl<'s> Source<'s> {
             }
         }
         let mut holding: Option<Holding> = None;
-        for (field, part) in self.parts(query) {
+        for (field, slices) in self.parts(query) {
             let Some(covers) = self.covered(&self.signatures(field)) else {
                 unknown_parts.push(field);
                 continue;
             };
-            let found = self.holding(field, part, covers)?;
+            let found = self.holding(field, slices, covers)?;
             if holding.as_ref().is_none_or(|other| found.candidates.count() < other.candidates.count()) {
                 holding = Some(found);
             }
@@ -105,6 +105,12 @@ impl<'s> Source<'s> {
         {
             missing.push(field);
         }
+        let in_blocks = |most: usize| -> Result<Option<Page>, Error> {
+            let Some(holding) = holding.as_ref().filter(|holding| holding.has_at_most(most)) else { return Ok(None) };
+            let mut collector = select.over(&columns)?;
+            self.consider_holding(holding, &mut collector)?;
+            Ok(Some(collector.finish()))
+        };
         for ((meeting, in_order), blocks) in MEETING.into_iter().zip(IN_ORDER).zip(HOLDING) {
             for (field, ranges, covers) in &narrowings {
                 if let Some(entries) = entries(&self.name(self.column(*field)), ranges, meeting)? {
@@ -114,10 +120,8 @@ impl<'s> Source<'s> {
                     return Ok(Some(collector.finish()));
                 }
             }
-            if let Some(holding) = holding.as_ref().filter(|holding| holding.has_at_most(blocks)) {
-                let mut collector = select.over(&columns)?;
-                self.consider_holding(holding, &mut collector)?;
-                return Ok(Some(collector.finish()));
+            if let Some(page) = in_blocks(blocks)? {
+                return Ok(Some(page));
             }
             if let Some((field, descending, Some(covers))) = order {
                 let mut collector = select.over(&columns)?;
@@ -128,34 +132,32 @@ impl<'s> Source<'s> {
             }
         }
         // A part of the file is still less than the whole.
-        if let Some(holding) = holding.as_ref().filter(|holding| holding.has_at_most(HOLDING_MAX)) {
-            let mut collector = select.over(&columns)?;
-            self.consider_holding(holding, &mut collector)?;
-            return Ok(Some(collector.finish()));
+        if let Some(page) = in_blocks(HOLDING_MAX)? {
+            return Ok(Some(page));
         }
         missing.iter().for_each(|field| index::later(&self.column(*field)));
         unknown_parts.iter().for_each(|field| index::later(&self.signatures(*field)));
         Ok(None)
     }
 
-    /// Returns the parts of texts that conditions ask for, as far as they are long enough to be looked for.
-    fn parts<'q>(&self, query: &'q Query) -> Vec<(usize, &'q str)> {
+    /// Returns the slices of the parts of texts that conditions ask for, as far as they are long enough to be looked for.
+    fn parts(&self, query: &Query) -> Vec<(usize, Vec<Slice>)> {
         let conditions = query.conditions.iter();
         let contains = conditions
             .filter(|condition| matches!(condition.comparison, Comparison::Contains | Comparison::ContainsCi));
         let parts = contains.filter_map(|condition| {
             let field = self.shape.fields.iter().position(|field| field.key == condition.column)?;
-            let part = condition.value.as_str().filter(|part| !signatures::slices(part).is_empty())?;
-            Some((field, part))
+            let slices = signatures::slices(condition.value.as_str()?);
+            (!slices.is_empty()).then_some((field, slices))
         });
         parts.collect()
     }
 
     /// Returns the blocks of rows that may hold a part of a text.
-    fn holding(&self, field: usize, part: &str, covers: u64) -> Result<Holding, Error> {
+    fn holding(&self, field: usize, slices: Vec<Slice>, covers: u64) -> Result<Holding, Error> {
         let name = self.name(self.signatures(field));
         let mut candidates: Option<Candidates> = None;
-        for slice in signatures::slices(part) {
+        for slice in slices {
             let these = Candidates::of(within(&name, slice, FEW)?);
             candidates = Some(match candidates {
                 Some(candidates) => candidates.and(&these),

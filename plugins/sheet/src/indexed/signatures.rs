@@ -107,8 +107,11 @@ impl Signatures {
     }
 }
 
-/// Returns the range of keys of each slice that a part is looked for in; none if the part is too short to have one.
-pub(crate) fn slices(part: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
+/// The keys of a slice: the first, and the first behind it.
+pub(crate) type Slice = (Vec<u8>, Vec<u8>);
+
+/// Returns the slices that a part is looked for in; none if the part is too short to have one.
+pub(crate) fn slices(part: &str) -> Vec<Slice> {
     let mut bits: Vec<u16> = bits(part).collect();
     bits.sort_unstable();
     bits.dedup();
