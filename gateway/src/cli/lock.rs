@@ -33,7 +33,7 @@ impl Lock {
     }
 
     async fn lock(&self) -> Done {
-        let folders = self.settings.config_to_serve("Name one: --config /path/to/weir.toml")?.folders;
+        let folders = self.settings.config_to_serve(super::start::NAME_ONE)?.folders;
         let state = State::open(&folders.state).await.map_err(anyhow::Error::from)?;
         let live = state.live().await.map_err(anyhow::Error::from)?;
         let live: BTreeMap<&str, &Live> = live.iter().map(|live| (live.name.as_str(), live)).collect();

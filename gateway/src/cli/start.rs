@@ -15,6 +15,9 @@ use crate::{
     reload::Reload,
 };
 
+/// What a command that nothing but a configuration helps is told.
+pub(super) const NAME_ONE: &str = "Name one: --config /path/to/weir.toml";
+
 impl Settings {
     /// Reads the file, with flags and environment over it.
     pub(super) fn config(&self) -> Result<Config, Vec<Problem>> {
@@ -101,7 +104,7 @@ impl Settings {
 /// Opens the gateway of this place with its contracts, for a command that answers and ends, and the caller that it answers
 /// to: the holder of `WEIR_KEY`.
 pub(super) async fn here(settings: &Settings, process: &str) -> Result<(App, Caller), Failure> {
-    let config = settings.config_to_serve("Name one: --config /path/to/weir.toml")?;
+    let config = settings.config_to_serve(NAME_ONE)?;
     let started = briefly(config, Some(process)).await?;
     started.load(false).await?;
     let caller = call::caller(&started)?;
