@@ -35,10 +35,11 @@ where
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let work = self.work.as_mut().expect("it is polled until its end");
+        // Work that panics is over: it must not go on elsewhere.
+        let mut work = self.work.take().expect("it is polled until its end");
         let polled = work.as_mut().poll(cx);
-        if polled.is_ready() {
-            self.work = None;
+        if polled.is_pending() {
+            self.work = Some(work);
         }
         polled
     }
