@@ -94,6 +94,36 @@ fn references_are_replaced_and_a_schema_within_itself_is_ended() {
     assert!(lowered.input.to_string().len() < 1 << 20, "{}", lowered.input.to_string().len());
 }
 
+/// A definition is found under whatever name it has, a property may be named like a keyword, and copies are bounded by what
+/// they hold.
+#[test]
+fn references_in_odd_places_are_replaced_too() {
+    let input = json!({
+        "type": "object",
+        "properties": {
+            "mode": { "$ref": "#/$defs/Opt%3CMode%3E" },
+            "default": { "$ref": "#/$defs/Opt%3CMode%3E" },
+            "$ref": { "type": "integer" },
+        },
+        "$defs": { "Opt<Mode>": { "type": "string", "enum": ["a", "b"] } },
+    });
+    let lowered = lower("tool", &input, ClientProfile::Vscode);
+    assert_eq!(lowered.input, input, "who follows references is sent them");
+    let lowered = lower("tool", &input, ClientProfile::Anthropic);
+    let mode = json!({ "type": "string", "enum": ["a", "b"] });
+    let properties = json!({ "mode": mode, "default": mode, "$ref": { "type": "integer" } });
+    assert_eq!(lowered.input["properties"], properties, "{lowered:?}");
+
+    let values = vec![0; 10_000];
+    let many: serde_json::Map<_, _> =
+        (0..40).map(|number| (format!("p{number}"), json!({ "$ref": "#/$defs/values" }))).collect();
+    let input = json!({
+        "type": "object", "properties": many, "$defs": { "values": { "enum": values } },
+    });
+    let lowered = lower("tool", &input, ClientProfile::Gemini);
+    assert!(lowered.input.to_string().len() < 200_000, "{}", lowered.input.to_string().len());
+}
+
 #[test]
 fn strict_functions_send_every_argument() {
     let input = object(

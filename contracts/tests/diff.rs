@@ -491,6 +491,45 @@ fn recursion_and_other_documents_are_undecided() {
     assert!(diff.breaking);
 }
 
+/// A definition is seen whatever its name is spelled like; one that is named by an anchor may be anything.
+#[test]
+fn a_change_behind_a_reference_is_not_missed() {
+    let with = |reference: &str, longest: u8| {
+        let definition = json!({ "$anchor": "page", "type": "string", "maxLength": longest });
+        json!({ "type": "object", "$defs": { "Page<Item>": definition }, "properties": { "a": { "$ref": reference } } })
+    };
+    for (reference, class) in [
+        ("#/$defs/Page%3CItem%3E", Class::Breaking),
+        ("#/$defs/Page<Item>", Class::Breaking),
+        ("#page", Class::Undecided),
+        ("https://example.com/none#page", Class::Undecided),
+    ] {
+        let diff = diff_schemas(&with(reference, 100), &with(reference, 5), Side::Input);
+        assert!(diff.class >= class, "{reference}: {diff:?}");
+        let same = diff_schemas(&with(reference, 100), &with(reference, 100), Side::Input);
+        assert_eq!(same.class, Class::Identical, "{reference}: {same:?}");
+    }
+    let [spelled, otherwise] =
+        ["#/$defs/Page%3CItem%3E", "#/$defs/P%61ge%3cItem%3e"].map(|reference| with(reference, 5));
+    assert_eq!(diff_schemas(&spelled, &otherwise, Side::Input).class, Class::Identical);
+}
+
+/// What no keyword of its own schema has looked at is refused, also where another schema beside it has looked.
+#[test]
+fn unevaluated_members_are_those_of_their_own_schema() {
+    let old = json!({ "type": "object", "properties": { "a": {} }, "unevaluatedProperties": false });
+    let rest = json!({ "unevaluatedProperties": false });
+    for new in [
+        json!({ "type": "object", "properties": { "a": {} }, "allOf": [rest] }),
+        json!({ "type": "object", "properties": { "a": {} }, "$ref": "#/$defs/rest", "$defs": { "rest": rest } }),
+    ] {
+        let diff = diff_schemas(&old, &new, Side::Input);
+        assert!(diff.class >= Class::Undecided, "`a` is refused now: {diff:?}");
+    }
+    let referred = json!({ "$ref": "#/$defs/all", "$defs": { "all": old } });
+    assert_eq!(diff_schemas(&old, &referred, Side::Input).class, Class::Identical);
+}
+
 #[test]
 fn what_is_no_schema_is_undecided_and_never_a_panic() {
     let good = object(json!({ "type": "string" }));

@@ -55,6 +55,15 @@ fn files_that_cannot_be_read() {
     }
 }
 
+/// Nothing is put into a record, so that no default may say so.
+#[test]
+fn a_member_of_a_record_has_no_default() {
+    let text = "tool: t\nfields:\n  - { name: a, type: record, fields: [{ name: b, type: text, default: x }] }\n";
+    let found = problems(text);
+    assert_eq!(found[0].place, "/fields/0/fields/0/default", "{found:?}");
+    assert!(found[0].hint.as_deref().is_some_and(|hint| hint.contains("help")), "{found:?}");
+}
+
 #[test]
 fn yaml_means_what_it_says() {
     let text = "tool: t\nfields:\n  - { name: d, type: dropdown, choices: [no, off, Y, 007, 1_000, 0x1G, 2024-01-01, ~x] }\n  - { name: 1, type: text }\n";

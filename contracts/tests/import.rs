@@ -133,6 +133,25 @@ fn a_contract_is_a_form_like_any_other() {
     assert!(problems.iter().all(|problem| problem.message.starts_with("shape of ")), "{problems:?}");
 }
 
+/// Members that only answers have are not asked for, whether a reference stands beside the mark or an `allOf` above it.
+#[test]
+fn nobody_is_asked_for_what_only_answers_have() {
+    let document = r##"{"openapi": "3.1.0", "info": {"title": "Hooks"}, "servers": [{"url": "http://127.0.0.1:1"}],
+      "paths": {"/hooks": {
+        "put": {"operationId": "putHook", "responses": {"204": {"description": "Done"}},
+          "requestBody": {"required": true, "content": {"application/json": {"schema": {
+            "type": "object", "required": ["id", "user"], "properties": {
+              "id": {"$ref": "#/components/schemas/Key", "readOnly": true},
+              "user": {"allOf": [{"$ref": "#/components/schemas/Person"}], "required": ["id", "name"]}}}}}}}}},
+      "components": {"schemas": {"Key": {"type": "string"}, "Person": {"type": "object", "properties": {
+        "id": {"type": "string", "readOnly": true}, "name": {"type": "string"}}}}}}"##;
+    let imported = import(document, &Wanted::default()).expect("a contract");
+    let line = imported.contract.lines().find(|line| line.contains("name: user"));
+    let line = line.unwrap_or_else(|| panic!("no such field: {}", imported.contract));
+    assert!(line.contains("[name]") && !line.contains("id"), "{line}");
+    assert!(!imported.contract.contains("name: id"), "{}", imported.contract);
+}
+
 /// A document may require a name of which it says nothing, or say nothing of the whole body. The service wants it all
 /// the same.
 #[test]

@@ -344,7 +344,8 @@ fn names_of_arguments_that_clients_refuse_are_mapped_there_and_back() {
     let schema = &tool.input_schema.value();
     assert_eq!(schema["required"], json!(["filter_name_2"]));
     assert_eq!(schema["dependentRequired"], json!({ "grosse": ["filter_name_2"] }));
-    assert_eq!(schema["properties"]["same"], json!({ "$ref": "#/properties/filter_name_2" }));
+    assert_eq!(schema["properties"]["same"], json!({ "$ref": "#/$defs/filter_name_" }));
+    assert_eq!(schema["$defs"]["filter_name_"], json!({ "type": "string" }));
     assert_eq!(schema["$defs"]["Size"]["required"], json!(["hohe_cm"]));
     assert_eq!(schema["$defs"]["Size"]["default"], json!({ "hohe_cm": 1 }));
     assert!(
@@ -505,10 +506,14 @@ fn what_is_set_decides_the_alternatives_and_has_the_last_word() {
     let arguments = ArgumentValidator::for_tool(&tool).expect("a schema");
     assert!(arguments.validate(r#"{"n": 1}"#).is_ok(), "{}", tool.checked_input().as_json());
     assert!(arguments.validate("{}").is_err());
+    let tangled = json!({ "type": "object", "properties": { "kind": {}, "id": {} }, "allOf": [
+        { "if": { "properties": { "kind": { "const": "url" } } }, "then": { "required": ["url"] } },
+    ] });
     for (value, schema, expected) in [
         ("{ownr: acme}", &open, "the tool has no argument 'ownr' to set; it has 'owner'"),
         ("{owner: 1}", &open, "the value that is set does not fit the schema of the argument 'owner'"),
         ("{kind: other}", &union, "the value that is set for 'kind' fits none of the alternatives"),
+        ("{kind: id}", &tangled, "the argument 'kind' cannot be set, since `if` in the input is about it"),
     ] {
         let done = set(value, schema);
         assert!(done.contract.tools.is_empty());

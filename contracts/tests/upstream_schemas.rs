@@ -175,6 +175,26 @@ fn each_dialect_means_the_same_in_the_newest() {
     }
 }
 
+/// Some exporters name a schema by its path, and what is published may have it elsewhere.
+#[test]
+fn references_by_path_lead_on_where_schemas_are_moved() {
+    let node = json!({ "type": "object", "properties": {
+        "children": { "type": "array", "items": { "$ref": "#/properties/nodes/items" } },
+    } });
+    let by_path = json!({ "type": "object", "properties": { "nodes": { "type": ["array", "null"], "items": node } } });
+    let published = tool(&by_path).expect("it is published");
+    let schema = translated(&published.input_schema.value()).expect("a schema");
+    let of = |child: Value| json!({ "nodes": [{ "children": [{ "children": [child] }] }] });
+    assert!(schema.is_valid(&of(json!({}))) && !schema.is_valid(&of(json!(1))), "{}", published.input_schema.as_json());
+    let arms = json!({ "type": "object", "anyOf": [
+        { "properties": { "id": { "type": "string" } }, "required": ["id"] },
+        { "properties": { "ref": { "$ref": "#/anyOf/0/properties/id" } }, "required": ["ref"] },
+    ] });
+    let published = tool(&arms).expect("it is published");
+    let schema = translated(&published.input_schema.value()).expect("no reference leads nowhere");
+    assert!(schema.is_valid(&json!({ "ref": "a" })) && !schema.is_valid(&json!({ "ref": 1 })));
+}
+
 /// Returns small values that schemas are about.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![

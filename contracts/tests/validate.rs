@@ -308,6 +308,25 @@ fn a_million_wrong_items_are_bounded() {
     assert!(found["errors"].as_array().is_some_and(|errors| errors.len() <= 32));
 }
 
+/// What alternatives name may be left out as well: strict clients send null for it.
+#[test]
+fn null_counts_as_absent_in_alternatives_too() {
+    let closed = |properties: Value, required: &str| json!({ "type": "object", "properties": properties, "required": [required], "additionalProperties": false });
+    let by_field = closed(json!({ "field": { "type": "string" }, "op": { "type": "string" } }), "field");
+    let raw = closed(json!({ "raw": { "type": "string" }, "note": { "type": ["string", "null"] } }), "raw");
+    let filter = json!({ "anyOf": [by_field, { "$ref": "#/$defs/raw" }] });
+    let schema = json!({ "type": "object", "$defs": { "raw": raw }, "properties": { "filter": filter } });
+    let validator = ArgumentValidator::new(&schema).expect("a schema");
+    for (sent, taken) in [
+        (json!({ "filter": { "field": "a", "op": null } }), json!({ "filter": { "field": "a" } })),
+        (json!({ "filter": { "raw": "a", "note": null } }), json!({ "filter": { "raw": "a", "note": null } })),
+    ] {
+        let read = validator.validate(&sent.to_string()).unwrap_or_else(|refused| panic!("{sent}: {refused:?}"));
+        assert_eq!(Value::Object(read), taken, "{sent}");
+    }
+    assert!(validator.validate(r#"{"filter":{"field":null}}"#).is_err(), "what is required is not absent");
+}
+
 /// Clients that send every argument of a tool, with null for those that nobody set.
 #[test]
 fn null_counts_as_absent_where_an_optional_argument_may_not_be_null() {

@@ -2,12 +2,18 @@
 
 use serde_json::{Map, Value, json};
 
-/// Schemas that name each other often grow by what they name: beyond this many, the rest stays an object of anything.
-const COPIES_MAX: usize = 2_000;
+use crate::{
+    json::{percent_decoded, push_pointer},
+    offer::inside::{Inside, inside},
+};
+
+/// Schemas that name each other often grow by what they name: behind this many copied values, the rest stays an object of
+/// anything.
+const COPIED_MAX: usize = 20_000;
 
 /// Returns the schema without references, and the places where a reference was cut off.
 pub(super) fn inlined(schema: &Value) -> (Value, Vec<String>) {
-    let mut walk = Walk { root: schema, open: Vec::new(), copies: 0, ended: Vec::new() };
+    let mut walk = Walk { root: schema, open: Vec::new(), copied: 0, ended: Vec::new() };
     let mut whole = walk.inline(schema, "");
     if let Some(whole) = whole.as_object_mut() {
         whole.shift_remove("$defs");
@@ -20,41 +26,57 @@ struct Walk<'s> {
     root: &'s Value,
     /// References that are being replaced, outermost first.
     open: Vec<&'s str>,
-    copies: usize,
+    copied: usize,
     ended: Vec<String>,
 }
 
 impl<'s> Walk<'s> {
     fn inline(&mut self, schema: &'s Value, at: &str) -> Value {
-        match schema {
-            Value::Object(members) => match members.get("$ref").and_then(Value::as_str) {
-                Some(reference) => self.named(members, reference, at),
-                None => Value::Object(self.members(members, at)),
-            },
-            Value::Array(all) => {
-                all.iter().enumerate().map(|(index, one)| self.inline(one, &format!("{at}/{index}"))).collect()
-            }
-            plain => plain.clone(),
+        let Value::Object(members) = schema else { return self.plain(schema) };
+        match members.get("$ref").and_then(Value::as_str) {
+            Some(reference) => self.named(members, reference, at),
+            None => Value::Object(self.members(members, at)),
         }
     }
 
     fn members(&mut self, members: &'s Map<String, Value>, at: &str) -> Map<String, Value> {
-        let is_data = |key: &str| matches!(key, "enum" | "const" | "default" | "examples");
-        let written = members.iter().filter(|(key, _)| *key != "$ref" && (*key != "$defs" || !at.is_empty()));
+        let is_defined_at_root = |key: &str| at.is_empty() && matches!(key, "$defs" | "definitions");
+        let written = members.iter().filter(|(key, _)| *key != "$ref" && !is_defined_at_root(key));
         let each = written.map(|(key, value)| {
-            let value = if is_data(key) { value.clone() } else { self.inline(value, &format!("{at}/{key}")) };
+            let at = below(at, key);
+            let value = match (inside(key), value) {
+                (Inside::Named, Value::Object(named)) => {
+                    let each =
+                        named.iter().map(|(name, schema)| (name.clone(), self.inline(schema, &below(&at, name))));
+                    Value::Object(each.collect())
+                }
+                (Inside::Schemas, Value::Array(all)) => {
+                    let each = all.iter().enumerate();
+                    each.map(|(index, schema)| self.inline(schema, &format!("{at}/{index}"))).collect()
+                }
+                (Inside::Schemas, schema) => self.inline(schema, &at),
+                _ => self.plain(value),
+            };
             (key.clone(), value)
         });
         each.collect()
+    }
+
+    /// Copies what holds no schemas.
+    fn plain(&mut self, value: &Value) -> Value {
+        if !self.open.is_empty() {
+            self.copied += size(value);
+        }
+        value.clone()
     }
 
     /// Resolves a reference. Members that stand beside it override those of its target.
     fn named(&mut self, members: &'s Map<String, Value>, reference: &'s str, at: &str) -> Value {
         let beside = self.members(members, at);
         let root = self.root;
-        let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer));
-        self.copies += 1;
-        let fits = !self.open.contains(&reference) && self.copies <= COPIES_MAX;
+        let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(&percent_decoded(pointer)));
+        self.copied += 1;
+        let fits = !self.open.contains(&reference) && self.copied <= COPIED_MAX;
         let Some(target) = target.filter(|_| fits) else {
             self.ended.push(at.to_owned());
             let mut whole = json!({ "type": "object" }).as_object().cloned().unwrap_or_default();
@@ -71,5 +93,19 @@ impl<'s> Walk<'s> {
             }
             other => other,
         }
+    }
+}
+
+fn below(at: &str, key: &str) -> String {
+    let mut pointer = at.to_owned();
+    push_pointer(&mut pointer, key);
+    pointer
+}
+
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
+        Value::Object(members) => 1 + members.values().map(size).sum::<usize>(),
+        _ => 1,
     }
 }

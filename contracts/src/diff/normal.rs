@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::digest;
+use crate::json::percent_decoded;
 
 /// Schemas one side may have after inlining; a doubling chain of references would go on for ever.
 const NODES_MAX: usize = 50_000;
@@ -155,7 +156,7 @@ impl<'s> Inliner<'s> {
         if let Some(folded) = fold_union(&out) {
             out = folded;
         }
-        for key in ["$ref", "$dynamicRef", "$recursiveRef"] {
+        for key in ["$dynamicRef", "$recursiveRef", "$ref"] {
             match map.get(key) {
                 Some(Value::String(reference)) => self.reference(key, reference, &mut out, depth)?,
                 Some(_) => return Err(format!("a {key} is not a text")),
@@ -186,13 +187,18 @@ impl<'s> Inliner<'s> {
         self.open.push(reference);
         let target = self.schema(target, depth + 1);
         self.open.pop();
-        if let Value::Object(target) = target? {
-            join(beside, target);
+        match target? {
+            Value::Object(target) if !beside.keys().any(holds_a_rule) => {
+                target.into_iter().for_each(|(name, value)| _ = beside.entry(name).or_insert(value));
+            }
+            Value::Object(target) => join(beside, target),
+            _ => {}
         }
         Ok(())
     }
 
-    /// Returns a digest of everything that the reference reaches.
+    /// Returns a digest of everything that the reference reaches. Where that is not found (an anchor, an address), it may be
+    /// anything in the document.
     fn leads_to(&self, reference: &str) -> String {
         if self.has_bases {
             return digest(self.root);
@@ -203,9 +209,9 @@ impl<'s> Inliner<'s> {
             if reached.contains_key(&reference) {
                 continue;
             }
-            let found = target(self.root, &reference).cloned().unwrap_or_default();
-            references(&found, &mut open);
-            reached.insert(reference, found);
+            let Some(found) = target(self.root, &reference) else { return digest(self.root) };
+            references(found, &mut open);
+            reached.insert(reference, found.clone());
         }
         digest(&json!(reached))
     }
@@ -214,12 +220,10 @@ impl<'s> Inliner<'s> {
 /// Makes two schemas for the same value one, where no keyword of one looks at keywords of the other; else the second
 /// stays in `allOf`.
 fn join(schema: &mut Map<String, Value>, other: Map<String, Value>) {
-    let holds_a_rule = |name: &&String| !TEXTS.contains(&name.as_str()) && *name != "default";
-    let apart = other
-        .keys()
-        .filter(holds_a_rule)
-        .all(|name| schema.keys().filter(holds_a_rule).all(|beside| beside != name && group(beside) != group(name)));
-    if apart {
+    let of_schema = || schema.keys().filter(|name| holds_a_rule(name));
+    let is_apart =
+        |name: &String| !looks_around(name) && of_schema().all(|beside| beside != name && group(beside) != group(name));
+    if other.keys().filter(|name| holds_a_rule(name)).all(is_apart) {
         for (name, value) in other {
             schema.entry(name).or_insert(value);
         }
@@ -229,6 +233,16 @@ fn join(schema: &mut Map<String, Value>, other: Map<String, Value>) {
     if let Value::Array(all) = all {
         all.push(Value::Object(other));
     }
+}
+
+fn holds_a_rule(keyword: &String) -> bool {
+    !TEXTS.contains(&keyword.as_str()) && keyword != "default"
+}
+
+/// Returns `true` if the keyword is about what no other keyword of its own schema has looked at. Beside the keywords of
+/// another schema it would mean something else.
+fn looks_around(keyword: &str) -> bool {
+    matches!(keyword, "unevaluatedProperties" | "unevaluatedItems")
 }
 
 /// Returns the group of keywords that look at each other; the others stand alone.
@@ -335,11 +349,7 @@ fn each_schema<'s, E>(
 }
 
 fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
-    let fragment = reference.strip_prefix('#')?;
-    match fragment.contains('%') {
-        true => None,
-        false => root.pointer(fragment),
-    }
+    root.pointer(&percent_decoded(reference.strip_prefix('#')?))
 }
 
 fn has_base(schema: &Value) -> bool {

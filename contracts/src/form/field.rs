@@ -266,6 +266,13 @@ fn read(value: &Value, place: String, position: Position, left: &mut usize, prob
             "drop 'required' or 'default'",
         );
     }
+    if position == Position::Record && default.is_some() {
+        problems.add_hint(
+            table.at("default"),
+            "a member of a record has no default: nothing is put into a record",
+            "say in 'help' what is assumed where it is left out",
+        );
+    }
     let kind = read_kind(&table, kind_name.as_deref()?, left, problems)?;
     Some(Field {
         name: field_name,

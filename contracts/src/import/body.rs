@@ -125,10 +125,13 @@ impl<'d> Members<'d> {
             return false;
         }
         for (name, schema) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
-            let Ok(resolved) = document.resolved(schema) else { return false };
-            if resolved.get("readOnly") == Some(&Value::Bool(true)) {
-                self.read_only.push(name);
-                continue;
+            match document.is_read_only(schema) {
+                Ok(true) => {
+                    self.read_only.push(name);
+                    continue;
+                }
+                Ok(false) => {}
+                Err(_) => return false,
             }
             if self.properties.iter().any(|(other, _)| other == name) {
                 return false;

@@ -75,6 +75,12 @@ impl Document {
         Err("a reference leads back to itself".to_owned())
     }
 
+    /// Returns `true` if only answers have this member. From 3.1 on that may stand beside a reference.
+    pub(super) fn is_read_only(&self, member: &Value) -> Result<bool, String> {
+        let says_so = |schema: &Value| schema.get("readOnly") == Some(&Value::Bool(true));
+        Ok((!self.is_3_0 && says_so(member)) || says_so(self.resolved(member)?))
+    }
+
     pub(super) fn target(&self, reference: &str) -> Result<&Value, String> {
         let shown: String = reference.chars().take(100).collect();
         match reference.strip_prefix('#') {

@@ -16,6 +16,8 @@ const SCHEMAS_MAX: usize = 5_000;
 const DEPTH_MAX: usize = 60;
 const TEXT_MAX: usize = 300;
 const PATTERN_MAX: usize = 1_000;
+/// The depth to which the parts of an `allOf` are looked through.
+const PARTS_MAX: usize = 8;
 
 /// Keywords that mean the same in 2020-12 and hold no schemas.
 const KEPT: &[&str] = &[
@@ -75,6 +77,21 @@ pub(super) fn lift(document: &Document, schema: &Value) -> Result<Lifted, String
     Ok(Lifted { schema: lifted, dropped: lifter.dropped })
 }
 
+/// Returns the members that only answers have, as the parts of an `allOf` name them.
+fn read_only_in_parts(document: &Document, members: &Map<String, Value>, depth: usize) -> Result<Vec<String>, String> {
+    let mut found = Vec::new();
+    for part in members.get("allOf").and_then(Value::as_array).into_iter().flatten().filter(|_| depth <= PARTS_MAX) {
+        let Value::Object(part) = document.resolved(part)? else { continue };
+        for (name, schema) in part.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            if document.is_read_only(schema)? {
+                found.push(name.clone());
+            }
+        }
+        found.extend(read_only_in_parts(document, part, depth + 1)?);
+    }
+    Ok(found)
+}
+
 struct Lifter<'d> {
     document: &'d Document,
     defs: Map<String, Value>,
@@ -125,21 +142,20 @@ impl Lifter<'_> {
         &mut self,
         keyword: &str,
         value: &Value,
-        unsent: &[&str],
+        unsent: &[String],
         depth: usize,
         lifted: &mut Map<String, Value>,
     ) -> Result<(), String> {
         let kept = match keyword {
             "required" => {
                 let names = value.as_array().into_iter().flatten();
-                let names: Vec<&Value> =
-                    names.filter(|name| name.as_str().is_some_and(|name| !unsent.contains(&name))).collect();
+                let names: Vec<&Value> = names.filter(|name| unsent.iter().all(|unsent| **name != **unsent)).collect();
                 (!names.is_empty()).then(|| json!(names))
             }
             "properties" => {
                 let mut properties = Map::new();
                 for (name, schema) in value.as_object().into_iter().flatten() {
-                    if !unsent.contains(&name.as_str()) {
+                    if !unsent.contains(name) {
                         properties.insert(name.clone(), self.schema(schema, depth + 1)?);
                     }
                 }
@@ -187,14 +203,14 @@ impl Lifter<'_> {
 
     /// Returns the members that a client does not send: those that only answers have, and those whose names no tool may
     /// have.
-    fn unsent<'m>(&mut self, members: &'m Map<String, Value>) -> Result<Vec<&'m str>, String> {
-        let mut unsent = Vec::new();
+    fn unsent(&mut self, members: &Map<String, Value>) -> Result<Vec<String>, String> {
+        let mut unsent = read_only_in_parts(self.document, members, 0)?;
         let required = |name: &str| {
             members.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|one| one == name))
         };
         for (name, schema) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
-            if self.document.resolved(schema)?.get("readOnly") == Some(&Value::Bool(true)) {
-                unsent.push(name.as_str());
+            if self.document.is_read_only(schema)? {
+                unsent.push(name.clone());
             } else if !name::is_field(name) {
                 let shown = name::quoted(name);
                 if required(name) {
@@ -204,7 +220,7 @@ impl Lifter<'_> {
                     "member-name",
                     format!("the member {shown} is left out: some models' interfaces refuse its name"),
                 ));
-                unsent.push(name.as_str());
+                unsent.push(name.clone());
             }
         }
         Ok(unsent)

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::{name, validate::foreign_validator};
 
-/// Keywords at the root that look at several arguments at once in ways that are not untangled here.
+/// Keywords that look at several arguments at once in ways that are not untangled here.
 const TANGLED: [&str; 5] = ["not", "if", "then", "else", "dependentSchemas"];
 
 /// Takes the argument out of the root's properties. `root` has no reference at its root.
@@ -20,25 +20,28 @@ pub(super) fn bind(root: &mut Value, argument: &str, value: &Value) -> Result<()
     if in_root && !fits(value, own, &whole) {
         return Err(format!("the value that is set does not fit the schema of the argument {shown}"));
     }
-    if let Some(tangled) =
-        TANGLED.iter().find(|keyword| members.get(**keyword).is_some_and(|rule| mentions(rule, argument)))
-    {
-        return Err(format!(
-            "the argument {shown} cannot be set, since `{tangled}` at the root of the input is about it"
-        ));
-    }
-    drop_argument(members, argument, value, &whole).then_some(()).ok_or_else(|| {
+    drop_argument(members, argument, value, &whole)?.then_some(()).ok_or_else(|| {
         format!("the value that is set for {shown} fits none of the alternatives at the root of the input")
     })
 }
 
 /// Returns `false` if nothing that has the value is left.
-fn drop_argument(members: &mut Map<String, Value>, argument: &str, value: &Value, root: &Value) -> bool {
+fn drop_argument(
+    members: &mut Map<String, Value>,
+    argument: &str,
+    value: &Value,
+    root: &Value,
+) -> Result<bool, String> {
+    let is_about_it = |keyword: &&&str| members.get(**keyword).is_some_and(|rule| mentions(rule, argument));
+    if let Some(tangled) = TANGLED.iter().find(is_about_it) {
+        let shown = name::quoted(argument);
+        return Err(format!("the argument {shown} cannot be set, since `{tangled}` in the input is about it"));
+    }
     if let Some(Value::Object(properties)) = members.get_mut("properties")
         && let Some(schema) = properties.shift_remove(argument)
         && !fits(value, &schema, root)
     {
-        return false;
+        return Ok(false);
     }
     if let Some(Value::Array(required)) = members.get_mut("required") {
         required.retain(|name| name != argument);
@@ -77,6 +80,7 @@ fn drop_argument(members: &mut Map<String, Value>, argument: &str, value: &Value
     for keyword in ["allOf", "anyOf", "oneOf"] {
         let Some(Value::Array(arms)) = members.get_mut(keyword) else { continue };
         let before = arms.len();
+        let mut tangled = None;
         arms.retain_mut(|arm| {
             inline(arm, root);
             // Beside other rules the reference becomes one more rule.
@@ -89,13 +93,19 @@ fn drop_argument(members: &mut Map<String, Value>, argument: &str, value: &Value
                 }
             }
             match arm {
-                Value::Object(arm) => drop_argument(arm, argument, value, root),
+                Value::Object(arm) => drop_argument(arm, argument, value, root).unwrap_or_else(|error| {
+                    tangled = Some(error);
+                    true
+                }),
                 _ => true,
             }
         });
+        if let Some(error) = tangled {
+            return Err(error);
+        }
         let is_possible = if keyword == "allOf" { arms.len() == before } else { !arms.is_empty() };
         if !is_possible {
-            return false;
+            return Ok(false);
         }
         let alone = (arms.len() == 1 && before > 1).then(|| arms[0].clone());
         if let Some(arm) = alone {
@@ -106,7 +116,7 @@ fn drop_argument(members: &mut Map<String, Value>, argument: &str, value: &Value
             }
         }
     }
-    true
+    Ok(true)
 }
 
 /// Replaces an alternative that is only a reference by what it refers to.

@@ -73,6 +73,7 @@ pub(super) fn translate(schema: &Value) -> Result<Value, String> {
         anchors: BTreeMap::new(),
         dynamic: BTreeMap::new(),
         moved: BTreeMap::new(),
+        lifted: BTreeSet::new(),
         wanted: BTreeSet::new(),
         has_recursive_anchor: false,
         has_contains: false,
@@ -108,6 +109,8 @@ struct Translator<'s> {
     dynamic: BTreeMap<String, Vec<String>>,
     /// The place in the translation of each schema of the original.
     moved: BTreeMap<String, String>,
+    /// Those that have become definitions.
+    lifted: BTreeSet<String>,
     /// Pointers of the original that references lead to.
     wanted: BTreeSet<String>,
     /// Whether there is a recursive anchor. Without one, `$recursiveRef` means what `$ref` does.
@@ -169,7 +172,9 @@ impl Translator<'_> {
     }
 
     fn schema(&mut self, schema: &Value, old: &str, new: &str, resource: usize) -> Result<Value, String> {
-        self.moved.insert(old.to_owned(), new.to_owned());
+        if !self.lifted.contains(old) {
+            self.moved.insert(old.to_owned(), new.to_owned());
+        }
         let Value::Object(members) = schema else { return Ok(schema.clone()) };
         let own = self.resources.iter().position(|resource| resource.pointer == old);
         let resource = own.unwrap_or(resource);
@@ -364,25 +369,38 @@ impl Translator<'_> {
         anchor.cloned().ok_or_else(|| format!("`$ref` leads to no schema: {}", shown()))
     }
 
-    /// Makes definitions of schemas in places that hold none by themselves, such as `#/components/schemas/Pet`.
+    /// Returns `true` if references can go on to name this place: a definition at the root stays where it is, and what is
+    /// published may have any other schema elsewhere, or not at all.
+    fn is_steady(&self, pointer: &str) -> bool {
+        self.moved.get(pointer).is_some_and(|now| {
+            let definition = now.strip_prefix("/$defs/").or_else(|| now.strip_prefix("/definitions/"));
+            // What a reference in a document inside this one means depends on its place.
+            now.is_empty() || definition.is_some_and(|name| !name.contains('/')) || self.resources.len() > 1
+        })
+    }
+
+    /// Makes definitions of schemas in other places, such as `#/components/schemas/Pet` or `#/properties/first`.
     fn lift(&mut self, translated: &mut Value) -> Result<(), String> {
-        let mut lifted = 0;
-        while let Some(pointer) = self.wanted.iter().find(|pointer| !self.moved.contains_key(*pointer)).cloned() {
-            lifted += 1;
-            if lifted > LIFTED_MAX {
+        while let Some(pointer) = self.wanted.iter().find(|pointer| !self.is_steady(pointer)).cloned() {
+            if self.lifted.len() >= LIFTED_MAX {
                 return Err(format!("more than {LIFTED_MAX} references lead to places outside of `$defs`"));
             }
             let Some(schema) = self.root.pointer(&pointer).cloned() else {
                 return Err(format!("`$ref` leads to no schema: {}", name::quoted(&pointer)));
             };
-            let last = json::pointer_tokens(&pointer).last().map(|token| token.clone().into_owned());
+            let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '_' };
+            let last = json::pointer_tokens(&pointer).last().map(|token| token.chars().map(plain).collect::<String>());
             let Value::Object(root) = &mut *translated else { return Ok(()) };
             let definitions = root.entry("$defs").or_insert_with(|| Value::Object(Map::new()));
             let free = free_name(last.as_deref().unwrap_or("schema"), definitions);
             // The place is reserved before anything inside asks for one.
             definitions[&free] = Value::Bool(true);
-            self.scan(&schema, &pointer, 0);
-            let schema = self.schema(&schema, &pointer, &below("/$defs", &free), 0)?;
+            let place = below("/$defs", &free);
+            if self.moved.insert(pointer.clone(), place.clone()).is_none() {
+                self.scan(&schema, &pointer, 0);
+            }
+            self.lifted.insert(pointer.clone());
+            let schema = self.schema(&schema, &pointer, &place, 0)?;
             if let Some(definition) = translated.pointer_mut("/$defs").and_then(|all| all.get_mut(&free)) {
                 *definition = schema;
             }

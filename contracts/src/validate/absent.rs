@@ -8,6 +8,9 @@ use serde_json::{Map, Value};
 use super::schema;
 use crate::json;
 
+/// Schemas beside one another that are looked at.
+const ARMS_MAX: usize = 64;
+
 /// Takes out of `value` every null that counts as absent; true where there was one.
 pub(super) fn leave_out(root: &Value, value: &mut Value) -> bool {
     within(root, root, value, 0)
@@ -25,19 +28,40 @@ fn within(root: &Value, schema: &Value, value: &mut Value, depth: usize) -> bool
     }
 }
 
+/// Takes the nulls out of an object. A member that only alternatives name may be null if one of them says so.
 fn of_object(root: &Value, schema: &Value, members: &mut Map<String, Value>, depth: usize) -> bool {
-    let Some(Value::Object(properties)) = schema.get("properties") else { return false };
-    let required = schema.get("required").and_then(Value::as_array);
-    let is_required = |name: &str| required.is_some_and(|required| required.iter().any(|required| required == name));
+    let mut arms = Vec::new();
+    push_arms(root, schema, &mut arms);
+    let may_be_null = |(part, property): (&Value, &Value), name: &str| {
+        let required = part.get("required").and_then(Value::as_array);
+        let is_required = required.is_some_and(|required| required.iter().any(|required| required == name));
+        is_required || schema::allows_null(root, property, 0)
+    };
     let before = members.len();
     let mut found = false;
     members.retain(|name, member| {
-        let Some(property) = properties.get(name) else { return true };
+        let all = std::iter::once(schema).chain(arms.iter().copied());
+        let mut naming = all.filter_map(|part| Some((part, part.get("properties")?.get(name)?)));
+        let Some(first) = naming.next() else { return true };
         if member.is_null() {
-            return is_required(name) || schema::allows_null(root, property, 0);
+            return may_be_null(first, name) || naming.any(|one| may_be_null(one, name));
         }
-        found |= within(root, property, member, depth + 1);
+        // Which of several alternatives is meant is not known here.
+        if naming.next().is_none() {
+            found |= within(root, first.1, member, depth + 1);
+        }
         true
     });
     found || members.len() < before
+}
+
+/// Adds every schema that the same value is held against beside `schema`, or may be.
+fn push_arms<'s>(root: &'s Value, schema: &'s Value, arms: &mut Vec<&'s Value>) {
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        for arm in schema.get(keyword).and_then(Value::as_array).into_iter().flatten() {
+            let Some(arm) = schema::of_container(root, arm).filter(|_| arms.len() < ARMS_MAX) else { continue };
+            arms.push(arm);
+            push_arms(root, arm, arms);
+        }
+    }
 }
