@@ -69,9 +69,11 @@ impl Turns {
             Arc::clone(own)
         };
         let all = Arc::clone(&self.all);
-        let _permits = match (Arc::clone(&own).try_acquire_owned(), Arc::clone(&all).try_acquire_owned()) {
-            (Ok(own), Ok(all)) => (own, all),
-            _ => self.wait(own, all).await?,
+        // One of the two alone is given back at once: whoever waits holds nothing that another could run with.
+        let both = Arc::clone(&own).try_acquire_owned().ok().zip(Arc::clone(&all).try_acquire_owned().ok());
+        let _permits = match both {
+            Some(both) => both,
+            None => self.wait(own, all).await?,
         };
         Ok(Turn { _permits })
     }
@@ -135,6 +137,23 @@ mod tests {
         tokio::task::yield_now().await;
         drop(held);
         waiting.await.unwrap().expect("its turn has come");
+    }
+
+    /// A tenant that waits behind another one's call runs when that is over, and its own turn does not stand in its way.
+    #[tokio::test]
+    async fn a_waiting_call_holds_no_turn() {
+        let turns = Turns::new(1, 1);
+        let held = turns.take(&Arc::from("one")).await.unwrap();
+        let two: Arc<str> = Arc::from("two");
+        let mut waiting = std::pin::pin!(turns.take(&two));
+        assert!(tokio::time::timeout(WAIT / 10, waiting.as_mut()).await.is_err(), "it waits");
+        drop(held);
+        waiting.await.expect("its turn has come");
+        let turns = Turns::new(2, 1);
+        let _held = turns.take(&two).await.unwrap();
+        let mut waiting = std::pin::pin!(turns.take(&two));
+        assert!(tokio::time::timeout(WAIT / 10, waiting.as_mut()).await.is_err(), "it waits for its own turn");
+        turns.take(&Arc::from("one")).await.expect("the other turn is free meanwhile");
     }
 
     #[tokio::test]
