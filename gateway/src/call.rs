@@ -21,8 +21,9 @@ mod records;
 mod result;
 mod search;
 
-use std::{sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use futures::FutureExt;
 use tokio_util::sync::CancellationToken;
 use weir_plugin_host::CallEvents;
 
@@ -94,7 +95,8 @@ pub enum CallOutcome {
 
 pub async fn call_tool(gateway: &Gateway, caller: &Caller, request: &CallRequest<'_>) -> CallOutcome {
     let mut record = CallRecord::open(gateway, caller, request); // dropped unclosed = "cancelled", recorded all the same
-    let outcome = stages(gateway, caller, request, &mut record).await;
+    let stages = AssertUnwindSafe(stages(gateway, caller, request, &mut record)).catch_unwind().await;
+    let outcome = stages.unwrap_or_else(|panic| Err(record.panicked(&*panic))); // this call failed, and no other
     record.close(outcome).await
 }
 

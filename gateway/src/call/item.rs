@@ -1,10 +1,12 @@
 //! A prompt or a resource: asked for like a tool is called, by the same stages. Nothing is changed by it.
 
 use std::{
+    panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use futures::FutureExt;
 use serde_json::{Map, Value};
 use weir_contracts::{contract::PromptArgument, name, uri};
 use weir_upstream::Asked;
@@ -48,7 +50,8 @@ pub async fn ask_item(
         return records::read(gateway, caller, request, &lookup, &key).await;
     }
     let mut record = CallRecord::open(gateway, caller, request);
-    let outcome = stages(gateway, caller, kind, request, &mut record).await;
+    let stages = AssertUnwindSafe(stages(gateway, caller, kind, request, &mut record)).catch_unwind().await;
+    let outcome = stages.unwrap_or_else(|panic| Err(record.panicked(&*panic)));
     record.close_item(outcome).await
 }
 

@@ -5,11 +5,14 @@
 //! cannot be announced there is not run.
 
 use std::{
+    any::Any,
     future::Future,
+    panic::AssertUnwindSafe,
     sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Instant,
 };
 
+use futures::FutureExt;
 use serde_json::{Map, Value};
 use weir_audit::{About, Call, Entry, Event, Intent, Outcome, Receipt};
 
@@ -240,21 +243,23 @@ impl CallRecord {
         self.write = Some(state.clone());
         let line = self.line.clone();
         let task = tokio::spawn(async move {
-            let result = write.await;
+            let result =
+                AssertUnwindSafe(write).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic, true)));
             match std::mem::replace(&mut *lock(&state), Write::Done) {
                 Write::Abandoned => drop(line.end(result.as_ref().err())),
                 Write::Running | Write::Done => {}
             }
             result
         });
-        let failed = |error: tokio::task::JoinError| {
-            let error = CallError::new(Code::Internal, "The gateway failed.").log(error.to_string());
-            Err(error.outcome(WriteOutcome::Unknown))
-        };
-        let result = task.await.unwrap_or_else(failed);
+        let result = task.await.unwrap_or_else(|error| Err(failed(&error.to_string(), true)));
         self.write = None;
         self.answered();
         result
+    }
+
+    /// Returns the error of a call in whose stages something panicked: this call has failed, and the others go on.
+    pub(super) fn panicked(&self, panic: &(dyn Any + Send)) -> CallError {
+        panicked(panic, lock(&self.line.known).wrote)
     }
 
     pub(super) async fn close(mut self, outcome: Result<CallOutcome, CallError>) -> CallOutcome {
@@ -309,6 +314,18 @@ impl CallRecord {
             Err(_) => (Err(unrecorded()), Proof { call_id, receipt: None }),
         }
     }
+}
+
+/// Returns the error of what panicked.
+fn panicked(panic: &(dyn Any + Send), wrote: bool) -> CallError {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    failed(text.unwrap_or("a panic without a text"), wrote)
+}
+
+/// Returns the error of work that did not come to its end. Whether a write was made is not known then.
+fn failed(why: &str, wrote: bool) -> CallError {
+    let error = CallError::new(Code::Internal, "The gateway failed.").log(why);
+    if wrote { error.outcome(WriteOutcome::Unknown) } else { error }
 }
 
 fn unrecorded() -> CallError {
