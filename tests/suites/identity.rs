@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use weir_tests::{Answer, Events, Gateway, House, Legacy, Modern, Stdio, client, http};
+use weir_tests::{Admin, Answer, Events, Gateway, House, Legacy, Modern, Stdio, client, http};
 
 use crate::{sample, views::FIELDS};
 
@@ -234,6 +234,30 @@ async fn a_session_is_its_keys_alone_and_ends_with_it() {
     let answer = stdio.ask_modern("tools/list", json!({})).await;
     assert!(answer["error"]["message"].as_str().is_some_and(|message| message.contains("not valid")), "{answer}");
     assert_eq!(Modern::with_key(gateway.url(), &bob).ask("tools/list", json!({})).await.status, StatusCode::OK);
+}
+
+/// What a key has opened ends with it, also when its time is over and nobody revokes it.
+#[tokio::test]
+async fn streams_end_when_their_key_expires() {
+    let house = house();
+    let gateway = house.serve();
+    let made = json!({"agent": "ann", "expires_in_s": 3}).to_string();
+    let (_, made) = Admin::of(&house).ask("POST", "/v1/keys", made).await;
+    let key = made["key"].as_str().expect("a key");
+    let session = Legacy::open_as(gateway.url(), "2025-11-25", Some(key)).await;
+    let mut of_session = Events::open(session.stream()).await;
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    let client = Modern::with_key(gateway.url(), key);
+    let mut listening = Events::open(client.request("subscriptions/listen", wanted)).await;
+    let within = std::time::Duration::from_secs(20);
+    let started = std::time::Instant::now();
+    let acknowledged = listening.next(within).await.expect("it is acknowledged");
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(of_session.next(within).await, None, "the stream of the session ends");
+    let last = listening.next(within).await.expect("it ends with its result");
+    assert_eq!(last["result"]["resultType"], "complete", "{last}");
+    assert!(started.elapsed() < within, "by themselves");
+    assert_eq!(client.ask("tools/list", json!({})).await.status, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]

@@ -122,7 +122,8 @@ pub(super) fn ask(
     let payload = format!("{}\n{}", now_ms() + ANSWER_WITHIN_MS, json!(state));
     let sealed = cursors.seal(bound, &payload);
     let sealed = sealed.ok_or_else(|| CallError::new(Code::Internal, "The gateway failed.").log("no randomness"))?;
-    Ok(InputRequired { requests: Some(Value::Object(asked).to_string()), state: Some(sealed), receipt: None })
+    let requests = Some(Value::Object(asked).to_string());
+    Ok(InputRequired { requests, state: Some(sealed), waits: None, receipt: None })
 }
 
 /// Returns the capability that a client needs for a question, whatever its mode.

@@ -237,8 +237,9 @@ pub(super) async fn detached(outgoing: Outgoing) -> Result<Answered, CallError> 
     }
     let gone = cancel.clone().drop_guard();
     let (questions, asked) = mpsc::unbounded_channel();
+    let writes = outgoing.writes;
     let task = tokio::spawn(Outgoing { cancel, questions: Some(questions), ..outgoing }.run());
-    follow(Running { task, asked, _gone: gone }).await
+    follow(Running { task, asked, writes, _gone: gone }).await
 }
 
 async fn follow(mut running: Running) -> Result<Answered, CallError> {
@@ -254,8 +255,10 @@ async fn follow(mut running: Running) -> Result<Answered, CallError> {
     if let Some(params) = params {
         request["params"] = object!(params);
     }
+    let writes = running.writes;
     let Some(handle) = parked::park(running, answer) else {
-        return Err(CallError::new(Code::Overloaded, "Too many calls wait for an answer of their callers."));
+        let error = CallError::new(Code::Overloaded, "Too many calls wait for an answer of their callers.");
+        return Err(if writes { error.outcome(WriteOutcome::Unknown) } else { error });
     };
     let result =
         object!({ "resultType": "input_required", "inputRequests": { QUESTION: request }, "requestState": handle });
@@ -413,7 +416,12 @@ pub(super) fn input_required(
 ) -> Result<InputRequired, CallError> {
     let requests = members.get("inputRequests").map_or_else(|| "{}".to_owned(), Value::to_string);
     let state = members.get("requestState").and_then(Value::as_str);
-    asking::ask(cursors, bound, request, &requests, state, Some(may_ask))
+    let waits = state.filter(|state| parked::is_handle(state)).map(str::to_owned);
+    let asked = asking::ask(cursors, bound, request, &requests, state, Some(may_ask));
+    match asked {
+        Ok(asked) => Ok(InputRequired { waits, ..asked }),
+        Err(error) => Err(parked::give_up(waits.as_deref(), error)),
+    }
 }
 
 pub(super) fn members(answer: &str) -> Result<Map<String, Value>, CallError> {

@@ -15,7 +15,7 @@ use tokio::{
 use tokio_util::sync::DropGuard;
 use weir_upstream::Question;
 
-use super::{CallError, foreign::Answered};
+use super::{CallError, error::WriteOutcome, foreign::Answered};
 
 /// The time that a caller has for its answer; after that the server is told that there is none.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(5 * 60);
@@ -34,6 +34,7 @@ pub(super) struct Running {
     pub task: JoinHandle<Result<Answered, CallError>>,
     /// The server's questions.
     pub asked: mpsc::UnboundedReceiver<Asked>,
+    pub writes: bool,
     /// Tells the server when nobody waits for the call any more.
     pub _gone: DropGuard,
 }
@@ -74,6 +75,16 @@ pub(super) fn go_on(handle: &str, answer: Option<Box<RawValue>>) -> Option<Runni
         let _ = to.send(answer); // the call may have ended meanwhile
     }
     Some(running)
+}
+
+/// Gives up a call, if one is kept, whose caller gets the error instead. Its server is told; what a write did by then is not
+/// known.
+pub(super) fn give_up(handle: Option<&str>, error: CallError) -> CallError {
+    let running = handle.and_then(|handle| go_on(handle, None));
+    match running.is_some_and(|running| running.writes) {
+        true => error.outcome(WriteOutcome::Unknown),
+        false => error,
+    }
 }
 
 /// Gives up every call that waits for its caller, at the end of the process.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 use weir_audit::Receipt;
 
+use super::{CallError, parked};
 use crate::telemetry::metrics::Stages;
 
 /// The member of `_meta` that holds the receipt of a call.
@@ -37,13 +38,27 @@ pub enum Content {
 }
 
 /// The questions of a tool to its caller before it goes on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct InputRequired {
     /// A JSON object on one line: a request of the protocol for each key.
     pub requests: Option<String>,
     /// The sealed state, which the caller sends back unread.
     pub state: Option<String>,
+    /// The handle of the call that is kept open for the answer. `None`: none is, and the tool is called again with it.
+    pub(crate) waits: Option<String>,
     pub receipt: Option<Receipt>,
+}
+
+impl InputRequired {
+    /// Returns `true` if a call is kept open for the answer.
+    pub fn is_waited_for(&self) -> bool {
+        self.waits.is_some()
+    }
+
+    /// Ends the call that is kept open for an answer that does not come, and returns the error for its caller.
+    pub fn give_up(&self, error: CallError) -> CallError {
+        parked::give_up(self.waits.as_deref(), error)
+    }
 }
 
 impl ToolResult {

@@ -171,11 +171,16 @@ impl<'a> Call<'a> {
     }
 
     /// What the call says before its answer, and where it is said. `None`: its caller wants to hear nothing. `client`: of
-    /// a legacy session, whose log level counts and who can be asked.
-    pub fn channel(&self, client: Option<&Arc<Client>>) -> Option<(Arc<CallChannel>, CallMessages)> {
+    /// a legacy session, whose log level counts and who can be asked. `ending`: cancelled when its answers are not waited for
+    /// any more.
+    pub fn channel(
+        &self,
+        client: Option<&Arc<Client>>,
+        ending: &CancellationToken,
+    ) -> Option<(Arc<CallChannel>, CallMessages)> {
         let client = client.filter(|_| !self.version.is_modern());
         let level = self.log_level.or_else(|| client.and_then(|client| client.log_level()));
-        CallChannel::open(self.progress_token.as_deref(), level, client)
+        CallChannel::open(self.progress_token.as_deref(), level, client, ending)
     }
 
     /// `None` when the call was cancelled: a cancelled call gets no answer.
@@ -476,7 +481,8 @@ mod tests {
     #[test]
     fn a_question_of_the_tool_is_asked_as_the_modern_era_has_it() {
         let requests = r#"{"name":{"method":"elicitation/create","params":{"message":"Who?"}}}"#.to_owned();
-        let ask = InputRequired { requests: Some(requests), state: Some("sealed".to_owned()), receipt: None };
+        let ask =
+            InputRequired { requests: Some(requests), state: Some("sealed".to_owned()), ..InputRequired::default() };
         let answer = result(&call(Version::V2026_07_28).ask(None, &ask));
         assert_eq!(answer["resultType"], "input_required");
         assert_eq!(answer["inputRequests"]["name"]["method"], "elicitation/create");

@@ -7,6 +7,7 @@ use std::{
 
 use serde_json::Value;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 use weir_plugin_host::CallEvents;
 
 use super::client::Client;
@@ -29,10 +30,18 @@ pub struct CallChannel {
     level: Option<LogLevel>,
     /// Of legacy callers: who can be asked.
     pub(super) client: Option<Arc<Client>>,
+    /// Cancelled when nobody reads any more: what was asked is not answered.
+    pub(super) left: CancellationToken,
 }
 
 /// The receiving end: the messages for the caller.
 pub struct CallMessages(Arc<CallChannel>);
+
+impl Drop for CallMessages {
+    fn drop(&mut self) {
+        self.0.left.cancel();
+    }
+}
 
 /// How progress is told.
 enum Progress {
@@ -58,28 +67,35 @@ enum Event {
 }
 
 impl CallChannel {
-    /// `token`: of the caller's progress, JSON. `None`: the caller wants to hear nothing and cannot be asked.
+    /// `token`: of the caller's progress, JSON. `ending`: cancelled when nobody is waited for any more. `None`: the caller
+    /// wants to hear nothing and cannot be asked.
     pub(super) fn open(
         token: Option<&str>,
         level: Option<LogLevel>,
         client: Option<&Arc<Client>>,
+        ending: &CancellationToken,
     ) -> Option<(Arc<Self>, CallMessages)> {
         let client = client.filter(|client| client.capabilities().is_some());
         if token.is_none() && level.is_none() && client.is_none() {
             return None;
         }
         let progress = token.map_or(Progress::Unwanted, |token| Progress::With(token.into()));
-        Some(Self::new(progress, level, client.cloned()))
+        Some(Self::new(progress, level, client.cloned(), ending.child_token()))
     }
 
     /// For a caller that speaks no MCP.
     pub fn bare() -> (Arc<Self>, CallMessages) {
-        Self::new(Progress::Bare, None, None)
+        Self::new(Progress::Bare, None, None, CancellationToken::new())
     }
 
-    fn new(progress: Progress, level: Option<LogLevel>, client: Option<Arc<Client>>) -> (Arc<Self>, CallMessages) {
+    fn new(
+        progress: Progress,
+        level: Option<LogLevel>,
+        client: Option<Arc<Client>>,
+        left: CancellationToken,
+    ) -> (Arc<Self>, CallMessages) {
         let (waiting, arrived) = (Mutex::default(), Notify::new());
-        let channel = Arc::new(Self { waiting, arrived, progress, level, client });
+        let channel = Arc::new(Self { waiting, arrived, progress, level, client, left });
         (channel.clone(), CallMessages(channel))
     }
 
@@ -208,7 +224,7 @@ mod tests {
     use super::*;
 
     fn open(token: Option<&str>, level: Option<LogLevel>) -> (Arc<CallChannel>, CallMessages) {
-        CallChannel::open(token, level, None).expect("something is wanted")
+        CallChannel::open(token, level, None, &CancellationToken::new()).expect("something is wanted")
     }
 
     fn taken(messages: &CallMessages) -> Vec<Value> {
@@ -218,9 +234,10 @@ mod tests {
 
     #[test]
     fn who_wants_nothing_has_no_channel() {
-        assert!(CallChannel::open(None, None, None).is_none());
-        let (never_agreed, channel) = (Arc::new(Client::new(1, &Arc::default())), None);
-        assert!(CallChannel::open(channel, None, Some(&never_agreed)).is_none());
+        let ending = CancellationToken::new();
+        assert!(CallChannel::open(None, None, None, &ending).is_none());
+        let never_agreed = Arc::new(Client::new(1, &Arc::default()));
+        assert!(CallChannel::open(None, None, Some(&never_agreed), &ending).is_none());
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@ use super::{Changes, Request, RequestScope, client::WATCHED_MAX, followed::Follo
 use crate::{
     announcements::WatchedResources,
     call,
+    identity::Caller,
     wire::{Id, ResultWriter, RpcError, key, notification, raw},
 };
 
@@ -31,7 +32,8 @@ pub struct Subscription {
     tasks: FollowedTasks,
     changes: Changes,
     ending: CancellationToken,
-    revoked: CancellationToken,
+    /// The stream ends with the grant of whoever opened it.
+    caller: Caller,
     next: Next,
     /// Messages that are due.
     due: VecDeque<Vec<u8>>,
@@ -85,7 +87,7 @@ impl Subscriptions {
             tasks: FollowedTasks::new(scope.clone(), tasks),
             changes: Changes::new(scope.clone(), Arc::new(watched)),
             ending: self.ending.clone(),
-            revoked: scope.caller.revoked(),
+            caller: scope.caller.clone(),
             next: Next::Acknowledge,
             due: VecDeque::new(),
             _room: self.admit()?,
@@ -111,7 +113,7 @@ impl Subscription {
                     let mut changed = tokio::select! {
                         biased;
                         () = self.ending.cancelled() => break,
-                        () = self.revoked.cancelled() => break,
+                        () = self.caller.ended() => break,
                         told = self.tasks.changed(&meta) => {
                             self.due.extend(told);
                             continue;

@@ -41,11 +41,26 @@ impl Asker<'_> {
 #[derive(Default)]
 pub(super) struct Rounds {
     asked: u32,
+    declined: bool,
 }
 
 impl Rounds {
-    /// Asks the client, and waits for all of its answers. JSON: results by the keys of the requests.
+    /// Asks the client, and waits for all of its answers. JSON: results by the keys of the requests. A server that keeps its
+    /// call open for them is told once that there are none, and says how the call ends.
     pub(super) async fn ask(
+        &mut self,
+        asker: Asker<'_>,
+        ask: &InputRequired,
+        cancel: &CancellationToken,
+    ) -> Result<String, CallError> {
+        match self.answers(asker, ask, cancel).await {
+            Err(_) if ask.is_waited_for() && !std::mem::replace(&mut self.declined, true) => Ok("{}".to_owned()),
+            Err(error) => Err(ask.give_up(error)),
+            answers => answers,
+        }
+    }
+
+    async fn answers(
         &mut self,
         asker: Asker<'_>,
         ask: &InputRequired,
@@ -116,6 +131,7 @@ async fn ask_client(
             let message = format!("The client did not answer within {} s.", ANSWER_WITHIN.as_secs());
             Err(ended("client_did_not_answer", message))
         }),
+        () = channel.left.cancelled() => Err(ended("client_left", "The client left before it answered.".to_owned())),
         () = cancel.cancelled() => Err(cancelled()),
     }
 }

@@ -253,13 +253,13 @@ impl Connection {
         let Some(client) = &self.scope.client else { return };
         let mut changes = Changes::new(Arc::new(self.scope.clone()), client.watched().clone());
         let (out, ending) = (self.out.clone(), self.subscriptions.ending().clone());
-        let revoked = self.scope.caller.revoked();
+        let caller = self.scope.caller.clone();
         self.tasks.spawn(async move {
             loop {
                 let changed = tokio::select! {
                     biased;
                     () = ending.cancelled() => break,
-                    () = revoked.cancelled() => break,
+                    () = caller.ended() => break,
                     changed = changes.changed() => changed,
                 };
                 for message in changed.messages(None) {
@@ -344,7 +344,7 @@ async fn run(
     cancel: &CancellationToken,
     out: &mpsc::Sender<Vec<u8>>,
 ) -> Option<Vec<u8>> {
-    let Some((channel, messages)) = call.channel(scope.client.as_ref()) else {
+    let Some((channel, messages)) = call.channel(scope.client.as_ref(), cancel) else {
         return Some(call.run(scope, cancel, None).await?.body);
     };
     let mut running = std::pin::pin!(call.run(scope, cancel, Some(channel)));

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 use weir_tests::{
-    Events, Gateway, House, Legacy, Modern, foreign, place, stdio,
+    Events, Gateway, House, Legacy, Modern, client, foreign, place, stdio,
     strangers::{hostile, npx},
     upstream::{free_port, wait_for_port},
 };
@@ -380,6 +380,42 @@ async fn complaint_22_a_server_of_the_earlier_era_asks_in_the_middle_of_its_call
         assert_eq!(report["answered"][1]["structured"]["action"], "decline", "{report:#}");
         assert_eq!(report["asked"].as_array().map(Vec::len), Some(2), "{report:#}");
     }
+}
+
+/// A legacy client that refuses to answer, or that hangs up, leaves no call open: the server is told at once that there is no
+/// answer, and what it makes of that is the result. A question holds up no end of the gateway either.
+#[tokio::test]
+async fn a_question_that_is_not_answered_leaves_no_call_open() {
+    const SILENCE: Duration = Duration::from_secs(20);
+    let house = house(&[entry("asks", &hostile(&["inquires"]), "first = \"publish\"\nask = [\"elicitation\"]")]);
+    let mut gateway = house.serve();
+    listed(&Modern::new(gateway.url()), "asks_inquire").await;
+    let client = Legacy::able(gateway.url(), client::LEGACY, json!({"elicitation": {}})).await;
+    let call = async |id: &str| {
+        let params = json!({"name": "asks_inquire", "arguments": {}});
+        let body = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        let mut events = Events::open(client.in_session(body.to_string())).await;
+        let question = events.next(SILENCE).await.expect("it asks");
+        assert_eq!(question["method"], "elicitation/create", "{question}");
+        (events, question["id"].clone())
+    };
+    let (mut refused, question) = call("refused").await;
+    let error = json!({"code": -1, "message": "not now"});
+    let refusal = json!({"jsonrpc": "2.0", "id": question, "error": error});
+    client::send(client.in_session(refusal.to_string())).await;
+    let result = refused.next(SILENCE).await.expect("it ends");
+    assert_eq!(result["result"]["structuredContent"], json!({"action": "decline"}), "{result}");
+
+    let (left, _) = call("left").await;
+    drop(left);
+    // One question at a time: the next call asks as soon as the one before it is over.
+    let (mut last, _) = call("last").await;
+    let began = Instant::now();
+    gateway.signal("TERM");
+    let result = last.next(SILENCE).await.expect("it ends before the gateway does");
+    assert_eq!(result["result"]["structuredContent"], json!({"action": "decline"}), "{result}");
+    assert!(gateway.left().success());
+    assert!(began.elapsed() < SILENCE, "it ended after {:?}", began.elapsed());
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ pub(super) async fn request(
     match answered {
         Ok(Reply::Answer(body)) => reply::json(200, body),
         Ok(Reply::Call(call)) => {
-            let (channel, messages) = call.channel(context.client()).unzip();
+            let (channel, messages) = call.channel(context.client(), server.subscriptions.ending()).unzip();
             let running = start(server, scope, &context, call.into_owned(), channel);
             match messages {
                 None => running.await.map_or_else(reply::unanswered, |answer| reply::json(answer.status, answer.body)),
@@ -148,17 +148,17 @@ pub(super) fn get(server: &Arc<Server>, scope: RequestScope, headers: &HeaderMap
         Err(error) => return reply::refusal(&RpcError { status: 503, ..error }),
     };
     let ended = session.take_stream();
-    let revoked = scope.caller.revoked();
+    let caller = scope.caller.clone();
     let changes = Changes::new(Arc::new(scope), session.client.watched().clone());
-    let state = (server.clone(), session, changes, [ended, revoked], reply::keep_alive(), room);
+    let state = (server.clone(), session, changes, (ended, caller), reply::keep_alive(), room);
     // The comment sends the headers on their way.
     let opening = stream::iter([Ok(reply::comment())]);
     reply::events(opening.chain(stream::unfold(state, async |mut state| {
-        let (server, session, changes, [ended, revoked], keep_alive, _) = &mut state;
+        let (server, session, changes, (ended, caller), keep_alive, _) = &mut state;
         let bytes = tokio::select! {
             biased;
             () = ended.cancelled() => return None,
-            () = revoked.cancelled() => return None,
+            () = caller.ended() => return None,
             () = server.subscriptions.ending().cancelled() => return None,
             changed = changes.changed() => reply::frame(changed.messages(None)),
             _ = keep_alive.tick() => reply::comment(),

@@ -32,7 +32,7 @@ pub(super) async fn request(
 /// Runs a call in the handler itself: hyper drops it when the client has gone, and the guard tells the guest.
 async fn run(scope: RequestScope, call: Call<'_>) -> Response {
     let cancel = CancellationToken::new();
-    let Some((channel, messages)) = call.channel(None) else {
+    let Some((channel, messages)) = call.channel(None, &cancel) else {
         let gone = cancel.drop_guard_ref();
         let answer = call.run(&scope, &cancel, None).await;
         gone.disarm();
