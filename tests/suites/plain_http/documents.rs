@@ -50,6 +50,23 @@ fn paths(document: &Value) -> Vec<&str> {
     document["paths"].as_object().expect("paths").keys().map(String::as_str).collect()
 }
 
+/// Whoever asks for the head of a document or a page gets the head of the whole answer.
+#[tokio::test]
+async fn the_head_alone_can_be_asked_for() {
+    let house = sample::house().config("[http]\nforms = true");
+    let gateway = house.serve();
+    for path in ["rest/airports/openapi.json", "rest/airports/", "forms/airports/", "forms/airports/lookup_airport"] {
+        let url = format!("{}/{path}", gateway.base);
+        let head = http().head(&url).send().await.expect("an answer");
+        let whole = http().get(&url).send().await.expect("an answer");
+        assert_eq!(head.status(), 200, "{path}");
+        for name in ["content-type", "content-length", "cache-control"] {
+            assert_eq!(head.headers().get(name), whole.headers().get(name), "{path}: {name}");
+        }
+        assert!(head.text().await.expect("text").is_empty(), "{path}");
+    }
+}
+
 #[tokio::test]
 async fn of_a_sheet() {
     let house = sample::house();

@@ -53,7 +53,7 @@ async fn a_tool_says_how_far_it_is_and_then_answers() {
         assert_eq!(events(http().get(&url).header("accept", accept)).await, told, "{accept}");
     }
     // Nobody is sent events who has not asked for them.
-    for accept in ["application/json", "*/*", "text/event-streams"] {
+    for accept in ["application/json", "*/*", "text/event-streams", "application/json, text/event-stream; q=0"] {
         let answer = http().get(&url).header("accept", accept).send().await.expect("an answer");
         assert_eq!(answer.headers()["content-type"], "application/json", "{accept}");
         assert_eq!(answer.json::<Value>().await.expect("JSON"), json!({"result": 3}), "{accept}");

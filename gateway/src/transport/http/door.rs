@@ -111,6 +111,11 @@ impl Door {
     }
 }
 
+/// Returns `true` if a page or a document is asked for; of a HEAD the answer goes without its body.
+pub(super) fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}
+
 /// Takes a page or a document from the rate of its agent: it counts as a request.
 pub(super) fn within_rate(server: &Server, caller: &Caller, place: &str) -> Result<(), RpcError> {
     server.gateway.buckets().request(caller, Instant::now().into_std()).map_err(|wait| {

@@ -23,8 +23,8 @@ pub(super) async fn index(
     request: Request,
 ) -> Response {
     let answer = async |caller: Caller, head: axum::http::request::Parts, _| {
-        if head.method != Method::GET {
-            return not_allowed("GET, OPTIONS");
+        if !door::is_read(&head.method) {
+            return not_allowed("GET, HEAD, OPTIONS");
         }
         if let Err(error) = door::within_rate(&server, &caller, head.uri.path()) {
             return refusal(&error);
@@ -49,7 +49,7 @@ pub(super) async fn tool(
     let name = contract.clone();
     let answer = async |caller: Caller, head: axum::http::request::Parts, body| match head.method {
         Method::POST => rest::call(&server, caller, contract, tool, head, body).await,
-        Method::GET => {
+        Method::GET | Method::HEAD => {
             if let Err(error) = door::within_rate(&server, &caller, head.uri.path()) {
                 return refusal(&error);
             }
@@ -62,7 +62,7 @@ pub(super) async fn tool(
                 }
             }
         }
-        _ => not_allowed("GET, POST, OPTIONS"),
+        _ => not_allowed("GET, HEAD, POST, OPTIONS"),
     };
     door::FORMS.admitted(&server, &name, request, answer).await
 }

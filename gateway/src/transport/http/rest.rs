@@ -108,8 +108,8 @@ pub(super) async fn document(
 ) -> Response {
     door::REST
         .admitted(&server, &contract, request, async |caller, head, _| {
-            if head.method != Method::GET {
-                return not_allowed("GET, OPTIONS");
+            if !door::is_read(&head.method) {
+                return not_allowed("GET, HEAD, OPTIONS");
             }
             if let Err(error) = door::within_rate(&server, &caller, head.uri.path()) {
                 return refusal(&error);
@@ -129,8 +129,8 @@ pub(super) async fn reference(
     request: Request,
 ) -> Response {
     let answer = async |caller: Caller, head: Parts, _| {
-        if head.method != Method::GET {
-            return not_allowed("GET, OPTIONS");
+        if !door::is_read(&head.method) {
+            return not_allowed("GET, HEAD, OPTIONS");
         }
         if let Err(error) = door::within_rate(&server, &caller, head.uri.path()) {
             return refusal(&error);
@@ -225,11 +225,15 @@ fn comes_from_another_site(headers: &HeaderMap) -> bool {
     !headers.contains_key(header::ORIGIN) && headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site")
 }
 
+/// Returns `true` if a stream of events is accepted. A weight of 0 says that it is not.
 fn wants_events(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted
-        .flat_map(|value| value.split(','))
-        .any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream")))
+    accepted.flat_map(|value| value.split(',')).any(|range| {
+        let (kind, parameters) = range.split_once(';').unwrap_or((range, ""));
+        let weight = parameters.split(';').find_map(|parameter| parameter.trim().strip_prefix("q="));
+        let is_refused = weight.is_some_and(|weight| weight.trim().parse() == Ok(0.0));
+        kind.trim().eq_ignore_ascii_case("text/event-stream") && !is_refused
+    })
 }
 
 impl Call {
