@@ -45,17 +45,21 @@ struct Decisions {
 /// Calls, and the seconds they are counted over.
 pub type Rate = (u32, u32);
 
-/// The buckets of all agents: one over everything an agent does, one for each of its tools that has a rate.
+/// The buckets of all agents: one over everything an agent does, one for each of its tools that has a rate. Each rate has
+/// buckets of its own: an agent with two keys of different rates has what both allow, and no fresh bucket with each turn.
 pub struct Buckets {
     /// `[limits] agent_rate`.
     agent_rate: ArcSwapOption<Rate>,
-    agents: Table<Arc<str>>,
-    tools: Table<(Arc<str>, Arc<str>)>,
+    agents: Table<(Agent, Rate)>,
+    tools: Table<(Agent, Arc<str>, Rate)>,
     of_agents: Decisions,
     of_tools: Decisions,
     clock: DefaultClock,
     started: Instant,
 }
+
+/// A tenant, and the name of one of its agents.
+type Agent = (Arc<str>, Arc<str>);
 
 /// The buckets that are not full, and some that are full again. A new bucket costs the same among ten as among a million:
 /// the oldest few are looked at, and no walk over all of them is ever needed.
@@ -156,7 +160,7 @@ impl Buckets {
         let rate = caller.grant.as_ref().and_then(|grant| grant.rate().or_else(usual));
         self.of_agents.count(match rate {
             None => Ok(()),
-            Some(rate) => self.take(&self.agents, caller.agent.clone(), rate, now),
+            Some(rate) => self.take(&self.agents, (agent(caller), rate), rate, now),
         })
     }
 
@@ -165,7 +169,7 @@ impl Buckets {
         let own = caller.tool_rate(tool);
         self.of_tools.count(match own.or(rate) {
             None => Ok(()),
-            Some(rate) => self.take(&self.tools, (caller.agent.clone(), tool.clone()), rate, now),
+            Some(rate) => self.take(&self.tools, (agent(caller), tool.clone(), rate), rate, now),
         })
     }
 
@@ -180,6 +184,10 @@ impl Buckets {
     }
 }
 
+fn agent(caller: &Caller) -> Agent {
+    (caller.tenant.clone(), caller.agent.clone())
+}
+
 impl<K> Default for Table<K>
 where
     K: Eq + Hash,
@@ -191,18 +199,14 @@ where
 
 impl<K: Clone + Eq + Hash> Table<K> {
     fn bucket(&self, key: K, rate: Rate, now: u64) -> Arc<Bucket> {
-        let known = self.buckets.get(&key).map(|bucket| bucket.clone());
-        if let Some(bucket) = known.filter(|bucket| bucket.rate == rate) {
-            return bucket;
+        if let Some(bucket) = self.buckets.get(&key) {
+            return bucket.clone();
         }
         let mut is_new = false;
-        let mut entry = self.buckets.entry(key.clone()).or_insert_with(|| {
+        let entry = self.buckets.entry(key.clone()).or_insert_with(|| {
             is_new = true;
             Bucket::new(rate, now)
         });
-        if entry.rate != rate {
-            *entry = Bucket::new(rate, now);
-        }
         let bucket = entry.clone();
         drop(entry); // `sweep` takes other entries
         if is_new {
@@ -243,8 +247,12 @@ impl Bucket {
 mod tests {
     use super::*;
 
+    fn key(agent: &str, rate: Rate) -> (Agent, Rate) {
+        (("t".into(), agent.into()), rate)
+    }
+
     fn take(buckets: &Buckets, agent: &str, rate: Rate) -> Result<(), u32> {
-        buckets.take(&buckets.agents, agent.into(), rate, Instant::now())
+        buckets.take(&buckets.agents, key(agent, rate), rate, Instant::now())
     }
 
     #[test]
@@ -266,6 +274,14 @@ mod tests {
         assert!((300_000..=360_000).contains(&wait), "one call every six minutes: {wait} ms");
     }
 
+    /// Two keys of one agent may have different rates: who takes turns with them has both, and not as much as he likes.
+    #[test]
+    fn another_rate_is_no_fresh_bucket() {
+        let buckets = Buckets::new(None);
+        let passed = (0..100).flat_map(|_| [(2, 3600), (3, 3600)]).filter(|rate| take(&buckets, "a", *rate).is_ok());
+        assert_eq!(passed.count(), 5);
+    }
+
     #[test]
     fn buckets_that_are_full_again_are_dropped_as_others_come() {
         let (buckets, rate) = (Buckets::new(None), (1, 3600));
@@ -273,9 +289,9 @@ mod tests {
         for agent in 0..1000 {
             let _ = take(&buckets, &agent.to_string(), rate);
         }
-        let _ = buckets.take(&buckets.agents, "7".into(), rate, later(3000));
+        let _ = buckets.take(&buckets.agents, key("7", rate), rate, later(3000));
         for agent in 1000..2000 {
-            let _ = buckets.take(&buckets.agents, agent.to_string().into(), rate, later(4000));
+            let _ = buckets.take(&buckets.agents, key(&agent.to_string(), rate), rate, later(4000));
         }
         assert_eq!(buckets.agents.buckets.len(), 1001, "the first thousand are full again, but for the one used since");
         assert_eq!(buckets.agents.keys.lock().expect("no panic").len(), 1001, "each is looked at again");
