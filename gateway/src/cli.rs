@@ -261,6 +261,18 @@ impl Failure {
     }
 }
 
+/// Returns a client for this URL. A proxy of the environment is asked for hosts elsewhere alone: nothing that is said to a
+/// Weir on this machine, its keys least of all, leaves it.
+fn http_client(url: &str) -> reqwest::Result<reqwest::Client> {
+    weir_connections::http::install_tls();
+    let url = reqwest::Url::parse(url).ok();
+    let host = url.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    let is_here = host == "localhost" || address.is_ok_and(|address| address.is_loopback());
+    let builder = reqwest::Client::builder();
+    if is_here { builder.no_proxy() } else { builder }.build()
+}
+
 /// Runs a future on the one runtime of the process.
 fn block_on<T>(future: impl Future<Output = T>) -> std::io::Result<T> {
     Ok(runtime()?.block_on(future))

@@ -14,7 +14,7 @@ use weir_plugin_host::LoadReport;
 use weir_upstream::{Resolved, Upstreams};
 
 use crate::{
-    config::{Config, Contracts, Http, Identity, Limits, Log, Metrics},
+    config::{self, Config, Contracts, Http, Identity, Limits, Log, Metrics},
     gateway::Gateway,
     telemetry,
     transport::http::check_access,
@@ -110,7 +110,7 @@ impl Reload {
         let mut connections = self.connections.lock().await;
         let read = (self.read)()?;
         let old = Arc::clone(&self.gateway.config());
-        let new = with_what_must_stay(&old, read.clone());
+        let new = with_what_must_stay(&old, read.clone())?;
         let opened = open(&new, &connections, self.gateway.upstreams(), None)?;
         if !opened.left_out.is_empty() {
             return Err(opened.left_out);
@@ -154,8 +154,8 @@ impl Reload {
 /// Takes what is read while serving from the new configuration, and what was settled at start from the old one.
 ///
 /// Each section and each key is named, and none is taken over by `..`: a new one does not compile before it is said here
-/// which it is.
-fn with_what_must_stay(old: &Config, new: Config) -> Config {
+/// which it is. Both have to go together: an address that stays may need a rule that is taken out.
+fn with_what_must_stay(old: &Config, new: Config) -> Result<Config, Vec<Problem>> {
     let Config {
         http,
         identity,
@@ -174,7 +174,7 @@ fn with_what_must_stay(old: &Config, new: Config) -> Config {
         admin: _,
         audit: _,
     } = new;
-    Config {
+    let new = Config {
         folders: old.folders.clone(),
         http: Http {
             listen: old.http.listen,
@@ -211,7 +211,8 @@ fn with_what_must_stay(old: &Config, new: Config) -> Config {
         views, // with the next look at the contracts, which prepares their lists
         base,
         places,
-    }
+    };
+    config::check(&new).map(|()| new)
 }
 
 /// Returns the places where two configurations differ.
@@ -254,7 +255,6 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config;
 
     #[test]
     fn what_changed_is_told_from_what_needs_a_restart() {
@@ -263,9 +263,18 @@ mod tests {
         let read = read(
             "[http]\nlisten = '127.0.0.1:2'\nlist_ttl_ms = 7\n[connections.a]\nkind = 'files'\npath = 'b'\n[limits]\nin_flight_max = 1\n",
         );
-        let new = with_what_must_stay(&old, read.clone());
+        let new = with_what_must_stay(&old, read.clone()).expect("they go together");
         assert_eq!(differences(&old, &new), ["/http/list_ttl_ms", "/connections/a"]);
         assert_eq!(differences(&new, &read), ["/http/listen", "/limits/in_flight_max"]);
         assert_eq!(differences(&old, &old), [""; 0]);
+    }
+    /// A gateway that others reach stays closed to them, though the edited file is sound: its address waits for a restart.
+    #[test]
+    fn what_stays_has_to_go_with_what_is_new() {
+        let read = |text: &str| config::read(FILE, text, Path::new(".")).expect("valid");
+        let old = read("[http]\nlisten = '10.0.0.5:1'\n[identity]\nrequired = true\n");
+        let problems =
+            with_what_must_stay(&old, read("[http]\nlisten = '127.0.0.1:1'\n")).expect_err("it would be open");
+        assert!(format!("{problems:?}").contains("required = true"), "{problems:?}");
     }
 }

@@ -70,8 +70,7 @@ impl Api {
                 (url, key)
             }
         };
-        weir_connections::http::install_tls();
-        let client = reqwest::Client::builder().build().context("no HTTP client")?;
+        let client = super::http_client(&url).context("no HTTP client")?;
         Ok(Self { client, url, key })
     }
 

@@ -269,8 +269,7 @@ impl Remote {
             url.starts_with("http://") || url.starts_with("https://"),
             "`{url}` is no URL; write it whole, such as http://127.0.0.1:8484/mcp"
         );
-        weir_connections::http::install_tls();
-        Ok(Self { client: reqwest::Client::builder().build()?, url: url.to_owned() })
+        Ok(Self { client: super::http_client(url)?, url: url.to_owned() })
     }
 
     /// Returns every tool that the endpoint lists.

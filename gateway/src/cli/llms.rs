@@ -52,8 +52,7 @@ async fn at_url(url: &str) -> anyhow::Result<String> {
         Some(server) => format!("{server}/llms.txt"),
         None => format!("{endpoint}/llms.txt"),
     };
-    weir_connections::http::install_tls();
-    let mut request = reqwest::Client::builder().build()?.get(&page);
+    let mut request = super::http_client(&page)?.get(&page);
     if let Some(key) = call::key() {
         request = request.bearer_auth(key);
     }
