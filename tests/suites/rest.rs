@@ -1,5 +1,17 @@
 //! The `rest` adapter on services nobody here wrote: every way to page gives the same list, and TLS is TLS.
 
+use std::sync::{Arc, Mutex};
+
+use axum::{
+    Router,
+    extract::State,
+    http::{
+        StatusCode, Uri,
+        header::{CONTENT_TYPE, LINK},
+    },
+    response::IntoResponse,
+    routing::get,
+};
 use serde_json::{Value, json};
 use weir_tests::{
     Gateway, House, Modern,
@@ -140,4 +152,94 @@ fn an_authority_that_is_none_is_refused_at_the_start() {
         let (code, _, err) = house.run(&["serve", "--listen", "127.0.0.1:0"]);
         assert!(code == 1 && err.contains("/connections/api") && err.contains(told), "{err}");
     }
+}
+
+/// The one record of a service.
+type Held = Arc<Mutex<String>>;
+
+/// Serves a record that a PUT replaces at `/items/1`, and lines that have no key, in pages of three, at `/lines`.
+async fn service(record: &str) -> (String, Held) {
+    async fn read(State(held): State<Held>) -> impl IntoResponse {
+        ([(CONTENT_TYPE, "application/json")], held.lock().expect("nothing panicked").clone())
+    }
+    async fn replace(State(held): State<Held>, body: String) -> StatusCode {
+        *held.lock().expect("nothing panicked") = body;
+        StatusCode::NO_CONTENT
+    }
+    async fn lines(uri: Uri) -> impl IntoResponse {
+        let page = uri.query().and_then(|query| query.rsplit_once('=')?.1.parse().ok()).unwrap_or(0_usize);
+        let lines: Vec<_> = LINES.iter().skip(page * 3).take(3).map(|line| json!({ "text": line })).collect();
+        let rel = if (page + 1) * 3 < LINES.len() { "next" } else { "last" };
+        let link = format!("</lines?fields=text,id&page={}>; rel=\"{rel}\"", page + 1);
+        ([(CONTENT_TYPE, "application/json".to_owned()), (LINK, link)], json!(lines).to_string())
+    }
+    let held = Held::new(Mutex::new(record.to_owned()));
+    let app = Router::new().route("/items/1", get(read).put(replace)).route("/lines", get(lines));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let base = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));
+    let app = app.with_state(held.clone());
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    (base, held)
+}
+
+const LINES: [&str; 8] = ["to be", "or", "not", "to be", "to be", "that is", "the", "question"];
+
+const THINGS: &str = r#"
+contract: things
+collections:
+  items:
+    adapter: rest
+    settings:
+      connection: api
+      key: [id]
+      fields: { id: integer, author: { type: string, nullable: true, at: /author/name } }
+      get: { path: "/items/{id}" }
+      update: { path: "/items/{id}", method: PUT }
+    write: true
+  lines:
+    adapter: rest
+    settings: { connection: api, fields: { text: string }, list: { path: /lines, pagination: { style: link } } }
+tools:
+  - tool: change_item
+    description: Changes the author of an item.
+    verb: update
+    collection: items
+    fields: [{ name: id, type: number, required: true }, { name: author, type: text, required: true }]
+  - tool: list_items
+    description: Lists all lines.
+    verb: list
+    collection: lines
+    fields: [{ name: text, type: text }]
+"#;
+
+#[tokio::test]
+async fn a_replacement_leaves_everything_beside_its_fields_as_it_was() {
+    let (base, held) = service(r#"{"total":12345678901234567.89,"author":{"email":"e","name":"A"},"id":1}"#).await;
+    let house = House::new().config(&writable(&base)).file("contracts/things.yaml", THINGS);
+    let gateway = house.serve();
+    let changed = Modern::new(gateway.url()).call("change_item", json!({ "id": 1, "author": "B" })).await;
+    assert_eq!(changed["structuredContent"]["record"], json!({ "id": 1, "author": "B" }), "{changed}");
+    let now = held.lock().expect("nothing panicked").clone();
+    assert_eq!(now, r#"{"total":12345678901234567.89,"author":{"email":"e","name":"B"},"id":1}"#);
+}
+
+/// Links may have commas in them, and no key tells two records of the same text apart.
+#[tokio::test]
+async fn a_list_without_a_key_is_walked_to_its_end() {
+    let (base, _held) = service("{}").await;
+    let house = House::new().config(&writable(&base)).file("contracts/things.yaml", THINGS);
+    let gateway = house.serve();
+    let client = Modern::new(gateway.url());
+    for limit in [1, 2, 5, 100] {
+        let walked = walk(&client, json!({ "limit": limit })).await;
+        let texts: Vec<_> = walked.iter().map(|line| line["text"].as_str().expect("a text")).collect();
+        assert_eq!(texts, LINES, "{limit}");
+        assert_eq!(walk(&client, json!({ "limit": limit, "text": "to be" })).await.len(), 3, "{limit}");
+    }
+}
+
+fn writable(base: &str) -> String {
+    format!(
+        "[connections.api]\nkind = \"http\"\nbase_url = \"{base}\"\nwrite = true\n[plugins.rest.grants]\napi = \"write\""
+    )
 }

@@ -10,7 +10,7 @@ mod store;
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
 };
 
 use rusqlite::{Connection, OpenFlags, params};
@@ -21,6 +21,8 @@ use build::Build;
 /// Indexes held open, the least recently used is closed first. Each may cache [`CACHE_KB`].
 const OPEN_MAX: usize = 16;
 const CACHE_KB: i64 = 1_024;
+/// The bound on indexes of one plugin that are being built; the one continued least recently makes room.
+const BUILDS_MAX: usize = 8;
 /// Longer keys are refused: an adapter cuts them, and looks at the records for the rest.
 pub const KEY_MAX_BYTES: usize = 256;
 pub const RANGE_MAX: u32 = 4_096;
@@ -59,7 +61,16 @@ pub struct Range {
 pub struct Indexes {
     folder: PathBuf,
     open: Mutex<Vec<(PathBuf, Arc<Opened>)>>,
-    building: Mutex<HashMap<PathBuf, Arc<Mutex<Build>>>>,
+    /// What is being built, by plugin.
+    building: Mutex<HashMap<String, Building>>,
+}
+
+/// The indexes of one plugin that are being built.
+#[derive(Default)]
+struct Building {
+    builds: HashMap<PathBuf, Arc<Mutex<Build>>>,
+    /// The bytes of all of them.
+    bytes: Arc<AtomicU64>,
 }
 
 struct Opened {
@@ -97,13 +108,22 @@ impl Indexes {
     pub fn begin(&self, name: Name<'_>, bytes_max: u64) -> Result<u64, ConnectionError> {
         let path = store::path(&self.folder, name);
         let mut building = locked(&self.building);
-        building.retain(|_, build| build.try_lock().is_err() || !locked(build).is_abandoned());
-        if let Some(build) = building.get(&path) {
+        building.values_mut().for_each(Building::drop_abandoned);
+        let Building { builds, bytes } = building.entry(name.plugin.to_owned()).or_default();
+        if let Some(build) = builds.get(&path) {
             return Ok(locked(build).covers);
         }
+        if builds.len() >= BUILDS_MAX {
+            let idle = builds.iter().filter_map(|(path, build)| Some((build.try_lock().ok()?.touched, path)));
+            let (_, oldest) = idle.min().ok_or_else(|| {
+                ConnectionError::new(Code::Overloaded, "too many indexes of the plugin are being built")
+            })?;
+            let oldest = oldest.clone();
+            builds.remove(&oldest);
+        }
         store::make_room(&self.folder, name.plugin, bytes_max);
-        let build = Build::begin(&path, bytes_max).map_err(failed)?;
-        building.insert(path, Arc::new(Mutex::new(build)));
+        let build = Build::begin(&path, bytes_max, bytes.clone()).map_err(failed)?;
+        builds.insert(path, Arc::new(Mutex::new(build)));
         Ok(0)
     }
 
@@ -113,7 +133,7 @@ impl Indexes {
             return Err(ConnectionError::new(Code::TooLarge, "a key takes at most 256 bytes").field("key"));
         }
         let path = store::path(&self.folder, name);
-        let build = locked(&self.building).get(&path).cloned();
+        let build = locked(&self.building).get(name.plugin).and_then(|building| building.builds.get(&path).cloned());
         let build = build.ok_or_else(|| ConnectionError::new(Code::NotFound, "there is no such index under way"))?;
         let mut build = locked(&build);
         if build.covers != from {
@@ -122,7 +142,7 @@ impl Indexes {
         let added = build.add(entries, to);
         drop(build);
         if added.is_err() {
-            locked(&self.building).remove(&path);
+            self.take_build(name.plugin, &path);
         }
         added
     }
@@ -130,12 +150,18 @@ impl Indexes {
     /// Sorts what was added and puts the index in its place; those of other versions of the source go.
     pub fn finish(&self, name: Name<'_>, bytes_max: u64) -> Result<(), ConnectionError> {
         let path = store::path(&self.folder, name);
-        let build = locked(&self.building).remove(&path);
+        let build = self.take_build(name.plugin, &path);
         let build = build.ok_or_else(|| ConnectionError::new(Code::NotFound, "there is no such index under way"))?;
         locked(&build).finish(&path).map_err(failed)?;
+        // One of the same version may be open that covers less.
+        locked(&self.open).retain(|(known, _)| *known != path);
         store::drop_others(&self.folder, name);
         store::make_room(&self.folder, name.plugin, bytes_max);
         Ok(())
+    }
+
+    fn take_build(&self, plugin: &str, path: &Path) -> Option<Arc<Mutex<Build>>> {
+        locked(&self.building).get_mut(plugin)?.builds.remove(path)
     }
 
     fn opened(&self, name: Name<'_>) -> Option<Arc<Opened>> {
@@ -154,6 +180,12 @@ impl Indexes {
         }
         open.push((path, opened.clone()));
         Some(opened)
+    }
+}
+
+impl Building {
+    fn drop_abandoned(&mut self) {
+        self.builds.retain(|_, build| build.try_lock().map_or(true, |build| !build.is_abandoned()));
     }
 }
 

@@ -193,3 +193,42 @@ fn indexes_are_bounded_and_the_oldest_makes_room() {
     assert_eq!(refused.code, Code::TooLarge);
     assert!(files(folder.path()).iter().all(|name| name.ends_with(".index")), "its part is gone");
 }
+
+/// A sheet that grew by many rows is indexed anew under the version that its first index has by now.
+#[test]
+fn an_index_that_is_built_again_is_found_as_it_is_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let indexes = Indexes::new(folder.path().to_owned());
+    let name = name("1", "id");
+    built(&indexes, name, &[entry(b"a", 1)]);
+    assert_eq!(indexes.find(name), Some(500));
+    assert_eq!(indexes.begin(name, BYTES_MAX), Ok(0));
+    indexes.add(name, &[entry(b"a", 1), entry(b"b", 600)], 0, 900).unwrap();
+    indexes.finish(name, BYTES_MAX).unwrap();
+    assert_eq!(indexes.find(name), Some(900));
+    let all = indexes.range(name, &Range { limit: 10, ..Range::default() }).unwrap();
+    assert_eq!(ats(&all), [1, 600]);
+}
+
+#[test]
+fn indexes_that_are_never_finished_are_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let indexes = Indexes::new(folder.path().to_owned());
+    let bytes_max = 1 << 20;
+    let columns = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+    for column in columns {
+        assert_eq!(indexes.begin(name("1", column), bytes_max), Ok(0));
+    }
+    assert_eq!(files(folder.path()).len(), 2 * 8, "the files of eight");
+    let many: Vec<Entry> = (0..2_000).map(|at| entry(&[b'x'; 100], at)).collect();
+    let add = |name: Name<'_>| indexes.add(name, &many, 0, 500).map_err(|error| error.code);
+    assert_eq!(add(name("1", "a")), Err(Code::NotFound), "the oldest made room");
+    // Each takes more than a fifth of what there is, and as much again while it is sorted.
+    assert_eq!(["b", "c", "d"].map(|column| add(name("1", column))), [Ok(()), Ok(()), Err(Code::TooLarge)]);
+    let other = Name { plugin: "other", ..name("1", "a") };
+    assert_eq!(indexes.begin(other, bytes_max), Ok(0));
+    assert_eq!(add(other), Ok(()), "another plugin has room of its own");
+    indexes.finish(name("1", "b"), bytes_max).unwrap();
+    assert_eq!(indexes.begin(name("1", "d"), bytes_max), Ok(0));
+    assert_eq!(add(name("1", "d")), Ok(()), "what is finished makes room");
+}

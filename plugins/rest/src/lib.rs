@@ -5,6 +5,7 @@
 //! itself is read no further than a page needs. What is decided is in `docs/adapters/rest.md`.
 
 mod answer;
+mod body;
 mod describe;
 mod operation;
 mod pages;

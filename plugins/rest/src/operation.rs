@@ -52,11 +52,13 @@ fn filled(rest: &Rest, operation: &Operation, given: &Map<String, Json>) -> Resu
     }
     let (mut in_path, mut in_body, mut whole) = (Map::new(), Map::new(), None);
     let mut has_body = false;
+    let is_json = !operation.content_type.starts_with(FORM);
+    let is_of_body = |param: &crate::settings::Param| matches!(param.place, Place::Body | Place::WholeBody);
     for (name, param) in &operation.params {
         has_body |= matches!(param.place, Place::Body);
         let value = match given.get(name) {
-            // A whole body may be null, if the service takes that.
-            Some(value) if !value.is_null() || param.place == Place::WholeBody => value,
+            // A body of JSON says null where a service takes that; no other place can.
+            Some(value) if !value.is_null() || (is_json && is_of_body(param)) => value,
             _ if param.required => {
                 return Err(Error::invalid(format!("The parameter {name:?} is missing.")).field(name));
             }
@@ -85,9 +87,9 @@ fn filled(rest: &Rest, operation: &Operation, given: &Map<String, Json>) -> Resu
     let is_bare = matches!(operation.method.as_str(), "GET" | "DELETE") && !operation.body_required;
     let body = match whole {
         Some(whole) => Some(serde_json::to_vec(whole)),
-        None if has_body && (!is_bare || !in_body.is_empty()) => match operation.content_type.starts_with(FORM) {
-            true => Some(Ok(form(&in_body).into_bytes())),
-            false => Some(serde_json::to_vec(&in_body)),
+        None if has_body && (!is_bare || !in_body.is_empty()) => match is_json {
+            true => Some(serde_json::to_vec(&in_body)),
+            false => Some(Ok(form(&in_body).into_bytes())),
         },
         None => None,
     };

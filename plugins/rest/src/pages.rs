@@ -136,14 +136,46 @@ fn bad() -> Error {
 
 /// Returns the query of the link whose `rel` is `next`. Only the query is taken from it: path and host stay ours.
 fn next_link(header: &str) -> Option<String> {
-    header.split(',').find_map(|link| {
-        let (address, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
-        let is_next = parameters.split(';').any(|parameter| {
-            let parameter = parameter.trim();
-            parameter.strip_prefix("rel=").is_some_and(|rel| rel.trim_matches('"').split(' ').any(|rel| rel == "next"))
-        });
-        if is_next { Some(address.split_once('?')?.1.to_owned()) } else { None }
-    })
+    let mut links = header;
+    while let Some((address, rest)) = links.split_once('<').and_then(|(_, link)| link.split_once('>')) {
+        let (parameters, others) = split_outside_quotes(rest, ',');
+        links = others;
+        if is_next(parameters)
+            && let Some((_, query)) = address.split_once('?')
+        {
+            return Some(query.to_owned());
+        }
+    }
+    None
+}
+
+fn is_next(mut parameters: &str) -> bool {
+    while !parameters.is_empty() {
+        let (parameter, others) = split_outside_quotes(parameters, ';');
+        parameters = others;
+        if let Some((name, value)) = parameter.split_once('=')
+            && name.trim().eq_ignore_ascii_case("rel")
+        {
+            let mut relations = value.trim().trim_matches('"').split_ascii_whitespace();
+            return relations.any(|relation| relation.eq_ignore_ascii_case("next"));
+        }
+    }
+    false
+}
+
+/// Splits a text at the first `separator` that is not within quotes; all of it and nothing if there is none.
+fn split_outside_quotes(text: &str, separator: char) -> (&str, &str) {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    for (at, char) in text.char_indices() {
+        match char {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = is_quoted,
+            '"' => is_quoted = !is_quoted,
+            _ if char == separator && !is_quoted => return (&text[..at], &text[at + char.len_utf8()..]),
+            _ => {}
+        }
+    }
+    (text, "")
 }
 
 pub(crate) fn parse_query(query: &str) -> Vec<(String, String)> {
@@ -173,4 +205,26 @@ fn decode(text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_found_among_links() {
+        for (header, query) in [
+            (r#"<https://api/items?page=2>; rel="next""#, Some("page=2")),
+            (r#"<https://api/items?fields=id,name&page=2>; rel="next""#, Some("fields=id,name&page=2")),
+            (r#"</x?a=1>; rel=prev, </x?a=3>; title="a, \"b\"; rel=last"; rel="last next""#, Some("a=3")),
+            (r#"</x?a=1>; title="</x?a=2>; rel=next", </x?a=3> ; Rel = NEXT"#, Some("a=3")),
+            (r#"</x>; rel=next"#, None),
+            (r#"</x?a=1>; rel="nextcloud""#, None),
+            (r#"</x?a=1>; title="rel=next"#, None),
+            ("</x?a=1", None),
+            ("", None),
+        ] {
+            assert_eq!(next_link(header).as_deref(), query, "{header}");
+        }
+    }
 }

@@ -1,10 +1,12 @@
 //! Reading: one record by its path, or the list, judged record by record.
 
+use std::cmp::Ordering;
+
 use weir_plugin_sdk::matches::Matcher;
 use weir_plugin_sdk::order::{bad_cursor, compare, decode_cursor, encode_cursor, total_order};
 use weir_plugin_sdk::records::Records;
 use weir_plugin_sdk::serde_json::{self, Map, json, value::RawValue};
-use weir_plugin_sdk::{Comparison, Error, Field, Order, Page, Query, Shape, Value, http, progress};
+use weir_plugin_sdk::{Comparison, Error, Field, Order, Page, Query, Shape, Type, Value, http, progress};
 
 use crate::pages::Pages;
 use crate::request::{path, request};
@@ -68,7 +70,7 @@ pub(crate) fn one(rest: &Rest, key: &Map<String, serde_json::Value>) -> Result<O
     let same = key.iter().all(|(name, wanted)| {
         let Ok(at) = position(&rest.shape, name) else { return false };
         let wanted = Value::from_argument(wanted, &rest.shape.fields[at], &rest.zone);
-        values[at].compare(&wanted) == Some(std::cmp::Ordering::Equal)
+        values[at].compare(&wanted) == Some(Ordering::Equal)
     });
     Ok(same.then_some(values))
 }
@@ -83,12 +85,22 @@ fn listed(
     let by = order.iter().map(|by| position(&rest.shape, &by.column)).collect::<Result<Vec<_>, _>>()?;
     let order_values = |values: &Values| by.iter().map(|at| values[*at].clone()).collect::<Values>();
     let sorted = is_sorted(list, &order);
-    let (from, last) = resume(rest, query, &by)?;
-    let behind = |values: &Values| {
-        last.as_ref().is_none_or(|last| compare(&order_values(values), last, &order) == std::cmp::Ordering::Greater)
+    let cursor = query.cursor.as_ref().map(|cursor| Cursor::decode(cursor, rest, &by)).transpose()?;
+    let mut equals = 0;
+    let mut behind = |values: &Values| {
+        let Some(cursor) = &cursor else { return true };
+        match compare(&order_values(values), &cursor.values, &order) {
+            Ordering::Less => false,
+            Ordering::Greater => true,
+            Ordering::Equal => {
+                equals += 1;
+                cursor.equals.is_some_and(|delivered| equals > delivered)
+            }
+        }
     };
     let limit = query.limit as usize;
-    let mut pages = Pages::new(&rest.settings, list, filters(list, query), from.filter(|_| sorted).as_deref());
+    let from = cursor.as_ref().map(|cursor| cursor.position.as_str()).filter(|from| sorted && !from.is_empty());
+    let mut pages = Pages::new(&rest.settings, list, filters(list, query), from);
     let mut found: Vec<(Values, String)> = Vec::new();
     let mut seen = 0;
     while let Some(page) = pages.next()? {
@@ -109,7 +121,8 @@ fn listed(
             let values = values(rest, raw)
                 .ok_or_else(|| Error::upstream_error("The web service's list holds something that is not a record."))?;
             if matching(&values) && behind(&values) {
-                found.push((values, page.position.clone()));
+                // A list that the service does not sort is read from its beginning each time.
+                found.push((values, if sorted { page.position.clone() } else { String::new() }));
             }
         }
         if sorted && found.len() > limit {
@@ -120,27 +133,57 @@ fn listed(
     // A record that moved from one page to the next while we walked.
     if !rest.shape.key.is_empty() {
         found.dedup_by(|(left, _), (right, _)| {
-            compare(&order_values(left), &order_values(right), &order) == std::cmp::Ordering::Equal
+            compare(&order_values(left), &order_values(right), &order) == Ordering::Equal
         });
     }
-    let next = match found.get(limit.wrapping_sub(1)) {
-        Some((values, position)) if found.len() > limit => {
-            let position = if sorted { position.as_str() } else { "" };
-            Some(json!([position, encode_cursor(&order_values(values))]).to_string())
+    let is_last_page = found.len() <= limit;
+    found.truncate(limit);
+    let next = match found.last() {
+        Some((last, position)) if !is_last_page => {
+            let values = order_values(last);
+            let is_equal = |others: &Values| compare(others, &values, &order) == Ordering::Equal;
+            let equals = rest.shape.key.is_empty().then(|| {
+                let page = found.iter().rev().take_while(|(_, at)| at == position);
+                let here = page.take_while(|(other, _)| is_equal(&order_values(other))).count() as u64;
+                // The last record of the former call may be such an equal, too.
+                let before = cursor.as_ref().filter(|cursor| &cursor.position == position && is_equal(&cursor.values));
+                here + before.and_then(|cursor| cursor.equals).unwrap_or(0)
+            });
+            Some(Cursor { position: position.clone(), values, equals }.encode())
         }
         _ => None,
     };
-    found.truncate(limit);
     Ok((found.into_iter().map(|(values, _)| values).collect(), next))
 }
 
-/// Reads a cursor: the page of the last record, and that record's order values.
-fn resume(rest: &Rest, query: &Query, by: &[usize]) -> Result<(Option<String>, Option<Values>), Error> {
-    let Some(cursor) = &query.cursor else { return Ok((None, None)) };
-    let (position, last): (String, String) = serde_json::from_str(cursor).map_err(|_| bad_cursor())?;
-    let fields: Vec<&Field> = by.iter().map(|at| &rest.shape.fields[*at]).collect();
-    let last = decode_cursor(&last, &fields, &rest.zone)?;
-    Ok(((!position.is_empty()).then_some(position), Some(last)))
+/// The place where a page ended.
+struct Cursor {
+    /// The service's page with the last record; empty if the list is read from its beginning.
+    position: String,
+    /// The last record's order values.
+    values: Values,
+    /// Without a key others may have the same values: how many of those at the position have been delivered.
+    equals: Option<u64>,
+}
+
+impl Cursor {
+    fn encode(mut self) -> String {
+        self.values.extend(self.equals.map(|equals| Value::Integer(equals.into())));
+        json!([self.position, encode_cursor(&self.values)]).to_string()
+    }
+
+    fn decode(cursor: &str, rest: &Rest, by: &[usize]) -> Result<Self, Error> {
+        let (position, values): (String, String) = serde_json::from_str(cursor).map_err(|_| bad_cursor())?;
+        let counted = rest.shape.key.is_empty().then(|| Field::new("", Type::Integer));
+        let fields: Vec<&Field> = by.iter().map(|at| &rest.shape.fields[*at]).chain(&counted).collect();
+        let mut values = decode_cursor(&values, &fields, &rest.zone)?;
+        let equals = match counted.and_then(|_| values.pop()) {
+            None => None,
+            Some(Value::Integer(equals)) => Some(u64::try_from(equals).map_err(|_| bad_cursor())?),
+            Some(_) => return Err(bad_cursor()),
+        };
+        Ok(Self { position, values, equals })
+    }
 }
 
 /// Returns `true` if the service answers in the order asked for, so that reading may stop early.

@@ -42,7 +42,8 @@ fn answer(store: &Store, request: &Request) -> weir_plugin_sdk::http::Response {
             let records: Vec<_> = store.iter().skip((page - 1) * limit).take(limit).cloned().collect();
             let mut response = http::json(200, &json!(records).to_string());
             if page * limit < store.len() {
-                let next = format!("<http://elsewhere/posts?_page={}&_limit={limit}>; rel=\"next\"", page + 1);
+                let address = format!("http://elsewhere/posts?fields=id,title&_page={}&_limit={limit}", page + 1);
+                let next = format!("<{address}>; rel=\"next\"");
                 response
                     .headers
                     .push(("Link".into(), format!("<http://elsewhere/posts?_page=1>; rel=\"first\", {next}")));
@@ -179,6 +180,74 @@ fn every_pagination_walks_to_the_end_once() {
     let before = http::sent().len();
     rest.read(&Query { limit: 15, ..Query::default() }).unwrap();
     assert_eq!(http::sent().len() - before, 2);
+}
+
+/// Records of equal order values are counted where no key tells them apart.
+#[test]
+fn a_list_without_a_key_is_walked_to_its_end() {
+    let records: Value = (0..11).map(|n| json!({"n": n, "status": format!("s{}", n / 4)})).collect();
+    let paginations = [
+        r#"{"style":"none"}"#,
+        r#"{"style":"page","page":"_page","size":"_limit","per_page":3}"#,
+        r#"{"style":"link","size":"_limit","per_page":3}"#,
+    ];
+    for pagination in paginations {
+        for sorted in ["[]", r#"["status"]"#] {
+            let settings = format!(
+                r#"{{"connection":"blog","fields":{{"n":"integer","status":"string"}},
+                    "list":{{"path":"/posts","sorted_by":{sorted},"pagination":{pagination}}}}}"#
+            );
+            service(records.clone());
+            let rest = open(&settings);
+            assert!(rest.shape.key.is_empty());
+            for limit in [1, 2, 3, 4, 5, 10, 11, 12] {
+                let ns = |order: &[&str], but: &str| {
+                    let order = order.iter().map(|by| Order::parse(by)).collect();
+                    let conditions = vec![Condition::new("status", Comparison::NotEquals, but)];
+                    let walked = walk(&rest, Query { limit, order, conditions, ..Query::default() }, || {});
+                    walked.iter().map(|record| record["n"].as_i64().unwrap()).collect::<Vec<_>>()
+                };
+                let told = format!("{pagination} {sorted} {limit}");
+                assert_eq!(ns(&[], "none"), (0..11).collect::<Vec<_>>(), "{told}");
+                assert_eq!(ns(&["status"], "none"), (0..11).collect::<Vec<_>>(), "{told}");
+                assert_eq!(ns(&["-status"], "none"), [8, 9, 10, 4, 5, 6, 7, 0, 1, 2, 3], "{told}");
+                assert_eq!(ns(&["status"], "s1"), [0, 1, 2, 3, 8, 9, 10], "{told}");
+            }
+            for cursor in [r#"["","[]"]"#, r#"["","[-1]"]"#, r#"["","[null]"]"#] {
+                let query = Query { limit: 1, cursor: Some(cursor.into()), ..Query::default() };
+                assert_eq!(rest.read(&query).unwrap_err().field.as_deref(), Some("cursor"), "{cursor}");
+            }
+        }
+    }
+}
+
+/// A PUT replaces the record, so what is not to change is sent as the service has it.
+#[test]
+fn a_replacement_changes_its_fields_and_not_a_digit_beside_them() {
+    const HELD: &str = r#"{"id":1,"total":12345678901234567.89,"author":{"name":"A","email":"e"},"lines":[{"n":1.10},{"n":2}],"none":null}"#;
+    let settings = r#"{"connection":"blog","fields":{"id":"integer","total":"decimal",
+        "author":{"type":"string","at":"/author/name"},"second":{"type":"integer","at":"/lines/1/n"},
+        "third":{"type":"integer","at":"/lines/2/n"},"deep":{"type":"string","at":"/none/deep/er"}},
+        "get":{"path":"/posts/{id}"},"update":{"path":"/posts/{id}","method":"PUT"}}"#;
+    testing::reset();
+    let mut shape = Rest::describe(settings).unwrap();
+    shape.fields[1].native = Some("number".to_owned());
+    let rest = Rest::open(settings, &shape).unwrap();
+    for (change, old, new) in [
+        (json!({"author": "B"}), r#""A""#, r#""B""#),
+        (json!({"total": "12345678901234567.91"}), "567.89", "567.91"),
+        (json!({"second": 3}), r#"{"n":2}"#, r#"{"n":3}"#),
+        (json!({"deep": "x"}), "null", r#"{"deep":{"er":"x"}}"#),
+    ] {
+        http::answer(|_| Ok(http::json(200, HELD)));
+        write(&rest, Verb::Update, json!({"id": 1}), change).unwrap();
+        let sent = http::sent().pop().unwrap();
+        assert_eq!(sent.method, "PUT");
+        assert_eq!(String::from_utf8(sent.body.unwrap()).unwrap(), HELD.replacen(old, new, 1));
+    }
+    let refused = write(&rest, Verb::Update, json!({"id": 1}), json!({"third": 3})).unwrap_err();
+    assert_eq!((refused.code.as_str(), refused.field.as_deref()), ("invalid", Some("third")));
+    assert_eq!(http::sent().pop().unwrap().method, "GET", "nothing is sent");
 }
 
 #[test]
@@ -333,6 +402,10 @@ fn operations_send_what_a_document_asks_for() {
     delete["body_required"] = json!(true);
     gone(delete, json!({}), "{}", "").unwrap();
     assert_eq!(http::sent()[0].body.as_deref(), Some(b"{}".as_slice()));
+
+    let patch = json!({"method": "PATCH", "path": "/x", "params": {"a": {"type": "string"}, "b": {"type": "string", "required": true}}});
+    gone(patch, json!({"a": null, "b": null}), "{}", "").unwrap();
+    assert_eq!(http::sent()[0].body.as_deref(), Some(br#"{"a":null,"b":null}"#.as_slice()), "null is what is set");
 
     let form = json!({"path": "/x", "content_type": "application/x-www-form-urlencoded", "params": {"a": {"type": "string"}, "b": {"type": "json"}}});
     gone(form, json!({"a": "x y&z", "b": [1, "2"]}), "", "").unwrap();

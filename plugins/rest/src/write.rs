@@ -1,9 +1,10 @@
 //! Writing: create, update and delete, each answered with the record as the service now holds it.
 
 use weir_plugin_sdk::records::record;
-use weir_plugin_sdk::serde_json::{Map, Value as Json};
-use weir_plugin_sdk::{Change, Error, Field, Type, Value, Verb, http, serde_json};
+use weir_plugin_sdk::serde_json::{self, Map, Value as Json, value::RawValue};
+use weir_plugin_sdk::{Change, Error, Field, Type, Value, Verb, http};
 
+use crate::body::Body;
 use crate::read::{Values, one, values};
 use crate::request::{path, request};
 use crate::settings::Endpoint;
@@ -32,7 +33,7 @@ fn create(rest: &Rest, change: &Change) -> Result<String, Error> {
         return Err(Error::conflict("There is a record with this key already.").field(field));
     }
     let path = filled(create, &change.record)?;
-    let body = body(rest, &change.record)?;
+    let body = with_values(Body::new(), rest, &change.record)?;
     let response = send(rest, create.method.as_deref().unwrap_or("POST"), path, Some(&body))?;
     let answered = answered(rest, &response, &create.record).map_err(|error| match error.code.as_str() {
         "not_found" => {
@@ -43,7 +44,7 @@ fn create(rest: &Rest, change: &Change) -> Result<String, Error> {
     match (answered, key_of(rest, &change.record)) {
         (Some(values), _) => Ok(shown(rest, &values)),
         (None, Some(key)) => shown_again(rest, &key, &body),
-        (None, None) => shown_as_sent(rest, &body),
+        (None, None) => Ok(shown_as_sent(rest, &body)),
     }
 }
 
@@ -51,13 +52,9 @@ fn update(rest: &Rest, change: &Change) -> Result<String, Error> {
     let update = endpoint(&rest.settings.update, "update")?;
     let key = whole_key(rest, change)?;
     let method = update.method.as_deref().unwrap_or("PATCH");
-    let mut sent = body(rest, &change.record)?;
-    if method == "PUT" {
-        // The request replaces the record, so the fields that are not to change go along.
-        let mut whole = raw_record(rest, &key)?;
-        whole.append(&mut sent);
-        sent = whole;
-    }
+    // A PUT replaces the record, so all that is not to change goes along.
+    let held = if method == "PUT" { held(rest, &key)? } else { Body::new() };
+    let sent = with_values(held, rest, &change.record)?;
     let path = filled(update, &key)?;
     let response = send(rest, method, path, Some(&sent))?;
     match answered(rest, &response, &update.record)? {
@@ -90,7 +87,7 @@ fn delete(rest: &Rest, change: &Change) -> Result<String, Error> {
     };
     match answered {
         Some(values) => Ok(shown(rest, &values)),
-        None => shown_as_sent(rest, &key),
+        None => Ok(shown_key(rest, &key)),
     }
 }
 
@@ -106,17 +103,13 @@ fn filled(endpoint: &Endpoint, values: &Map<String, Json>) -> Result<String, Err
     path(&endpoint.path, values)?.ok_or_else(not_found)
 }
 
-fn send(rest: &Rest, method: &str, path: String, body: Option<&Map<String, Json>>) -> Result<http::Response, Error> {
+fn send(rest: &Rest, method: &str, path: String, body: Option<&RawValue>) -> Result<http::Response, Error> {
     let mut request = request(&rest.settings, method, path);
     if let Some(body) = body {
-        with_body(&mut request, body);
+        request.headers.push(("content-type".to_owned(), "application/json".to_owned()));
+        request.body = Some(body.get().as_bytes().to_vec());
     }
     http::send(&request)
-}
-
-fn with_body(request: &mut http::Request, body: &Map<String, Json>) {
-    request.headers.push(("content-type".to_owned(), "application/json".to_owned()));
-    request.body = Some(serde_json::to_vec(body).expect("JSON prints"));
 }
 
 /// Returns the record in the answer, if it holds one: an empty body or `{}` does not.
@@ -131,22 +124,26 @@ fn shown(rest: &Rest, values: &Values) -> String {
 }
 
 /// Returns the record as the service shows it when asked.
-fn shown_again(rest: &Rest, key: &Map<String, Json>, sent: &Map<String, Json>) -> Result<String, Error> {
+fn shown_again(rest: &Rest, key: &Map<String, Json>, sent: &RawValue) -> Result<String, Error> {
     match one(rest, key)? {
         Some(values) => Ok(shown(rest, &values)),
-        None => shown_as_sent(rest, sent),
+        None => Ok(shown_as_sent(rest, sent)),
     }
 }
 
-fn shown_as_sent(rest: &Rest, sent: &Map<String, Json>) -> Result<String, Error> {
-    let value =
-        |field: &Field| sent.get(&field.key).map_or(Value::Null, |json| Value::from_argument(json, field, &rest.zone));
-    Ok(record(rest.shape.fields.iter().map(|field| (field.key.as_str(), value(field)))))
+fn shown_as_sent(rest: &Rest, sent: &RawValue) -> String {
+    shown(rest, &values(rest, sent).unwrap_or_default())
 }
 
-/// Returns the values of a body, spelled as the service does.
-fn body(rest: &Rest, given: &Map<String, Json>) -> Result<Map<String, Json>, Error> {
-    let mut body = Map::new();
+fn shown_key(rest: &Rest, key: &Map<String, Json>) -> String {
+    let value =
+        |field: &Field| key.get(&field.key).map_or(Value::Null, |json| Value::from_argument(json, field, &rest.zone));
+    record(rest.shape.fields.iter().map(|field| (field.key.as_str(), value(field))))
+}
+
+/// Puts the values into a body, each in its place and spelled as the service does.
+fn with_values(mut body: Body, rest: &Rest, given: &Map<String, Json>) -> Result<Box<RawValue>, Error> {
+    let unspelt = |_| Error::internal("A value cannot be written as JSON.");
     for (key, json) in given {
         let field = rest
             .shape
@@ -162,28 +159,18 @@ fn body(rest: &Rest, given: &Map<String, Json>) -> Result<Map<String, Json>, Err
             Value::Decimal(decimal) if as_number => decimal.as_str().to_owned(),
             value => value.to_json(),
         };
-        let spelt = serde_json::from_str(&text).map_err(|_| Error::internal("A value cannot be written as JSON."))?;
-        insert_at(&mut body, rest.settings.place(key).as_deref().unwrap_or_default(), key, spelt);
+        if !body.put(&steps(rest, key), RawValue::from_string(text).map_err(unspelt)?) {
+            return Err(Error::invalid(format!("The record has no place for a value of {key:?}.")).field(key));
+        }
     }
-    Ok(body)
+    serde_json::value::to_raw_value(&body).map_err(unspelt)
 }
 
-/// Puts the value under its own name, or where the settings say.
-fn insert_at(body: &mut Map<String, Json>, pointer: &str, key: &str, value: Json) {
+/// Returns the way to a field in a record: its own name, or what the settings say.
+fn steps(rest: &Rest, key: &str) -> Vec<String> {
+    let pointer = rest.settings.place(key).unwrap_or_default();
     let steps: Vec<_> = pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect();
-    let Some((last, folders)) = steps.split_last() else {
-        body.insert(key.to_owned(), value);
-        return;
-    };
-    let mut inside = body;
-    for folder in folders {
-        let next = inside.entry(folder.clone()).or_insert_with(|| Json::Object(Map::new()));
-        if !next.is_object() {
-            *next = Json::Object(Map::new());
-        }
-        inside = next.as_object_mut().expect("it was just made one");
-    }
-    inside.insert(last.clone(), value);
+    if steps.is_empty() { vec![key.to_owned()] } else { steps }
 }
 
 /// Returns the key in a record to be created, if all of it is there.
@@ -202,10 +189,11 @@ fn whole_key(rest: &Rest, change: &Change) -> Result<Map<String, Json>, Error> {
 }
 
 /// Returns the record with everything that the service keeps in it, including what the shape does not know.
-fn raw_record(rest: &Rest, key: &Map<String, Json>) -> Result<Map<String, Json>, Error> {
+fn held(rest: &Rest, key: &Map<String, Json>) -> Result<Body, Error> {
     let get = endpoint(&rest.settings.get, "get")?;
     let response = send(rest, "GET", filled(get, key)?, None)?;
-    let raw = answer::at(answer::checked(&response)?, &get.record)?;
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
+    let record = answer::at(answer::checked(&response)?, &get.record)?;
+    record
+        .and_then(Body::object)
         .ok_or_else(|| Error::upstream_error("The web service's record is not where it should be."))
 }

@@ -56,6 +56,8 @@ pub(crate) struct Head {
     pub(crate) body_at: u64,
     /// The rows up to the header; blank lines are not counted.
     pub(crate) rows: u64,
+    /// The header has a quote that is never closed, and is all of the file.
+    pub(crate) is_open: bool,
 }
 
 /// Returns `true` if this file is read through indexes.
@@ -554,7 +556,9 @@ impl Head {
             if !is_header(settings, number, row) {
                 return Ok(Flow::Continue);
             }
-            head = Some(Self { layout, names: names(row.cells()), body_at: span.end as u64, rows: number });
+            // A line end that is put behind the file is not part of it.
+            let body_at = info.size.min(span.end as u64);
+            head = Some(Self { layout, names: names(row.cells()), body_at, rows: number, is_open: false });
             Ok(Flow::Stop)
         };
         read_pieces(settings, info.size, |piece| {
@@ -565,10 +569,14 @@ impl Head {
             let parser = parser.get_or_insert_with(|| Parser::new(layout));
             parser.feed(piece, &mut |number, cells, span| row(layout, number, cells, span))
         })?;
+        let mut is_open = false;
         if let (Some(mut parser), Some(layout)) = (parser, layout) {
-            parser.finish(&mut |number, cells, span| row(layout, number, cells, span))?;
+            let mut row = |number, cells: Row<'_>, span| row(layout, number, cells, span);
+            parser.feed(b"\n", &mut row)?;
+            is_open = parser.is_within_row();
+            parser.finish(&mut row)?;
         }
-        head.ok_or_else(no_header)
+        head.map(|head| Self { is_open, ..head }).ok_or_else(no_header)
     }
 }
 

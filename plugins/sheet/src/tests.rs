@@ -503,6 +503,28 @@ fn writes_that_cannot_be_are_refused_and_change_nothing() {
     }
 }
 
+/// A row behind an open quote would be no row of its own.
+#[test]
+fn nothing_is_appended_behind_a_quote_that_is_never_closed() {
+    for (text, is_counted) in [
+        ("id,note\n1,\"abc", true),
+        ("id,note\n1,\"abc\n", true),
+        ("id,note\n1,a\n2,\"", true),
+        ("id,note\nx,\"abc", false),
+        ("id,\"note", false),
+    ] {
+        let (sheet, _) = open_with(text, |shape| shape.key = vec!["id".into()]);
+        let record = if is_counted { json!({"note": "x"}) } else { json!({"id": "y", "note": "x"}) };
+        let refused = sheet.write(&create(record)).unwrap_err();
+        assert_eq!(refused.code, "upstream_error", "{text:?}");
+        assert_eq!(content(), text);
+    }
+    let (sheet, _) = open_with("id,note\n1,\"abc", |shape| shape.key = vec!["id".into()]);
+    sheet.write(&update(json!({"id": 1}), json!({"note": "d"}))).unwrap();
+    sheet.write(&create(json!({"note": "x"}))).unwrap();
+    assert_eq!(content(), "id,note\n1,d\n2,x");
+}
+
 /// A record that does not meet them is not there: neither to be changed nor as a second one with the same key.
 #[test]
 fn changes_are_held_to_conditions() {

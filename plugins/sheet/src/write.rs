@@ -193,6 +193,8 @@ struct Content<'c> {
     /// Whether another row has the new key that an update gives its record.
     taken: bool,
     counter: i128,
+    /// Whether a row is still open where the file ends, so that it would swallow what is appended.
+    is_open: bool,
 }
 
 impl<'c> Content<'c> {
@@ -205,7 +207,8 @@ impl<'c> Content<'c> {
             new_key: new_key(edit),
             edit,
         };
-        let mut content = Self { source, whole, columns, found: Vec::new(), taken: false, counter: 0 };
+        let is_open = source.head.is_open;
+        let mut content = Self { source, whole, columns, found: Vec::new(), taken: false, counter: 0, is_open };
         if whole.is_none() && content.find_by_index(&judge)? {
             return Ok(content);
         }
@@ -243,7 +246,15 @@ impl<'c> Content<'c> {
             Some(whole) => drop(parser.feed(&whole[source.head.body_at as usize..], &mut row)?),
             None => source.pieces(|piece| parser.feed(piece, &mut row))?,
         }
-        parser.finish(&mut row)
+        let mut is_open = false;
+        if judge.edit.verb == Verb::Create {
+            // A line end closes the last row, unless that has a quote which is never closed.
+            parser.feed(b"\n", &mut row)?;
+            is_open = parser.is_within_row();
+        }
+        parser.finish(&mut row)?;
+        self.is_open |= is_open;
+        Ok(())
     }
 
     fn judge(&mut self, judge: &Judge<'_>, row: crate::table::Row<'_>, span: Range<u64>) {
@@ -317,6 +328,10 @@ impl<'c> Content<'c> {
     }
 
     fn create(&self, edit: &Edit<'_>) -> Result<(files::Edit, String)> {
+        if self.is_open {
+            let reason = "The last row has a quote that is never closed, so a row behind it would become part of it.";
+            return Err(Error::upstream_error(reason));
+        }
         if !self.found.is_empty() {
             let field = edit.shape.key.first().cloned().unwrap_or_default();
             return Err(Error::conflict("There is a record with this key already.").field(field));

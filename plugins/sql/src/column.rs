@@ -11,6 +11,9 @@ use crate::dialect::Dialect;
 use crate::settings::quoted;
 use crate::statement::Builder;
 
+/// How far clocks are set back: by an hour nearly everywhere, by half of one on Lord Howe Island, by two at Troll.
+const SET_BACK: [&str; 3] = ["1 hour", "30 minutes", "2 hours"];
+
 #[derive(Clone, Copy)]
 pub(crate) struct Column<'a> {
     pub(crate) field: &'a Field,
@@ -36,7 +39,7 @@ impl<'a> Column<'a> {
     pub(crate) fn read(&self) -> String {
         let name = self.name();
         if self.dialect == Dialect::Sqlite {
-            return name;
+            return if self.field.kind == Type::Decimal { self.sqlite_decimal() } else { name };
         }
         match (self.field.kind, self.native()) {
             (Type::Integer, "int2" | "int4" | "int8")
@@ -70,7 +73,7 @@ impl<'a> Column<'a> {
             (Dialect::Sqlite, Type::String | Type::Date) if self.textual() => format!("{name} COLLATE BINARY"),
             (Dialect::Sqlite, Type::String | Type::Date) => format!("CAST({name} AS TEXT) COLLATE BINARY"),
             (Dialect::Sqlite, Type::Decimal) if self.whole() => name,
-            (Dialect::Sqlite, Type::Decimal) => format!("CAST({name} AS TEXT) COLLATE weir_decimal"),
+            (Dialect::Sqlite, Type::Decimal) => format!("{} COLLATE weir_decimal", self.sqlite_decimal()),
             (Dialect::Sqlite, Type::Number) => {
                 format!("(CASE WHEN abs({name}) <= 1.7976931348623157e308 THEN {name} END)")
             }
@@ -89,10 +92,7 @@ impl<'a> Column<'a> {
             (Dialect::Postgresql, Type::Date) if self.native() != "date" => format!("({name}::date)"),
             (Dialect::Postgresql, Type::Boolean) if self.native() != "bool" => format!("({name}::bool)"),
             (Dialect::Postgresql, Type::Datetime) if self.native() == "timestamptz" => name,
-            (Dialect::Postgresql, Type::Datetime) => {
-                let zone = self.zone(builder);
-                format!("({name}::timestamp AT TIME ZONE {zone})")
-            }
+            (Dialect::Postgresql, Type::Datetime) => self.moment(&format!("{name}::timestamp"), builder),
             (Dialect::Postgresql, _) => name,
         }
     }
@@ -179,7 +179,8 @@ impl<'a> Column<'a> {
             Error::invalid(format!("The value of {:?} does not fit its column.", self.field.key)).field(&self.field.key)
         };
         let text = match value {
-            Value::Null => return Ok(builder.bind(json!(null))),
+            // A bound null would be a text, which only columns of texts take.
+            Value::Null => return Ok("NULL".to_owned()),
             Value::Unfit(_) => return Err(unfit()),
             Value::Text(value) | Value::Date(value) | Value::Json(value) => value.to_string(),
             Value::Boolean(value) => value.to_string(),
@@ -245,6 +246,32 @@ impl<'a> Column<'a> {
             Dialect::Sqlite => self.native().to_ascii_uppercase().contains("INT"),
             Dialect::Postgresql => matches!(self.native(), "int2" | "int4" | "int8"),
         }
+    }
+
+    /// Returns a decimal of SQLite as the text that SQLite writes, which is both shown and compared: a double has more
+    /// digits than that. One that is not finite is null.
+    fn sqlite_decimal(&self) -> String {
+        let name = self.name();
+        if self.whole() {
+            return name;
+        }
+        let finite = format!("typeof({name}) <> 'real' OR abs({name}) <= 1.7976931348623157e308");
+        format!("(CASE WHEN {finite} THEN CAST({name} AS TEXT) END)")
+    }
+
+    /// Returns the moment of a time without a zone. PostgreSQL takes the second reading of a time that the clocks of a
+    /// zone show twice, the value table takes the first.
+    fn moment(&self, local: &str, builder: &mut Builder) -> String {
+        let zone = self.zone(builder);
+        let moment = format!("({local} AT TIME ZONE {zone})");
+        if self.zone == "UTC" || self.zone.starts_with(['+', '-']) {
+            return moment;
+        }
+        let earlier = SET_BACK.map(|by| {
+            let earlier = format!("{moment} - interval '{by}'");
+            format!("WHEN ({earlier}) AT TIME ZONE {zone} = {local} THEN {earlier}")
+        });
+        format!("(CASE {} ELSE {moment} END)", earlier.join(" "))
     }
 
     /// Returns the zone. PostgreSQL reads the sign of an offset as POSIX does, so an offset is given as an interval.

@@ -63,6 +63,8 @@ fn databases_look_identical_from_above() {
     writes(&both);
     changes_of_the_source(&both, &server);
     edges(&both, &server);
+    shown_is_compared(&both, &server);
+    clocks_set_back(&both, &server);
 }
 
 fn shapes(both: &Both) {
@@ -262,6 +264,9 @@ fn writes(both: &Both) {
         "day": "2020-02-02", "at": "2020-02-02T02:02:02.25Z", "status": "s", "code": "c", "tags": {"a": [1.5, "x"]}});
     let created = both.same(|| write("nasty", Verb::Create, json!({}), full.clone()));
     assert_eq!(serde_json::from_str::<Value>(&created.expect("created")).expect("JSON"), full);
+    // A null of each type.
+    let nulls =
+        json!({"big": null, "amount": null, "score": null, "active": null, "day": null, "at": null, "tags": null});
     let cases = [
         (Verb::Create, json!({}), json!({"id": 1, "name": "again"}), Some(("conflict", Some("id")))),
         (Verb::Create, json!({}), json!({"id": 30, "name": "x", "code": "c"}), Some(("conflict", Some("code")))),
@@ -270,6 +275,9 @@ fn writes(both: &Both) {
         (Verb::Create, json!({}), json!({"id": 30, "name": "x", "day": "soon"}), Some(("invalid", Some("day")))),
         (Verb::Create, json!({}), json!({"id": 30, "name": "x", "gone": 1}), Some(("invalid", Some("gone")))),
         (Verb::Update, json!({"id": 20}), json!({"status": null, "name": "né"}), None),
+        (Verb::Update, json!({"id": 20}), nulls.clone(), None),
+        (Verb::Create, json!({}), with(&nulls, json!({"id": 22, "name": "x"})), None),
+        (Verb::Delete, json!({"id": 22}), json!({}), None),
         (Verb::Update, json!({"id": 20}), json!({"id": 1}), Some(("conflict", Some("id")))),
         (Verb::Update, json!({"id": 20}), json!({"id": 21}), None),
         (Verb::Update, json!({"id": 20}), json!({"name": "x"}), Some(("not_found", None))),
@@ -437,6 +445,97 @@ fn edges(both: &Both, server: &Server) {
     }
 }
 
+/// A decimal of SQLite is a double, which has more digits than SQLite writes, or none.
+fn shown_is_compared(both: &Both, server: &Server) {
+    let rows = "INSERT INTO prices VALUES (1, 0.1 + 0.2), (2, 0.1 + 0.2), (3, 0.1 + 0.2), (4, 1), (5, NULL);";
+    server.script(&format!(
+        "CREATE TABLE prices (id int PRIMARY KEY, price numeric); {rows} INSERT INTO prices VALUES (6, 'Infinity'), (7, '-Infinity');"
+    ));
+    let database = rusqlite::Connection::open(both.sqlite.file().expect("a file")).expect("opened");
+    let script = format!(
+        "CREATE TABLE prices (id INTEGER PRIMARY KEY, price DECIMAL(10,2)); {rows} INSERT INTO prices VALUES (6, 9e999), (7, -9e999);"
+    );
+    database.execute_batch(&script).expect("filled");
+    for by in ["price", "-price"] {
+        let order = [Order::parse(by)];
+        let whole = walk(both, "prices", &order, 100);
+        assert_eq!(whole.len(), 7, "{by}");
+        assert_eq!(whole[5], r#"{"id":6,"price":null}"#);
+        for limit in [1, 2] {
+            assert_eq!(walk(both, "prices", &order, limit), whole, "{by} by {limit}");
+        }
+    }
+    let conditions = vec![Condition::new("price", Comparison::Equals, "0.3")];
+    let query = Query { conditions, columns: vec!["id".into()], limit: 10, ..Query::default() };
+    let found = both.same(|| open("prices")?.read(&query).map(show)).expect("a page");
+    assert_eq!(found.0, r#"[{"id":1},{"id":2},{"id":3}]"#);
+}
+
+/// A time that the clocks of a zone show twice is its first reading, in what is shown and in what is compared.
+fn clocks_set_back(both: &Both, server: &Server) {
+    let times = [
+        // Vienna: back from 3:00 to 2:00, and on from 2:00 to 3:00.
+        "2024-10-27 01:59:59",
+        "2024-10-27 02:00:00",
+        "2024-10-27 02:30:00",
+        "2024-10-27 02:59:59.5",
+        "2024-10-27 03:00:00",
+        "2024-10-27 03:59:59",
+        "2024-03-31 01:59:59",
+        "2024-03-31 02:00:00",
+        "2024-03-31 02:30:00",
+        "2024-03-31 03:00:00",
+        "2024-03-31 03:30:00",
+        // Lord Howe Island: back from 2:00 to 1:30.
+        "2024-04-07 01:15:00",
+        "2024-04-07 01:30:00",
+        "2024-04-07 01:45:00",
+        "2024-04-07 02:00:00",
+        "2024-04-07 02:15:00",
+        "2024-04-07 02:45:00",
+        // Troll: back from 3:00 to 1:00.
+        "2024-10-27 00:30:00",
+        "2024-10-27 01:00:00",
+        "2024-10-27 01:30:00",
+        "2024-10-27 04:30:00",
+    ];
+    let rows: Vec<_> = times.iter().enumerate().map(|(id, time)| format!("({id}, '{time}')")).collect();
+    let rows = format!("INSERT INTO times VALUES {}", rows.join(", "));
+    server.script(&format!("CREATE TABLE times (id int PRIMARY KEY, at timestamp); {rows}"));
+    let database = rusqlite::Connection::open(both.sqlite.file().expect("a file")).expect("opened");
+    database
+        .execute_batch(&format!("CREATE TABLE times (id INTEGER PRIMARY KEY, at DATETIME); {rows}"))
+        .expect("filled");
+    for zone in ["UTC", "+05:30", "Europe/Vienna", "Australia/Lord_Howe", "Antarctica/Troll"] {
+        let read = |query: &Query| {
+            let page = both.same(|| {
+                let settings = r#"{"connection":"db","table":"times"}"#;
+                let shape = Shape { timezone: Some(zone.to_owned()), ..describe(settings)? };
+                Sql::open(settings, &shape)?.read(query).map(show)
+            });
+            let (records, next) = page.expect("a page");
+            (serde_json::from_str::<Vec<Value>>(&records).expect("records"), next)
+        };
+        for by in ["at", "-at"] {
+            let order = vec![Order::parse(by)];
+            let (whole, _) = read(&Query { order: order.clone(), limit: 100, ..Query::default() });
+            assert_eq!(whole.len(), times.len());
+            let mut query = Query { order, limit: 1, ..Query::default() };
+            for record in &whole {
+                let (page, next) = read(&query);
+                assert_eq!(page, std::slice::from_ref(record), "{zone} by {by}");
+                query.cursor = next;
+            }
+            assert_eq!(query.cursor, None);
+            for record in &whole {
+                let conditions = vec![Condition::new("at", Comparison::Equals, record["at"].clone())];
+                let (found, _) = read(&Query { conditions, limit: 100, ..Query::default() });
+                assert!(found.contains(record), "{zone}: {record}");
+            }
+        }
+    }
+}
+
 struct Both {
     runtime: tokio::runtime::Runtime,
     sqlite: Arc<sql::SqlConnection>,
@@ -511,6 +610,12 @@ fn open(table: &str) -> Result<Sql, Error> {
 
 fn write(table: &str, verb: Verb, key: Value, record: Value) -> Result<String, Error> {
     open(table)?.write(&Change { key: object(key), record: object(record), ..Change::new(verb) })
+}
+
+fn with(record: &Value, more: Value) -> Value {
+    let mut members = object(record.clone());
+    members.extend(object(more));
+    Value::Object(members)
 }
 
 fn object(value: Value) -> serde_json::Map<String, Value> {

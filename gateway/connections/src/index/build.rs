@@ -6,7 +6,10 @@ use std::{
     io,
     path::{Path, PathBuf},
     process,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -32,12 +35,14 @@ pub(super) struct Build {
     _lock: File,
     pub(super) covers: u64,
     bytes: u64,
+    /// The bytes of all that is being built for the plugin, these among them.
+    bytes_of_all: Arc<AtomicU64>,
     bytes_max: u64,
-    touched: Instant,
+    pub(super) touched: Instant,
 }
 
 impl Build {
-    pub(super) fn begin(path: &Path, bytes_max: u64) -> io::Result<Self> {
+    pub(super) fn begin(path: &Path, bytes_max: u64, bytes_of_all: Arc<AtomicU64>) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let folder = path.parent().expect("an index lies in a folder");
         store::make_folder(folder)?;
@@ -59,6 +64,7 @@ impl Build {
             _lock: lock,
             covers: 0,
             bytes: 0,
+            bytes_of_all,
             bytes_max,
             touched: Instant::now(),
         })
@@ -69,10 +75,15 @@ impl Build {
     }
 
     pub(super) fn add(&mut self, entries: &[Entry], covers: u64) -> Result<(), ConnectionError> {
-        self.bytes += entries.iter().map(|entry| entry.key.len() as u64 + ENTRY_BYTES).sum::<u64>();
+        let bytes = entries.iter().map(|entry| entry.key.len() as u64 + ENTRY_BYTES).sum::<u64>();
+        self.bytes += bytes;
+        let all = self.bytes_of_all.fetch_add(bytes, Ordering::Relaxed) + bytes;
         // The sorted one stands beside it for a while.
-        if self.bytes.saturating_mul(2) > self.bytes_max {
-            return Err(ConnectionError::new(Code::TooLarge, "the index takes more than the plugin may have"));
+        if all.saturating_mul(2) > self.bytes_max {
+            return Err(ConnectionError::new(
+                Code::TooLarge,
+                "the indexes being built take more than the plugin may have",
+            ));
         }
         self.insert(entries).map_err(super::failed)?;
         self.covers = covers;
@@ -123,6 +134,7 @@ impl Build {
 
 impl Drop for Build {
     fn drop(&mut self) {
+        self.bytes_of_all.fetch_sub(self.bytes, Ordering::Relaxed);
         let _ = fs::remove_file(&self.part);
         let _ = fs::remove_file(sorted(&self.part));
     }
