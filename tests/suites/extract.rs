@@ -460,6 +460,8 @@ fn a_client_is_connected_to_a_view_and_finds_its_key_in_the_environment() {
     }
     let header = ["--header", "Authorization: Bearer k"];
     assert_eq!(at_home(&[&["connect", "zed"][..], &running, &header].concat(), &secret).2, "");
+    // The key that the entry has stays there, and is no longer missing.
+    assert_eq!(at_home(&[&["connect", "zed", "--view", "more"][..], &running].concat(), &secret).2, "");
     let (code, _, err) =
         at_home(&[&["connect", "cursor", "--key-env", "NOT_SET_HERE"][..], &running].concat(), &secret);
     assert!(code == 0 && err.contains("`NOT_SET_HERE` is not set here"), "{err}");

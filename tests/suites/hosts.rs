@@ -2,6 +2,8 @@
 
 use std::{
     fs,
+    io::{Read as _, Write as _},
+    net::TcpListener,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -89,6 +91,29 @@ impl Home {
         PathBuf::from(format!("{}.weir-backup", self.file.display()))
     }
 
+    /// Returns the file in which Weir keeps what was there before it changed an entry of its own.
+    fn last_backup(&self) -> PathBuf {
+        PathBuf::from(format!("{}.weir-backup-last", self.file.display()))
+    }
+
+    fn edit(&self, edit: impl FnOnce(String) -> String) -> String {
+        let edited = edit(self.now());
+        fs::write(&self.file, &edited).expect("edited");
+        edited
+    }
+
+    /// Writes a key of somebody's into the entry that Weir made.
+    fn add_a_key(&self) -> String {
+        let (head, key) = match self.client {
+            "codex" => ("[mcp_servers.weir]\n", "env = { WEIR_KEY = \"theirs\" }\n"),
+            _ => ("\"weir\": {", "\"env\": { \"WEIR_KEY\": \"theirs\" },"),
+        };
+        self.edit(|now| {
+            assert_eq!(now.matches(head).count(), 1, "{now}");
+            now.replace(head, &format!("{head}{key}"))
+        })
+    }
+
     fn mode(&self) -> u32 {
         fs::metadata(&self.file).expect("the configuration is there").permissions().mode() & 0o777
     }
@@ -149,5 +174,132 @@ fn what_was_edited_since_stays_when_weir_is_taken_out() {
         let now = home.now();
         assert!(now.contains("\"better\"") && !now.contains("--config"), "{client}: {now}");
         has_what_was_there(client, &edit(&home.before), &now);
+    }
+}
+
+/// A comment is no part of any value, and stays all the same: it is in no backup.
+#[test]
+fn what_was_only_commented_since_stays_when_weir_is_taken_out() {
+    let house = sample::house();
+    for home in Home::all() {
+        let client = home.client;
+        home.connect(&house);
+        let comment = if client == "codex" { "# mine, since\n" } else { "// mine, since\n" };
+        home.edit(|now| format!("{comment}{now}"));
+        let said = home.run(&["connect", client, "--undo"]);
+        let now = home.now();
+        assert!(now.starts_with(comment) && !now.contains("--config"), "{client}: {now}");
+        has_what_was_there(client, &home.before, &now);
+        assert!(said.contains("everything else stays"), "{client}: {said}");
+        assert_eq!(fs::read_to_string(home.backup()).expect("the backup stays"), home.before, "{client}");
+    }
+}
+
+/// Keys are shown once: one that somebody put into the entry is not lost by connecting again.
+#[test]
+fn a_key_in_the_entry_stays_when_weir_is_connected_again() {
+    let house = sample::house().config("[views.reading]\nread_only = true\n");
+    let config = house.stdio_command()[3].clone();
+    for home in Home::all() {
+        let client = home.client;
+        home.connect(&house);
+        let with_key = home.add_a_key();
+        assert!(home.connect(&house).contains("already names"), "{client}");
+        assert_eq!(home.now(), with_key, "{client}");
+        home.run(&["connect", client, "--config", &config, "--view", "reading"]);
+        let now = home.now();
+        assert!(now.contains("theirs") && now.contains("--view"), "{client}: {now}");
+        assert_eq!(fs::read_to_string(home.last_backup()).expect("a backup"), with_key, "{client}");
+
+        // A URL takes no environment, and the key is in the backup.
+        if client != "claude-desktop" {
+            home.run(&["connect", client, "--url", "http://127.0.0.1:1/mcp"]);
+            let url = home.now();
+            assert!(!url.contains("theirs") && !url.contains("--view"), "{client}: {url}");
+            assert_eq!(fs::read_to_string(home.last_backup()).expect("a backup"), now, "{client}");
+        }
+        home.run(&["connect", client, "--undo"]);
+        assert_eq!(home.now(), home.before, "{client}: byte for byte");
+        assert!(!home.backup().exists() && !home.last_backup().exists(), "{client}: nothing of ours is left");
+    }
+}
+
+#[test]
+fn an_entry_that_was_there_before_weir_is_put_back() {
+    let house = sample::house();
+    let edit = |text: &str| text.replacen("\"good\"", "\"better\"", 1);
+    for is_edited_since in [false, true] {
+        for home in Home::all() {
+            let client = home.client;
+            // Somebody wrote an entry of their own, with a key.
+            home.connect(&house);
+            home.add_a_key();
+            let theirs = home.edit(|now| now.replace("--config", "--own"));
+            fs::remove_file(home.backup()).expect("the backup of that is none of theirs");
+
+            home.connect(&house);
+            let now = home.now();
+            assert!(now.contains("theirs") && now.contains("--config") && !now.contains("--own"), "{client}: {now}");
+            assert_eq!(fs::read_to_string(home.backup()).expect("a backup"), theirs, "{client}");
+            if is_edited_since {
+                home.edit(|now| edit(&now));
+            }
+            let said = home.run(&["connect", client, "--undo"]);
+            let now = home.now();
+            assert!(said.contains("repeat this command"), "{client}: {said}");
+            match is_edited_since {
+                false => assert_eq!(now, theirs, "{client}: byte for byte"),
+                true => {
+                    assert!(
+                        now.contains("theirs") && now.contains("--own") && now.contains("\"better\""),
+                        "{client}: {now}"
+                    );
+                    assert!(!now.contains("--config"), "{client}: {now}");
+                }
+            }
+            home.run(&["connect", client, "--undo"]);
+            let now = home.now();
+            assert!(!now.contains("theirs"), "{client}: {now}");
+            has_what_was_there(client, &if is_edited_since { edit(&home.before) } else { home.before.clone() }, &now);
+        }
+    }
+}
+
+/// The file is new, and holds a key: nobody else may read it.
+#[test]
+fn a_new_configuration_is_the_users_alone() {
+    for home in Home::all().filter(|home| home.client != "claude-desktop") {
+        fs::remove_file(&home.file).expect("it was there");
+        let header = "Authorization: Bearer theirs";
+        home.run(&["connect", home.client, "--url", "http://127.0.0.1:1/mcp", "--header", header]);
+        assert!(home.now().contains("theirs"), "{}", home.client);
+        assert_eq!(home.mode(), 0o600, "{}", home.client);
+        home.run(&["connect", home.client, "--url", "http://127.0.0.1:1/mcp", "--view", "reading"]);
+        home.run(&["connect", home.client, "--undo"]);
+        assert!(!home.now().contains("127.0.0.1"), "{}: both entries were ours", home.client);
+        assert!(!home.backup().exists() && !home.last_backup().exists(), "{}", home.client);
+    }
+}
+
+/// A client writes to its file as it runs, and the endpoint may take its time to answer.
+#[test]
+fn what_a_client_writes_while_the_endpoint_is_asked_is_not_lost() {
+    for home in Home::all().filter(|home| home.client != "claude-desktop") {
+        let client = home.client;
+        let endpoint = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}/mcp", endpoint.local_addr().expect("an address"));
+        let (file, edited) = (home.file.clone(), home.before.replacen("\"good\"", "\"better\"", 1));
+        std::thread::spawn(move || {
+            let (mut caller, _) = endpoint.accept().expect("Weir asks whether a key is needed");
+            let mut request = [0; 4096];
+            assert!(caller.read(&mut request).expect("a request") > 0);
+            fs::write(&file, edited).expect("edited");
+            let answer = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            caller.write_all(answer.as_bytes()).expect("answered");
+        });
+        home.run(&["connect", client, "--url", &url]);
+        let after = home.now();
+        assert!(after.contains(&url) && after.contains("\"better\""), "{client}: {after}");
+        assert!(fs::read_to_string(home.backup()).expect("a backup").contains("\"better\""), "{client}");
     }
 }

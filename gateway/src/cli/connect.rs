@@ -19,6 +19,11 @@ use super::{
 };
 use crate::config;
 
+/// The ending of the file that has what was there before Weir wrote to it.
+const BACKUP: &str = ".weir-backup";
+/// The ending of the file that has what was there before Weir last changed an entry of its own.
+const LAST_BACKUP: &str = ".weir-backup-last";
+
 #[derive(Args)]
 #[command(arg_required_else_help = true)]
 pub(super) struct Connect {
@@ -56,14 +61,16 @@ pub(super) struct Connect {
 impl Connect {
     pub(super) fn run(self) -> Done {
         let file = self.file().map_err(anyhow::Error::new)?;
-        let before = hosts::text(&file).map_err(anyhow::Error::new)?;
         if self.undo {
-            return self.undo(&file, before);
+            return self.undo(&file);
         }
         let entry = self.client.entry(&self.entry()?).map_err(anyhow::Error::new)?;
+        // The endpoint may take seconds to answer, and a client that runs writes to its file: it is read after that.
+        let needs_key = !hosts::has_key(&entry) && self.needs_key();
+        let before = hosts::text(&file).map_err(anyhow::Error::new)?;
         let after = hosts::put(self.client, before.as_deref().unwrap_or_default(), &self.name, &entry);
         let after = after.map_err(|cause| anyhow::Error::new(unchanged(&file, &cause)))?;
-        if let Some(lacking) = self.lacking() {
+        if let Some(lacking) = self.lacking(needs_key, &after) {
             eprintln!("note: {lacking}");
         }
         if self.print {
@@ -74,57 +81,74 @@ impl Connect {
             println!("{} already names `{}` so", file.display(), self.name);
             return Ok(ExitCode::SUCCESS);
         }
-        if let Some(before) = &before {
-            // The first one: what it was before Weir ever wrote to it.
-            let backup = backup(&file);
-            if !backup.exists() {
-                write(&backup, before, Some(&file))?;
-                println!("{} is what it was", backup.display());
-            }
+        self.back_up(&file, before.as_deref().unwrap_or_default())?;
+        if hosts::text(&file).map_err(anyhow::Error::new)? != before {
+            let expected = format!("{} to stay as it was read", file.display());
+            let failure = Failure::new(Kind::Start, expected, "somebody else wrote to it at the same time");
+            return Err(anyhow::Error::new(failure.step("run this again; that change is still there")).into());
         }
         write(&file, &after, Some(&file))?;
         println!("{} names `{}` now; restart the client, or let it read its servers again", file.display(), self.name);
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Restores the whole file if nothing else was changed since, and otherwise removes only our entry from it.
-    fn undo(&self, file: &Path, now: Option<String>) -> Done {
-        let without = |text: &str| hosts::remove(self.client, text, &self.name);
-        let now = now.unwrap_or_default();
-        let removed = without(&now).map_err(|cause| anyhow::Error::new(unchanged(file, &cause)))?;
-        let Some(removed) = removed else {
-            println!("{} does not name `{}`", file.display(), self.name);
+    /// Keeps what the file was before Weir wrote to it, for `--undo`: nothing, where there was none. Apart from that it keeps
+    /// what the file was before an entry of ours changes, since somebody may have put a key into it.
+    fn back_up(&self, file: &Path, before: &str) -> anyhow::Result<()> {
+        let told = |cause: String| anyhow::Error::new(unchanged(file, &cause));
+        let is_named = hosts::find(self.client, before, &self.name).map_err(told)?.is_some();
+        let first = beside(file, BACKUP);
+        let backup = if is_named && first.exists() { beside(file, LAST_BACKUP) } else { first };
+        write(&backup, before, Some(file))?;
+        if !before.is_empty() {
+            println!("{} is what it was", backup.display());
+        }
+        Ok(())
+    }
+
+    /// Restores the whole file if nothing but our entry was changed since, to the byte. Otherwise only the entry is removed,
+    /// or becomes again what it was before Weir wrote to it, and the backup stays.
+    fn undo(&self, file: &Path) -> Done {
+        let (client, name, shown) = (self.client, &*self.name, file.display());
+        let told = |cause: String| anyhow::Error::new(unchanged(file, &cause));
+        let now = hosts::text(file).map_err(anyhow::Error::new)?.unwrap_or_default();
+        let entry = hosts::find(client, &now, name).map_err(told)?.unwrap_or_default();
+        let Some(removed) = hosts::remove(client, &now, name).map_err(told)? else {
+            println!("{shown} does not name `{name}`");
             return Ok(ExitCode::SUCCESS);
         };
-        let backup = backup(file);
+        let backup = beside(file, BACKUP);
         let kept = hosts::text(&backup).map_err(anyhow::Error::new)?;
-        let is_same = |kept: &String| {
-            let read =
-                |text: &str| jsonc_parser::parse_to_serde_value::<serde_json::Value>(text, &Default::default()).ok();
-            let member = self.client.member();
-            let plain = |text: &str| {
-                let mut value = match hosts::is_toml(file) {
-                    true => toml::from_str(text).ok()?,
-                    false => read(text)?,
-                };
-                // A list of servers that we made is no change of anybody else's.
-                if value[member].as_object().is_none_or(serde_json::Map::is_empty) {
-                    value.as_object_mut()?.remove(member);
-                }
-                Some(value)
-            };
-            without(kept).is_ok_and(|named| named.is_none()) && plain(kept) == plain(&removed)
+        let earlier = kept.as_deref().and_then(|kept| hosts::find(client, kept, name).ok().flatten());
+        let again = "repeat this command to take that entry out";
+        let is_else_unchanged = |kept: &String| {
+            let without = hosts::put(client, kept, name, &entry).and_then(|with| hosts::remove(client, &with, name));
+            without.is_ok_and(|without| without.as_ref() == Some(&removed))
         };
-        match kept.filter(is_same) {
-            Some(kept) => {
-                write(file, &kept, Some(file))?;
-                fs::remove_file(&backup).with_context(|| format!("{} cannot be removed", backup.display()))?;
-                println!("{} is what it was", file.display());
+        if let Some(kept) = kept.as_ref().filter(|kept| is_else_unchanged(kept)) {
+            // No client reads an empty file: where there was none, one without our entry stays.
+            write(file, if kept.is_empty() { &removed } else { kept }, Some(file))?;
+            for backup in [backup, beside(file, LAST_BACKUP)].iter().filter(|backup| backup.exists()) {
+                fs::remove_file(backup).with_context(|| format!("{} cannot be removed", backup.display()))?;
+            }
+            println!("{shown} is what it was");
+            if earlier.is_some() {
+                println!("it named `{name}` before Weir wrote to it, and does so again; {again}");
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        match earlier.filter(|earlier| *earlier != entry) {
+            Some(earlier) => {
+                write(file, &hosts::put(client, &removed, name, &earlier).map_err(told)?, Some(file))?;
+                println!("{shown} names `{name}` as it did before Weir wrote to it; everything else stays; {again}");
             }
             None => {
                 write(file, &removed, Some(file))?;
-                println!("{} does not name `{}` any more; everything else stays", file.display(), self.name);
+                println!("{shown} does not name `{name}` any more; everything else stays");
             }
+        }
+        if kept.is_some_and(|kept| !kept.is_empty()) {
+            println!("{} is still what the file was before Weir wrote to it", backup.display());
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -177,14 +201,15 @@ impl Connect {
     }
 
     /// Returns what is still to be done before the client is let in; `None` if nothing is, as far as one can see.
-    fn lacking(&self) -> Option<String> {
+    fn lacking(&self, needs_key: bool, after: &str) -> Option<String> {
         let client = self.client.name();
         if let Some(variable) = &self.key_env {
             let is_set = std::env::var_os(variable).is_some_and(|value| !value.is_empty());
             return (!is_set).then(|| format!("`{variable}` is not set here; {client} needs it in its environment"));
         }
-        let is_header = |header: &String| header.to_ascii_lowercase().starts_with("authorization:");
-        if self.headers.iter().any(is_header) || !self.needs_key() {
+        // The entry may have had a key before.
+        let written = hosts::find(self.client, after, &self.name).ok().flatten();
+        if !needs_key || written.is_some_and(|written| hosts::has_key(&written)) {
             return None;
         }
         let how = match (self.client.reference("WEIR_KEY"), &self.url) {
@@ -259,9 +284,9 @@ fn variable(name: &str) -> Result<String, String> {
     }
 }
 
-fn backup(file: &Path) -> PathBuf {
+fn beside(file: &Path, ending: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
-    name.push(".weir-backup");
+    name.push(ending);
     name.into()
 }
 
@@ -270,11 +295,12 @@ fn unchanged(file: &Path, cause: &str) -> Failure {
         .step("let the client itself read it, and mend what it complains of; nothing was written")
 }
 
-/// Writes the file whole or not at all, through a link to where it leads, with the permissions of `like`.
+/// Writes the file whole or not at all, through a link to where it leads, with the permissions of `like`. Where there is no
+/// such file, only the user may read the new one: it may hold a key.
 pub(super) fn write(file: &Path, text: &str, like: Option<&Path>) -> anyhow::Result<()> {
     let said = || format!("{} cannot be written", file.display());
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let bits = like.and_then(|like| fs::metadata(like).ok()).map(|about| about.permissions().mode());
-    let readers = bits.map_or(weir_files::Readers::Everyone, weir_files::Readers::Bits);
+    let readers = bits.map_or(weir_files::Readers::Owner, weir_files::Readers::Bits);
     weir_files::replace(&file, text.as_bytes(), readers).with_context(said)
 }

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 use weir_upstream::{Failure, Kind, Target};
 
-pub(super) use self::edit::{put, remove};
+pub(super) use self::edit::{find, put, remove};
 pub(super) use self::read::expanded;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -166,8 +166,29 @@ impl Host {
     }
 }
 
-/// Returns the server `name` of a client's configuration, or of a configuration file.
+/// Returns whether an entry of Weir has a key, or says where one is.
+pub(super) fn has_key(entry: &Value) -> bool {
+    let names = |member: &str, name: &str| {
+        entry[member].as_object().is_some_and(|members| members.keys().any(|known| known.eq_ignore_ascii_case(name)))
+    };
+    let headers = ["headers", "http_headers", "env_http_headers"];
+    names("env", KEY)
+        || entry["env_vars"].as_array().is_some_and(|variables| variables.iter().any(|variable| variable == KEY))
+        || headers.into_iter().any(|member| names(member, "Authorization"))
+        || entry["bearer_token_env_var"].is_string()
+}
+
+/// Returns the server `name` of a client's configuration, or of a configuration file, to be reached now.
 pub(super) fn server(from: &str, name: &str) -> Result<Target, Failure> {
+    server_as(from, name, read::target)
+}
+
+/// Returns the same server for `weir.toml`, with references in the place of variables.
+pub(super) fn server_to_write(from: &str, name: &str) -> Result<Target, Failure> {
+    server_as(from, name, read::target_to_write)
+}
+
+fn server_as(from: &str, name: &str, target: fn(&Value, &Path) -> Result<Target, Failure>) -> Result<Target, Failure> {
     let files = match Host::from_str(from, true) {
         Ok(host) => host.project_file().into_iter().chain([host.user_file()?]).collect(),
         Err(_) => vec![PathBuf::from(from)],
@@ -180,7 +201,7 @@ pub(super) fn server(from: &str, name: &str) -> Result<Target, Failure> {
         let servers = read::servers(file, &text)?;
         if let Some(server) = servers.get(name) {
             let folder = std::path::absolute(file).unwrap_or_else(|_| file.clone());
-            return read::target(server, folder.parent().unwrap_or(Path::new("/")))
+            return target(server, folder.parent().unwrap_or(Path::new("/")))
                 .map_err(|failure| failure.step(format!("the entry is `{name}` in {}", file.display())));
         }
         known.extend(servers.keys().cloned());

@@ -210,8 +210,12 @@ fn shown(target: &Target, upstream: &Value) {
 impl Add {
     async fn run(&self, target: &Target) -> Done {
         let file = target.settings().file();
-        let before = hosts::text(&file).map_err(anyhow::Error::new)?.unwrap_or_default();
-        let after = self.written(&before).with_context(|| format!("{} cannot be edited", file.display()))?;
+        let entry = self.entry()?;
+        let with_it = || {
+            let before = hosts::text(&file).map_err(anyhow::Error::new)?.unwrap_or_default();
+            self.written(&before, &entry).with_context(|| format!("{} cannot be edited", file.display()))
+        };
+        let after = with_it()?;
         let base = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut config = config::read(&file.display().to_string(), &after, base)?;
         target.settings().over(&mut config);
@@ -225,7 +229,8 @@ impl Add {
             println!("nothing was written");
             return Ok(ExitCode::FAILURE);
         }
-        connect::write(&file, &after, Some(&file))?;
+        // What somebody else wrote to it meanwhile stays: it is read again.
+        connect::write(&file, &with_it()?, Some(&file))?;
         println!("{} names `{}` now", file.display(), self.name);
         publish(&started, &self.name, offer).await?;
         if let Some(api) = reload(target).await {
@@ -262,7 +267,7 @@ impl Add {
     }
 
     /// Returns the configuration with the server in it.
-    fn written(&self, before: &str) -> anyhow::Result<String> {
+    fn written(&self, before: &str, entry: &Table) -> anyhow::Result<String> {
         let mut document: DocumentMut = before.parse().map_err(|error: toml_edit::TomlError| anyhow!("{error}"))?;
         let upstreams = document.entry("upstreams").or_insert_with(|| {
             let mut upstreams = Table::new();
@@ -273,6 +278,11 @@ impl Add {
         if upstreams.contains_key(&self.name) {
             bail!("there is an upstream `{}` already: `weir upstream remove {}` first", self.name, self.name);
         }
+        upstreams.insert(&self.name, Item::Table(entry.clone()));
+        Ok(document.to_string())
+    }
+
+    fn entry(&self) -> anyhow::Result<Table> {
         let mut entry = Table::new();
         self.server(&mut entry)?;
         for (key, value) in [("isolation", &self.isolation), ("era", &self.era), ("prefix", &self.prefix)] {
@@ -283,8 +293,7 @@ impl Add {
         if let Some(overlay) = &self.overlay {
             entry.insert("overlay", toml_edit::value(overlay.display().to_string()));
         }
-        upstreams.insert(&self.name, Item::Table(entry));
-        Ok(document.to_string())
+        Ok(entry)
     }
 
     /// Writes the address of the server, with references to secrets as they were given.
@@ -303,7 +312,8 @@ impl Add {
         let mut url = self.url.clone();
         if let Some(from) = &self.from {
             let text = |text: std::ffi::OsString| text.into_string().map_err(|_| anyhow!("its entry is not Unicode"));
-            match hosts::server(from, self.named.as_deref().unwrap_or(&self.name)).map_err(anyhow::Error::new)? {
+            let named = self.named.as_deref().unwrap_or(&self.name);
+            match hosts::server_to_write(from, named).map_err(anyhow::Error::new)? {
                 Server::Url(there) => {
                     if there.transport == Transport::Sse {
                         entry.insert("transport", toml_edit::value("sse"));
@@ -328,7 +338,7 @@ impl Add {
         }
         for (key, values) in [("env", environment), ("headers", headers)] {
             if self.from.is_some() {
-                values.iter().filter(|(_, value)| !is_reference(value)).for_each(|(name, _)| warn_of_clear(key, name));
+                values.iter().for_each(|(name, value)| tell_of_value(key, name, value));
             }
             if !values.is_empty() {
                 entry.insert(key, toml_edit::value(values.into_iter().collect::<InlineTable>()));
@@ -343,8 +353,15 @@ fn is_reference(value: &str) -> bool {
     value.starts_with("env:") || value.starts_with("file:") || value.contains("${")
 }
 
-/// Warns of a value that a client's configuration holds in clear.
-fn warn_of_clear(key: &str, name: &str) {
+/// Says what a value that came from a client's configuration needs: a variable, or to be made a reference.
+fn tell_of_value(key: &str, name: &str, value: &str) {
+    if is_reference(value) {
+        eprintln!(
+            "weir: the value of `{name}` ({key}) is written into the configuration as a reference: the gateway needs what it \
+             names wherever it runs"
+        );
+        return;
+    }
     let variable = name.replace('-', "_").to_uppercase();
     eprintln!(
         "weir: the value of `{name}` ({key}) is written into the configuration in clear, as the client has it. If it is a \

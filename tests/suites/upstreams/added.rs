@@ -2,7 +2,8 @@
 
 use std::{
     fs,
-    io::Write as _,
+    io::{Read as _, Write as _},
+    os::unix::fs::PermissionsExt as _,
     process::{Command, Output, Stdio},
 };
 
@@ -46,8 +47,9 @@ fn run(mut command: Command) -> (i32, String, String) {
     ended(command.stdin(Stdio::null()).output().expect("weir starts"))
 }
 
-/// Runs the command on a terminal, where `typed` is the answer. Returns its exit code and what stood on the terminal.
-fn on_a_terminal(command: &Command, typed: &str) -> (i32, String) {
+/// Runs the command on a terminal, where `typed` is the answer. `meanwhile` happens once the question stands there. Returns
+/// its exit code and what stood on the terminal.
+fn on_a_terminal(command: &Command, typed: &str, meanwhile: impl FnOnce()) -> (i32, String) {
     let script = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
     let mut terminal = foreign::python("python-current");
     terminal.args(["-c", script]).arg(command.get_program()).args(command.get_args());
@@ -58,10 +60,19 @@ fn on_a_terminal(command: &Command, typed: &str) -> (i32, String) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the terminal opens");
+    let mut screen = child.stdout.take().expect("stdout is piped");
+    let mut shown = Vec::new();
+    let mut byte = [0];
+    while !shown.ends_with(b"[y/N] ") && screen.read(&mut byte).expect("the terminal is read") > 0 {
+        shown.extend(byte);
+    }
+    meanwhile();
     let mut keyboard = child.stdin.take().expect("stdin is piped");
     keyboard.write_all(typed.as_bytes()).expect("it is typed");
-    let (code, out, err) = ended(child.wait_with_output().expect("it ends"));
-    (code, format!("{out}{err}").replace("\r\n", "\n"))
+    screen.read_to_end(&mut shown).expect("the terminal is read");
+    let (code, _, err) = ended(child.wait_with_output().expect("it ends"));
+    let shown = String::from_utf8(shown).expect("weir prints text");
+    (code, format!("{shown}{err}").replace("\r\n", "\n"))
 }
 
 /// Writes a configuration of Cursor that names the server as `tracker`.
@@ -145,7 +156,7 @@ async fn whoever_adds_a_server_on_a_terminal_is_asked_and_only_a_yes_agrees() {
         command
     };
     for (typed, agrees) in [("n\n", false), ("\n", false), ("yess\n", false), ("y\n", true)] {
-        let (code, shown) = on_a_terminal(&command(), typed);
+        let (code, shown) = on_a_terminal(&command(), typed, || {});
         for part in SHOWN {
             assert!(shown.contains(part), "{part:?} is not in {shown}");
         }
@@ -156,4 +167,78 @@ async fn whoever_adds_a_server_on_a_terminal_is_asked_and_only_a_yes_agrees() {
     }
     let gateway = serve(&house);
     assert!(names(&Modern::new(gateway.url())).await.contains("bad_count"));
+}
+
+/// A client's file may name variables so that secrets are in no file: they come into none of ours either.
+#[tokio::test]
+async fn variables_that_a_client_names_stay_references() {
+    let house = House::new();
+    let words = hostile(&["tools"]);
+    let environment = json!({"TRACKER_KEY": "${env:TRACKER_SECRET}", "HEADER": "Bearer ${TRACKER_SECRET}"});
+    let tracker = json!({"command": words[0], "args": words[1..], "env": environment});
+    let told = json!({"command": words[0], "args": [words[1], "${TRACKER_SECRET}"]});
+    let config = json!({"mcpServers": {"tracker": tracker, "told": told}});
+    house.write(".cursor/mcp.json", config.to_string());
+    let from = |named: &str| {
+        let mut command = add(&house, &["bad", "--from", ".cursor/mcp.json", "--named", named, "--yes"]);
+        command.env("TRACKER_SECRET", "hunter2");
+        command
+    };
+    let (code, out, err) = run(from("told"));
+    assert!(code == 1 && err.contains("`TRACKER_SECRET`") && err.contains("--env TRACKER_SECRET"), "{out}{err}");
+    assert!(!format!("{out}{err}").contains("hunter2") && !configuration(&house).contains("upstreams"), "{out}{err}");
+
+    let (code, out, err) = run(from("tracker"));
+    assert!(
+        code == 0 && err.contains("`TRACKER_KEY` (env) is written into the configuration as a reference"),
+        "{out}{err}"
+    );
+    assert!(!err.contains("in clear"), "{err}");
+    let written = configuration(&house);
+    assert!(written.contains("${env:TRACKER_SECRET}") && !written.contains("hunter2"), "{written}");
+    let mut serve = house.weir_as_it_is(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    serve.env("TRACKER_SECRET", "hunter2");
+    let gateway = Gateway::start(serve);
+    let environment = Modern::new(gateway.url()).call("bad_environment", json!({})).await;
+    assert!(text(&environment).contains("\"TRACKER_KEY\": \"hunter2\""), "{environment}");
+    assert!(text(&environment).contains("\"HEADER\": \"Bearer hunter2\""), "{environment}");
+}
+
+/// It may hold a key. One that is there already keeps its readers.
+#[test]
+fn a_new_configuration_is_its_writers_alone() {
+    let house = House::new();
+    cursor(&house);
+    let command = add(&house, &["bad", "--from", ".cursor/mcp.json", "--named", "tracker", "--yes"]);
+    fs::remove_file(house.path().join("weir.toml")).expect("it was there");
+    let (code, out, err) = run(command);
+    assert_eq!(code, 0, "{out}{err}");
+    let about = fs::metadata(house.path().join("weir.toml")).expect("a configuration");
+    assert!(configuration(&house).contains("hunter2"), "the client has it in clear");
+    assert_eq!(about.permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn what_is_written_while_someone_is_asked_stays() {
+    let house = House::new();
+    cursor(&house);
+    let command = add(&house, &["bad", "--from", ".cursor/mcp.json", "--named", "tracker"]);
+    let jira = "\n[upstreams.jira] # since\nurl = \"http://127.0.0.1:1/mcp\"\n";
+    let (code, shown) = on_a_terminal(&command, "y\n", || {
+        house.write("weir.toml", configuration(&house) + jira);
+        // What was looked at is what is written, whatever the client says by now.
+        house.write(".cursor/mcp.json", json!({"mcpServers": {"tracker": {"command": "no-such-program"}}}).to_string());
+    });
+    let written = configuration(&house);
+    assert_eq!(code, 0, "{shown}");
+    assert!(written.contains(jira) && written.contains("[upstreams.bad]"), "{written}");
+    assert!(written.contains("hostile.py") && !written.contains("no-such-program"), "{written}");
+
+    // Nor is an entry of the same name replaced.
+    let command = add(&house, &["worse", "--from", ".cursor/mcp.json", "--named", "tracker"]);
+    cursor(&house);
+    let worse = "\n[upstreams.worse]\nurl = \"http://127.0.0.1:1/mcp\"\n";
+    let (code, shown) = on_a_terminal(&command, "y\n", || house.write("weir.toml", configuration(&house) + worse));
+    assert!(code == 1 && shown.contains("there is an upstream `worse` already"), "{shown}");
+    assert!(configuration(&house).ends_with(worse), "{}", configuration(&house));
 }

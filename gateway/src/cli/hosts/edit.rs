@@ -1,14 +1,33 @@
 //! Puts one server into a client's configuration, or removes it, without touching anything else: comments and order
 //! stay.
 
-use jsonc_parser::cst::{CstInputValue, CstRootNode};
-use serde_json::Value;
-use toml_edit::{DocumentMut, Item, Table};
+use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
+use serde_json::{Map, Value};
+use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 use super::Host;
 
-/// Returns the configuration with the server in it.
+/// The members that say how a server is reached, in the words of all clients.
+const ADDRESS: [&str; 7] = ["type", "transport", "command", "args", "url", "httpUrl", "serverUrl"];
+/// What belongs to a command alone. Codex refuses it beside a URL.
+const OF_COMMANDS: [&str; 4] = ["env", "env_vars", "envFile", "cwd"];
+/// What belongs to a URL alone. Codex refuses it beside a command.
+const OF_URLS: [&str; 4] = ["headers", "http_headers", "env_http_headers", "bearer_token_env_var"];
+
+/// Returns the server as the configuration has it; `None` if it is not in it.
+pub(crate) fn find(host: Host, text: &str, name: &str) -> Result<Option<Value>, String> {
+    let config: Value = match host {
+        Host::Codex => toml::from_str(text).map_err(|error| error.message().to_owned())?,
+        _ => jsonc_parser::parse_to_serde_value(text, &Default::default()).map_err(|error| error.to_string())?,
+    };
+    Ok(config[host.member()].get(name).cloned())
+}
+
+/// Returns the configuration with the server in it. What somebody else wrote into its entry stays, such as a key, but for
+/// another address and what belongs to that.
 pub(crate) fn put(host: Host, text: &str, name: &str, entry: &Value) -> Result<String, String> {
+    let nothing = Map::new();
+    let members = entry.as_object().unwrap_or(&nothing);
     if host == Host::Codex {
         let mut document = toml(text)?;
         let servers = document.entry(host.member()).or_insert_with(|| {
@@ -17,11 +36,15 @@ pub(crate) fn put(host: Host, text: &str, name: &str, entry: &Value) -> Result<S
             Item::Table(servers)
         });
         let servers = servers.as_table_like_mut().ok_or_else(|| format!("`{}` is no table", host.member()))?;
-        let mut table = Table::new();
-        for (member, value) in entry.as_object().into_iter().flatten() {
-            table.insert(member, toml_edit::value(toml_value(value)));
+        if !servers.contains_key(name) {
+            servers.insert(name, Item::Table(Table::new()));
         }
-        servers.insert(name, Item::Table(table));
+        let there = servers.get_mut(name).and_then(Item::as_table_like_mut);
+        let there = there.ok_or_else(|| format!("`{name}` is no table"))?;
+        for member in contradicting(members) {
+            there.remove(member);
+        }
+        merge_table(there, members);
         return Ok(document.to_string());
     }
     let root = json(text)?;
@@ -29,7 +52,13 @@ pub(crate) fn put(host: Host, text: &str, name: &str, entry: &Value) -> Result<S
     let member = host.member();
     let servers = object.object_value_or_create(member).ok_or_else(|| format!("`{member}` is no object"))?;
     match servers.get(name) {
-        Some(before) => before.set_value(json_value(entry)),
+        Some(server) => {
+            let there = server.object_value_or_set();
+            for member in contradicting(members).filter_map(|member| there.get(member)) {
+                member.remove();
+            }
+            merge_object(&there, &find(host, text, name)?.unwrap_or_default(), members);
+        }
         None => drop(servers.append(name, json_value(entry))),
     }
     let mut text = root.to_string();
@@ -52,6 +81,44 @@ pub(crate) fn remove(host: Host, text: &str, name: &str) -> Result<Option<String
     let Some(server) = servers.and_then(|servers| servers.get(name)) else { return Ok(None) };
     server.remove();
     Ok(Some(root.to_string()))
+}
+
+/// Returns the members that would contradict the entry if they stayed in it.
+fn contradicting(members: &Map<String, Value>) -> impl Iterator<Item = &'static str> {
+    let other = if members.contains_key("command") { OF_URLS } else { OF_COMMANDS };
+    ADDRESS.into_iter().chain(other).filter(|member| !members.contains_key(*member))
+}
+
+/// `before` is what is there. A value that is there already stays as it is written.
+fn merge_object(there: &CstObject, before: &Value, members: &Map<String, Value>) {
+    for (name, value) in members {
+        let before = &before[name];
+        match (there.get(name), value) {
+            (None, _) => drop(there.append(name, json_value(value))),
+            (Some(_), _) if before == value => {}
+            (Some(member), Value::Object(members)) => merge_object(&member.object_value_or_set(), before, members),
+            (Some(member), _) => member.set_value(json_value(value)),
+        }
+    }
+}
+
+fn merge_table(there: &mut dyn TableLike, members: &Map<String, Value>) {
+    for (name, value) in members {
+        match (there.get_mut(name), value) {
+            (Some(Item::Value(before)), _) if !(before.is_inline_table() && value.is_object()) => {
+                // A comment beside the value stays.
+                let decor = before.decor().clone();
+                *before = toml_value(value);
+                *before.decor_mut() = decor;
+            }
+            (Some(before), Value::Object(members)) if before.is_table_like() => {
+                if let Some(before) = before.as_table_like_mut() {
+                    merge_table(before, members);
+                }
+            }
+            _ => drop(there.insert(name, toml_edit::value(toml_value(value)))),
+        }
+    }
 }
 
 fn json(text: &str) -> Result<CstRootNode, String> {
@@ -84,7 +151,12 @@ fn toml_value(value: &Value) -> toml_edit::Value {
         }
         Value::String(value) => value.as_str().into(),
         Value::Bool(value) => (*value).into(),
-        other => other.to_string().into(),
+        Value::Number(value) => match value.as_i64() {
+            Some(whole) => whole.into(),
+            None => value.as_f64().unwrap_or_default().into(),
+        },
+        // TOML has no null.
+        Value::Null => "".into(),
     }
 }
 
@@ -116,6 +188,50 @@ mod tests {
         let made = put(Host::Cursor, "", "weir", &entry).expect("an empty file");
         let read: Value = serde_json::from_str(&made).expect("JSON");
         assert_eq!(read, json!({ "mcpServers": { "weir": entry } }));
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_into_the_entry_stays_but_for_another_address() {
+        let command = json!({ "command": "/bin/weir", "args": ["stdio"], "env": { "WEIR_KEY": "${WEIR_KEY}" } });
+        let url = json!({ "url": "http://127.0.0.1/mcp" });
+        let zed = r#"{"context_servers": {"weir": {
+  // mine
+  "command": "/bin/weir",
+  "args": [ "serve" ],
+  "enabled": false,
+  "env": { "LANG": "nb" } // theirs
+}}}
+"#;
+        let with = put(Host::Zed, zed, "weir", &command).expect("put");
+        assert!(with.contains("// mine") && with.contains("// theirs"), "{with}");
+        let mut expected = command.clone();
+        expected["enabled"] = false.into();
+        expected["env"]["LANG"] = "nb".into();
+        assert_eq!(find(Host::Zed, &with, "weir"), Ok(Some(expected)));
+        let with = put(Host::Zed, &with, "weir", &url).expect("put");
+        assert_eq!(find(Host::Zed, &with, "weir"), Ok(Some(json!({ "enabled": false, "url": url["url"] }))));
+
+        let codex = r#"[mcp_servers.weir]
+command = "/bin/weir" # mine
+startup_timeout_sec = 20.0
+enabled_tools = ["a"]
+
+[mcp_servers.weir.env]
+LANG = "nb"
+"#;
+        let with = put(Host::Codex, codex, "weir", &command).expect("put");
+        assert!(with.starts_with("[mcp_servers.weir]\ncommand = \"/bin/weir\" # mine\n"), "{with}");
+        let mut expected = command.clone();
+        expected["startup_timeout_sec"] = json!(20.0);
+        expected["enabled_tools"] = json!(["a"]);
+        expected["env"]["LANG"] = "nb".into();
+        assert_eq!(find(Host::Codex, &with, "weir"), Ok(Some(expected.clone())));
+        // What was found can be put somewhere else.
+        let other = put(Host::Codex, "", "weir", &expected).expect("put");
+        assert_eq!(find(Host::Codex, &other, "weir"), Ok(Some(expected)));
+        let with = put(Host::Codex, &with, "weir", &url).expect("put");
+        let expected = json!({ "startup_timeout_sec": 20.0, "enabled_tools": ["a"], "url": url["url"] });
+        assert_eq!(find(Host::Codex, &with, "weir"), Ok(Some(expected)));
     }
 
     #[test]

@@ -34,9 +34,23 @@ pub(super) fn servers(file: &Path, text: &str) -> Result<BTreeMap<String, Value>
     Ok(servers)
 }
 
-/// Returns how one of them is reached; `folder` is that of its file.
+/// Returns what is put in the place of a variable that an entry names.
+type Fill = fn(&str) -> Result<String, Failure>;
+
+/// Returns how one of them is reached now, with the values of all variables; `folder` is that of its file.
 pub(super) fn target(server: &Value, folder: &Path) -> Result<Target, Failure> {
-    let text = |name: &str| server[name].as_str().map(|text| expand(text, folder)).transpose();
+    filled(server, folder, value_of, value_of)
+}
+
+/// Returns how one of them is reached, for `weir.toml`: a value may be a secret, so that variables stay references. An entry
+/// that names one where `weir.toml` takes no reference is refused.
+pub(super) fn target_to_write(server: &Value, folder: &Path) -> Result<Target, Failure> {
+    filled(server, folder, reference_to, refused)
+}
+
+/// `secret` fills in variables of the URL, the headers and the environment, `word` those of the command and its folder.
+fn filled(server: &Value, folder: &Path, secret: Fill, word: Fill) -> Result<Target, Failure> {
+    let text = |name: &str, fill: Fill| server[name].as_str().map(|text| expand(text, folder, fill)).transpose();
     // The variables of another file would be missing without a word.
     if server.get("envFile").is_some() {
         return Err(Failure::new(
@@ -47,15 +61,17 @@ pub(super) fn target(server: &Value, folder: &Path) -> Result<Target, Failure> {
         .step("give them with `--env NAME=VALUE`, and the command after `--`"));
     }
     for member in ["httpUrl", "serverUrl", "url"] {
-        if let Some(url) = text(member)? {
-            let mut headers = texts(&server["headers"], folder)?;
-            headers.extend(texts(&server["http_headers"], folder)?);
+        if let Some(url) = text(member, secret)? {
+            let mut headers = texts(&server["headers"], folder, secret)?;
+            headers.extend(texts(&server["http_headers"], folder, secret)?);
             // Codex keeps secrets out of its file by naming variables.
-            for (name, variable) in texts(&server["env_http_headers"], folder)? {
-                headers.insert(name, variable_of(&variable)?);
+            for (name, variable) in server["env_http_headers"].as_object().into_iter().flatten() {
+                if let Some(variable) = variable.as_str() {
+                    headers.insert(name.clone(), secret(variable)?);
+                }
             }
             if let Some(variable) = server["bearer_token_env_var"].as_str() {
-                headers.insert("Authorization".to_owned(), format!("Bearer {}", variable_of(variable)?));
+                headers.insert("Authorization".to_owned(), format!("Bearer {}", secret(variable)?));
             }
             let transport = if server["type"] == "sse" || server["transport"] == "sse" {
                 Transport::Sse
@@ -75,36 +91,36 @@ pub(super) fn target(server: &Value, folder: &Path) -> Result<Target, Failure> {
             .step("give the command after `--`, or the URL"));
     };
     let arguments = place["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let arguments: Result<Vec<_>, _> = arguments.map(|word| expand(word, folder).map(Into::into)).collect();
-    let mut environment = texts(&place["env"], folder)?;
+    let arguments: Result<Vec<_>, _> = arguments.map(|text| expand(text, folder, word).map(Into::into)).collect();
+    let mut environment = texts(&place["env"], folder, secret)?;
     for variable in server["env_vars"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        environment.insert(variable.to_owned(), variable_of(variable)?);
+        environment.insert(variable.to_owned(), secret(variable)?);
     }
     Ok(Target::Command(Command {
-        program: expand(command, folder)?.into(),
+        program: expand(command, folder, word)?.into(),
         arguments: arguments?,
         environment: environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-        folder: text("cwd")?.map(|cwd| folder.join(cwd)),
+        folder: text("cwd", word)?.map(|cwd| folder.join(cwd)),
         ..Command::default()
     }))
 }
 
 /// Replaces `${env:NAME}`, `${NAME}` and `${NAME:-otherwise}`, as clients do.
 pub(crate) fn expanded(text: &str) -> Result<String, Failure> {
-    expand(text, &std::env::current_dir().unwrap_or_default())
+    expand(text, &std::env::current_dir().unwrap_or_default(), value_of)
 }
 
-fn texts(members: &Value, folder: &Path) -> Result<BTreeMap<String, String>, Failure> {
+fn texts(members: &Value, folder: &Path, fill: Fill) -> Result<BTreeMap<String, String>, Failure> {
     let members = members.as_object().map(Map::iter).into_iter().flatten();
     let texts = members.filter_map(|(name, value)| match value {
         Value::String(text) => Some((name, text.clone())),
         Value::Number(_) | Value::Bool(_) => Some((name, value.to_string())),
         _ => None,
     });
-    texts.map(|(name, text)| Ok((name.clone(), expand(&text, folder)?))).collect()
+    texts.map(|(name, text)| Ok((name.clone(), expand(&text, folder, fill)?))).collect()
 }
 
-fn expand(text: &str, folder: &Path) -> Result<String, Failure> {
+fn expand(text: &str, folder: &Path, fill: Fill) -> Result<String, Failure> {
     let mut expanded = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -120,7 +136,7 @@ fn expand(text: &str, folder: &Path) -> Result<String, Failure> {
         match (name, otherwise) {
             ("workspaceFolder", _) => expanded.push_str(&std::env::current_dir().unwrap_or_default().to_string_lossy()),
             ("fileDirname", _) => expanded.push_str(&folder.to_string_lossy()),
-            ("userHome" | "HOME", _) => expanded.push_str(&variable_of("HOME")?),
+            ("userHome" | "HOME", _) => expanded.push_str(&value_of("HOME")?),
             (input, _) if input.starts_with("input:") => {
                 let asked = input.trim_start_matches("input:");
                 return Err(Failure::new(
@@ -132,23 +148,34 @@ fn expand(text: &str, folder: &Path) -> Result<String, Failure> {
                     "give the value with `--env NAME=VALUE` or `--header 'NAME: VALUE'`, and the command or URL itself",
                 ));
             }
-            (name, Some(otherwise)) => {
-                expanded.push_str(
-                    &std::env::var(name).ok().filter(|value| !value.is_empty()).unwrap_or(otherwise.to_owned()),
-                );
+            (name, Some(otherwise)) if std::env::var(name).unwrap_or_default().is_empty() => {
+                expanded.push_str(otherwise);
             }
-            (name, None) => expanded.push_str(&variable_of(name)?),
+            (name, _) => expanded.push_str(&fill(name)?),
         }
     }
     expanded.push_str(rest);
     Ok(expanded)
 }
 
-fn variable_of(name: &str) -> Result<String, Failure> {
+fn value_of(name: &str) -> Result<String, Failure> {
     std::env::var(name).map_err(|_| {
         Failure::new(Kind::Start, format!("the variable `{name}` in the environment"), "it is not set, or is no text")
             .step(format!("set `{name}`"))
     })
+}
+
+fn reference_to(name: &str) -> Result<String, Failure> {
+    value_of(name).map(|_| format!("${{env:{name}}}"))
+}
+
+fn refused(name: &str) -> Result<String, Failure> {
+    let cause = format!("it names the variable `{name}`, whose value would stand in weir.toml in clear");
+    Err(Failure::new(Kind::Start, "an entry whose command and folder name no variables", cause)
+        .step(format!(
+            "if it is a secret, let the server read it from its environment: --env {name}, and the command after `--`"
+        ))
+        .step("if it is none, give the command after `--`, with the value in it"))
 }
 
 #[cfg(test)]
@@ -217,5 +244,31 @@ mod tests {
             let failure = target(&refused, Path::new("/")).expect_err("refused");
             assert!(!failure.steps.is_empty(), "{failure}");
         }
+    }
+
+    /// `PATH` stands for a variable that holds a secret: it is set wherever tests run.
+    #[test]
+    fn an_entry_that_is_written_down_names_variables_and_not_their_values() {
+        let written = |server: Value| target_to_write(&server, Path::new("/project"));
+        let environment = json!({ "A": "${PATH}", "B": "x ${env:PATH}", "C": "${NO_SUCH_NAME:-c}", "D": "${PATH:-d}" });
+        let command = json!({ "command": "${userHome}/s", "env": environment, "env_vars": ["PATH"] });
+        let Ok(Target::Command(command)) = written(command) else { panic!("it is a command") };
+        let reference = "${env:PATH}";
+        let environment = [("A", reference), ("B", "x ${env:PATH}"), ("C", "c"), ("D", reference), ("PATH", reference)];
+        assert_eq!(command.environment, BTreeMap::from(environment.map(|(name, value)| (name.into(), value.into()))));
+        let codex =
+            json!({ "url": "https://a/${PATH}", "env_http_headers": { "X": "PATH" }, "bearer_token_env_var": "PATH" });
+        let Ok(Target::Url(url)) = written(codex) else { panic!("it is a URL") };
+        assert_eq!(url.url, "https://a/${env:PATH}");
+        let headers = [("Authorization", "Bearer ${env:PATH}"), ("X", reference)];
+        assert_eq!(url.headers, headers.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        for member in ["command", "args", "cwd"] {
+            let mut server = json!({ "command": "s" });
+            server[member] = if member == "args" { json!(["--token", reference]) } else { json!(reference) };
+            let failure = written(server).err().expect("a command in weir.toml takes no references");
+            assert!(failure.cause.contains("`PATH`") && failure.steps.len() == 2, "{failure}");
+        }
+        let unset = json!({ "command": "s", "env": { "A": "${NO_SUCH_NAME}" } });
+        assert!(written(unset).err().expect("it is not set").expected.contains("NO_SUCH_NAME"));
     }
 }
