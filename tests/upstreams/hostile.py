@@ -136,6 +136,22 @@ def run(request):
         return answer(request, {"content": text("slept")})
     if name == "log":
         write({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "a word"}})
+    if name == "held":
+        # It is answered when it is cancelled; meanwhile others are served.
+        state["held"] = request
+        if token:
+            write({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
+        return None
+    if name == "pester":
+        for number in range(20):
+            write({"jsonrpc": "2.0", "id": f"p{number}", "method": "elicitation/create",
+                   "params": {"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}})
+        refused = 0
+        for line in sys.stdin:
+            refused += "error" in json.loads(line)
+            if refused == 3:
+                return answer(request, {"content": text("three were refused")})
+        return None
     while name == "flood":
         write({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 1000}})
     if name == "stall" and "answer" not in arguments:
@@ -177,7 +193,7 @@ def run(request):
     return answer(request, {"content": [{"type": "text", "text": json.dumps(request["params"])}]})
 
 
-state = {"settled": False, "count": 0}
+state = {"settled": False, "count": 0, "held": {}}
 
 PROMPTS = [
     {"name": "greet", "title": "Greeting", "description": "Greets someone.",
@@ -273,6 +289,8 @@ def serve(request):
                 time.sleep(0.1)
                 write({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
             state["settled"] = True
+        if method == "notifications/cancelled" and request["params"]["requestId"] == state["held"].get("id"):
+            answer(state["held"], {"content": [{"type": "text", "text": "it was done before"}]})
         if method == "notifications/initialized" and BEHAVIOUR == "asks":
             write({"jsonrpc": "2.0", "id": "q", "method": "ping"})
             write({"jsonrpc": "2.0", "id": 7, "method": "roots/list"})

@@ -11,9 +11,14 @@ use std::{
 
 use serde_json::value::RawValue;
 use tokio::{
-    sync::{broadcast, mpsc, oneshot, watch},
+    sync::{
+        broadcast,
+        mpsc::{self, error::TrySendError},
+        oneshot, watch,
+    },
     time::{Instant, sleep_until},
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::{Failure, Kind, Refusal, RequestError, one_line},
@@ -30,6 +35,8 @@ const UNASKED_MAX: u64 = 1_000;
 const UNASKED_SPAN: Duration = Duration::from_millis(100);
 /// The news of resources that wait for a slow reader.
 const UPDATED_MAX: usize = 256;
+/// The questions of the server that wait for the caller of one call. Each may be as large as a message.
+const QUESTIONS_MAX: usize = 16;
 
 pub(crate) type Answer = Result<Box<RawValue>, RequestError>;
 
@@ -37,6 +44,8 @@ pub(crate) struct Inbox {
     /// The name of the server in the log.
     name: Arc<str>,
     waiting: Mutex<Waiting>,
+    /// The server no longer knows the session: what is under way may end in it, and nothing else is begun.
+    forgotten: CancellationToken,
     ask: Vec<Ask>,
     /// Callers that may not hear of each other share the session.
     is_shared: bool,
@@ -65,14 +74,28 @@ struct Waiting {
 
 struct Awaited {
     answer: oneshot::Sender<Answer>,
+    /// `None` for a request of Weir's own.
     caller: Option<Caller>,
 }
 
 /// The caller of a call that is under way.
 #[derive(Clone)]
-pub(crate) struct Caller {
-    pub(crate) listener: Arc<dyn Listener>,
-    pub(crate) questions: mpsc::UnboundedSender<Asked>,
+pub(crate) enum Caller {
+    /// The caller hears nothing before the answer, and cannot be asked.
+    Silent,
+    Listening {
+        listener: Arc<dyn Listener>,
+        questions: mpsc::Sender<Asked>,
+    },
+}
+
+impl Caller {
+    /// Returns the caller, and where the server's questions to it come out.
+    pub(crate) fn new(listener: Option<&Arc<dyn Listener>>) -> (Self, Option<mpsc::Receiver<Asked>>) {
+        let Some(listener) = listener.cloned() else { return (Self::Silent, None) };
+        let (questions, asked) = mpsc::channel(QUESTIONS_MAX);
+        (Self::Listening { listener, questions }, Some(asked))
+    }
 }
 
 /// A request of the server, and its id there.
@@ -99,6 +122,7 @@ impl Inbox {
         Arc::new(Self {
             name: settings.name.clone(),
             waiting: Mutex::default(),
+            forgotten: CancellationToken::new(),
             ask: settings.ask.clone(),
             is_shared: settings.is_shared,
             changes: watch::Sender::new(0),
@@ -136,7 +160,7 @@ impl Inbox {
     }
 
     /// Returns the callers that a message of the server may belong to: that of the request whose stream it came on, or else
-    /// everyone whose call is open.
+    /// everyone whose call is open, those who cannot hear it too.
     fn callers(&self, of: Option<u64>) -> Vec<Caller> {
         let waiting = self.waiting();
         let caller = |awaited: &Awaited| awaited.caller.clone();
@@ -206,6 +230,11 @@ impl Inbox {
         self.waiting().over.is_some()
     }
 
+    /// Is cancelled once the server no longer knows the session.
+    pub(crate) fn forgotten(&self) -> &CancellationToken {
+        &self.forgotten
+    }
+
     /// Returns why nothing comes any more, once that is so.
     pub(crate) fn over(&self) -> Option<Failure> {
         self.waiting().over.clone()
@@ -223,12 +252,16 @@ impl Inbox {
             (Some(id), Some(method)) => {
                 if self.may_ask(method) {
                     match &self.callers(of)[..] {
-                        [] => {}
-                        [caller] => {
+                        [] | [Caller::Silent] => {}
+                        [Caller::Listening { questions, .. }] => {
                             let params = message.params.map(ToOwned::to_owned);
                             let question = Question { method: method.to_owned(), params };
-                            let _ = caller.questions.send(Asked { id: id.to_owned(), question }); // its call may end just now
-                            return None;
+                            return match questions.try_send(Asked { id: id.to_owned(), question }) {
+                                Err(TrySendError::Full(_)) => {
+                                    Some(refusal(id, -1, "too many requests wait for an answer"))
+                                }
+                                Ok(()) | Err(TrySendError::Closed(_)) => None, // its call may end just now
+                            };
                         }
                         // Whoever were asked might answer for another.
                         _ => return Some(refusal(id, -1, "the request names no call, and several are open")),
@@ -289,8 +322,8 @@ impl Inbox {
                 let params = params.and_then(|params| serde_json::from_str::<ProgressParams>(params.get()).ok());
                 let Some(params) = params else { return };
                 let caller = self.waiting().by_id.get(&params.progress_token).and_then(|it| it.caller.clone());
-                if let Some(caller) = caller {
-                    caller.listener.progress(params.progress);
+                if let Some(Caller::Listening { listener, .. }) = caller {
+                    listener.progress(params.progress);
                 }
             }
             "notifications/message" => {
@@ -302,7 +335,9 @@ impl Inbox {
                     return;
                 }
                 for caller in callers {
-                    caller.listener.log(&level, logger.as_deref().unwrap_or_default(), data);
+                    if let Caller::Listening { listener, .. } = caller {
+                        listener.log(&level, logger.as_deref().unwrap_or_default(), data);
+                    }
                 }
             }
             "notifications/resources/updated" => {

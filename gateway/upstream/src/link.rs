@@ -15,6 +15,9 @@ use crate::{
     settings::{Settings, Target, Transport},
 };
 
+/// The time that a server may take to accept an answer to a request of its own.
+pub(crate) const REPLY_MAX: Duration = Duration::from_secs(10);
+
 pub(crate) enum Link {
     Child(child::ChildLink),
     Http(Arc<http::HttpLink>),

@@ -28,6 +28,11 @@ impl Outgoing {
     pub(crate) fn is_modern(&self) -> bool {
         self.version == Some(MODERN)
     }
+
+    /// Returns `true` if every server that is sent this request knows it.
+    pub(crate) fn is_known_everywhere(&self) -> bool {
+        matches!(self.method, "tools/call" | "tools/list" | "prompts/get" | "resources/read")
+    }
 }
 
 /// Any message of a server. A member that is given twice makes it none.

@@ -1,8 +1,8 @@
 //! The sessions with one server: opened when a call needs one, shared by those who may share one, closed when idle.
 //!
-//! A start goes on when the call that wanted it gives up. A server that does not start, or ends at once, is started again
-//! later each time, and a process that answers and soon ends, again and again, at most twice a second: it costs its own
-//! callers alone.
+//! A start goes on when the call that wanted it gives up. A server that does not start is started again later each time. One
+//! that ends before it has answered anything is so for the owner of that session alone, and a process that soon ends, again
+//! and again, is started at most twice a second.
 
 use std::{
     collections::HashMap,
@@ -30,11 +30,13 @@ use crate::{
 /// takes as much of the machine as hundreds of calls.
 const RESTART_MIN: Duration = Duration::from_millis(500);
 const RESTART_MAX: Duration = Duration::from_secs(60);
-/// A session that ended sooner, and had answered nothing, counts as a failed start.
+/// A session that ended sooner, and had answered nothing, counts as a failed start to its owner.
 const LIVED: Duration = Duration::from_secs(10);
-/// The number of processes that may end sooner, one after the other, though they answered. From then on two starts are at
-/// least [`RESTART_MIN`] apart.
+/// The number of processes that may end sooner, one after the other, whosever they are and though they answered. From then
+/// on two starts are at least [`RESTART_MIN`] apart.
 const SHORT_MAX: u32 = 5;
+/// The owners whose troubles are kept. What others do with the server is bounded by [`SHORT_MAX`] alone.
+const OWNERS_MAX: usize = 256;
 /// The changes of lists that come with the start of a session are passed on once, after this: many servers say that a list
 /// changed as they start.
 const SETTLING: Duration = Duration::from_secs(2);
@@ -62,8 +64,10 @@ pub(crate) struct Pool {
     slots: Mutex<HashMap<Key, Arc<Slot>>>,
     trouble: Mutex<Trouble>,
     restarts: AtomicU64,
-    /// The server keeps nothing between requests: everybody shares one session.
+    /// The server kept nothing between requests when a session was opened last: everybody shares one.
     stateless: AtomicBool,
+    /// The owners whose sessions ended before they had answered anything, which costs nobody else a wait.
+    owners: Mutex<HashMap<Key, Trouble>>,
     /// Wakes when the server says that a list changed.
     changed: Arc<Notify>,
     /// The news of resources, from every session.
@@ -130,6 +134,7 @@ impl Pool {
             trouble: Mutex::default(),
             restarts: AtomicU64::new(0),
             stateless: AtomicBool::new(false),
+            owners: Mutex::default(),
             changed: Arc::default(),
             updated: broadcast::Sender::new(UPDATED_MAX),
             closing: CancellationToken::new(),
@@ -139,14 +144,29 @@ impl Pool {
 
     /// Returns a session for `key`, waiting so long at most.
     pub(crate) async fn session(self: &Arc<Self>, key: Key, patience: Duration) -> Result<Lease, Unready> {
-        let key = if self.stateless.load(Ordering::Relaxed) { Key::Shared } else { key };
+        if key == Key::Shared || !self.stateless.load(Ordering::Relaxed) {
+            return self.lease(key, patience).await;
+        }
+        let began = Instant::now();
+        let shared = self.lease(Key::Shared, patience).await?;
+        if shared.session.is_modern() {
+            return Ok(shared);
+        }
+        // The server has gone back to an era in which a session keeps something: each owner has one.
+        self.close_shared(&shared);
+        Box::pin(self.lease(key, patience.saturating_sub(began.elapsed()))).await
+    }
+
+    async fn lease(self: &Arc<Self>, key: Key, patience: Duration) -> Result<Lease, Unready> {
         let slot = self.slot(key)?;
         let mut opening = slot.opening.clone();
         let opened = timeout(patience, opening.wait_for(|opening| !matches!(opening, Opening::Starting))).await;
         let opened = opened.map_err(|_| Unready::Starting)?.map_err(|_| Unready::Closed)?.clone();
         match opened {
             Opening::Ready(session) => Ok(Lease { slot, session }),
-            Opening::Failed(failure) => Err(Unready::Failed { failure: Some(failure), retry_after: self.wait() }),
+            Opening::Failed(failure) => {
+                Err(Unready::Failed { failure: Some(failure), retry_after: lock(&self.trouble).wait() })
+            }
             Opening::Starting => Err(Unready::Starting),
         }
     }
@@ -165,13 +185,10 @@ impl Pool {
             over => over.is_some(),
         };
         if is_over && let Some(over) = slots.remove(&key) {
-            self.note_end(&over);
+            self.note_end(&key, &over);
             self.restarts.fetch_add(1, Ordering::Relaxed);
         }
-        let retry_after = self.wait();
-        if !retry_after.is_zero() {
-            return Err(Unready::Failed { failure: lock(&self.trouble).last.clone(), retry_after });
-        }
+        self.may_start(&key)?;
         // The lookout's is beside those of callers.
         let of_callers = slots.keys().filter(|other| **other != Key::Lookout).count();
         if key != Key::Lookout && of_callers >= self.sessions_max {
@@ -198,9 +215,8 @@ impl Pool {
             };
             let opening = match opened {
                 Ok(session) => {
-                    if session.is_modern() && matches!(pool.target, Target::Url(_)) {
-                        pool.stateless.store(true, Ordering::Relaxed);
-                    }
+                    let is_stateless = session.is_modern() && matches!(pool.target, Target::Url(_));
+                    pool.stateless.store(is_stateless, Ordering::Relaxed);
                     pool.follow(&session);
                     Opening::Ready(Arc::new(session))
                 }
@@ -245,21 +261,34 @@ impl Pool {
     }
 
     /// Notes the end of a session that ended by itself.
-    fn note_end(&self, over: &Slot) {
+    fn note_end(&self, key: &Key, over: &Slot) {
         let opening = over.opening.borrow();
-        if let Opening::Ready(session) = &*opening {
-            let (mut trouble, is_short) = (lock(&self.trouble), over.began.elapsed() < LIVED);
-            match is_short && !over.answered.load(Ordering::Relaxed) {
-                true => trouble.failed(session.over()),
-                false => trouble.ended(session.over(), is_short && matches!(self.target, Target::Command(_))),
-            }
+        let Opening::Ready(session) = &*opening else { return };
+        let is_short = over.began.elapsed() < LIVED;
+        lock(&self.trouble).ended(session.over(), is_short && matches!(self.target, Target::Command(_)));
+        let mut owners = lock(&self.owners);
+        if !is_short || over.answered.load(Ordering::Relaxed) {
+            owners.remove(key);
+            return;
+        }
+        if owners.len() >= OWNERS_MAX {
+            owners.retain(|other, trouble| other == key || !trouble.wait().is_zero());
+        }
+        if owners.len() < OWNERS_MAX || owners.contains_key(key) {
+            owners.entry(key.clone()).or_default().failed(session.over());
         }
     }
 
-    /// Returns the time until the next start may be tried.
-    fn wait(&self) -> Duration {
-        let trouble = lock(&self.trouble);
-        trouble.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
+    /// Refuses a start as long as the server, or what this owner does with it, is to be left alone.
+    fn may_start(&self, key: &Key) -> Result<(), Unready> {
+        let (of_all, owners) = (lock(&self.trouble), lock(&self.owners));
+        for trouble in [Some(&*of_all), owners.get(key)].into_iter().flatten() {
+            let retry_after = trouble.wait();
+            if !retry_after.is_zero() {
+                return Err(Unready::Failed { failure: trouble.last.clone(), retry_after });
+            }
+        }
+        Ok(())
     }
 
     /// Closes what was not used for long.
@@ -274,6 +303,15 @@ impl Pool {
             .collect();
         for slot in idle.iter().filter_map(|key| slots.remove(key)) {
             self.close_later(&slot);
+        }
+    }
+
+    /// Closes the session that everybody would share, if nobody has done so.
+    fn close_shared(&self, lease: &Lease) {
+        let mut slots = lock(&self.slots);
+        if slots.get(&Key::Shared).is_some_and(|slot| Arc::ptr_eq(slot, &lease.slot)) {
+            slots.remove(&Key::Shared);
+            self.close_later(&lease.slot);
         }
     }
 
@@ -352,13 +390,13 @@ impl Slot {
     fn is_usable(&self) -> bool {
         match &*self.opening.borrow() {
             Opening::Starting => self.opening.has_changed().is_ok(),
-            Opening::Ready(session) => !session.is_closed(),
+            Opening::Ready(session) => session.is_usable(),
             Opening::Failed(_) => false,
         }
     }
 
     fn is_open(&self) -> bool {
-        matches!(&*self.opening.borrow(), Opening::Ready(session) if !session.is_closed())
+        matches!(&*self.opening.borrow(), Opening::Ready(session) if session.is_usable())
     }
 
     /// Returns `true` if somebody makes a request in the session.
@@ -383,6 +421,11 @@ impl Trouble {
         let is_limited = self.short_in_a_row > SHORT_MAX;
         self.until = self.started.filter(|_| is_limited).map(|started| started + RESTART_MIN);
         self.last = failure.filter(|_| is_limited);
+    }
+
+    /// Returns the time until the next start may be tried.
+    fn wait(&self) -> Duration {
+        self.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 
     fn failed(&mut self, failure: Option<Failure>) {

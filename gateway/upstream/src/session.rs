@@ -26,7 +26,7 @@ use crate::{
     error::{Failure, Kind, RequestError},
     handshake::{Agreed, agree},
     inbox::{Answer, Asked as ServerAsked, Caller, Inbox},
-    link::Link,
+    link::{Link, REPLY_MAX},
     listener::Listener,
     message::{self, MODERN, Outgoing},
     settings::{Ask, Era, Settings, Target, Transport},
@@ -233,6 +233,11 @@ impl Session {
         self.core.inbox.is_closed()
     }
 
+    /// Returns `true` while more can be asked: the session is not closed, and the server knows it.
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.is_closed() && !self.core.inbox.forgotten().is_cancelled()
+    }
+
     /// Returns why nothing can be asked any more, once that is so.
     pub(crate) fn over(&self) -> Option<Failure> {
         self.core.inbox.over()
@@ -266,13 +271,13 @@ impl Session {
     pub async fn call(&self, call: Call<'_>) -> Result<Box<RawValue>, RequestError> {
         let deadline = Instant::now() + call.timeout;
         let _one = self.one_asked(&call, deadline).await?;
-        let sending = Sending::Asked(call.asked);
-        let result = match self.call_once(&call, &sending, deadline).await {
+        let (sending, agreed) = (Sending::Asked(call.asked), self.agreed());
+        let result = match self.call_once(&call, &sending, &agreed, deadline).await {
             Err(RequestError::Failed(failure)) if failure.kind == Kind::SessionOver => {
                 // What is rare is in a place of its own: it would make the future of every call large.
                 Box::pin(async {
-                    self.renew().await?;
-                    self.call_once(&call, &sending, deadline).await
+                    call.prepare(deadline, self.renew(&agreed)).await??;
+                    self.call_once(&call, &sending, &self.agreed(), deadline).await
                 })
                 .await
             }
@@ -290,26 +295,25 @@ impl Session {
         &self,
         call: &Call<'_>,
         deadline: Instant,
-    ) -> Result<Option<tokio::sync::MutexGuard<'_, ()>>, RequestError> {
-        let is_asked_alone = call.listener.is_some() && !self.is_modern() && !matches!(self.core.link, Link::Http(_));
+    ) -> Result<Option<tokio::sync::MutexGuard<'_, ()>>, Failure> {
+        let is_asked_alone = !self.is_modern() && !matches!(self.core.link, Link::Http(_));
         if !is_asked_alone || self.core.ask().iter().all(|ask| *ask == Ask::Ui) {
             return Ok(None);
         }
-        let late = |_| timed_out(call.asked.method(), call.timeout).before_sending();
-        Ok(Some(timeout_at(deadline, self.one_asked.lock()).await.map_err(late)?))
+        Box::pin(call.prepare(deadline, self.one_asked.lock())).await.map(Some)
     }
 
     async fn call_once(
         &self,
         call: &Call<'_>,
         sending: &Sending<'_>,
+        agreed: &Agreed,
         deadline: Instant,
     ) -> Result<Box<RawValue>, RequestError> {
-        let agreed = self.agreed();
         let listener = call.listener.as_ref();
         let level = listener.and_then(|listener| listener.log_level());
         if let Some(level) = level.filter(|_| !agreed.is_modern()) {
-            Box::pin(self.set_level(level, agreed.version)).await;
+            Box::pin(call.prepare(deadline, self.set_level(level, agreed.version))).await?;
         }
         let id = self.core.id();
         let token = listener.is_some_and(|listener| listener.wants_progress()).then_some(id);
@@ -342,27 +346,27 @@ impl Session {
             name: sending.name().map(str::to_owned),
             headers: call.headers.to_vec(),
         };
-        let (caller, asked) = listener
-            .map(|listener| {
-                let (questions, asked) = mpsc::unbounded_channel();
-                (Caller { listener: listener.clone(), questions }, (asked, listener))
-            })
-            .unzip();
-        let mut wait = self.core.inbox.expect(id, caller)?;
+        if call.cancel.is_cancelled() {
+            return Err(cancelled().before_sending().into());
+        }
+        if Instant::now() >= deadline {
+            return Err(timed_out(sending.method(), call.timeout).before_sending().into());
+        }
+        let (caller, asked) = Caller::new(listener);
+        let mut wait = self.core.inbox.expect(id, Some(caller))?;
         let mut answer = std::pin::pin!(async {
             self.core.exchange(id, request).await?;
             (&mut wait.answer).await.unwrap_or_else(|_| Err(given_up().into()))
         });
         let ended = tokio::select! {
-            answer = self.answered(answer.as_mut(), asked, deadline, agreed.version) => match answer {
+            biased; // what waits for the answer sends the request, which has to be there to be cancelled
+            answer = self.answered(answer.as_mut(), asked.zip(listener), deadline, agreed.version) => match answer {
                 Some(answer) => return answer,
                 None => timed_out(sending.method(), call.timeout),
             },
-            () = call.cancel.cancelled() => {
-                Failure::new(Kind::Cancelled, "the call to run to its end", "its caller cancelled it")
-            }
+            () = call.cancel.cancelled() => cancelled(),
         };
-        Box::pin(self.cancel(id, &agreed)).await;
+        Box::pin(self.cancel(id, agreed)).await;
         // The call may have been done all the same, and then its true outcome is worth a moment.
         let may_answer = !agreed.is_modern() || !matches!(self.core.link, Link::Http(_));
         if may_answer && let Ok(answer) = timeout(CANCEL_GRACE, answer).await {
@@ -376,7 +380,7 @@ impl Session {
     async fn answered(
         &self,
         mut answer: Pin<&mut impl Future<Output = Answer>>,
-        asked: Option<(mpsc::UnboundedReceiver<ServerAsked>, &Arc<dyn Listener>)>,
+        asked: Option<(mpsc::Receiver<ServerAsked>, &Arc<dyn Listener>)>,
         mut deadline: Instant,
         version: &'static str,
     ) -> Option<Answer> {
@@ -387,7 +391,7 @@ impl Session {
                 answer = timeout_at(deadline, answer.as_mut()) => return answer.ok(),
                 question = asked.recv() => question,
             };
-            let Some(ServerAsked { id, question }) = question else { return Some(answer.await) };
+            let Some(ServerAsked { id, question }) = question else { return timeout_at(deadline, answer).await.ok() };
             let began = Instant::now();
             let method = question.method.clone();
             let result = tokio::select! {
@@ -400,8 +404,11 @@ impl Session {
                 Some(result) => message::result(&id, &result),
                 None => self.core.inbox.answer_to(&id, &method),
             };
-            if Box::pin(self.core.reply(text, version)).await.is_err() {
-                return Some(answer.await);
+            tokio::select! {
+                biased;
+                answer = timeout_at(deadline, answer.as_mut()) => return answer.ok(),
+                // A server that does not take what it asked for has to do without.
+                _ = timeout(REPLY_MAX, Box::pin(self.core.reply(text, version))) => {}
             }
         }
     }
@@ -436,33 +443,58 @@ impl Session {
             name: request.name.clone(),
             headers: Vec::new(),
         };
+        let agreed = self.agreed();
         match self.core.request(request).await {
             Err(RequestError::Failed(failure)) if failure.kind == Kind::SessionOver => {
-                self.renew().await?;
+                self.renew(&agreed).await?;
                 self.core.request(again).await
             }
             answer => answer,
         }
     }
 
-    async fn renew(&self) -> Result<(), Failure> {
-        let before = self.agreed();
+    /// Opens the session anew that was over for a request. `before` is what was agreed on when the request was made. Where it
+    /// cannot be opened, nothing more is asked in it.
+    async fn renew(&self, before: &Arc<Agreed>) -> Result<(), Failure> {
         let _renewing = self.renewing.lock().await;
-        // Another request may have done it while this one waited.
-        if Arc::ptr_eq(&before, &self.agreed()) {
-            let start = self.core.settings.start;
-            let agreed = timeout(start, agree(&self.core, Era::Legacy, None)).await;
-            let agreed = agreed.unwrap_or_else(|_| Err(timed_out("initialize", start)))?;
-            *self.agreed.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(agreed);
-            // The new session was told nothing yet.
-            *self.level.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            *self.subscribed.lock().await = Subscribed::default();
+        let forgotten = self.core.inbox.forgotten();
+        if forgotten.is_cancelled() {
+            let cause = "it opened no other in its place";
+            return Err(Failure::new(Kind::Closed, "the server to know the session", cause).before_sending());
         }
+        // Another request may have done it before, or while this one waited.
+        if !Arc::ptr_eq(before, &self.agreed()) {
+            return Ok(());
+        }
+        // Whoever renews it may leave in between.
+        let unfinished = forgotten.clone().drop_guard();
+        let start = self.core.settings.start;
+        let agreed = timeout(start, agree(&self.core, Era::Legacy, None)).await;
+        let agreed = agreed.unwrap_or_else(|_| Err(timed_out("initialize", start)));
+        let agreed = agreed.map_err(|failure| Failure { kind: Kind::Closed, ..failure }.before_sending())?;
+        *self.agreed.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(agreed);
+        // The new session was told nothing yet.
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.subscribed.lock().await = Subscribed::default();
+        unfinished.disarm();
         Ok(())
     }
 
     fn agreed(&self) -> Arc<Agreed> {
         self.agreed.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Call<'_> {
+    /// Waits for something that has to be there before the request is sent, as long as the caller waits.
+    async fn prepare<T>(&self, deadline: Instant, ready: impl Future<Output = T>) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(cancelled().before_sending()),
+            ready = timeout_at(deadline, ready) => {
+                ready.map_err(|_| timed_out(self.asked.method(), self.timeout).before_sending())
+            }
+        }
     }
 }
 
@@ -613,6 +645,10 @@ fn timed_out(method: &str, limit: Duration) -> Failure {
     let cause = format!("it did not within {} s", limit.as_secs_f64());
     Failure::new(Kind::Timeout, format!("the server to answer `{method}`"), cause)
         .step("look at what the server waits for; raise the limit where it needs longer, such as `--timeout 180`")
+}
+
+fn cancelled() -> Failure {
+    Failure::new(Kind::Cancelled, "the call to run to its end", "its caller cancelled it")
 }
 
 fn given_up() -> Failure {

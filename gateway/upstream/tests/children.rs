@@ -2,11 +2,15 @@
 
 use std::{
     path::Path,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json, value::RawValue};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use weir_upstream::{
     Answering, Ask, Asked, Call, Command, Era, Failure, Kind, Listener, Progress, Question, RequestError, Session,
@@ -200,38 +204,29 @@ async fn an_era_is_taken_where_it_is_asked_for() {
 async fn no_child_outlives_its_session() {
     for is_closed in [true, false] {
         let session = open(&["good"], Settings::default()).await.expect("a session");
-        let environment = session.call(call(&asked("echo", None), &CancellationToken::new())).await;
-        assert!(environment.is_ok());
-        let ours = || {
-            let me = format!("{}", std::process::id());
-            let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
-            processes
-                .filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok())
-                .filter(|stat| {
-                    stat.contains("(python3)")
-                        && stat.rsplit(") ").next().is_some_and(|rest| rest.split(' ').nth(1) == Some(me.as_str()))
-                })
-                .count()
-        };
-        let before = ours();
-        assert!(before >= 1);
+        let counted = session.call(call(&asked("count", None), &CancellationToken::new())).await.expect("an answer");
+        let counted: Value = serde_json::from_str(counted.get()).expect("JSON");
+        let said = counted["content"][0]["text"].as_str().expect("a text");
+        let child = Path::new("/proc").join(said.split(' ').next().expect("its process id"));
+        assert!(child.exists());
         if is_closed {
             session.close().await
         } else {
             drop(session)
         }
         let started = Instant::now();
-        while ours() >= before {
+        while child.exists() {
             assert!(started.elapsed() < Duration::from_secs(5), "the child is left");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 }
 
-/// A log message of a child names no call: it is for all who called in the session, unless they may not hear of each other.
+/// A log message of a child names no call: it is for all who called in the session, unless they may not hear of each other,
+/// which is so although one of them listens to nothing.
 #[tokio::test]
 async fn a_log_message_that_names_no_call_is_heard_by_every_call_of_its_session() {
-    for (is_shared, heard) in [(false, 2), (true, 0)] {
+    for (is_shared, first_listens, heard) in [(false, true, 2), (true, true, 0), (false, false, 1), (true, false, 0)] {
         let session = open(&["good"], Settings { is_shared, ..Settings::default() }).await.expect("a session");
         let (stalls, logs) = (asked("stall", None), asked("log", None));
         let messages = Arc::new(Mutex::new(Vec::new()));
@@ -239,7 +234,7 @@ async fn a_log_message_that_names_no_call_is_heard_by_every_call_of_its_session(
         let (first, second) = (CancellationToken::new(), CancellationToken::new());
         let mut waiting = call(&stalls, &first);
         let mut logging = call(&logs, &second);
-        (waiting.listener, logging.listener) = (listener(), listener());
+        (waiting.listener, logging.listener) = (listener().filter(|_| first_listens), listener());
         let waiting = session.call(waiting);
         tokio::pin!(waiting);
         // It is sent, and nothing answers it.
@@ -248,6 +243,78 @@ async fn a_log_message_that_names_no_call_is_heard_by_every_call_of_its_session(
         assert_eq!(*messages.lock().expect("whole"), vec!["\"a word\"".to_owned(); heard], "shared: {is_shared}");
         session.close().await;
     }
+}
+
+/// Opens a session that several callers share, with a legacy child that may ask them something.
+async fn asking() -> Session {
+    let settings = Settings { era: Era::Legacy, ask: vec![Ask::Elicitation], is_shared: true, ..Settings::default() };
+    open(&["good"], settings).await.expect("a session")
+}
+
+/// A question over a pipe names no call. Whoever were asked for a caller that cannot be asked would answer for that one.
+#[tokio::test]
+async fn a_question_is_never_put_to_the_caller_of_another_call() {
+    let session = asking().await;
+    let (held, inquire) = (asked("held", None), asked("inquire", None));
+    let (of_held, of_inquire) = (CancellationToken::new(), CancellationToken::new());
+    let other = Arc::new(Agreeable::default());
+    let mut holding = call(&held, &of_held);
+    holding.listener = Some(other.clone());
+    let mut holding = std::pin::pin!(session.call(holding));
+    tokio::select! {
+        ended = &mut holding => panic!("{ended:?}"),
+        () = other.begun.notified() => {}
+    }
+    let mut inquiring = std::pin::pin!(session.call(call(&inquire, &of_inquire)));
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut inquiring).await;
+    assert!(early.is_err(), "it waits until it is alone: {early:?}");
+    of_held.cancel();
+    holding.await.expect("an answer");
+    assert_eq!(text(&inquiring.await.expect("an answer")), json!({ "action": "decline" }));
+    assert_eq!(other.asked.load(Ordering::SeqCst), 0);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_while_it_waits_for_another_is_never_sent() {
+    let session = asking().await;
+    let (held, count) = (asked("held", None), asked("count", None));
+    let (of_held, of_count) = (CancellationToken::new(), CancellationToken::new());
+    let listener = Arc::new(Agreeable::default());
+    let (mut holding, mut counting) = (call(&held, &of_held), call(&count, &of_count));
+    holding.listener = Some(listener.clone());
+    counting.listener = Some(listener.clone());
+    let mut holding = std::pin::pin!(session.call(holding));
+    tokio::select! {
+        ended = &mut holding => panic!("{ended:?}"),
+        () = listener.begun.notified() => {}
+    }
+    of_count.cancel();
+    let counted = tokio::time::timeout(Duration::from_secs(10), session.call(counting)).await;
+    match counted.expect("its caller does not wait") {
+        Err(RequestError::Failed(failure)) => {
+            assert!(failure.kind == Kind::Cancelled && !failure.is_handed_over, "{failure}");
+        }
+        other => panic!("{other:?}"),
+    }
+    of_held.cancel();
+    holding.await.expect("an answer");
+    let counted = session.call(call(&count, &CancellationToken::new())).await.expect("an answer");
+    assert!(counted.get().contains(" 1\""), "it is the first that the server hears of: {counted}");
+    session.close().await;
+}
+
+#[tokio::test]
+async fn questions_that_wait_for_one_caller_are_bounded() {
+    let session = asking().await;
+    let (pester, cancel) = (asked("pester", None), CancellationToken::new());
+    let mut pestering = call(&pester, &cancel);
+    pestering.listener = Some(Arc::new(Agreeable { is_undecided: true, ..Agreeable::default() }));
+    let answer =
+        tokio::time::timeout(Duration::from_secs(20), session.call(pestering)).await.expect("some are refused");
+    let answer = answer.expect("an answer");
+    assert!(answer.get().contains("three were refused"), "{answer}");
+    session.close().await;
 }
 
 /// A server that says more than anyone can want to hear is read slowly: its pipe fills, and it waits.
@@ -265,6 +332,42 @@ async fn a_server_that_floods_is_read_slowly() {
     assert!(heard >= 1000, "it is heard: {heard}");
     assert!(heard as u128 <= 1000 * spans, "{heard} messages in {:?}", began.elapsed());
     session.close().await;
+}
+
+/// A caller who says yes to every question, unless it cannot decide.
+#[derive(Default)]
+struct Agreeable {
+    /// Notified of progress.
+    begun: Notify,
+    asked: AtomicUsize,
+    is_undecided: bool,
+}
+
+impl Listener for Agreeable {
+    fn wants_progress(&self) -> bool {
+        true
+    }
+
+    fn progress(&self, _progress: Progress) {
+        self.begun.notify_one();
+    }
+
+    fn log_level(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn log(&self, _level: &str, _logger: &str, _data: &RawValue) {}
+
+    fn ask(&self, _question: Question) -> Answering {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let is_undecided = self.is_undecided;
+        Box::pin(async move {
+            if is_undecided {
+                std::future::pending::<()>().await;
+            }
+            Some(serde_json::value::to_raw_value(&json!({ "action": "accept", "content": {} })).expect("JSON"))
+        })
+    }
 }
 
 struct HeardLog(Arc<Mutex<Vec<String>>>);

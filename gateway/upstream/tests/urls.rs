@@ -17,10 +17,13 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{any, get, post},
 };
-use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use serde_json::{Value, json, value::RawValue};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
-use weir_upstream::{Asked, Bounds, Call, Failure, Kind, RequestError, Session, Settings, Target, Transport, Url};
+use weir_upstream::{
+    Answering, Ask, Asked, Bounds, Call, Failure, Kind, Listener, Progress, Question, RequestError, Session, Settings,
+    Target, Transport, Url,
+};
 
 async fn serve(router: Router) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -30,10 +33,14 @@ async fn serve(router: Router) -> String {
 }
 
 async fn open(url: String) -> Result<Session, Failure> {
+    open_by(url, Transport::Either).await
+}
+
+async fn open_by(url: String, transport: Transport) -> Result<Session, Failure> {
     let headers = vec![("authorization".to_owned(), "Bearer ours".to_owned())];
-    let settings =
-        Settings { quiet: Duration::from_millis(50), request: Duration::from_secs(5), ..Settings::default() };
-    Session::open(&Target::Url(Url { url, headers, transport: Transport::Either }), settings).await
+    let (quiet, request, ask) = (Duration::from_millis(50), Duration::from_secs(5), vec![Ask::Elicitation]);
+    let settings = Settings { quiet, request, ask, ..Settings::default() };
+    Session::open(&Target::Url(Url { url, headers, transport }), settings).await
 }
 
 async fn call(session: &Session, name: &str) -> Result<String, RequestError> {
@@ -41,17 +48,55 @@ async fn call(session: &Session, name: &str) -> Result<String, RequestError> {
 }
 
 async fn call_with(session: &Session, name: &str, headers: &[(String, String)]) -> Result<String, RequestError> {
+    call_within(session, name, headers, None, Duration::from_secs(5)).await
+}
+
+async fn call_within(
+    session: &Session,
+    name: &str,
+    headers: &[(String, String)],
+    listener: Option<Arc<dyn Listener>>,
+    timeout: Duration,
+) -> Result<String, RequestError> {
     let cancel = CancellationToken::new();
     let call = Call {
         asked: &Asked::Tool { name: name.into(), arguments: None, as_task: false },
-        listener: None,
+        listener,
         headers,
         cancel: &cancel,
-        timeout: Duration::from_secs(5),
+        timeout,
         traceparent: None,
         resumed: None,
     };
     session.call(call).await.map(|result| result.get().to_owned())
+}
+
+/// Waits for what should be so soon.
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let soon = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), soon).await.expect(what);
+}
+
+type Stream = mpsc::Receiver<Result<Bytes, Infallible>>;
+
+/// Returns a stream of events that stays open as long as its sender.
+fn stream(events: Stream) -> Response {
+    let stream = tokio_stream::wrappers::ReceiverStream::new(events);
+    ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(stream)).into_response()
+}
+
+fn event(message: &Value) -> Result<Bytes, Infallible> {
+    Ok(format!("event: message\ndata: {message}\n\n").into())
+}
+
+/// Refuses what has no session, as servers of the legacy era do.
+fn no_session() -> Response {
+    let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32000, "message": "no session" } });
+    (StatusCode::BAD_REQUEST, Json(error)).into_response()
 }
 
 /// The requests that a server of the tests saw, and the session it gave.
@@ -81,10 +126,7 @@ async fn legacy(State(seen): State<Arc<Seen>>, method: Method, headers: HeaderMa
     seen.requests.lock().expect("whole").push((headers.clone(), request.clone()));
     let current = format!("session-{}", seen.sessions.load(Ordering::SeqCst));
     match request["method"].as_str().unwrap_or_default() {
-        "server/discover" => {
-            let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32000, "message": "no session" } });
-            (StatusCode::BAD_REQUEST, Json(error)).into_response()
-        }
+        "server/discover" => no_session(),
         "initialize" => {
             let session = format!("session-{}", seen.sessions.fetch_add(1, Ordering::SeqCst) + 1);
             let about = json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {} }, "serverInfo": { "name": "l" } });
@@ -126,6 +168,206 @@ async fn a_session_that_is_over_is_opened_anew_and_the_call_runs_once() {
             assert_eq!(headers["mcp-protocol-version"], "2025-06-18");
         }
     }
+}
+
+/// Plays a legacy server that opens a session only when it may, and forgets it when it is told to.
+struct Forgetful {
+    may_open: Semaphore,
+    opening: AtomicUsize,
+    known: Mutex<Option<String>>,
+    refused: AtomicUsize,
+    calls: AtomicUsize,
+}
+
+async fn forgetful(State(server): State<Arc<Forgetful>>, method: Method, headers: HeaderMap, body: Bytes) -> Response {
+    if method != Method::POST {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
+    let request: Value = serde_json::from_slice(&body).expect("JSON");
+    let session = headers.get("mcp-session-id").map(|session| session.to_str().expect("ASCII").to_owned());
+    match request["method"].as_str().unwrap_or_default() {
+        "server/discover" => no_session(),
+        "initialize" => {
+            let session = format!("session-{}", server.opening.fetch_add(1, Ordering::SeqCst) + 1);
+            server.may_open.acquire().await.expect("it is open").forget();
+            *server.known.lock().expect("whole") = Some(session.clone());
+            let about = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": { "name": "f" } });
+            ([("mcp-session-id", session)], Json(result(&request, about))).into_response()
+        }
+        _ if session.is_none() || session != *server.known.lock().expect("whole") => {
+            server.refused.fetch_add(1, Ordering::SeqCst);
+            if session.is_some() { StatusCode::NOT_FOUND.into_response() } else { no_session() }
+        }
+        "tools/call" => {
+            server.calls.fetch_add(1, Ordering::SeqCst);
+            Json(result(&request, json!({ "content": [] }))).into_response()
+        }
+        _ => StatusCode::ACCEPTED.into_response(),
+    }
+}
+
+/// Returns a session that the server has forgotten since.
+async fn forgotten() -> (Arc<Forgetful>, Session) {
+    let server = Arc::new(Forgetful {
+        may_open: Semaphore::new(1),
+        opening: AtomicUsize::new(0),
+        known: Mutex::default(),
+        refused: AtomicUsize::new(0),
+        calls: AtomicUsize::new(0),
+    });
+    let url = serve(Router::new().route("/mcp", any(forgetful)).with_state(server.clone())).await;
+    let session = open(format!("{url}/mcp")).await.expect("a session");
+    *server.known.lock().expect("whole") = None;
+    (server, session)
+}
+
+#[tokio::test]
+async fn a_call_during_a_renewal_waits_for_it() {
+    let (server, session) = forgotten().await;
+    let second = async {
+        until("the session is renewed", || server.opening.load(Ordering::SeqCst) == 2).await;
+        tokio::join!(call(&session, "t"), async {
+            until("the second call is refused", || server.refused.load(Ordering::SeqCst) == 2).await;
+            server.may_open.add_permits(1);
+        })
+    };
+    let (first, (second, ())) = tokio::join!(call(&session, "t"), second);
+    first.expect("an answer");
+    second.expect("an answer");
+    let (opened, calls) = (server.opening.load(Ordering::SeqCst), server.calls.load(Ordering::SeqCst));
+    assert_eq!((opened, calls), (2, 2));
+}
+
+#[tokio::test]
+async fn a_renewal_that_hangs_ends_with_the_call_and_the_session_with_it() {
+    let (server, session) = forgotten().await;
+    let late = call_within(&session, "t", &[], None, Duration::from_millis(500));
+    let late =
+        tokio::time::timeout(Duration::from_secs(20), late).await.expect("it ends when the call may wait no more");
+    match late {
+        Err(RequestError::Failed(failure)) => {
+            assert!(failure.kind == Kind::Timeout && !failure.is_handed_over, "{failure}");
+        }
+        other => panic!("{other:?}"),
+    }
+    match call(&session, "t").await {
+        Err(RequestError::Failed(failure)) => {
+            assert!(failure.kind == Kind::Closed && !failure.is_handed_over, "another session is opened: {failure}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(server.calls.load(Ordering::SeqCst), 0);
+}
+
+/// Plays a legacy server that asks something on the stream of a call, and never takes the answer.
+async fn deaf(State(answered): State<Arc<Notify>>, method: Method, body: Bytes) -> Response {
+    if method != Method::POST {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
+    let request: Value = serde_json::from_slice(&body).expect("JSON");
+    match request["method"].as_str() {
+        Some("server/discover") => no_session(),
+        Some("initialize") => {
+            let about = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": { "name": "d" } });
+            Json(result(&request, about)).into_response()
+        }
+        Some("tools/call") => {
+            let (events, stays_open) = mpsc::channel(2);
+            let question = json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {} });
+            events.try_send(event(&question)).expect("room");
+            tokio::spawn(async move {
+                answered.notified().await;
+                if request["params"]["name"] == "answers" {
+                    let _ = events.send(event(&result(&request, json!({ "content": [] })))).await;
+                }
+                events.closed().await;
+            });
+            stream(stays_open)
+        }
+        Some(_) => StatusCode::ACCEPTED.into_response(),
+        None => {
+            answered.notify_one();
+            std::future::pending().await
+        }
+    }
+}
+
+struct Agreeable;
+
+impl Listener for Agreeable {
+    fn wants_progress(&self) -> bool {
+        false
+    }
+
+    fn progress(&self, _progress: Progress) {}
+
+    fn log_level(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn log(&self, _level: &str, _logger: &str, _data: &RawValue) {}
+
+    fn ask(&self, _question: Question) -> Answering {
+        Box::pin(async { serde_json::value::to_raw_value(&json!({ "action": "accept", "content": {} })).ok() })
+    }
+}
+
+/// Neither its result nor the end of a call's time waits until the server takes what it asked for.
+#[tokio::test]
+async fn a_server_that_does_not_take_the_answer_to_its_question_does_not_hold_the_call() {
+    let url = serve(Router::new().route("/mcp", any(deaf)).with_state(Arc::new(Notify::new()))).await;
+    let session = open(format!("{url}/mcp")).await.expect("a session");
+    let soon = async |name, timeout| {
+        let called = call_within(&session, name, &[], Some(Arc::new(Agreeable)), timeout);
+        tokio::time::timeout(Duration::from_secs(20), called).await.expect("it ends")
+    };
+    soon("answers", Duration::from_secs(60)).await.expect("an answer");
+    match soon("waits", Duration::from_secs(1)).await {
+        Err(RequestError::Failed(failure)) => assert_eq!(failure.kind, Kind::Timeout, "{failure}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Plays a legacy server that has its client poll: each stream ends behind an event that is no answer, ten times.
+#[derive(Default)]
+struct Polled {
+    request: Mutex<Value>,
+    polls: AtomicUsize,
+}
+
+async fn polled(State(server): State<Arc<Polled>>, method: Method, headers: HeaderMap, body: Bytes) -> Response {
+    let ends = |text: String| ([(header::CONTENT_TYPE, "text/event-stream")], text).into_response();
+    if method == Method::GET {
+        let Some(last) = headers.get("last-event-id") else { return StatusCode::METHOD_NOT_ALLOWED.into_response() };
+        let last: u32 = last.to_str().expect("ASCII").parse().expect("the id of an event");
+        return match server.polls.fetch_add(1, Ordering::SeqCst) {
+            3 => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+            _ if last < 10 => ends(format!("id: {}\ndata:\n\n", last + 1)),
+            _ => events(&[result(&server.request.lock().expect("whole"), json!({ "content": [] }))]),
+        };
+    }
+    let request: Value = serde_json::from_slice(&body).expect("JSON");
+    match request["method"].as_str().unwrap_or_default() {
+        "server/discover" => no_session(),
+        "initialize" => {
+            let about = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": { "name": "p" } });
+            Json(result(&request, about)).into_response()
+        }
+        "tools/call" => {
+            *server.request.lock().expect("whole") = request;
+            ends("id: 0\nretry: 1\ndata:\n\n".to_owned())
+        }
+        _ => StatusCode::ACCEPTED.into_response(),
+    }
+}
+
+#[tokio::test]
+async fn a_server_may_let_the_stream_of_a_call_end_as_often_as_it_wants() {
+    let server = Arc::new(Polled::default());
+    let url = serve(Router::new().route("/mcp", any(polled)).with_state(server.clone())).await;
+    let session = open(format!("{url}/mcp")).await.expect("a session");
+    call_within(&session, "t", &[], None, Duration::from_secs(60)).await.expect("an answer");
+    assert_eq!(server.polls.load(Ordering::SeqCst), 12, "ten events, the answer, and once it was away");
 }
 
 /// Plays a modern server: streams, and calls that are cancelled by hanging up.
@@ -268,6 +510,69 @@ async fn the_transport_of_2024_is_found_by_itself() {
     assert_eq!(session.version(), "2024-11-05");
     assert_eq!(session.lists().await.expect("lists").tools.map(|tools| tools.len()), Some(1));
     session.close().await;
+}
+
+/// Plays a server of HTTP+SSE that asks 500 times at once, and counts the answers that it is sent at the same time.
+struct Asking {
+    events: mpsc::Sender<Result<Bytes, Infallible>>,
+    stream: Mutex<Option<Stream>>,
+    now: AtomicUsize,
+    most: AtomicUsize,
+    taken: AtomicUsize,
+}
+
+async fn asking(State(server): State<Arc<Asking>>, method: Method, body: Bytes) -> Response {
+    if method == Method::GET {
+        return stream(server.stream.lock().expect("whole").take().expect("opened once"));
+    }
+    let message: Value = serde_json::from_slice(&body).expect("JSON");
+    match message["method"].as_str() {
+        Some("initialize") => {
+            let about = json!({ "protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": { "name": "a" } });
+            let pings = (0..500).map(|id| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })).collect();
+            for said in [result(&message, about), Value::Array(pings)] {
+                let _ = server.events.send(event(&said)).await;
+            }
+        }
+        Some(_) => {}
+        None => {
+            server.most.fetch_max(server.now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            server.now.fetch_sub(1, Ordering::SeqCst);
+            server.taken.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    StatusCode::ACCEPTED.into_response()
+}
+
+#[tokio::test]
+async fn a_server_that_asks_without_end_is_answered_once_at_a_time() {
+    let (events, opened) = mpsc::channel(16);
+    events.try_send(Ok("event: endpoint\ndata: /sse\n\n".into())).expect("room");
+    let (now, most, taken) = Default::default();
+    let server = Arc::new(Asking { events, stream: Mutex::new(Some(opened)), now, most, taken });
+    let url = serve(Router::new().route("/sse", any(asking)).with_state(server.clone())).await;
+    let session = open_by(format!("{url}/sse"), Transport::Sse).await.expect("a session");
+    until("some answers have come", || server.taken.load(Ordering::SeqCst) >= 20).await;
+    assert_eq!(server.most.load(Ordering::SeqCst), 1);
+    session.close().await;
+}
+
+#[tokio::test]
+async fn a_stream_that_is_refused_is_hung_up() {
+    let (events, opened) = mpsc::channel(16);
+    events.try_send(Ok("event: endpoint\ndata: http://169.254.169.254/latest\n\n".into())).expect("room");
+    let opened = Arc::new(Mutex::new(Some(opened)));
+    let opened = move || async move { stream(opened.lock().expect("whole").take().expect("opened once")) };
+    let router = Router::new().route("/sse", get(opened));
+    let url = serve(router).await;
+    assert!(open_by(format!("{url}/sse"), Transport::Sse).await.is_err());
+    let hung_up = async {
+        while events.send(Ok(Bytes::from_static(b": still here\n\n"))).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), hung_up).await.expect("nobody reads it");
 }
 
 /// Our credentials would go to that host.

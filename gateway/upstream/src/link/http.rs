@@ -16,6 +16,7 @@ use hyper::body::Incoming as Body;
 use tokio::task::AbortHandle;
 
 use super::{
+    REPLY_MAX,
     child::too_large,
     client::{Client, chunk, content_type, uri, whole},
     event_stream::{Event, Events},
@@ -35,10 +36,14 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
-/// The number of times that a broken stream is taken up again, and the longest wait before each.
-const RESUMED_MAX: usize = 5;
-const RETRY_MAX: Duration = Duration::from_secs(5);
-const REPLY_MAX: Duration = Duration::from_secs(10);
+/// The number of tries, one after the other, to take up a stream that ended.
+const RESUME_TRIES_MAX: usize = 5;
+/// The wait before each try where the server sets none, and the least that it may set. Whoever waits for the answer sets an
+/// end to all of them.
+const RETRY: Duration = Duration::from_millis(500);
+const RETRY_MIN: Duration = Duration::from_millis(100);
+/// A server's refusal of the revision of a request.
+const UNSUPPORTED_VERSION: i64 = -32022;
 
 pub(crate) struct HttpLink {
     client: Client,
@@ -152,9 +157,8 @@ impl HttpLink {
     /// Reads the stream until the answer has come; takes it up again where the server lets it end before, as it may.
     async fn follow(&self, response: Response<Body>, message: &Outgoing, id: u64) -> Result<(), Failure> {
         let mut next = Some(response);
-        let (mut last_id, mut retry) = (None, Duration::from_millis(500));
-        for _ in 0..=RESUMED_MAX {
-            let Some(response) = next.take() else { break };
+        let (mut last_id, mut retry) = (None, RETRY);
+        while let Some(response) = next {
             let broke = self.stream(response, message.version, Some(id), &mut last_id, &mut retry).await;
             if !self.inbox.is_awaited(id) {
                 return Ok(());
@@ -164,12 +168,24 @@ impl HttpLink {
                 break;
             }
             let Some(last) = last_id.as_deref() else { break };
-            tokio::time::sleep(retry.min(RETRY_MAX)).await;
-            let mut request = self.request(Method::GET, message.version);
-            request.headers_mut().insert(LAST_EVENT, header_value(last));
-            next = self.client.send(request).await.ok().filter(|response| response.status().is_success());
+            next = self.resume(message.version, last, retry.max(RETRY_MIN)).await;
         }
         Err(Failure::new(Kind::Closed, "the server to answer what it was asked", "its stream ended before the answer"))
+    }
+
+    /// Takes up a stream behind its last event. `None`: the server does not go on with it, or is gone.
+    async fn resume(&self, version: Option<&'static str>, last: &str, retry: Duration) -> Option<Response<Body>> {
+        for _ in 0..RESUME_TRIES_MAX {
+            tokio::time::sleep(retry).await;
+            let mut request = self.request(Method::GET, version);
+            request.headers_mut().insert(LAST_EVENT, header_value(last));
+            let Ok(response) = self.client.send(request).await else { continue };
+            if !response.status().is_server_error() {
+                let is_stream = response.status().is_success() && content_type(&response) == "text/event-stream";
+                return is_stream.then_some(response);
+            }
+        }
+        None
     }
 
     /// Reads the stream of what is said unasked. The error means that the server has none, or that the session is over.
@@ -223,11 +239,11 @@ impl HttpLink {
     /// Posts a message. Returns the response if it says that the message was accepted.
     async fn post(&self, message: &Outgoing) -> Result<Response<Body>, RequestError> {
         let opens = message.method == "initialize";
-        if opens {
-            *lock(&self.session) = None;
-        }
         let mut request = self.request(Method::POST, message.version.filter(|_| !opens));
         let headers = request.headers_mut();
+        if opens {
+            headers.remove(SESSION);
+        }
         headers.insert(CONTENT_TYPE, JSON);
         if message.is_modern() {
             headers.insert(METHOD, HeaderValue::from_static(message.method));
@@ -251,10 +267,16 @@ impl HttpLink {
             }
             return Ok(response);
         }
-        Err(self.refused(response, status, has_session).await)
+        Err(self.refused(response, status, message, has_session).await)
     }
 
-    async fn refused(&self, response: Response<Body>, status: StatusCode, has_session: bool) -> RequestError {
+    async fn refused(
+        &self,
+        response: Response<Body>,
+        status: StatusCode,
+        message: &Outgoing,
+        has_session: bool,
+    ) -> RequestError {
         let expected = "the address to answer as an MCP server";
         match status.as_u16() {
             401 | 403 => {
@@ -283,9 +305,17 @@ impl HttpLink {
             _ => {}
         }
         // A refusal that says why in the protocol's own words; its id may be missing.
-        if let Ok(text) = whole(response.into_body(), 1 << 20).await
-            && let Ok(Incoming { error: Some(error), .. }) = serde_json::from_str::<Incoming<'_>>(&text)
-        {
+        let text = whole(response.into_body(), 1 << 20).await.unwrap_or_default();
+        let refusal = serde_json::from_str::<Incoming<'_>>(&text).ok();
+        let (id, error) = refusal.map_or((None, None), |refusal| (refusal.id, refusal.error));
+        // One that does not name the request is about the session or the era, which the server does not know.
+        let is_about_request = message.id.is_some_and(|own| id.is_some_and(|id| id.get() == own.to_string()));
+        let is_wrong_era = error.as_ref().is_some_and(|error| error.code == UNSUPPORTED_VERSION);
+        let is_unknown = status == StatusCode::BAD_REQUEST && (is_wrong_era || !is_about_request);
+        if is_unknown && message.is_known_everywhere() {
+            self.inbox.forgotten().cancel();
+        }
+        if let Some(error) = error {
             return RequestError::Refused(Refusal {
                 code: error.code,
                 message: error.message.into_owned(),

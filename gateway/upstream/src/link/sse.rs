@@ -8,9 +8,14 @@ use http::{
 };
 use http_body_util::Full;
 use hyper::body::Incoming as Body;
-use tokio::{sync::oneshot, task::AbortHandle, time::timeout};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
+    REPLY_MAX,
     child::too_large,
     client::{Client, chunk, content_type, uri},
     event_stream::Events,
@@ -21,9 +26,12 @@ use crate::{
     settings::Url,
 };
 
+/// The answers to requests of the server that wait to be sent. More are dropped.
+const REPLIES_MAX: usize = 64;
+
 pub(crate) struct SseLink {
     sender: Sender,
-    reader: AbortHandle,
+    reader: AbortOnDropHandle<()>,
 }
 
 #[derive(Clone)]
@@ -60,20 +68,11 @@ impl SseLink {
         }
         let (named, endpoint) = oneshot::channel();
         let stream = Stream { address, client, message_max, inbox, named: Some(named) };
-        let reader = tokio::spawn(stream.read(response)).abort_handle();
-        let sender = match timeout(start, endpoint).await {
-            Ok(Ok(Ok(sender))) => sender,
-            Ok(Ok(Err(failure))) => return Err(failure),
-            _ => {
-                reader.abort();
-                return Err(Failure::new(
-                    Kind::Protocol,
-                    expected,
-                    "its stream does not name the address for messages",
-                ));
-            }
-        };
-        Ok(Self { sender, reader })
+        let reader = AbortOnDropHandle::new(tokio::spawn(stream.read(response)));
+        match timeout(start, endpoint).await {
+            Ok(Ok(sender)) => Ok(Self { sender: sender?, reader }),
+            _ => Err(Failure::new(Kind::Protocol, expected, "its stream does not name the address for messages")),
+        }
     }
 
     pub(crate) async fn send(&self, text: &str) -> Result<(), Failure> {
@@ -81,12 +80,6 @@ impl SseLink {
     }
 
     pub(crate) fn close(&self) {
-        self.reader.abort();
-    }
-}
-
-impl Drop for SseLink {
-    fn drop(&mut self) {
         self.reader.abort();
     }
 }
@@ -117,7 +110,9 @@ impl Stream {
     async fn read(mut self, response: Response<Body>) {
         let mut body = response.into_body();
         let mut events = Events::new(self.message_max);
-        let mut sender = None;
+        let mut sender: Option<Sender> = None;
+        let (replies, queue) = mpsc::channel(REPLIES_MAX);
+        let _replying = AbortOnDropHandle::new(tokio::spawn(reply(queue)));
         let over = loop {
             let bytes = match chunk(&mut body).await {
                 Ok(Some(bytes)) => bytes,
@@ -130,8 +125,10 @@ impl Stream {
                     Some("endpoint") => sender = self.endpoint(&event.data).or(sender),
                     None | Some("message") if !event.data.is_empty() => {
                         for reply in self.inbox.receive(&event.data, None) {
-                            let Some(sender): Option<Sender> = sender.clone() else { continue };
-                            tokio::spawn(async move { sender.send(&reply).await });
+                            // A server that asks and does not take the answers must not keep us from reading.
+                            if let Some(sender) = sender.clone() {
+                                let _ = replies.try_send((sender, reply));
+                            }
                         }
                     }
                     _ => {}
@@ -158,5 +155,12 @@ impl Stream {
             let _ = waiting.send(found); // the opening may have been given up
         }
         sender
+    }
+}
+
+/// Sends the answers to requests of the server, one after the other.
+async fn reply(mut queue: mpsc::Receiver<(Sender, String)>) {
+    while let Some((sender, reply)) = queue.recv().await {
+        let _ = timeout(REPLY_MAX, sender.send(&reply)).await; // it asked; the answer is its own affair
     }
 }

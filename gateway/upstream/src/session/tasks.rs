@@ -110,7 +110,7 @@ impl Session {
             false => {
                 let listener = call.listener.clone();
                 let call = Call { resumed: None, headers: &[], listener, ..*call };
-                self.call_once(&call, &Sending::TaskResult(&task.id), deadline).await
+                self.call_once(&call, &Sending::TaskResult(&task.id), &self.agreed(), deadline).await
             }
         };
         let failure = match ended {
