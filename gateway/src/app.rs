@@ -120,6 +120,7 @@ impl App {
         if setup.process.is_some() {
             host.set_tool_gate(Arc::new(CodeGate::new(&registry)));
         }
+        gateway.plugin_files().recover(&gateway.config().folders.plugins);
         for report in host.load_all().await {
             gateway.note_plugin(&report);
         }

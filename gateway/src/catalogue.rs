@@ -69,7 +69,7 @@ impl Catalogue {
     /// them. Tools of `previous` that did not change are carried over, with what they had prepared.
     pub fn new(contracts: &[Arc<Contract>], views: &BTreeMap<String, View>, previous: Option<&Catalogue>) -> Self {
         let checks = previous.map_or_else(KeptChecks::default, |previous| previous.checks.clone());
-        let mut tools = HashMap::default();
+        let mut tools: HashMap<Box<str>, Arc<CatalogueTool>, RandomState> = HashMap::default();
         let mut by_contract = HashMap::new();
         let (mut every, mut listings) = (Vec::new(), vec![Arc::default()]);
         let items: Vec<Items> = contracts.iter().map(|contract| Items::prepare(contract, previous)).collect();
@@ -80,7 +80,8 @@ impl Catalogue {
             by_contract.insert(contract.name.as_str().into(), listings.len());
             listings.push(Arc::new(Listing::new(ServerInfo::of(contract), own.clone(), &[items])));
             for tool in own {
-                tools.insert(tool.name.as_ref().into(), tool.clone());
+                // Of two tools with the same name the first counts, as in the listings.
+                tools.entry(tool.name.as_ref().into()).or_insert_with(|| tool.clone());
                 every.push(tool);
             }
         }
@@ -99,13 +100,12 @@ impl Catalogue {
 
     /// Returns the tool of that name, if the endpoint serves it to those with that access.
     pub fn tool(&self, endpoint: &Endpoint, name: &str, access: &Access) -> Option<&Arc<CatalogueTool>> {
-        let tool = self.tools.get(name)?;
-        let served = match endpoint {
-            Endpoint::All => true,
-            Endpoint::Contract(contract) => tool.contract == *contract,
-            Endpoint::View(view) => self.views.get(&**view).is_some_and(|view| view.has(name)),
+        let tool = match endpoint {
+            Endpoint::All => self.tools.get(name)?,
+            Endpoint::Contract(contract) => self.tools.get(name).filter(|tool| tool.contract == *contract)?,
+            Endpoint::View(view) => self.views.get(&**view)?.tool(name)?,
         };
-        (served && access.allows(&tool.contract, &tool.name)).then_some(tool)
+        access.allows(&tool.contract, &tool.name).then_some(tool)
     }
 
     /// Returns what an endpoint lists to those with that access; `None` if there is no such endpoint for them.
@@ -218,4 +218,31 @@ fn touched(contracts: &[Arc<Contract>], tools: &[Arc<CatalogueTool>], items: &[&
 fn narrowed() -> Cache<NarrowedKey, Narrowed, quick_cache::UnitWeighter, RandomState> {
     let (most, hasher) = (NARROWED_MAX, RandomState::new());
     Cache::with(most, most as u64, quick_cache::UnitWeighter, hasher, Default::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    /// Two contracts may have a tool of one name for a while: where the build of a plugin is not there, the version before is
+    /// served.
+    #[tokio::test]
+    async fn a_view_runs_the_tool_that_it_was_made_from() {
+        let of = |contract: &str| View { contracts: vec![contract.to_owned()], ..View::default() };
+        let views = ["depot", "desk"].map(|name| (name.to_owned(), of(name)));
+        let gateway = testing::gateway(|config| config.views = views.into()).await;
+        testing::publish(&gateway, &[("depot", &["find_part"]), ("desk", &["find_part"])]);
+        let snapshot = gateway.snapshot();
+        let found = |endpoint: Endpoint| {
+            let tool = snapshot.catalogue.tool(&endpoint, "find_part", &Access::EVERYTHING);
+            tool.map(|tool| tool.contract.clone())
+        };
+        for contract in ["depot", "desk"] {
+            assert_eq!(found(Endpoint::View(contract.into())).as_deref(), Some(contract));
+        }
+        let listing = snapshot.catalogue.listing(&Endpoint::All, &Access::EVERYTHING).expect("everything is listed");
+        let listed = listing.tools.find("find_part").map(|tool| tool.contract.clone());
+        assert_eq!(found(Endpoint::All), listed, "what is listed is what runs");
+    }
 }

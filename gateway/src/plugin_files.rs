@@ -1,24 +1,26 @@
-//! Keeps the outcomes of the files in the plugins folder, for whoever put one there.
+//! Keeps the outcomes of the files in the plugins folder, and lets one change of a file end before the next begins.
 
 use std::{
     collections::BTreeMap,
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
-    time::Instant,
 };
 
-use tokio::sync::watch;
+use sha2::{Digest, Sha256};
+use tokio::sync::MutexGuard;
+use weir_files::Readers;
 use weir_plugin_host::LoadReport;
 
 /// The last word on each file.
 #[derive(Default)]
 pub struct PluginFiles {
     files: Mutex<BTreeMap<String, Noted>>,
-    /// The number of reports so far, for whoever waits for one.
-    reports: watch::Sender<u64>,
+    changing: tokio::sync::Mutex<()>,
 }
 
 struct Noted {
-    at: Instant,
     refusal: Option<String>,
     held: Option<String>,
 }
@@ -38,15 +40,13 @@ impl PluginFiles {
             files.remove(&report.file);
         } else {
             let refusal = report.result.as_ref().err().cloned();
-            files.insert(report.file.clone(), Noted { at: Instant::now(), refusal, held: report.held.clone() });
+            files.insert(report.file.clone(), Noted { refusal, held: report.held.clone() });
         }
-        drop(files);
-        self.reports.send_modify(|reports| *reports += 1);
     }
 
-    /// Wakes whenever the host reports what became of a file.
-    pub fn reports(&self) -> watch::Receiver<u64> {
-        self.reports.subscribe()
+    /// Forgets what was said about a file that is taken away.
+    pub fn forget(&self, file: &str) {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).remove(file);
     }
 
     /// Returns the files that are refused now, and why.
@@ -58,9 +58,108 @@ impl PluginFiles {
         refused.collect()
     }
 
-    /// Returns why a file was refused, if that was after `since`.
-    pub fn refusal(&self, file: &str, since: Instant) -> Option<String> {
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.get(file).filter(|noted| noted.at >= since)?.refusal.clone()
+    /// Waits until nobody else in this process changes a file over the admin API.
+    pub async fn turn(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().await
+    }
+
+    /// Puts back what a process that was killed in the middle of a change has left; used before plugins are loaded.
+    pub fn recover(&self, folder: &Path) {
+        let is_left = kept_files(folder).is_ok_and(|kept| !kept.is_empty());
+        if let Some(error) = is_left.then(|| Changing::begin(folder).err()).flatten() {
+            tracing::warn!(folder = %folder.display(), %error, "a change of a plugin has not ended, and is left as it stands");
+        }
+    }
+}
+
+/// The name of a file that another one took the place of is `.FILE.before-DIGEST`, with that one's digest. It starts with a
+/// dot: no folder of the gateway looks at such files.
+const KEPT: &str = ".before-";
+
+/// A plugins folder in which nobody else changes files over the admin API, in whichever process, until it is dropped.
+/// Its functions wait for the disk.
+pub struct Changing {
+    folder: PathBuf,
+    _lock: File,
+}
+
+impl Changing {
+    /// Locks the folder, and puts back what a process that was killed in the middle of a change has left.
+    pub fn begin(folder: &Path) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let lock = File::open(folder)?;
+        lock.try_lock().map_err(|error| match error {
+            fs::TryLockError::WouldBlock => io::Error::other("another process changes a plugin now: try again"),
+            fs::TryLockError::Error(error) => error,
+        })?;
+        let changing = Self { folder: folder.to_owned(), _lock: lock };
+        for (file, digest) in kept_files(folder)? {
+            tracing::warn!(file, digest, "this build of the plugin was never judged: the file before it is put back");
+            changing.put_back(&file, &digest)?;
+        }
+        Ok(changing)
+    }
+
+    /// Puts a file there. The one before it is kept beside it until [`accept`](Self::accept) or
+    /// [`put_back`](Self::put_back).
+    pub fn replace(&self, file: &str, bytes: &[u8], digest: &str) -> io::Result<()> {
+        let place = self.folder.join(file);
+        if let Some(before) = read(&place)? {
+            weir_files::replace(&self.kept(file, digest), &before, Readers::Everyone)?;
+        }
+        let replaced = weir_files::replace(&place, bytes, Readers::Everyone);
+        if replaced.is_err() {
+            self.accept(file, digest)?;
+        }
+        replaced
+    }
+
+    /// Lets go of the file that was kept.
+    pub fn accept(&self, file: &str, digest: &str) -> io::Result<()> {
+        match fs::remove_file(self.kept(file, digest)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the build of that digest away: the file that was kept is there again, or none. If somebody has put another
+    /// file there by hand, that one stays.
+    pub fn put_back(&self, file: &str, digest: &str) -> io::Result<()> {
+        let place = self.folder.join(file);
+        if read(&place)?.is_some_and(|bytes| hex::encode(Sha256::digest(bytes)) == digest) {
+            match read(&self.kept(file, digest))? {
+                Some(before) => weir_files::replace(&place, &before, Readers::Everyone)?,
+                None => fs::remove_file(&place)?,
+            }
+        }
+        self.accept(file, digest)
+    }
+
+    pub fn remove(&self, file: &str) -> io::Result<()> {
+        fs::remove_file(self.folder.join(file))
+    }
+
+    fn kept(&self, file: &str, digest: &str) -> PathBuf {
+        self.folder.join(format!(".{file}{KEPT}{digest}"))
+    }
+}
+
+/// Returns the name of each file that was kept, and the digest of the build that took its place.
+fn kept_files(folder: &Path) -> io::Result<Vec<(String, String)>> {
+    let mut kept = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        let parts = name.to_str().and_then(|name| name.strip_prefix('.')?.rsplit_once(KEPT));
+        kept.extend(parts.map(|(file, digest)| (file.to_owned(), digest.to_owned())));
+    }
+    Ok(kept)
+}
+
+/// Reads a file; `None` if there is none.
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }

@@ -379,7 +379,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Serves one contract that stands in no file (`weir serve FILE.csv`), without a gate.
+    /// Serves one contract that stands in no file (`weir draft`), without a gate.
     pub fn serve(&self, contract: Contract) {
         self.swap(vec![Arc::new(contract)]);
     }

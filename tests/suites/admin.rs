@@ -2,11 +2,12 @@
 //! description.
 
 use std::{
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -87,6 +88,78 @@ async fn native_code_is_refused_whoever_uploads_it() {
     let acts = crate::audit::records(&house, &["--kind", "admin"]);
     let refused = acts.iter().filter(|act| act["act"] == "plugin_refuse").count();
     assert_eq!(refused, 2, "{acts:?}");
+}
+
+/// Waits until a file holds these bytes.
+async fn until_it_holds(file: &Path, bytes: &[u8]) {
+    let started = Instant::now();
+    while std::fs::read(file).ok().as_deref() != Some(bytes) {
+        assert!(started.elapsed() < Duration::from_secs(60), "{} holds something else", file.display());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Uploads the bytes as `sheet`, and goes as soon as the file is there.
+async fn upload_and_leave(house: &House, bytes: &'static str) {
+    let (admin, file) = (Admin::of(house), house.path().join("plugins/sheet.wasm"));
+    tokio::select! {
+        biased;
+        () = until_it_holds(&file, bytes.as_bytes()) => {}
+        // On a machine that stood still for a while nobody has seen the file, and there is nothing to go away from.
+        (status, refusal) = admin.ask("PUT", "/v1/plugins/sheet", bytes) => assert_eq!(status, 422, "{refusal}"),
+    }
+}
+
+/// Whoever uploads a file may go, and the gateway may be killed: if the file was not taken, the one before it is there again.
+#[tokio::test]
+async fn a_file_that_was_not_taken_is_put_back_whoever_goes_meanwhile() {
+    let house = sample::house().own_plugins(&["sheet"]);
+    let mut gateway = house.serve();
+    let file = house.path().join("plugins/sheet.wasm");
+    let before = std::fs::read(&file).expect("an adapter");
+    upload_and_leave(&house, "not a component").await;
+    until_it_holds(&file, &before).await;
+    let started = Instant::now();
+    while !crate::audit::records(&house, &["--kind", "admin"]).iter().any(|act| act["act"] == "plugin_refuse") {
+        assert!(started.elapsed() < Duration::from_secs(30), "it is on record");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let (_, plugins) = Admin::of(&house).ask("GET", "/v1/plugins", "").await;
+    assert_eq!(plugins["refused"], json!([]), "the file that is there was not refused");
+
+    upload_and_leave(&house, "no component either").await;
+    gateway.kill();
+    let gateway = house.serve();
+    assert!(std::fs::read(&file).expect("it is there") == before, "nobody has judged what took its place");
+    let result = Modern::new(gateway.url()).call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert_eq!(result["isError"], false, "{result}");
+    let kept = std::fs::read_dir(house.plugins()).expect("the folder").map(|entry| entry.expect("a file").file_name());
+    let kept: Vec<_> = kept.filter(|name| name.to_string_lossy().contains(".before-")).collect();
+    assert!(kept.is_empty(), "{kept:?}");
+
+    // What somebody has put there by hand since stays.
+    house.write(&format!("plugins/.sheet.wasm.before-{}", "0".repeat(64)), "an old build");
+    drop(gateway);
+    drop(house.serve());
+    assert!(std::fs::read(&file).expect("it is there") == before);
+}
+
+/// Two uploads of one plugin come after each other, and each is told about its own file.
+#[tokio::test]
+async fn of_two_uploads_at_once_each_is_told_about_its_own_file() {
+    let house = sample::house().own_plugins(&["sheet"]);
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let other = built_in::another_sheet();
+    let (bad, good) = tokio::join!(
+        admin.ask("PUT", "/v1/plugins/sheet", "not a component"),
+        admin.ask("PUT", "/v1/plugins/sheet", other.clone()),
+    );
+    assert_eq!((bad.0, good.0), (422, 200), "{bad:?}\n{good:?}");
+    assert!(bad.1["detail"].as_str().is_some_and(|why| why.contains("not a WebAssembly component")), "{bad:?}");
+    let file = std::fs::read(house.path().join("plugins/sheet.wasm")).expect("it is there");
+    assert!(file == other, "the one that was taken stays, whichever came first");
+    assert_eq!(house.json(&["plugins", "show", "sheet"])["digest"], good.1["digest"]);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 use weir_tests::{Admin, Events, House, Legacy, Modern};
 
-use crate::sample;
+use crate::{sample, views::FIELDS};
 
 const HELD: i32 = 3;
 /// Returns a breaking change: an optional argument becomes required.
@@ -354,18 +354,43 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
         ("GET", "/v1/contracts/airports/diff", None, "viewer"),
         ("POST", "/v1/contracts/airports/impact", Some(json!({"tools": {}})), "viewer"),
         ("GET", "/v1/drafts", None, "viewer"),
+        ("GET", "/v1/drafts/none", None, "viewer"),
         ("GET", "/v1/keys", None, "viewer"),
+        ("GET", "/v1/collections", None, "viewer"),
+        ("GET", "/v1/plugins", None, "viewer"),
+        ("GET", "/v1/upstreams", None, "viewer"),
+        ("GET", "/v1/upstreams/none", None, "viewer"),
+        ("GET", "/v1/audit", None, "viewer"),
+        ("GET", "/v1/audit/verify", None, "viewer"),
+        ("GET", "/v1/config", None, "viewer"),
         ("POST", "/v1/contracts", Some(json!({"source": "x"})), "editor"),
         ("POST", "/v1/contracts/none/retire", None, "editor"),
         ("POST", "/v1/contracts/none/rollback", Some(json!({"to": "1.0.0", "fingerprint": "0"})), "editor"),
         ("POST", "/v1/drafts/none/discard", None, "editor"),
+        ("POST", "/v1/collections/airports/airports/describe", None, "editor"),
+        ("POST", "/v1/upstreams/none/look", None, "editor"),
+        ("POST", "/v1/calls", Some(json!({"tool": "none"})), "editor"),
         ("GET", "/v1/admins", None, "operator"),
         ("POST", "/v1/keys", Some(json!({"agent": "?"})), "operator"),
         ("DELETE", "/v1/keys/none", None, "operator"),
         ("POST", "/v1/admins", Some(json!({"name": "?", "role": "viewer"})), "operator"),
         ("DELETE", "/v1/admins/none", None, "operator"),
+        ("PUT", "/v1/plugins/none", Some(json!("no component")), "operator"),
+        ("DELETE", "/v1/plugins/none", None, "operator"),
+        ("POST", "/v1/plugins/none/accept", Some(json!({"sha256": "00"})), "operator"),
+        ("POST", "/v1/plugins/reload", None, "operator"),
+        ("POST", "/v1/config/reload", None, "operator"),
         ("POST", publish.as_str(), Some(agreed), "operator"),
     ];
+    let (_, document) = admin.ask("GET", "/openapi.json", "").await;
+    for (documented, operations) in document["paths"].as_object().expect("paths") {
+        for operation in operations.as_object().expect("operations").keys() {
+            let is_asked = |(method, path, ..): &(&str, &str, Option<Value>, &str)| {
+                method.eq_ignore_ascii_case(operation) && is_at(documented, path)
+            };
+            assert!(routes.iter().any(is_asked), "who may {operation} {documented}?");
+        }
+    }
     for (method, path, body, least) in routes {
         let mut reached = false;
         for (role, key) in &keys {
@@ -381,6 +406,13 @@ async fn the_api_has_the_same_gate_and_each_role_its_own_reach() {
         }
     }
     assert_eq!(house.json(&["contracts", "show", "airports"])["version"], "2.0.0");
+}
+
+/// Returns `true` if the path is one that the document describes by its template.
+fn is_at(template: &str, path: &str) -> bool {
+    let (template, path) = (template.split('/').collect::<Vec<_>>(), path.split('/').collect::<Vec<_>>());
+    let is_part = |(part, given): (&&str, &&str)| part.starts_with('{') || part == given;
+    template.len() == path.len() && template.iter().zip(&path).all(is_part)
 }
 
 /// In a fresh container the state is gone, the file was edited, and its lock lies beside it.
@@ -532,3 +564,56 @@ async fn diff_tells_a_pipeline_by_its_exit_code() {
     let findings: Value = serde_json::from_str(&out).expect("JSON");
     assert!(code == 0 && findings["findings"].is_array(), "{out}");
 }
+
+/// A version that comes back brings its tools back: if another contract has taken a name meanwhile, it stays away, whichever
+/// way it comes.
+#[tokio::test]
+async fn a_name_that_another_contract_took_is_refused_on_every_way_back() {
+    let house = House::new().sheets().file("data/airports.csv", sample::DATA);
+    let gateway = house.serve();
+    let admin = Admin::of(&house);
+    let ask = async |path: &str, body: Value| admin.ask("POST", path, body.to_string()).await;
+    let named = |contract: &str, tool: &str| {
+        FIELDS.replace("contract: fields", &format!("contract: {contract}")).replace("lookup_field", tool)
+    };
+    let at = |tool: &str| sample::CONTRACT.find(&format!("  - tool: {tool}")).expect("the tool is there");
+    let without = [&sample::CONTRACT[..at("lookup_airport")], &sample::CONTRACT[at("list_airports")..]].concat();
+    assert_eq!(ask("/v1/contracts", json!({"source": sample::CONTRACT})).await.0, 200);
+    let (status, held) = ask("/v1/contracts", json!({"source": without})).await;
+    assert_eq!(status, 202, "{held}");
+    agree(&house, &json!({"id": held["draft"], "fingerprint": held["fingerprint"]}));
+    // The name is free: one contract waits with it, and another one gets it.
+    let spare = json!({"source": named("spare", "lookup_airport"), "hold": true});
+    let (status, waiting) = ask("/v1/contracts", spare).await;
+    assert_eq!(status, 202, "{waiting}");
+    let (status, published) = ask("/v1/contracts", json!({"source": named("fields", "lookup_airport")})).await;
+    assert_eq!(status, 200, "{published}");
+
+    let back = house.json(&["contracts", "rollback", "airports", "--to", "1.0.0"]);
+    let back = json!({"to": "1.0.0", "fingerprint": back["fingerprint"]});
+    let agreed = json!({"fingerprint": waiting["fingerprint"]});
+    let publish = format!("/v1/drafts/{}/publish", waiting["draft"].as_str().expect("a draft"));
+    for (path, body) in [("/v1/contracts/airports/rollback", back), (publish.as_str(), agreed)] {
+        let (status, refusal) = ask(path, body).await;
+        let why = &refusal["problems"][0]["message"];
+        assert_eq!((status, why.as_str()), (422, Some(TAKEN)), "{path}: {refusal}");
+    }
+    let elsewhere = House::new().sheets().file("data/airports.csv", sample::DATA);
+    let elsewhere = elsewhere.file("contracts/third.yaml", named("third", "lookup_airport"));
+    drop(elsewhere.serve());
+    assert_eq!(elsewhere.run(&["lock"]).0, 0);
+    let lock = std::fs::read(elsewhere.path().join("contracts/third.lock.json")).expect("a lock");
+    house.write("contracts/third.lock.json", lock);
+    house.write("contracts/third.yaml", named("third", "lookup_third"));
+    gateway.wait_for_log("third.lock.json");
+    assert!(gateway.log().contains(TAKEN), "{}", gateway.log());
+
+    assert_eq!(version(&gateway.contract_url("airports")).await, "2.0.0");
+    for absent in ["spare", "third"] {
+        assert_eq!(version(&gateway.contract_url(absent)).await, "none");
+    }
+    let found = Modern::new(gateway.contract_url("fields")).call("lookup_airport", json!({"iata": "OSL"})).await;
+    assert_eq!(found["structuredContent"]["country"], "NO", "{found}");
+}
+
+const TAKEN: &str = "the tool `lookup_airport` is defined by the contract `fields` already";

@@ -1,10 +1,6 @@
 //! Plugins: what runs, what was refused and why; a new file, an old one away.
 
-use std::{
-    collections::BTreeMap,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeMap;
 
 use axum::{
     Json,
@@ -23,12 +19,13 @@ use super::{
     problem::{At, Body as Read},
     staff::Staff,
 };
-use crate::{plugin_files::Refused, registry::gate::Role};
+use crate::{
+    plugin_files::{Changing, Refused},
+    registry::gate::Role,
+};
 
 /// A plugin is a few megabytes; a component in another language may be tens.
 pub(super) const BODY_MAX_BYTES: usize = 64 << 20;
-/// A large component takes long to compile on a busy machine.
-const LOAD_MAX: Duration = Duration::from_secs(120);
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct PluginView {
@@ -137,35 +134,38 @@ pub(super) async fn upload(
     request: Request,
 ) -> Answer<Json<PluginView>> {
     staff.needs(Role::Operator)?;
-    let path = path(&admin, &name)?;
+    let file = file_named(&name)?;
     let bytes = Bytes::from_request(request, &())
         .await
         .map_err(|rejection| Refusal::new(rejection.status(), rejection.body_text()))?;
+    to_its_end(async move { put_in(&admin, &name, file, bytes, &staff.by()).await }).await.map(Json)
+}
+
+/// Puts a file in the place of the one that is there, which is put back unless the new one is taken or held.
+async fn put_in(admin: &Admin, name: &str, file: String, bytes: Bytes, by: &str) -> Answer<PluginView> {
     let digest = hex::encode(Sha256::digest(&bytes));
-    admin.gateway.audit().admin(AdminAct::PluginLoad, &name, Some(&digest), &staff.by(), None)?;
+    let _turn = admin.gateway.plugin_files().turn().await;
+    admin.gateway.audit().admin(AdminAct::PluginLoad, name, Some(&digest), by, None)?;
     // Uploading a build also accepts it.
     admin.gateway.host().approve(&digest).await;
-    let started = Instant::now();
-    let place = path.clone();
-    let before = on_disk(move || {
-        let before = std::fs::read(&place).ok();
-        weir_files::replace(&place, &bytes, weir_files::Readers::Everyone).map(|()| before)
+    let folder = admin.gateway.config().folders.plugins.clone();
+    let (placed, new) = (file.clone(), digest.clone());
+    let changing = on_disk(move || {
+        let changing = Changing::begin(&folder)?;
+        changing.replace(&placed, &bytes, &new).map(|()| changing)
     });
-    let before = before.await?;
-    match verdict(&admin, &name, &digest, started).await? {
-        Ok(view) => Ok(Json(view)),
-        // Someone may agree to it: what ran before runs on meanwhile, and this build as soon as they have.
-        Err(reason) if is_held(&admin, &name, &digest) => Err(Refusal::invalid(reason)),
-        Err(reason) => {
-            on_disk(move || match before {
-                Some(before) => weir_files::replace(&path, &before, weir_files::Readers::Everyone),
-                None => std::fs::remove_file(&path),
-            })
-            .await?;
-            admin.gateway.audit().admin(AdminAct::PluginRefuse, &name, Some(&digest), &staff.by(), None)?;
-            Err(Refusal::invalid(reason))
-        }
+    let changing = changing.await?;
+    let verdict = verdict(admin, &file, &digest).await;
+    // Someone may agree to a file that is held: what ran before runs on meanwhile, and this build as soon as they have.
+    if matches!(verdict, Ok(Verdict::Runs(_) | Verdict::Held(_))) {
+        on_disk(move || changing.accept(&file, &digest)).await?;
+        return verdict?.into_answer();
     }
+    admin.gateway.plugin_files().forget(&file);
+    let refused = digest.clone();
+    on_disk(move || changing.put_back(&file, &refused)).await?;
+    admin.gateway.audit().admin(AdminAct::PluginRefuse, name, Some(&digest), by, None)?;
+    verdict?.into_answer()
 }
 
 /// Lets a file in that is held because its plugin may write, and waits until it runs or is refused. Role: operator.
@@ -185,51 +185,68 @@ pub(super) async fn accept(
     Read(accept): Read<Accept>,
 ) -> Answer<Json<PluginView>> {
     staff.needs(Role::Operator)?;
-    path(&admin, &name)?;
+    let file = file_named(&name)?;
     let digest = accept.sha256.to_ascii_lowercase();
-    if !is_held(&admin, &name, &digest) {
+    to_its_end(async move { let_in(&admin, &name, &file, &digest, &staff.by()).await }).await.map(Json)
+}
+
+async fn let_in(admin: &Admin, name: &str, file: &str, digest: &str, by: &str) -> Answer<PluginView> {
+    let _turn = admin.gateway.plugin_files().turn().await;
+    if !is_held(admin, file, digest) {
         return Err(Refusal::not_found("held file of that digest"));
     }
-    admin.gateway.audit().admin(AdminAct::PluginLoad, &name, Some(&digest), &staff.by(), None)?;
-    let started = Instant::now();
-    admin.gateway.host().approve(&digest).await;
-    match verdict(&admin, &name, &digest, started).await? {
-        Ok(view) => Ok(Json(view)),
-        Err(reason) => {
-            admin.gateway.audit().admin(AdminAct::PluginRefuse, &name, Some(&digest), &staff.by(), None)?;
-            Err(Refusal::invalid(reason))
-        }
+    admin.gateway.audit().admin(AdminAct::PluginLoad, name, Some(digest), by, None)?;
+    admin.gateway.host().approve(digest).await;
+    let verdict = verdict(admin, file, digest).await?;
+    if !matches!(verdict, Verdict::Runs(_)) {
+        admin.gateway.audit().admin(AdminAct::PluginRefuse, name, Some(digest), by, None)?;
     }
+    verdict.into_answer()
 }
 
 /// Returns `true` if this build waits for someone.
-fn is_held(admin: &Admin, name: &str, digest: &str) -> bool {
-    let file = format!("{name}.wasm");
+fn is_held(admin: &Admin, file: &str, digest: &str) -> bool {
     let waits = |refused: &Refused| refused.file == file && refused.held.as_deref() == Some(digest);
     admin.gateway.plugin_files().refused().iter().any(waits)
 }
 
-/// Returns whether the file runs, or why it was refused after `started`.
-async fn verdict(admin: &Admin, name: &str, digest: &str, started: Instant) -> Answer<Result<PluginView, String>> {
-    let file = format!("{name}.wasm");
-    let mut reports = admin.gateway.plugin_files().reports();
-    let told = async {
-        loop {
-            reports.mark_unchanged();
-            let runs = |view: &PluginView| view.digest == digest && view.origin == "folder";
-            if let Some(view) = views(admin).into_iter().find(runs) {
-                return Ok(view);
-            }
-            if let Some(reason) = admin.gateway.plugin_files().refusal(&file, started) {
-                return Err(reason);
-            }
-            if reports.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+/// What became of one build.
+enum Verdict {
+    Runs(PluginView),
+    /// Why it waits for someone.
+    Held(String),
+    /// Why it was refused.
+    Refused(String),
+}
+
+impl Verdict {
+    fn into_answer(self) -> Answer<PluginView> {
+        match self {
+            Self::Runs(view) => Ok(view),
+            Self::Held(reason) | Self::Refused(reason) => Err(Refusal::invalid(reason)),
         }
-    };
-    let unknown = || Refusal::unavailable("the file is in the plugins folder, but neither runs nor is refused yet");
-    tokio::time::timeout(LOAD_MAX, told).await.map_err(|_| unknown())
+    }
+}
+
+/// Loads what the folder holds, and returns what became of this build. Nobody else loads anything meanwhile, so a refusal
+/// is that of the file as it lies there, and of none before it.
+async fn verdict(admin: &Admin, file: &str, digest: &str) -> Answer<Verdict> {
+    // If the watch was quicker and refused the file, it is tried again.
+    for again in [false, true] {
+        let reports = load(admin, again).await;
+        let report = reports.into_iter().rfind(|report| report.file == file && !report.removed);
+        if let Some(LoadReport { result: Err(reason), held, .. }) = report {
+            return Ok(if held.is_some() { Verdict::Held(reason) } else { Verdict::Refused(reason) });
+        }
+        let runs = |view: &PluginView| view.digest == digest && view.origin == "folder";
+        if let Some(view) = views(admin).into_iter().find(runs) {
+            return Ok(Verdict::Runs(view));
+        }
+    }
+    Err(Refusal::unavailable(
+        "the file neither runs nor was refused: the plugins folder cannot be read, or somebody has put another file there. \
+         Look what it holds, and try again",
+    ))
 }
 
 /// Takes a plugin's file away: what is built in serves instead, or its tools answer `unavailable`. Role: operator.
@@ -241,14 +258,20 @@ async fn verdict(admin: &Admin, name: &str, digest: &str, started: Instant) -> A
         (status = 503, body = Refusal)))]
 pub(super) async fn remove(Shared(admin): Ask, staff: Staff, At(name): At<String>) -> Answer<Json<Vec<FileOutcome>>> {
     staff.needs(Role::Operator)?;
-    let file = file_of(&admin, &name).await?;
-    let path = admin.gateway.config().folders.plugins.join(&file);
+    to_its_end(async move { take_away(&admin, &name, &staff.by()).await }).await.map(Json)
+}
+
+async fn take_away(admin: &Admin, name: &str, by: &str) -> Answer<Vec<FileOutcome>> {
+    let _turn = admin.gateway.plugin_files().turn().await;
+    let file = file_of(admin, name).await?;
+    let folder = admin.gateway.config().folders.plugins.clone();
     let subject = file.strip_suffix(".wasm").unwrap_or(&file);
-    admin.gateway.audit().admin(AdminAct::PluginRemove, subject, None, &staff.by(), None)?;
-    on_disk(move || std::fs::remove_file(path)).await?;
-    let mut outcomes = settled(&admin, false).await;
+    admin.gateway.audit().admin(AdminAct::PluginRemove, subject, None, by, None)?;
+    let gone = file.clone();
+    on_disk(move || Changing::begin(&folder)?.remove(&gone)).await?;
+    let mut outcomes = settled(admin, false).await;
     outcomes.entry(file.clone()).or_insert_with(|| FileOutcome::of(file, "removed", None));
-    Ok(Json(outcomes.into_values().collect()))
+    Ok(outcomes.into_values().collect())
 }
 
 /// Takes up what the folder holds, and tries files again that were refused or are held. Role: operator.
@@ -277,8 +300,7 @@ pub(super) async fn reload(Shared(admin): Ask, staff: Staff) -> Answer<Json<Vec<
 
 /// Loads what changed in the folder, and returns the outcome by file.
 async fn settled(admin: &Admin, again: bool) -> BTreeMap<String, FileOutcome> {
-    let reports = admin.gateway.host().settle_all(again).await;
-    reports.iter().for_each(|report| admin.gateway.note_plugin(report));
+    let reports = load(admin, again).await;
     let outcome = |report: &LoadReport| {
         let status = report.result.as_ref().ok();
         let result = match &report.result {
@@ -297,6 +319,13 @@ async fn settled(admin: &Admin, again: bool) -> BTreeMap<String, FileOutcome> {
         outcome
     };
     reports.iter().map(|report| (report.file.clone(), outcome(report))).collect()
+}
+
+/// Loads what changed in the folder, and notes the outcome.
+async fn load(admin: &Admin, again: bool) -> Vec<LoadReport> {
+    let reports = admin.gateway.host().settle_all(again).await;
+    reports.iter().for_each(|report| admin.gateway.note_plugin(report));
+    reports
 }
 
 /// Returns what the plugin leaves without an adapter.
@@ -383,13 +412,19 @@ fn failing(recent: Recent) -> String {
     format!("{} of its last {} calls ended in a trap, at a bound or in a timeout", recent.failed, recent.calls)
 }
 
-/// Returns the path of a name that is a file in the folder and nothing else.
-fn path(admin: &Admin, name: &str) -> Result<PathBuf, Refusal> {
+/// Returns the file of a name that is a file in the folder and nothing else.
+fn file_named(name: &str) -> Result<String, Refusal> {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
     if !(1..=64).contains(&name.len()) || !name.bytes().all(fits) {
         return Err(Refusal::new(StatusCode::BAD_REQUEST, "a plugin's name is 1 to 64 of a-z, 0-9, `-` and `_`"));
     }
-    Ok(admin.gateway.config().folders.plugins.join(format!("{name}.wasm")))
+    Ok(format!("{name}.wasm"))
+}
+
+/// Runs the work to its end, also if whoever asked for it does not wait: a file that nobody has judged would stay.
+async fn to_its_end<T: Send + 'static>(work: impl Future<Output = Answer<T>> + Send + 'static) -> Answer<T> {
+    let ended = tokio::spawn(work).await;
+    ended.unwrap_or_else(|error| Err(Refusal::unavailable(format!("the change was cut off: {error}"))))
 }
 
 /// Takes what waits for the disk off the threads that answer requests.

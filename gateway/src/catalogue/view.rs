@@ -1,6 +1,6 @@
 //! A view: the part of the catalogue that an operator put together under a name.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use ahash::RandomState;
 use weir_contracts::name;
@@ -13,16 +13,22 @@ pub(super) struct ServedView {
     pub(super) settings: View,
     /// The place of its listing.
     pub(super) place: usize,
-    names: HashSet<Arc<str>, RandomState>,
+    /// The tools themselves: another contract may have one of the same name.
+    tools: HashMap<Arc<str>, Arc<CatalogueTool>, RandomState>,
 }
 
 impl ServedView {
-    pub(super) fn new(settings: View, place: usize, tools: &[Arc<CatalogueTool>]) -> Self {
-        Self { settings, place, names: tools.iter().map(|tool| tool.name.clone()).collect() }
+    /// Of two tools with the same name the first counts, as in the listing.
+    pub(super) fn new(settings: View, place: usize, own: &[Arc<CatalogueTool>]) -> Self {
+        let mut tools = HashMap::default();
+        for tool in own {
+            tools.entry(tool.name.clone()).or_insert_with(|| tool.clone());
+        }
+        Self { settings, place, tools }
     }
 
-    pub(super) fn has(&self, tool: &str) -> bool {
-        self.names.contains(tool)
+    pub(super) fn tool(&self, name: &str) -> Option<&Arc<CatalogueTool>> {
+        self.tools.get(name)
     }
 }
 

@@ -6,6 +6,8 @@
 
 mod drafts;
 mod owner;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +26,7 @@ use weir_contracts::{
     listed,
     lock::Lock,
 };
-use weir_state::{Live, Source, State, StateError, VersionRow};
+use weir_state::{Live, LiveChange, Source, State, StateError, VersionRow};
 
 pub use self::drafts::{Approval, Held};
 pub use weir_state::{ChangeClass, DraftStatus, Origin, Role};
@@ -47,6 +49,8 @@ pub struct Gate {
     waiting: Mutex<Vec<(ChangeClass, u32)>>,
     /// The state's generation that `live` was read at; -1 before the first time.
     seen: AtomicI64,
+    /// The lock for reading the state: of two readings at once, the older one could end last and stay.
+    reading: tokio::sync::Mutex<()>,
 }
 
 /// A published version that is served.
@@ -125,11 +129,13 @@ impl Gate {
             unreadable: Mutex::default(),
             waiting: Mutex::default(),
             seen: AtomicI64::new(-1),
+            reading: tokio::sync::Mutex::default(),
         }
     }
 
     /// Takes over what any process published.
     pub async fn refresh(&self) -> Result<(), GateError> {
+        let _reading = self.reading.lock().await;
         // The generation is asked for before the rest is read: what moves meanwhile is read again next time.
         let generation = self.state.generation().await?;
         if self.seen.load(Ordering::Relaxed) != generation {
@@ -237,7 +243,8 @@ impl Gate {
             // The contract was retired, and now is back as it was.
             let version = before.version.to_string();
             let subject = format!("{name}@{version}");
-            let change = self.state.switch(name, None, Some(&version), None, now_ms(), submission.by);
+            let change = self.begin(Some(&submission.contract)).await?;
+            let change = change.switch(name, None, Some(&version), None, now_ms(), submission.by);
             self.recorded(AdminAct::Publish, &subject, "", submission.by, change).await?;
             let change = diff(&before, &submission.contract);
             return Ok(Verdict::Published { version: before.version, diff: Some(change) });
@@ -250,7 +257,7 @@ impl Gate {
             return self.hold(submission, &contract, base.as_deref(), change).await.map(Verdict::Held);
         }
         let row = row(&contract, submission, change_class(change.class), &change.fingerprint);
-        self.publish_row(base.as_deref(), submission.place(), &row, None).await?;
+        self.publish_row(&contract, base.as_deref(), submission.place(), &row, None).await?;
         Ok(Verdict::Published { version, diff: Some(change) })
     }
 
@@ -279,7 +286,7 @@ impl Gate {
             return Ok(Verdict::Held(Held { diff: None, ..held }));
         }
         let row = row(contract, submission, ChangeClass::First, &first_fingerprint(contract));
-        self.publish_row(None, submission.place(), &row, None).await?;
+        self.publish_row(contract, None, submission.place(), &row, None).await?;
         Ok(Verdict::Published { version: contract.version, diff: None })
     }
 
@@ -301,25 +308,31 @@ impl Gate {
             published_ms: now_ms(),
             published_by: "lock".to_owned(),
         };
-        self.publish_row(None, source, &row, None).await?;
+        self.publish_row(contract, None, source, &row, None).await?;
         self.refresh().await?;
         Ok(())
     }
 
     /// Returns how going back to an earlier version would differ from what is live.
     pub async fn rollback_diff(&self, name: &str, to: &str) -> Result<Diff, GateError> {
+        Ok(self.way_back(name, to).await?.1)
+    }
+
+    /// Returns the earlier version, and how it differs from what is live.
+    async fn way_back(&self, name: &str, to: &str) -> Result<(Contract, Diff), GateError> {
         self.refresh().await?;
         let target = self.state.version(name, to).await?.ok_or(StateError::Unknown("version"))?;
         let target = artifact(name, &target.artifact)?;
         let history = self.state.versions(name).await?;
         let live = self.live();
         let current = self.before(name, live.get(name), &history).await?.ok_or(StateError::Unknown("contract"))?;
-        Ok(diff(&current, &target))
+        let change = diff(&current, &target);
+        Ok((target, change))
     }
 
     /// Makes an earlier version live again, through the same gate: the approval is for the difference to what is live.
     pub async fn roll_back(&self, name: &str, to: &str, approval: &Approval<'_>) -> Result<Diff, GateError> {
-        let change = self.rollback_diff(name, to).await?;
+        let (target, change) = self.way_back(name, to).await?;
         let class = change_class(change.class);
         let needs = Role::for_class(class);
         if approval.role < needs {
@@ -329,7 +342,8 @@ impl Gate {
             return Err(GateError::Fingerprint(change.fingerprint));
         }
         let base = self.live().get(name).map(|live| live.contract.version.to_string());
-        let switch = self.state.switch(name, base.as_deref(), Some(to), None, now_ms(), approval.by);
+        let switch = self.begin(Some(&target)).await?;
+        let switch = switch.switch(name, base.as_deref(), Some(to), None, now_ms(), approval.by);
         let subject = format!("{name}@{to}");
         self.recorded(AdminAct::Rollback, &subject, &change.fingerprint, approval.by, switch).await?;
         self.refresh().await?;
@@ -354,33 +368,41 @@ impl Gate {
             let message = format!("the contract `{}` comes from {from} already", contract.name);
             problems.push(Problem::new("", "/contract", message).hint(hint));
         }
-        let mut taken: BTreeMap<(&str, &str), &str> = BTreeMap::new();
-        for other in live.values().filter(|other| other.contract.name != contract.name) {
-            taken.extend(names(&other.contract).map(|name| (name, other.contract.name.as_str())));
-        }
-        let own: BTreeSet<(&str, &str)> = names(contract).collect();
-        for (kind, name) in own {
-            if let Some(owner) = taken.get(&(kind, name)) {
-                let message = format!("the {kind} `{name}` is defined by the contract `{owner}` already");
-                let hint = match kind {
-                    "resource" => "give the resource of one plugin another URI",
-                    _ => "give one of the contracts a `prefix:`",
-                };
-                problems.push(Problem::new("", format!("/{kind}s"), message).hint(hint));
+        problems.extend(taken(contract, live.values().map(|live| &*live.contract)));
+        if problems.is_empty() { Ok(()) } else { Err(GateError::Refused(problems)) }
+    }
+
+    /// Begins a change after which `contract` is live, or none of its name. Whatever becomes live comes through here: its
+    /// names are compared with those of all other live contracts, and no process changes these until the change ends.
+    async fn begin(&self, contract: Option<&Contract>) -> Result<LiveChange, GateError> {
+        let mut change = self.state.change_live().await?;
+        let Some(contract) = contract else { return Ok(change) };
+        let known = self.live();
+        let mut others = Vec::new();
+        for head in change.heads().await?.into_iter().filter(|head| head.live.is_some() && head.name != contract.name) {
+            let known = known.get(&head.name);
+            if let Some(known) = known.filter(|known| known.revision == head.revision) {
+                others.push(known.contract.clone());
+            } else if let Some(row) = change.live_of(&head.name).await? {
+                // If this program cannot read it, the version before it is served on here.
+                let read = artifact(&row.name, &row.artifact).ok().map(Arc::new);
+                others.extend(read.or_else(|| known.map(|known| known.contract.clone())));
             }
         }
-        if problems.is_empty() { Ok(()) } else { Err(GateError::Refused(problems)) }
+        let problems = taken(contract, others.iter().map(Arc::as_ref));
+        if problems.is_empty() { Ok(change) } else { Err(GateError::Refused(problems)) }
     }
 
     async fn publish_row(
         &self,
+        contract: &Contract,
         base: Option<&str>,
         source: Source<'_>,
         row: &VersionRow,
         draft: Option<&str>,
     ) -> Result<(), GateError> {
         let subject = format!("{}@{}", row.contract, row.version);
-        let change = self.state.publish(base, source, row, draft);
+        let change = self.begin(Some(contract)).await?.publish(base, source, row, draft);
         self.recorded(AdminAct::Publish, &subject, &row.fingerprint, &row.published_by, change).await
     }
 
@@ -483,6 +505,24 @@ fn change_class(class: Class) -> ChangeClass {
         Class::Undecided => ChangeClass::Undecided,
         Class::Breaking => ChangeClass::Breaking,
     }
+}
+
+/// Returns a problem for each name of the contract that another one defines already.
+fn taken<'a>(contract: &'a Contract, others: impl Iterator<Item = &'a Contract>) -> Vec<Problem> {
+    let own: BTreeSet<(&str, &str)> = names(contract).collect();
+    let mut taken: BTreeMap<(&str, &str), &str> = BTreeMap::new();
+    for other in others.filter(|other| other.name != contract.name) {
+        taken.extend(names(other).filter(|name| own.contains(name)).map(|name| (name, other.name.as_str())));
+    }
+    let problem = |((kind, name), owner): ((&str, &str), &str)| {
+        let message = format!("the {kind} `{name}` is defined by the contract `{owner}` already");
+        let hint = match kind {
+            "resource" => "give the resource of one plugin another URI",
+            _ => "give one of the contracts a `prefix:`",
+        };
+        Problem::new("", format!("/{kind}s"), message).hint(hint)
+    };
+    taken.into_iter().map(problem).collect()
 }
 
 /// What only one contract may define: the kind, and the name or URI that clients know it by.

@@ -22,6 +22,15 @@ pub enum Method {
     CancelTask,
 }
 
+// What counts by method finds its place by the number of the variant.
+const _: () = {
+    let mut at = 0;
+    while at < Method::ALL.len() {
+        assert!(Method::ALL[at] as usize == at, "`ALL` has the order of the declaration");
+        at += 1;
+    }
+};
+
 impl Method {
     /// In the order of the declaration.
     pub const ALL: [Self; 18] = [
@@ -80,7 +89,7 @@ impl Method {
             | Self::ReadResource
             | Self::Complete => (true, true),
             Self::Initialize | Self::Ping | Self::SetLogLevel | Self::Subscribe | Self::Unsubscribe => (true, false),
-            _ => (false, true),
+            Self::Discover | Self::Listen | Self::GetTask | Self::UpdateTask | Self::CancelTask => (false, true),
         }
     }
 

@@ -137,7 +137,20 @@ pub struct NewDraft<'a> {
     pub by: &'a str,
 }
 
+/// A change of which versions are live. It has the lock of writers, so that what is read through it stays true until it
+/// ends; nothing has happened where it is dropped.
+pub struct LiveChange(Transaction<'static, Sqlite>);
+
+const HEADS: &str = "SELECT * FROM contracts ORDER BY name";
+const LIVE_OF: &str = "SELECT name, origin, owner, version, revision, artifact, source \
+                       FROM contracts JOIN versions ON contract = name AND version = live WHERE name = ?";
+
 impl State {
+    /// Begins a change of which versions are live.
+    pub async fn change_live(&self) -> Result<LiveChange, StateError> {
+        self.change().await.map(LiveChange)
+    }
+
     /// Returns the live version of every contract, in name order.
     pub async fn live(&self) -> Result<Vec<Live>, StateError> {
         let query = "SELECT name, origin, owner, version, revision, artifact, source \
@@ -147,9 +160,7 @@ impl State {
 
     /// Returns the live version of one contract, if it has one.
     pub async fn live_of(&self, contract: &str) -> Result<Option<Live>, StateError> {
-        let query = "SELECT name, origin, owner, version, revision, artifact, source \
-                     FROM contracts JOIN versions ON contract = name AND version = live WHERE name = ?";
-        Ok(sqlx::query_as(query).bind(contract).fetch_optional(&self.pool).await?)
+        Ok(sqlx::query_as(LIVE_OF).bind(contract).fetch_optional(&self.pool).await?)
     }
 
     /// Makes `owner` the folder that owns a contract, where it is still owned by `from`: of several processes that claim
@@ -163,7 +174,7 @@ impl State {
 
     /// Returns which versions are live, without their texts: cheap enough to ask twice a second.
     pub async fn heads(&self) -> Result<Vec<ContractRow>, StateError> {
-        Ok(sqlx::query_as("SELECT * FROM contracts ORDER BY name").fetch_all(&self.pool).await?)
+        Ok(sqlx::query_as(HEADS).fetch_all(&self.pool).await?)
     }
 
     /// Returns the row of one contract; `None` if the name was never used.
@@ -192,71 +203,6 @@ impl State {
     pub async fn version(&self, contract: &str, version: &str) -> Result<Option<VersionRow>, StateError> {
         let query = "SELECT * FROM versions WHERE contract = ? AND version = ?";
         Ok(sqlx::query_as(query).bind(contract).bind(version).fetch_optional(&self.pool).await?)
-    }
-
-    /// Stores a version and makes it live, in one transaction. `base` is the live version it was judged against: where
-    /// that moved meanwhile, nothing happens. Pending drafts of the contract that rest on `base` are superseded but
-    /// for `draft`, which counts as published.
-    pub async fn publish(
-        &self,
-        base: Option<&str>,
-        source: Source<'_>,
-        version: &VersionRow,
-        draft: Option<&str>,
-    ) -> Result<(), StateError> {
-        let mut change = self.change().await?;
-        check(&mut change, &version.contract, base).await?;
-        sqlx::query(
-            "INSERT INTO contracts (name, origin, owner, live) VALUES (?, ?, ?, NULL) \
-             ON CONFLICT (name) DO UPDATE SET origin = excluded.origin, owner = excluded.owner",
-        )
-        .bind(&version.contract)
-        .bind(source.origin)
-        .bind(source.owner)
-        .execute(&mut *change)
-        .await?;
-        sqlx::query(
-            "INSERT INTO versions (contract, version, artifact, source, class, fingerprint, published_ms, published_by) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        )
-        .bind(&version.contract)
-        .bind(&version.version)
-        .bind(&version.artifact)
-        .bind(&version.source)
-        .bind(version.class)
-        .bind(&version.fingerprint)
-        .bind(version.published_ms)
-        .bind(&version.published_by)
-        .execute(&mut *change)
-        .await?;
-        set_live(&mut change, &version.contract, Some(&version.version), None).await?;
-        decide(&mut change, &version.contract, draft, version.published_ms, &version.published_by).await?;
-        change.commit().await?;
-        Ok(())
-    }
-
-    /// Makes an earlier version live again, or none.
-    pub async fn switch(
-        &self,
-        contract: &str,
-        base: Option<&str>,
-        to: Option<&str>,
-        draft: Option<&str>,
-        at_ms: i64,
-        by: &str,
-    ) -> Result<(), StateError> {
-        let mut change = self.change().await?;
-        check(&mut change, contract, base).await?;
-        if let Some(to) = to {
-            let query = "SELECT version FROM versions WHERE contract = ? AND version = ?";
-            let there: Option<(String,)> =
-                sqlx::query_as(query).bind(contract).bind(to).fetch_optional(&mut *change).await?;
-            there.ok_or(StateError::Unknown("version"))?;
-        }
-        set_live(&mut change, contract, to, base).await?;
-        decide(&mut change, contract, draft, at_ms, by).await?;
-        change.commit().await?;
-        Ok(())
     }
 
     /// Keeps a later text of the form for the same live version: nothing an agent could see has changed.
@@ -355,6 +301,83 @@ impl State {
         let update = "UPDATE drafts SET status = 'superseded', decided_ms = ?, decided_by = ? \
                       WHERE contract = ? AND origin = ? AND status = 'pending'";
         sqlx::query(update).bind(at_ms).bind(by).bind(contract).bind(origin).execute(&self.pool).await?;
+        Ok(())
+    }
+}
+
+impl LiveChange {
+    /// Returns which versions are live, without their texts.
+    pub async fn heads(&mut self) -> Result<Vec<ContractRow>, StateError> {
+        Ok(sqlx::query_as(HEADS).fetch_all(&mut *self.0).await?)
+    }
+
+    /// Returns the live version of one contract, if it has one.
+    pub async fn live_of(&mut self, contract: &str) -> Result<Option<Live>, StateError> {
+        Ok(sqlx::query_as(LIVE_OF).bind(contract).fetch_optional(&mut *self.0).await?)
+    }
+
+    /// Stores a version and makes it live. `base` is the live version it was judged against: where that moved meanwhile,
+    /// nothing happens. Pending drafts of the contract that rest on `base` are superseded but for `draft`, which counts as
+    /// published.
+    pub async fn publish(
+        self,
+        base: Option<&str>,
+        source: Source<'_>,
+        version: &VersionRow,
+        draft: Option<&str>,
+    ) -> Result<(), StateError> {
+        let Self(mut change) = self;
+        check(&mut change, &version.contract, base).await?;
+        sqlx::query(
+            "INSERT INTO contracts (name, origin, owner, live) VALUES (?, ?, ?, NULL) \
+             ON CONFLICT (name) DO UPDATE SET origin = excluded.origin, owner = excluded.owner",
+        )
+        .bind(&version.contract)
+        .bind(source.origin)
+        .bind(source.owner)
+        .execute(&mut *change)
+        .await?;
+        sqlx::query(
+            "INSERT INTO versions (contract, version, artifact, source, class, fingerprint, published_ms, published_by) \
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        )
+        .bind(&version.contract)
+        .bind(&version.version)
+        .bind(&version.artifact)
+        .bind(&version.source)
+        .bind(version.class)
+        .bind(&version.fingerprint)
+        .bind(version.published_ms)
+        .bind(&version.published_by)
+        .execute(&mut *change)
+        .await?;
+        set_live(&mut change, &version.contract, Some(&version.version), None).await?;
+        decide(&mut change, &version.contract, draft, version.published_ms, &version.published_by).await?;
+        change.commit().await?;
+        Ok(())
+    }
+
+    /// Makes an earlier version live again, or none.
+    pub async fn switch(
+        self,
+        contract: &str,
+        base: Option<&str>,
+        to: Option<&str>,
+        draft: Option<&str>,
+        at_ms: i64,
+        by: &str,
+    ) -> Result<(), StateError> {
+        let Self(mut change) = self;
+        check(&mut change, contract, base).await?;
+        if let Some(to) = to {
+            let query = "SELECT version FROM versions WHERE contract = ? AND version = ?";
+            let there: Option<(String,)> =
+                sqlx::query_as(query).bind(contract).bind(to).fetch_optional(&mut *change).await?;
+            there.ok_or(StateError::Unknown("version"))?;
+        }
+        set_live(&mut change, contract, to, base).await?;
+        decide(&mut change, contract, draft, at_ms, by).await?;
+        change.commit().await?;
         Ok(())
     }
 }

@@ -24,7 +24,7 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-pub use contracts::{ContractRow, DraftRow, Live, NewDraft, Origin, Source, VersionRow};
+pub use contracts::{ContractRow, DraftRow, Live, LiveChange, NewDraft, Origin, Source, VersionRow};
 pub use keys::{AdminRow, KeyRow};
 pub use profiles::ProfileRow;
 pub use replies::{Begun, ReplyRow};

@@ -26,6 +26,20 @@ fn version(number: &str) -> VersionRow {
     }
 }
 
+async fn publish(
+    state: &State,
+    base: Option<&str>,
+    source: Source<'_>,
+    version: &VersionRow,
+    draft: Option<&str>,
+) -> Result<(), StateError> {
+    state.change_live().await?.publish(base, source, version, draft).await
+}
+
+async fn switch(state: &State, base: Option<&str>, to: Option<&str>, at_ms: i64) -> Result<(), StateError> {
+    state.change_live().await?.switch("desk", base, to, None, at_ms, "ann").await
+}
+
 fn draft<'a>(id: &'a str, base: Option<&'a str>, source: &'a str) -> NewDraft<'a> {
     NewDraft {
         id,
@@ -48,10 +62,10 @@ fn draft<'a>(id: &'a str, base: Option<&'a str>, source: &'a str) -> NewDraft<'a
 async fn one_of_two_publishes_on_the_same_base_is_told_that_it_moved() {
     let (folder, one) = state().await;
     let two = State::open(&folder.path().join("state")).await.expect("opened again");
-    one.publish(None, FILE, &version("1.0.0"), None).await.expect("published");
+    publish(&one, None, FILE, &version("1.0.0"), None).await.expect("published");
     let (left, right) = (version("1.1.0"), version("1.0.1"));
     let (left, right) =
-        tokio::join!(one.publish(Some("1.0.0"), FILE, &left, None), two.publish(Some("1.0.0"), FILE, &right, None),);
+        tokio::join!(publish(&one, Some("1.0.0"), FILE, &left, None), publish(&two, Some("1.0.0"), FILE, &right, None));
     let moved = |result: &Result<(), StateError>| matches!(result, Err(StateError::Moved(_)));
     assert!(left.is_ok() ^ right.is_ok() && (moved(&left) ^ moved(&right)), "{left:?} {right:?}");
     let live = two.live().await.expect("read");
@@ -63,14 +77,14 @@ async fn one_of_two_publishes_on_the_same_base_is_told_that_it_moved() {
 #[tokio::test]
 async fn a_name_keeps_its_history_when_it_is_retired() {
     let (_folder, state) = state().await;
-    state.publish(None, API, &version("1.0.0"), None).await.expect("published");
-    state.switch("desk", Some("1.0.0"), None, None, 5, "ann").await.expect("retired");
+    publish(&state, None, API, &version("1.0.0"), None).await.expect("published");
+    switch(&state, Some("1.0.0"), None, 5).await.expect("retired");
     assert!(state.live().await.expect("read").is_empty());
     assert_eq!(state.heads().await.expect("read")[0].live, None);
     assert_eq!(state.versions("desk").await.expect("read").len(), 1);
-    state.switch("desk", None, Some("1.0.0"), None, 6, "ann").await.expect("back");
+    switch(&state, None, Some("1.0.0"), 6).await.expect("back");
     assert_eq!(state.live().await.expect("read")[0].version, "1.0.0");
-    let unknown = state.switch("desk", Some("1.0.0"), Some("7.0.0"), None, 7, "ann").await;
+    let unknown = switch(&state, Some("1.0.0"), Some("7.0.0"), 7).await;
     assert!(matches!(unknown, Err(StateError::Unknown("version"))), "{unknown:?}");
     assert_eq!(state.live().await.expect("read")[0].version, "1.0.0", "nothing happened");
 }
@@ -78,17 +92,17 @@ async fn a_name_keeps_its_history_when_it_is_retired() {
 #[tokio::test]
 async fn a_draft_is_held_once_and_decided_once() {
     let (_folder, state) = state().await;
-    state.publish(None, FILE, &version("1.0.0"), None).await.expect("published");
+    publish(&state, None, FILE, &version("1.0.0"), None).await.expect("published");
     assert_eq!(state.hold(&draft("d1", Some("1.0.0"), "a")).await.expect("held"), "d1");
     assert_eq!(state.hold(&draft("d2", Some("1.0.0"), "a")).await.expect("held"), "d1", "the same change again");
     assert_eq!(state.hold(&draft("d3", Some("1.0.0"), "b")).await.expect("held"), "d3");
     let status = async |id: &str| state.draft(id).await.expect("read").expect("there").status;
     assert_eq!((status("d1").await, status("d3").await), (DraftStatus::Superseded, DraftStatus::Pending));
-    state.publish(Some("1.0.0"), FILE, &version("2.0.0"), Some("d3")).await.expect("published");
+    publish(&state, Some("1.0.0"), FILE, &version("2.0.0"), Some("d3")).await.expect("published");
     assert_eq!(status("d3").await, DraftStatus::Published);
     assert!(matches!(state.discard("d3", 9, "ann").await, Err(StateError::Moved(_))));
     assert!(matches!(state.discard("d9", 9, "ann").await, Err(StateError::Unknown(_))));
-    let again = state.publish(Some("2.0.0"), FILE, &version("2.0.1"), Some("d3")).await;
+    let again = publish(&state, Some("2.0.0"), FILE, &version("2.0.1"), Some("d3")).await;
     assert!(matches!(again, Err(StateError::Moved(_))), "{again:?}");
     assert_eq!(state.live().await.expect("read")[0].version, "2.0.0", "nothing half done");
 }
@@ -152,7 +166,7 @@ async fn the_first_admin_is_made_once() {
 #[tokio::test]
 async fn a_backup_opens_as_a_state() {
     let (folder, state) = state().await;
-    state.publish(None, FILE, &version("1.0.0"), None).await.expect("published");
+    publish(&state, None, FILE, &version("1.0.0"), None).await.expect("published");
     let copy = folder.path().join("copy");
     std::fs::create_dir(&copy).expect("made");
     state.back_up(&copy.join(weir_state::FILE)).await.expect("copied");
@@ -188,7 +202,7 @@ fn many_may_open_a_new_state_at_once() {
 #[tokio::test]
 async fn a_word_that_is_not_known_is_refused() {
     let (_folder, state) = state().await;
-    state.publish(None, FILE, &version("1.0.0"), None).await.expect("published");
+    publish(&state, None, FILE, &version("1.0.0"), None).await.expect("published");
     state.hold(&draft("d1", Some("1.0.0"), "a")).await.expect("held");
     let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", state.path().display())).await.expect("opened");
     sqlx::query("UPDATE drafts SET class = 'harmless'").execute(&pool).await.expect("written");
@@ -234,7 +248,7 @@ async fn a_state_of_before_keeps_its_versions_and_drafts() {
     for origin in [Origin::Code, Origin::Upstream] {
         let source = Source { origin, owner: None };
         let row = VersionRow { contract: origin.as_str().into(), ..version("1.0.0") };
-        state.publish(None, source, &row, None).await.expect("another origin");
+        publish(&state, None, source, &row, None).await.expect("another origin");
     }
     assert_eq!(state.live().await.expect("read").len(), 3);
 }

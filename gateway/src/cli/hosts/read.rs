@@ -265,10 +265,11 @@ mod tests {
         for member in ["command", "args", "cwd"] {
             let mut server = json!({ "command": "s" });
             server[member] = if member == "args" { json!(["--token", reference]) } else { json!(reference) };
-            let failure = written(server).err().expect("a command in weir.toml takes no references");
+            let Err(failure) = written(server) else { panic!("a command in weir.toml takes no references") };
             assert!(failure.cause.contains("`PATH`") && failure.steps.len() == 2, "{failure}");
         }
         let unset = json!({ "command": "s", "env": { "A": "${NO_SUCH_NAME}" } });
-        assert!(written(unset).err().expect("it is not set").expected.contains("NO_SUCH_NAME"));
+        let Err(failure) = written(unset) else { panic!("it is not set") };
+        assert!(failure.expected.contains("NO_SUCH_NAME"), "{failure}");
     }
 }

@@ -152,12 +152,13 @@ impl Gate {
                     published_by: approval.by.to_owned(),
                 };
                 let source = Source { origin: draft.origin, owner: draft.owner.as_deref() };
-                self.publish_row(base, source, &row, Some(id)).await?;
+                self.publish_row(&contract, base, source, &row, Some(id)).await?;
                 self.refresh().await?;
                 Ok((draft, Some(contract.version)))
             }
             _ => {
-                let change = self.state.switch(&draft.contract, base, None, Some(id), now_ms(), approval.by);
+                let change = self.begin(None).await?;
+                let change = change.switch(&draft.contract, base, None, Some(id), now_ms(), approval.by);
                 self.recorded(AdminAct::Retire, &draft.contract, &draft.fingerprint, approval.by, change).await?;
                 self.refresh().await?;
                 Ok((draft, None))
