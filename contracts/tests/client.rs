@@ -121,7 +121,14 @@ fn references_in_odd_places_are_replaced_too() {
         "type": "object", "properties": many, "$defs": { "values": { "enum": values } },
     });
     let lowered = lower("tool", &input, ClientProfile::Gemini);
-    assert!(lowered.input.to_string().len() < 200_000, "{}", lowered.input.to_string().len());
+    assert!(lowered.input.to_string().len() < 1 << 20, "{}", lowered.input.to_string().len());
+    let long = "x".repeat(1 << 20);
+    let many: serde_json::Map<_, _> =
+        (0..100).map(|number| (format!("p{number}"), json!({ "$ref": "#/$defs/long" }))).collect();
+    let input =
+        json!({ "type": "object", "properties": many, "$defs": { "long": { "type": "string", "const": long } } });
+    let lowered = lower("tool", &input, ClientProfile::Anthropic);
+    assert!(lowered.input.to_string().len() < 4 << 20, "{}", lowered.input.to_string().len());
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn nobody_is_asked_for_what_only_answers_have() {
           "requestBody": {"required": true, "content": {"application/json": {"schema": {
             "type": "object", "required": ["id", "user"], "properties": {
               "id": {"$ref": "#/components/schemas/Key", "readOnly": true},
-              "user": {"allOf": [{"$ref": "#/components/schemas/Person"}], "required": ["id", "name"]}}}}}}}}},
+              "user": {"allOf": [{"$ref": "#/components/schemas/Person"}, {"required": ["id"]}], "required": ["id", "name"]}}}}}}}}},
       "components": {"schemas": {"Key": {"type": "string"}, "Person": {"type": "object", "properties": {
         "id": {"type": "string", "readOnly": true}, "name": {"type": "string"}}}}}}"##;
     let imported = import(document, &Wanted::default()).expect("a contract");

@@ -325,6 +325,15 @@ fn null_counts_as_absent_in_alternatives_too() {
         assert_eq!(Value::Object(read), taken, "{sent}");
     }
     assert!(validator.validate(r#"{"filter":{"field":null}}"#).is_err(), "what is required is not absent");
+    // The schema itself says what may be null, whatever its alternatives add.
+    let schema = json!({
+        "type": "object",
+        "properties": { "id": { "type": "string" }, "name": { "type": "string" } },
+        "anyOf": [{ "required": ["id"] }, { "properties": { "name": { "minLength": 1 } }, "required": ["name"] }],
+    });
+    let validator = ArgumentValidator::new(&schema).expect("a schema");
+    let read = validator.validate(r#"{"id":"7","name":null}"#).expect("the name is absent");
+    assert_eq!(Value::Object(read), json!({ "id": "7" }));
 }
 
 /// Clients that send every argument of a tool, with null for those that nobody set.

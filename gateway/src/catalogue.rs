@@ -102,7 +102,11 @@ impl Catalogue {
     pub fn tool(&self, endpoint: &Endpoint, name: &str, access: &Access) -> Option<&Arc<CatalogueTool>> {
         let tool = match endpoint {
             Endpoint::All => self.tools.get(name)?,
-            Endpoint::Contract(contract) => self.tools.get(name).filter(|tool| tool.contract == *contract)?,
+            // Another contract may have one of the same name.
+            Endpoint::Contract(contract) => match self.tools.get(name)? {
+                tool if tool.contract == *contract => tool,
+                _ => self.listings[*self.by_contract.get(&**contract)?].tools.find(name)?,
+            },
             Endpoint::View(view) => self.views.get(&**view)?.tool(name)?,
         };
         access.allows(&tool.contract, &tool.name).then_some(tool)
@@ -240,6 +244,7 @@ mod tests {
         };
         for contract in ["depot", "desk"] {
             assert_eq!(found(Endpoint::View(contract.into())).as_deref(), Some(contract));
+            assert_eq!(found(Endpoint::Contract(contract.into())).as_deref(), Some(contract));
         }
         let listing = snapshot.catalogue.listing(&Endpoint::All, &Access::EVERYTHING).expect("everything is listed");
         let listed = listing.tools.find("find_part").map(|tool| tool.contract.clone());

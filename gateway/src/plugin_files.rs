@@ -80,7 +80,8 @@ const KEPT: &str = ".before-";
 /// Its functions wait for the disk.
 pub struct Changing {
     folder: PathBuf,
-    _lock: File,
+    /// The folder, locked.
+    lock: File,
 }
 
 impl Changing {
@@ -92,7 +93,7 @@ impl Changing {
             fs::TryLockError::WouldBlock => io::Error::other("another process changes a plugin now: try again"),
             fs::TryLockError::Error(error) => error,
         })?;
-        let changing = Self { folder: folder.to_owned(), _lock: lock };
+        let changing = Self { folder: folder.to_owned(), lock };
         for (file, digest) in kept_files(folder)? {
             tracing::warn!(file, digest, "this build of the plugin was never judged: the file before it is put back");
             changing.put_back(&file, &digest)?;
@@ -114,11 +115,12 @@ impl Changing {
         replaced
     }
 
-    /// Lets go of the file that was kept.
+    /// Lets go of the file that was kept, for good: one that came back after a crash would be put back.
     pub fn accept(&self, file: &str, digest: &str) -> io::Result<()> {
         match fs::remove_file(self.kept(file, digest)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+            Err(_) => Ok(()),
+            Ok(()) => self.lock.sync_all(),
         }
     }
 

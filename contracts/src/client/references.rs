@@ -7,9 +7,11 @@ use crate::{
     offer::inside::{Inside, inside},
 };
 
-/// Schemas that name each other often grow by what they name: behind this many copied values, the rest stays an object of
+/// Schemas that name each other often grow by what they name: behind this many copied bytes, the rest stays an object of
 /// anything.
-const COPIED_MAX: usize = 20_000;
+const COPIED_MAX_BYTES: usize = 2 << 20;
+/// The bytes that a value takes beside its text.
+const VALUE_BYTES: usize = 16;
 
 /// Returns the schema without references, and the places where a reference was cut off.
 pub(super) fn inlined(schema: &Value) -> (Value, Vec<String>) {
@@ -26,6 +28,7 @@ struct Walk<'s> {
     root: &'s Value,
     /// References that are being replaced, outermost first.
     open: Vec<&'s str>,
+    /// Bytes.
     copied: usize,
     ended: Vec<String>,
 }
@@ -43,11 +46,14 @@ impl<'s> Walk<'s> {
         let is_defined_at_root = |key: &str| at.is_empty() && matches!(key, "$defs" | "definitions");
         let written = members.iter().filter(|(key, _)| *key != "$ref" && !is_defined_at_root(key));
         let each = written.map(|(key, value)| {
+            self.count(key.len() + VALUE_BYTES);
             let at = below(at, key);
             let value = match (inside(key), value) {
                 (Inside::Named, Value::Object(named)) => {
-                    let each =
-                        named.iter().map(|(name, schema)| (name.clone(), self.inline(schema, &below(&at, name))));
+                    let each = named.iter().map(|(name, schema)| {
+                        self.count(name.len() + VALUE_BYTES);
+                        (name.clone(), self.inline(schema, &below(&at, name)))
+                    });
                     Value::Object(each.collect())
                 }
                 (Inside::Schemas, Value::Array(all)) => {
@@ -64,10 +70,14 @@ impl<'s> Walk<'s> {
 
     /// Copies what holds no schemas.
     fn plain(&mut self, value: &Value) -> Value {
-        if !self.open.is_empty() {
-            self.copied += size(value);
-        }
+        self.count(size(value));
         value.clone()
+    }
+
+    fn count(&mut self, bytes: usize) {
+        if !self.open.is_empty() {
+            self.copied += bytes;
+        }
     }
 
     /// Resolves a reference. Members that stand beside it override those of its target.
@@ -75,8 +85,8 @@ impl<'s> Walk<'s> {
         let beside = self.members(members, at);
         let root = self.root;
         let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(&percent_decoded(pointer)));
-        self.copied += 1;
-        let fits = !self.open.contains(&reference) && self.copied <= COPIED_MAX;
+        self.copied += VALUE_BYTES;
+        let fits = !self.open.contains(&reference) && self.copied <= COPIED_MAX_BYTES;
         let Some(target) = target.filter(|_| fits) else {
             self.ended.push(at.to_owned());
             let mut whole = json!({ "type": "object" }).as_object().cloned().unwrap_or_default();
@@ -103,9 +113,11 @@ fn below(at: &str, key: &str) -> String {
 }
 
 fn size(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
-        Value::Object(members) => 1 + members.values().map(size).sum::<usize>(),
-        _ => 1,
-    }
+    let inside = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::Object(members) => members.iter().map(|(name, member)| name.len() + size(member)).sum(),
+        _ => 0,
+    };
+    VALUE_BYTES + inside
 }

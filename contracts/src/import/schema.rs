@@ -16,8 +16,8 @@ const SCHEMAS_MAX: usize = 5_000;
 const DEPTH_MAX: usize = 60;
 const TEXT_MAX: usize = 300;
 const PATTERN_MAX: usize = 1_000;
-/// The depth to which the parts of an `allOf` are looked through.
-const PARTS_MAX: usize = 8;
+/// The parts of an `allOf`, and of those, that are looked through.
+const PARTS_MAX: usize = 256;
 
 /// Keywords that mean the same in 2020-12 and hold no schemas.
 const KEPT: &[&str] = &[
@@ -77,19 +77,25 @@ pub(super) fn lift(document: &Document, schema: &Value) -> Result<Lifted, String
     Ok(Lifted { schema: lifted, dropped: lifter.dropped })
 }
 
-/// Returns the members that only answers have, as the parts of an `allOf` name them.
-fn read_only_in_parts(document: &Document, members: &Map<String, Value>, depth: usize) -> Result<Vec<String>, String> {
-    let mut found = Vec::new();
-    for part in members.get("allOf").and_then(Value::as_array).into_iter().flatten().filter(|_| depth <= PARTS_MAX) {
+/// Adds the members that only answers have, as the parts of an `allOf` name them. `left` is how many parts may follow.
+fn read_only_in_parts(
+    document: &Document,
+    members: &Map<String, Value>,
+    left: &mut usize,
+    found: &mut Vec<String>,
+) -> Result<(), String> {
+    for part in members.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+        let Some(less) = left.checked_sub(1) else { return Ok(()) };
+        *left = less;
         let Value::Object(part) = document.resolved(part)? else { continue };
         for (name, schema) in part.get("properties").and_then(Value::as_object).into_iter().flatten() {
             if document.is_read_only(schema)? {
                 found.push(name.clone());
             }
         }
-        found.extend(read_only_in_parts(document, part, depth + 1)?);
+        read_only_in_parts(document, part, left, found)?;
     }
-    Ok(found)
+    Ok(())
 }
 
 struct Lifter<'d> {
@@ -105,6 +111,11 @@ struct Lifter<'d> {
 
 impl Lifter<'_> {
     fn schema(&mut self, schema: &Value, depth: usize) -> Result<Value, String> {
+        self.part(schema, depth, &[])
+    }
+
+    /// Lifts a schema that is part of an `allOf`: what a client does not send of the whole it does not send of the part.
+    fn part(&mut self, schema: &Value, depth: usize, unsent_of_whole: &[String]) -> Result<Value, String> {
         self.left = self.left.checked_sub(1).ok_or("the schema with all that it refers to is too large")?;
         if depth > DEPTH_MAX {
             return Err("the schema is nested too deeply".to_owned());
@@ -125,7 +136,8 @@ impl Lifter<'_> {
                 return Ok(Value::Object(lifted));
             }
         }
-        let unsent = self.unsent(members)?;
+        let mut unsent = self.unsent(members)?;
+        unsent.extend_from_slice(unsent_of_whole);
         for (keyword, value) in members.iter().filter(|(keyword, _)| *keyword != "$ref") {
             self.keyword(keyword, value, &unsent, depth, &mut lifted)?;
         }
@@ -188,7 +200,8 @@ impl Lifter<'_> {
                     Some(Value::Object(inner))
                 }
                 (inside::Inside::Schemas, Value::Array(schemas)) => {
-                    Some(schemas.iter().map(|schema| self.schema(schema, depth + 1)).collect::<Result<_, _>>()?)
+                    let unsent = if keyword == "allOf" { unsent } else { &[] };
+                    Some(schemas.iter().map(|schema| self.part(schema, depth + 1, unsent)).collect::<Result<_, _>>()?)
                 }
                 (inside::Inside::Schemas, schema) => Some(self.schema(schema, depth + 1)?),
                 // `discriminator`, `xml`, extensions: nothing that a value is held against.
@@ -204,7 +217,9 @@ impl Lifter<'_> {
     /// Returns the members that a client does not send: those that only answers have, and those whose names no tool may
     /// have.
     fn unsent(&mut self, members: &Map<String, Value>) -> Result<Vec<String>, String> {
-        let mut unsent = read_only_in_parts(self.document, members, 0)?;
+        let mut unsent = Vec::new();
+        let mut left = PARTS_MAX;
+        read_only_in_parts(self.document, members, &mut left, &mut unsent)?;
         let required = |name: &str| {
             members.get("required").and_then(Value::as_array).is_some_and(|names| names.iter().any(|one| one == name))
         };

@@ -28,7 +28,8 @@ fn within(root: &Value, schema: &Value, value: &mut Value, depth: usize) -> bool
     }
 }
 
-/// Takes the nulls out of an object. A member that only alternatives name may be null if one of them says so.
+/// Takes the nulls out of an object. Where the schema itself names a member, it alone is asked; one that only its parts and
+/// alternatives name may be null if one of them says so.
 fn of_object(root: &Value, schema: &Value, members: &mut Map<String, Value>, depth: usize) -> bool {
     let mut arms = Vec::new();
     push_arms(root, schema, &mut arms);
@@ -40,8 +41,9 @@ fn of_object(root: &Value, schema: &Value, members: &mut Map<String, Value>, dep
     let before = members.len();
     let mut found = false;
     members.retain(|name, member| {
-        let all = std::iter::once(schema).chain(arms.iter().copied());
-        let mut naming = all.filter_map(|part| Some((part, part.get("properties")?.get(name)?)));
+        let own = property(schema, name);
+        let arms = arms.iter().copied().filter(|_| own.is_none());
+        let mut naming = own.into_iter().chain(arms.filter_map(|part| property(part, name)));
         let Some(first) = naming.next() else { return true };
         if member.is_null() {
             return may_be_null(first, name) || naming.any(|one| may_be_null(one, name));
@@ -53,6 +55,11 @@ fn of_object(root: &Value, schema: &Value, members: &mut Map<String, Value>, dep
         true
     });
     found || members.len() < before
+}
+
+/// Returns the schema of a member, with the one that names it.
+fn property<'s>(schema: &'s Value, name: &str) -> Option<(&'s Value, &'s Value)> {
+    Some((schema, schema.get("properties")?.get(name)?))
 }
 
 /// Adds every schema that the same value is held against beside `schema`, or may be.

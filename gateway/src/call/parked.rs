@@ -87,6 +87,12 @@ pub(super) fn give_up(handle: Option<&str>, error: CallError) -> CallError {
     }
 }
 
+/// Returns `true` if a call is still kept under this handle: whoever brought an answer was refused before it could be given.
+pub(super) fn is_kept(handle: &str) -> bool {
+    let handle = handle.strip_prefix(MARK).and_then(|handle| u128::from_str_radix(handle, 16).ok());
+    handle.is_some_and(|handle| parked().contains_key(&handle))
+}
+
 /// Gives up every call that waits for its caller, at the end of the process.
 pub fn abandon_questions() {
     let waiting = std::mem::take(&mut *parked());

@@ -296,6 +296,9 @@ impl CallRecord {
             (Err(error), Err(_)) if error.outcome == Some(WriteOutcome::Unknown) => {
                 CallOutcome::Complete(ToolResult { unrecorded: true, ..self.line.result(error) })
             }
+            (Ok(CallOutcome::InputRequired(asked)), Err(_)) => {
+                CallOutcome::Complete(asked.give_up(unrecorded()).into_result(call_id))
+            }
             (_, Err(_)) => CallOutcome::Complete(unrecorded().into_result(call_id)),
         }
     }

@@ -55,6 +55,11 @@ impl InputRequired {
         self.waits.is_some()
     }
 
+    /// Returns `true` if that call has not got its answer: what brought it was refused, for the rate of its caller or the like.
+    pub fn is_left_waiting(&self) -> bool {
+        self.waits.as_deref().is_some_and(parked::is_kept)
+    }
+
     /// Ends the call that is kept open for an answer that does not come, and returns the error for its caller.
     pub fn give_up(&self, error: CallError) -> CallError {
         parked::give_up(self.waits.as_deref(), error)

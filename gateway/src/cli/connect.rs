@@ -97,9 +97,13 @@ impl Connect {
     fn back_up(&self, file: &Path, before: &str) -> anyhow::Result<()> {
         let told = |cause: String| anyhow::Error::new(unchanged(file, &cause));
         let is_named = hosts::find(self.client, before, &self.name).map_err(told)?.is_some();
-        let first = beside(file, BACKUP);
-        let backup = if is_named && first.exists() { beside(file, LAST_BACKUP) } else { first };
-        write(&backup, before, Some(file))?;
+        let (first, last) = (beside(file, BACKUP), beside(file, LAST_BACKUP));
+        let kept = hosts::text(&first).map_err(anyhow::Error::new)?;
+        let backup = if is_named && kept.is_some() { &last } else { &first };
+        if let Some(kept) = kept.filter(|kept| backup == &first && kept != before) {
+            write(&last, &kept, Some(file))?; // it may have what is nowhere else
+        }
+        write(backup, before, Some(file))?;
         if !before.is_empty() {
             println!("{} is what it was", backup.display());
         }

@@ -17,10 +17,11 @@ use super::{
 };
 use crate::{
     call::{
-        self, Asking, CallOutcome, CallRequest, Content, InputRequired, Lacking, MissingCapability, ParamHeaders,
-        Resumed, Searched, ToolResult, call_tool,
+        self, Asking, CallError, CallOutcome, CallRequest, Content, InputRequired, Lacking, MissingCapability,
+        ParamHeaders, Resumed, Searched, ToolResult, call_tool,
     },
     catalogue::{ItemKind, Listing},
+    codes::Code,
     snapshot::Snapshot,
     tasks::Task,
     wire::{Id, LogLevel, Method, ResultWriter, RpcError, Version, error_answer, raw, string_room, write_string},
@@ -432,6 +433,12 @@ async fn rounds(
         let request = request.resumed(&responses, asked.state.as_deref());
         match call_tool(&scope.gateway, &scope.caller, &request).await {
             CallOutcome::InputRequired(next) => asked = next,
+            CallOutcome::Complete(refused) if asked.is_left_waiting() => {
+                let message =
+                    format!("The call was ended before it got the answer of its caller. {}", refused.content.text());
+                let error = asked.give_up(CallError::new(Code::Unavailable, message));
+                return CallOutcome::Complete(error.into_result("none"));
+            }
             outcome => return outcome,
         }
     }

@@ -33,8 +33,11 @@ pub(super) async fn answer(
         match rounds.ask(Asker::Session(channel), asked, request.cancel).await {
             Err(error) => outcome = Err(error),
             Ok(responses) => {
+                let asked = asked.clone();
                 let request = request.resumed(&responses, asked.state.as_deref());
                 (outcome, proof) = ask_item(&scope.gateway, &scope.caller, kind, &request).await;
+                // What was refused has not taken the answer.
+                outcome = outcome.map_err(|error| asked.give_up(error));
             }
         }
     }

@@ -264,6 +264,9 @@ impl Pool {
     fn note_end(&self, key: &Key, over: &Slot) {
         let opening = over.opening.borrow();
         let Opening::Ready(session) = &*opening else { return };
+        if session.over().is_none() {
+            return; // the server forgot it, and is there
+        }
         let is_short = over.began.elapsed() < LIVED;
         lock(&self.trouble).ended(session.over(), is_short && matches!(self.target, Target::Command(_)));
         let mut owners = lock(&self.owners);

@@ -254,6 +254,8 @@ impl Upstream {
         }
         let end = match &result {
             Ok(_) | Err(CallFailure::Refused(_)) => End::Answered,
+            // One that waited for its turn with the server until it was late says nothing of the tool.
+            Err(CallFailure::Failed(failure)) if failure.kind == Kind::Timeout && !failure.is_handed_over => End::Open,
             Err(CallFailure::Failed(failure)) if failure.kind != Kind::Cancelled => End::Failed,
             Err(_) => End::Open,
         };

@@ -53,12 +53,17 @@ fn filled(rest: &Rest, operation: &Operation, given: &Map<String, Json>) -> Resu
     let (mut in_path, mut in_body, mut whole) = (Map::new(), Map::new(), None);
     let mut has_body = false;
     let is_json = !operation.content_type.starts_with(FORM);
-    let is_of_body = |param: &crate::settings::Param| matches!(param.place, Place::Body | Place::WholeBody);
+    let is_null_meant = |param: &crate::settings::Param| match param.place {
+        Place::WholeBody => true,
+        Place::Body => is_json && param.required,
+        _ => false,
+    };
     for (name, param) in &operation.params {
         has_body |= matches!(param.place, Place::Body);
         let value = match given.get(name) {
-            // A body of JSON says null where a service takes that; no other place can.
-            Some(value) if !value.is_null() || (is_json && is_of_body(param)) => value,
+            // A whole body may be null, and a member that has to be there. Elsewhere many clients send null for what
+            // nobody set.
+            Some(value) if !value.is_null() || is_null_meant(param) => value,
             _ if param.required => {
                 return Err(Error::invalid(format!("The parameter {name:?} is missing.")).field(name));
             }

@@ -271,7 +271,10 @@ impl<'a> Column<'a> {
             let earlier = format!("{moment} - interval '{by}'");
             format!("WHEN ({earlier}) AT TIME ZONE {zone} = {local} THEN {earlier}")
         });
-        format!("(CASE {} ELSE {moment} END)", earlier.join(" "))
+        // On nearly all days two hours on the clock are two hours: then there is nothing more to be tried.
+        let (before, clock) = (format!("{moment} - interval '2 hours'"), format!("{local} - interval '2 hours'"));
+        let usual = format!("WHEN ({before}) AT TIME ZONE {zone} = {clock} THEN {moment}");
+        format!("(CASE {usual} {} ELSE {moment} END)", earlier.join(" "))
     }
 
     /// Returns the zone. PostgreSQL reads the sign of an offset as POSIX does, so an offset is given as an interval.

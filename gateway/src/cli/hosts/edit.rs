@@ -9,6 +9,7 @@ use super::Host;
 
 /// The members that say how a server is reached, in the words of all clients.
 const ADDRESS: [&str; 7] = ["type", "transport", "command", "args", "url", "httpUrl", "serverUrl"];
+const URLS: [&str; 3] = ["url", "httpUrl", "serverUrl"];
 /// What belongs to a command alone. Codex refuses it beside a URL.
 const OF_COMMANDS: [&str; 4] = ["env", "env_vars", "envFile", "cwd"];
 /// What belongs to a URL alone. Codex refuses it beside a command.
@@ -28,6 +29,7 @@ pub(crate) fn find(host: Host, text: &str, name: &str) -> Result<Option<Value>, 
 pub(crate) fn put(host: Host, text: &str, name: &str, entry: &Value) -> Result<String, String> {
     let nothing = Map::new();
     let members = entry.as_object().unwrap_or(&nothing);
+    let before = find(host, text, name)?.unwrap_or_default();
     if host == Host::Codex {
         let mut document = toml(text)?;
         let servers = document.entry(host.member()).or_insert_with(|| {
@@ -41,7 +43,7 @@ pub(crate) fn put(host: Host, text: &str, name: &str, entry: &Value) -> Result<S
         }
         let there = servers.get_mut(name).and_then(Item::as_table_like_mut);
         let there = there.ok_or_else(|| format!("`{name}` is no table"))?;
-        for member in contradicting(members) {
+        for member in contradicting(&before, members) {
             there.remove(member);
         }
         merge_table(there, members);
@@ -54,10 +56,10 @@ pub(crate) fn put(host: Host, text: &str, name: &str, entry: &Value) -> Result<S
     match servers.get(name) {
         Some(server) => {
             let there = server.object_value_or_set();
-            for member in contradicting(members).filter_map(|member| there.get(member)) {
+            for member in contradicting(&before, members).into_iter().filter_map(|member| there.get(member)) {
                 member.remove();
             }
-            merge_object(&there, &find(host, text, name)?.unwrap_or_default(), members);
+            merge_object(&there, &before, members);
         }
         None => drop(servers.append(name, json_value(entry))),
     }
@@ -83,10 +85,22 @@ pub(crate) fn remove(host: Host, text: &str, name: &str) -> Result<Option<String
     Ok(Some(root.to_string()))
 }
 
-/// Returns the members that would contradict the entry if they stayed in it.
-fn contradicting(members: &Map<String, Value>) -> impl Iterator<Item = &'static str> {
+/// Returns the members that would contradict the entry if they stayed in it. A key is never sent to another host than the
+/// one that it was written for.
+fn contradicting(before: &Value, members: &Map<String, Value>) -> Vec<&'static str> {
     let other = if members.contains_key("command") { OF_URLS } else { OF_COMMANDS };
-    ADDRESS.into_iter().chain(other).filter(|member| !members.contains_key(*member))
+    let mut found: Vec<_> = ADDRESS.into_iter().chain(other).filter(|member| !members.contains_key(*member)).collect();
+    let new = origin(|name| members.get(name));
+    if new.is_some() && new != origin(|name| before.get(name)) {
+        found.extend(OF_URLS);
+    }
+    found
+}
+
+/// Returns the host of a server, with its scheme and port.
+fn origin<'v>(member: impl Fn(&str) -> Option<&'v Value>) -> Option<reqwest::Url> {
+    let url = URLS.into_iter().find_map(|name| reqwest::Url::parse(member(name)?.as_str()?).ok())?;
+    url.join("/").ok()
 }
 
 /// `before` is what is there. A value that is there already stays as it is written.

@@ -308,10 +308,12 @@ impl HttpLink {
         let text = whole(response.into_body(), 1 << 20).await.unwrap_or_default();
         let refusal = serde_json::from_str::<Incoming<'_>>(&text).ok();
         let (id, error) = refusal.map_or((None, None), |refusal| (refusal.id, refusal.error));
-        // One that does not name the request is about the session or the era, which the server does not know.
+        // One that does not name the request is about the session or the era, which the server does not know. What is no
+        // message of the protocol may be about the arguments.
         let is_about_request = message.id.is_some_and(|own| id.is_some_and(|id| id.get() == own.to_string()));
         let is_wrong_era = error.as_ref().is_some_and(|error| error.code == UNSUPPORTED_VERSION);
-        let is_unknown = status == StatusCode::BAD_REQUEST && (is_wrong_era || !is_about_request);
+        let is_of_session = error.is_some() && !is_about_request;
+        let is_unknown = status == StatusCode::BAD_REQUEST && (is_wrong_era || is_of_session);
         if is_unknown && message.is_known_everywhere() {
             self.inbox.forgotten().cancel();
         }
