@@ -157,6 +157,10 @@ fn show() -> Answer {
     Answer::text("Done.").with(Content::image("image/png", vec![1, 2, 3]))
 }
 #[tool]
+fn seek(number: u32) -> Answer<Option<u32>> {
+    Answer::of((number < 3).then_some(number)).with(Content::text("Sought."))
+}
+#[tool]
 fn remove(environment: String, ctx: &Context) -> Result<Answer<bool>, ToolError> {
     if !ctx.is_resumed() {
         return Ok(Answer::ask(Question::form::<Sure>("sure", "Really?").state(environment)));
@@ -167,7 +171,7 @@ fn remove(environment: String, ctx: &Context) -> Result<Answer<bool>, ToolError>
 
 weir_plugin_sdk::export!(
     tools: steps, outside, beside, untagged, levels, pages, numbers, map, clock, bytes, defaults, who, greeting, leak,
-    conflict, refuse, waits, show, remove,
+    conflict, refuse, waits, show, seek, remove,
 );
 
 fn call(tool: &str, arguments: Value) -> Result<Reply, Error> {
@@ -255,7 +259,9 @@ fn errors_of_others_are_logged_and_not_told() {
     let error = call("leak", json!({})).unwrap_err();
     assert_eq!(error.code, "internal");
     assert!(!format!("{error:?}").contains("secret"));
-    assert!(testing::log::lines().iter().any(|line| line.level == "error" && line.message.contains("secret")));
+    let lines = testing::log::lines();
+    let line = lines.iter().find(|line| line.level == "error" && line.message.contains("secret")).unwrap();
+    assert_eq!(line.fields.as_deref(), Some(r#"{"weir.log_only":true}"#), "a caller who listens must not hear it");
     let error = call("conflict", json!({})).unwrap_err();
     assert_eq!((error.code.as_str(), error.field.as_deref()), ("conflict", Some("name")));
     let error = call("refuse", json!({})).unwrap_err();
@@ -283,6 +289,13 @@ fn blocks_and_questions_are_those_of_mcp() {
     assert_eq!(answered(json!({ "action": "accept", "content": { "sure": true } })).unwrap(), "true");
     assert_eq!(answered(json!({ "action": "decline" })).unwrap(), "false");
     assert_eq!(answered(json!({ "action": "accept", "content": {} })).unwrap_err().field.unwrap(), "sure.sure");
+}
+
+#[test]
+fn an_answer_without_a_value_is_not_found() {
+    assert_eq!(value("seek", json!({ "number": 2 })), "2");
+    let error = call("seek", json!({ "number": 3 })).unwrap_err();
+    assert_eq!((error.code.as_str(), error.message.as_str()), ("not_found", "There is nothing of that kind."));
 }
 
 /// Defaults that only a running program knows are held against their schema when the plugin is loaded.
@@ -331,5 +344,5 @@ mod two_of_one_name {
 fn a_plugin_of_tools_is_named_like_its_crate() {
     let about: Value = serde_json::from_str(&weir_plugin_sdk::plugin::about::<WeirPlugin>()).unwrap();
     assert_eq!((&about["name"], &about["adapters"]), (&json!("weir-plugin-sdk"), &json!([])));
-    assert_eq!(WeirPlugin::tools().len(), 19);
+    assert_eq!(WeirPlugin::tools().len(), 20);
 }

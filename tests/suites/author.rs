@@ -2,6 +2,7 @@
 //! nothing but the program and the language's own tools.
 
 mod check;
+mod failures;
 mod models;
 mod parcels;
 mod schemas;

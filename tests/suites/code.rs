@@ -245,3 +245,25 @@ async fn the_operator_names_chooses_and_bounds_the_tools() {
         assert!(scraped.contains(&line), "{line}{scraped}");
     }
 }
+
+/// A caller who listens to the log hears what a tool tells it, and not the text of a panic, which may hold a secret.
+#[tokio::test]
+async fn the_text_of_a_panic_reaches_the_log_and_no_caller() {
+    let inside = House::new().own_plugins(&[]);
+    inside.write("plugins/tools.wasm", std::fs::read(place::guest("tools-rust")).expect("a guest can be read"));
+    let native = House::new().own_plugins(&[]).native("weir-guest-tools", "tools-rust", false);
+    for house in [inside, native] {
+        let gateway = house.serve();
+        let client = Modern::new(gateway.url());
+        let listen = async |tool: &str, arguments: Value| {
+            let meta = json!({"io.modelcontextprotocol/logLevel": "debug"});
+            client.ask("tools/call", json!({"name": tool, "arguments": arguments, "_meta": meta})).await
+        };
+        let deployed = listen("deploy", json!({"environment": "prod", "service": "web"})).await;
+        let heard = |message: &Value| message["params"]["data"] == "deploying web";
+        assert!(deployed.messages.iter().any(heard), "{deployed:?}");
+        let crashed = listen("crash", json!({})).await;
+        assert_eq!((code(crashed.result()), crashed.messages.len()), ("plugin_failed", 1), "{crashed:?}");
+        gateway.wait_for_log("as asked");
+    }
+}

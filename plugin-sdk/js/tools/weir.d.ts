@@ -43,7 +43,10 @@ export function set<T>(items: Type<T, boolean>, options?: ListOptions<T>): Type<
 export function map<T>(values: Type<T, boolean>, options?: MapOptions<T>): Type<Record<string, T>>;
 export function record<F extends Fields>(fields: F, options?: Options<Values<F>>): Type<Values<F>>;
 export function anyOf<T>(types: Type<T, boolean>[], options?: Options<T>): Type<T>;
-/** May be left out; the function gets null then. What is returned so may be null, which answers `not_found`. */
+/**
+ * May be left out; the function gets null then. What is returned so may be null: the whole answers `not_found`, and a field
+ * of a record is left out.
+ */
 export function optional<T>(type: Type<T, boolean>): Type<T, true>;
 
 export interface Tool { readonly definition: object }
@@ -95,6 +98,10 @@ export const clock: { nowMs(): number };
 export const random: { bytes(length: number): Uint8Array };
 /** Parameters are always bound: `sql.query("db", "SELECT name FROM things WHERE id = ?", [7])`. */
 export const sql: {
+  /**
+   * Throws where a whole number is beyond 2^53, which is to be cast to text, and where there are more than 1000 rows and no
+   * `limit`. With a limit the further rows are left out.
+   */
   query(connection: string, text: string, parameters?: unknown[], limit?: number): any[];
   execute(connection: string, text: string, parameters?: unknown[]): number;
 };

@@ -19,8 +19,9 @@ const MAP = ["minProperties", "maxProperties"];
 /** How `weir call` takes a parameter. */
 const CLI = ["positional", "aliases", "metavar"];
 
-const make = (schema, keywords, options = {}) => {
-  const type = { schema, optional: false, cli: {} };
+/** `inside` has the types of what the value holds: `fields`, `items` or `values`. */
+const make = (schema, keywords, options = {}, inside = {}) => {
+  const type = { schema, optional: false, cli: {}, ...inside };
   for (const [name, value] of Object.entries(options)) {
     if (name === "default") type.default = value;
     else if (CLI.includes(name)) type.cli[name] = value;
@@ -43,14 +44,17 @@ export const choice = (values, options) => {
   return make({ type: [...kinds][0], enum: [...values] }, [], options);
 };
 export const list = (items, options) =>
-  make(isAnything(items) ? { type: "array" } : { type: "array", items: inner(items) }, LIST, options);
-export const set = (items, options) => make({ type: "array", items: inner(items), uniqueItems: true }, LIST, options);
+  make(isAnything(items) ? { type: "array" } : { type: "array", items: inner(items) }, LIST, options, { items });
+export const set = (items, options) => make({ type: "array", items: inner(items), uniqueItems: true }, LIST, options, { items });
 export const map = (values, options) =>
-  make(isAnything(values) ? { type: "object" } : { type: "object", additionalProperties: inner(values) }, MAP, options);
-export const record = (fields, options) => make(properties(fields, false), [], options);
+  make(isAnything(values) ? { type: "object" } : { type: "object", additionalProperties: inner(values) }, MAP, options, { values });
+export const record = (fields, options) => make(properties(fields, false), [], options, { fields });
 export const anyOf = (types, options) => make({ anyOf: types.map(inner) }, [], options);
 
-/** May be left out; the function gets null then. What is returned so may be null, which answers `not_found`. */
+/**
+ * May be left out; the function gets null then. What is returned so may be null: the whole answers `not_found`, and a field
+ * of a record is left out.
+ */
 export const optional = (type) => ({ ...type, optional: true });
 
 const isAnything = (type) => Object.keys(type.schema).length === 0;
@@ -76,6 +80,32 @@ const properties = (fields, ofTool) => {
   }
   if (required.length > 0) schema.required = required;
   return schema;
+};
+
+/** The value with each record in it changed by `change`, which gets a copy and its fields. What `anyOf` holds stays as it is. */
+const within = (type, value, change) => {
+  if (typeof value !== "object" || value === null || typeof value.toJSON === "function") return value;
+  if (Array.isArray(value)) return type.items ? value.map((each) => within(type.items, each, change)) : value;
+  if (type.values) return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, within(type.values, each, change)]));
+  if (!type.fields) return value;
+  const copy = { ...value };
+  change(copy, type.fields);
+  for (const [name, of] of Object.entries(type.fields)) {
+    if (Object.hasOwn(copy, name)) copy[name] = within(of, copy[name], change);
+  }
+  return copy;
+};
+
+/** Puts in what was left out: the default, or null. */
+const fill = (given, fields) => {
+  for (const [name, type] of Object.entries(fields)) given[name] ??= type.default ?? null;
+};
+
+/** Leaves out what may be left out and is null: the schema of the field knows no null. */
+const leaveOut = (told, fields) => {
+  for (const [name, type] of Object.entries(fields)) {
+    if (type.optional && told[name] === null) delete told[name];
+  }
 };
 
 // ---- tools ----
@@ -184,11 +214,31 @@ export const log = {
   warn: (message) => logOf.write("warn", message, undefined),
   error: (message) => logOf.write("error", message, undefined),
 };
+/** A caller who listens to the log does not hear a line with this field. */
+const LOG_ONLY = JSON.stringify({ "weir.log_only": true });
 export const clock = { nowMs: () => Number(clockOf.nowMs()) };
 export const random = { bytes: (length) => randomOf.bytes(length) };
+/** How many rows a query answers where its author names no limit. */
+const ROWS_MAX = 1000;
+/** A number of JavaScript holds no whole number beyond 2^53: a rounded key would be that of another row. */
+const exact = (records) => {
+  if (!/\d{16}/.test(records)) return records;
+  // Without escapes every second part between quotes is a text.
+  const outside = records.replace(/\\./g, "").split('"').filter((_, at) => at % 2 === 0);
+  for (const [written] of outside.join(" ").matchAll(/-?\d[\d.eE+-]*/g)) {
+    if (/^-?\d+$/.test(written) && !Number.isSafeInteger(Number(written))) {
+      throw new RangeError("a whole number in the rows is beyond 2^53, which a number does not hold: cast it to text in the query");
+    }
+  }
+  return records;
+};
 export const sql = {
-  query: (connection, words, parameters = [], limit = 1000) =>
-    JSON.parse(sqlOf.query({ connection, text: words, parameters: JSON.stringify(parameters), limit }).records),
+  query: (connection, words, parameters = [], limit) => {
+    const statement = { connection, text: words, parameters: JSON.stringify(parameters), limit: limit ?? ROWS_MAX };
+    const { records, truncated } = sqlOf.query(statement);
+    if (truncated && limit == null) throw new RangeError(`there are more than ${ROWS_MAX} rows: name a limit, or ask for fewer`);
+    return JSON.parse(exact(records));
+  },
   execute: (connection, words, parameters = []) =>
     Number(sqlOf.execute({ connection, text: words, parameters: JSON.stringify(parameters), limit: 1 })),
 };
@@ -216,13 +266,32 @@ const guard = (f) => (...args) => {
   try {
     return f(...args);
   } catch (thrown) {
-    if (thrown instanceof Refusal) throw error(thrown.reason, thrown.message, thrown);
-    // What a call of the host has refused comes as an `Error` that carries the record.
-    const refused = thrown?.payload ?? thrown;
-    if (refused?.code && refused?.message) throw refused;
-    // Nobody looked whether the text holds a secret: it goes to the log alone.
-    log.error(`The tool failed: ${thrown}\n${thrown?.stack ?? ""}`);
-    throw error("internal", "The tool failed; its operator finds the reason in the log.");
+    throw recordOf(thrown);
+  }
+};
+
+const recordOf = (thrown) => {
+  if (thrown instanceof Refusal) {
+    try {
+      return error(thrown.reason, thrown.message, thrown);
+    } catch (unwritten) {
+      thrown = unwritten; // The details are no JSON.
+    }
+  }
+  // What a call of the host has refused comes as an `Error` that carries the record. An `Error` of another library may have
+  // a code of its own, and is no record.
+  const refused = thrown?.payload ?? (thrown instanceof Error ? undefined : thrown);
+  if (typeof refused?.code === "string" && typeof refused.message === "string") return refused;
+  // Nobody looked whether the text holds a secret: it goes to the log alone.
+  logOf.write("error", `The tool failed: ${described(thrown)}`, LOG_ONLY);
+  return error("internal", "The tool failed; its operator finds the reason in the log.");
+};
+
+const described = (thrown) => {
+  try {
+    return `${thrown}\n${thrown?.stack ?? ""}`;
+  } catch {
+    return "what was thrown has no text";
   }
 };
 
@@ -238,7 +307,7 @@ const reply = ({ definition, returns }, value) => {
     if (returns.optional) refuse("not_found", "There is nothing of that kind.");
     throw new TypeError(`\`${definition.name}\` returned nothing, against its \`returns\``);
   }
-  return { kind: "complete", value: JSON.stringify(plain), content };
+  return { kind: "complete", value: JSON.stringify(within(returns, plain, leaveOut)), content };
 };
 
 /** `export const { about, tools } = plugin({ name, version, tools: [deploy] });` */
@@ -256,10 +325,7 @@ export const plugin = ({ name, version, tools }) => {
       definitions: guard(() => JSON.stringify(tools.map((each) => each.definition))),
       call: guard((invocation) => {
         const called = byName.get(invocation.tool) ?? refuse("unsupported", `This plugin has no tool \`${invocation.tool}\`.`);
-        const given = JSON.parse(invocation.arguments);
-        for (const [of, type] of Object.entries(called.parameters)) {
-          given[of] ??= type.default ?? null;
-        }
+        const given = within({ fields: called.parameters }, JSON.parse(invocation.arguments), fill);
         return reply(called, called.run(given, new Context(invocation.context, invocation.resumed, settings)));
       }),
     },

@@ -64,7 +64,9 @@ fn text_of(panic: &(dyn Any + Send)) -> String {
 fn log_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        std::panic::set_hook(Box::new(|panic| crate::log::error(&format!("The plugin panicked: {panic}"))));
+        std::panic::set_hook(Box::new(|panic| {
+            crate::log::error_for_the_log_alone(&format!("The plugin panicked: {panic}"));
+        }));
     });
 }
 

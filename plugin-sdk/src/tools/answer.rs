@@ -29,6 +29,11 @@ impl<T> Answer<T> {
         self
     }
 
+    /// Returns `true` if it answers with a value, and there is none.
+    pub(crate) fn is_absent(&self, is_absent: impl FnOnce(&T) -> bool) -> bool {
+        self.question.is_none() && self.value.as_ref().is_some_and(is_absent)
+    }
+
     pub(crate) fn into_reply(self, print: impl FnOnce(T) -> Option<String>) -> Reply {
         if let Some(question) = self.question {
             return question.into_reply();

@@ -81,7 +81,7 @@ impl<E: std::error::Error + 'static> From<E> for ToolError {
         if let Some(error) = (&error as &dyn Any).downcast_ref::<Error>() {
             return Self(error.clone());
         }
-        crate::log::error(&format!("The tool failed: {error}"));
+        crate::log::error_for_the_log_alone(&format!("The tool failed: {error}"));
         Self(Error::internal("The tool failed; its operator finds the reason in the log."))
     }
 }

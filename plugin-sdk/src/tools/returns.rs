@@ -29,7 +29,7 @@ impl<T: ToolSchema> ToolOutput for T {
 
     fn reply(self) -> Result<Reply> {
         if self.is_absent() {
-            return Err(Error::not_found("There is nothing of that kind."));
+            return Err(nothing());
         }
         let mut value = String::new();
         self.print(&mut value);
@@ -68,6 +68,9 @@ impl<T: ToolSchema> ToolOutput for Answer<T> {
     const OUTPUT: Option<fn(&mut Writer)> = Some(T::write_present);
 
     fn reply(self) -> Result<Reply> {
+        if self.is_absent(T::is_absent) {
+            return Err(nothing());
+        }
         Ok(self.into_reply(|value| {
             let mut out = String::new();
             value.print(&mut out);
@@ -86,6 +89,11 @@ impl ToolOutput for Answer<()> {
         }
         Ok(reply)
     }
+}
+
+/// Returns the error for an `Option` that is `None`.
+fn nothing() -> Error {
+    Error::not_found("There is nothing of that kind.")
 }
 
 /// The functions of one return type, with its trait erased, as [`crate::schema::Parameter`] has them for parameters.

@@ -97,3 +97,30 @@ fn what_does_not_load_fails_and_nothing_else_is_tried() {
         assert!(checks[0].to_string().contains(why), "{name}: {report}");
     }
 }
+
+/// The check answers no question and follows no task: a tool that needs one of them is not at fault.
+#[test]
+fn a_tool_that_asks_first_or_runs_only_as_a_task_passes() {
+    let desk = Desk::new("asking");
+    let folder = desk.begin("asking", "js", "tools");
+    fs::write(
+        folder.join("plugin.js"),
+        r#"
+import { ask, boolean, form, integer, plugin, tool } from "./sdk/weir.js";
+const sure = tool({ name: "remove_all", description: "Removes all things, once its caller is sure.", returns: integer(),
+  run: () => ask({ sure: form("Sure?", { sure: boolean() }) }) });
+const url = tool({ name: "sign_in", description: "Sends its caller to a page to sign in.", returns: integer(),
+  run: () => ask({ page: { method: "elicitation/create",
+    params: { mode: "url", message: "Sign in.", url: "https://example.org/", elicitationId: "1" } } }) });
+const long = tool({ name: "move_all", description: "Moves all things, which takes long.", task: "required",
+  returns: integer(), run: () => 1 });
+export const { about, tools } = plugin({ name: "asking", version: "0.1.0", tools: [sure, url, long] });
+"#,
+    )
+    .expect("the source is written");
+    let (code, out, err) = desk.run("asking", &["plugin", "check", "--once"]);
+    assert_eq!(code, 0, "{out}\n{err}");
+    for told in ["ok    answers over HTTP", "ok    answers over stdio", "ok    outputs conform"] {
+        assert!(out.contains(told), "{told}\n{out}");
+    }
+}

@@ -127,3 +127,32 @@ fn typescript_is_compiled_against_the_types_of_the_sdk() {
     assert!(err.contains("error TS2322: Type 'string' is not assignable to type 'number'"), "{err}");
     assert!(fs::read(&component).expect("a component") == before, "nothing is put in its place");
 }
+
+/// What functions in Python are given and answer is of the type that they name, and meets the schema of it.
+#[test]
+fn values_in_python_are_those_of_their_types() {
+    let python = place::present(place::cache().join("clients/plugin-models1/bin/python"), "cargo xtask test");
+    let output = Command::new(python)
+        .arg(place::repository().join("tests/suites/author/values.py"))
+        .env("PYTHONPATH", place::repository().join("plugin-sdk/python/tools"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .expect("python starts");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("values are right"), "{told}");
+}
+
+/// The same of JavaScript.
+#[test]
+fn values_in_javascript_are_those_of_their_types() {
+    let node = place::present(place::cache().join("clients/node-runtime/bin/node"), "cargo xtask test");
+    let output = Command::new(node)
+        .arg(place::repository().join("tests/suites/author/values.mjs"))
+        .arg(place::repository().join("plugin-sdk/js/tools/weir.js"))
+        .output()
+        .expect("node starts");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("values are right"), "{told}");
+}

@@ -23,6 +23,9 @@ const PROGRESS_MESSAGE_MAX_CHARS: usize = 200;
 const URI_MAX_BYTES: usize = 4 << 10;
 /// Of a log message that a caller hears.
 const LOG_MESSAGE_MAX_CHARS: usize = 4096;
+/// The member of a line's fields by which an SDK says that nobody looked whether the line holds a secret: the line stays
+/// in the log.
+const LOG_ONLY: &str = "weir.log_only";
 const RANDOM_MAX_BYTES: u32 = 64 << 10;
 
 impl log::Host for Guest {
@@ -57,22 +60,26 @@ impl log::Host for Guest {
             "trace" => tracing::trace!(target: "weir::plugin", plugin, call, fields, "{message}"),
             _ => tracing::info!(target: "weir::plugin", plugin, call, fields, "{message}"),
         }
-        if let Some(events) = self.call.events.as_ref().filter(|events| events.log_level().is_some()) {
-            events.log(&level, plugin, logged(message, fields));
+        if let Some(events) = self.call.events.as_ref().filter(|events| events.log_level().is_some())
+            && let Some(data) = logged(message, fields)
+        {
+            events.log(&level, plugin, data);
         }
         Ok(())
     }
 }
 
-/// Returns what MCP has as the data of a log message: a text, or an object if there are fields.
-fn logged(message: String, fields: Option<&str>) -> Value {
+/// Returns what MCP has as the data of a log message: a text, or an object if there are fields. `None` if the line is for
+/// the log alone.
+fn logged(message: String, fields: Option<&str>) -> Option<Value> {
     let message: String = message.chars().take(LOG_MESSAGE_MAX_CHARS).collect();
     let fields = fields.and_then(|fields| serde_json::from_str::<Map<String, Value>>(fields).ok());
     match fields.filter(|fields| !fields.is_empty()) {
-        None => Value::String(message),
+        None => Some(Value::String(message)),
+        Some(fields) if fields.contains_key(LOG_ONLY) => None,
         Some(mut fields) => {
             fields.insert("message".to_owned(), message.into());
-            fields.into()
+            Some(fields.into())
         }
     }
 }
@@ -150,4 +157,24 @@ impl random::Host for Guest {
 /// Puts a guest's text on one line, so that it cannot look like a line of ours.
 fn one_line(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_line_for_the_log_alone_is_told_to_no_caller() {
+        for (fields, told) in [
+            (None, Some(json!("failed"))),
+            (Some("no JSON"), Some(json!("failed"))),
+            (Some(r#"{"port":1}"#), Some(json!({"port": 1, "message": "failed"}))),
+            (Some(r#"{"weir.log_only":true}"#), None),
+            (Some(r#"{"port":1,"weir.log_only":true}"#), None),
+        ] {
+            assert_eq!(logged("failed".to_owned(), fields), told, "{fields:?}");
+        }
+    }
 }

@@ -33,6 +33,11 @@ __all__ = [
 HINTS = {"read_only": "readOnlyHint", "destructive": "destructiveHint", "idempotent": "idempotentHint",
          "open_world": "openWorldHint"}
 
+# How many rows a query answers where its author names no limit.
+ROWS_MAX = 1000
+# A caller who listens to the log does not hear a line with this field.
+LOG_ONLY = '{"weir.log_only":true}'
+
 
 class Refusal(Exception):
     """Says no: a reason for programs, a sentence for the caller."""
@@ -61,7 +66,7 @@ class Question:
 
 def form(message, fields):
     """A question whose answer is a form: a dataclass or a TypedDict."""
-    requested = schema.Writer("input").whole(fields)
+    requested = schema.Writer("form").whole(fields)
     return {"method": "elicitation/create", "params": {"mode": "form", "message": message, "requestedSchema": requested}}
 
 
@@ -107,9 +112,13 @@ class sql:
     """A database, by the name of a connection. Parameters are always bound."""
 
     @staticmethod
-    def query(connection, text, parameters=(), limit=1000):
-        statement = _sql.Statement(connection, text, compact(list(parameters)), limit, None)
-        return json.loads(_sql.query(statement).records)
+    def query(connection, text, parameters=(), limit=None):
+        """The rows. Without a limit there must be no more than 1000; with one the further rows are left out."""
+        most = ROWS_MAX if limit is None else limit
+        rows = _sql.query(_sql.Statement(connection, text, compact(list(parameters)), most, None))
+        if rows.truncated and limit is None:
+            raise ValueError(f"there are more than {ROWS_MAX} rows: name a limit, or ask for fewer")
+        return json.loads(rows.records)
 
     @staticmethod
     def execute(connection, text, parameters=()):
@@ -238,31 +247,41 @@ def plugin(name, version, *tools):
         def call(self, invocation):
             # An uncaught exception would trap, and a trap says nothing.
             try:
-                called = by_name.get(invocation.tool)
+                return self.answer(invocation)
+            except Err:
+                raise
+            except Exception as error:
+                # Nobody looked whether the text holds a secret: it goes to the log alone.
+                _log.write("error", f"The tool failed: {described(error)}", LOG_ONLY)
+                message = "The tool failed; its operator finds the reason in the log."
+                raise Err(_Error("internal", message, None, None, None)) from None
+
+        def answer(self, invocation):
+            called = by_name.get(invocation.tool)
+            try:
                 if called is None:
                     raise Refusal("unsupported", f"This plugin has no tool `{invocation.tool}`.")
                 context = Context(invocation.context, invocation.resumed, settings["text"])
                 kind, value, content, requests, state = called.answer(json.loads(invocation.arguments), context)
                 return _answers.Answer(kind, value, content, requests, state, None)
             except Refusal as no:
+                # Details that are no JSON are a fault of the tool, which `call` answers.
                 details = None if no.details is None else compact(no.details)
                 raise Err(_Error(no.reason, no.sentence, no.field, no.retry_after_ms, details)) from None
-            except Err:
-                raise
-            except Exception as error:
-                # Nobody looked whether the text holds a secret: it goes to the log alone.
-                _log.write("error", f"The tool failed: {described(error)}", None)
-                message = "The tool failed; its operator finds the reason in the log."
-                raise Err(_Error("internal", message, None, None, None)) from None
 
     return About, Tools
 
 
 def described(error):
-    """The exception and the functions it came through. Their lines are not read: a component has no files, and looking would trap."""
+    """The exception and the functions it came through. Their lines are not read, nor is the exception it was raised in formatted:
+    a component has no files, and looking would trap."""
     frames = traceback.walk_tb(error.__traceback__)
     way = " > ".join(f"{frame.f_code.co_name}, line {line}" for frame, line in frames)
-    return "".join(traceback.format_exception_only(error)).strip() + f" (in {way})"
+    try:
+        text = str(error)
+    except Exception:
+        text = "its text cannot be made"
+    return f"{type(error).__name__}: {text} (in {way})"
 
 
 def compact(value):

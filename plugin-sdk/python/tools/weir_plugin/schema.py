@@ -95,7 +95,7 @@ def _is_model_2(hint):
 
 
 class Invalid(ValueError):
-    """A value meets its schema, and the rules of its model refuse it."""
+    """A value meets its schema, and is none of its type: the rules of its model refuse it, or it is no base64, or no date."""
 
 
 def _read_model(hint, value):
@@ -280,7 +280,10 @@ class Writer:
         properties, required = {}, []
         docs = Docs(hint.__doc__ if not dataclasses.is_dataclass(hint) or not _made_doc(hint) else None)
         for field in fields(hint):
-            schema = self._documented(self.of(present(field.hint)), docs.parameters.get(field.name))
+            # A TypedDict holds a None as it is, and a dataclass leaves it out. The fields of a form know no null.
+            may_be_null = typing.is_typeddict(hint) and self.purpose != "form"
+            schema = self._nullable(field.hint) if may_be_null else self.of(present(field.hint))
+            schema = self._documented(schema, docs.parameters.get(field.name))
             if field.required:
                 required.append(field.name)
             elif field.default not in (None, _MISSING):
@@ -297,7 +300,7 @@ class Writer:
     def _model(self, hint):
         """pydantic writes it; its definitions move to the root."""
         if _is_model_2(hint):
-            written = hint.model_json_schema(mode="validation" if self.purpose == "input" else "serialization")
+            written = hint.model_json_schema(mode="serialization" if self.purpose == "output" else "validation")
             definitions = written.pop("$defs", {})
         else:
             written = dict(hint.schema(ref_template="#/$defs/{model}"))
@@ -413,9 +416,9 @@ def read(hint, value):
     if hint is float:
         return float(value)
     if hint is bytes:
-        return base64.b64decode(value)
+        return _read_text(lambda text: base64.b64decode(text, validate=True), value, "it is not base64")
     if hint in (datetime.datetime, datetime.date, datetime.time):
-        return hint.fromisoformat(value)
+        return _read_text(hint.fromisoformat, value, f"it is not a {hint.__name__}")
     if origin in (list, collections.abc.Sequence):
         return [read(arguments[0], each) for each in value]
     if hint in (set, frozenset, tuple):
@@ -444,51 +447,97 @@ def read(hint, value):
     return value
 
 
+def _read_text(reader, value, fault):
+    try:
+        return reader(value)
+    except ValueError:
+        raise Invalid(fault) from None
+
+
 def _read_union(arms, value):
-    for arm in arms:
-        try:
-            if _is_kind(bare(arm), value):
-                return read(arm, value)
-        except (TypeError, ValueError, KeyError):
-            continue
+    """Reads the value as the first arm that it is of. Members that no arm has a name for are passed over in a second round."""
+    refused = None
+    for is_closed in (True, False):
+        for arm in arms:
+            try:
+                if _is_kind(arm, value, is_closed):
+                    return read(arm, value)
+            except Invalid as error:
+                refused = refused or error
+            except (TypeError, ValueError, KeyError):
+                continue
+    if refused:
+        raise refused
     return value
 
 
-def _is_kind(hint, value):
-    kind = typing.get_origin(hint) or hint
+def _is_kind(hint, value, is_closed):
+    """Whether the value is of the type. `is_closed`: its objects have no other members than the type names."""
+    if value is None and is_optional(hint):
+        return True
+    hint = bare(present(hint))
+    kind, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if kind in (typing.Any, object):
+        return True
+    if _is_union(hint):
+        return any(_is_kind(arm, value, is_closed) for arm in arguments)
+    if kind is typing.Literal:
+        return any(value == each and isinstance(value, bool) == isinstance(each, bool) for each in arguments)
     if isinstance(value, bool):
         return kind is bool
     if dataclasses.is_dataclass(kind) or typing.is_typeddict(kind):
-        names = {field.name for field in fields(kind)}
-        return isinstance(value, dict) and all(field.name in value for field in fields(kind) if field.required) and set(value) <= names
+        return isinstance(value, dict) and _is_record(list(fields(kind)), value, is_closed)
     if kind is int:
-        return isinstance(value, (int, float)) and float(value).is_integer()
+        return isinstance(value, int) or isinstance(value, float) and value.is_integer()
     if kind is float:
         return isinstance(value, (int, float))
-    if kind in (list, tuple, set, frozenset):
-        return isinstance(value, list)
-    if kind is dict or _is_model(kind):
+    if kind is tuple and arguments and arguments[1:] != (...,):
+        return (isinstance(value, list) and len(value) == len(arguments)
+                and all(_is_kind(of, each, is_closed) for of, each in zip(arguments, value)))
+    if kind in (list, tuple, set, frozenset, collections.abc.Sequence):
+        return isinstance(value, list) and all(_is_kind(of, each, is_closed) for of in arguments[:1] for each in value)
+    if kind in (dict, collections.abc.Mapping):
+        return isinstance(value, dict) and all(_is_kind(of, each, is_closed) for of in arguments[1:] for each in value.values())
+    if _is_model(kind):
         return isinstance(value, dict)
-    return isinstance(value, str) if kind in (str, bytes) or not inspect.isclass(kind) or issubclass(kind, (datetime.date, datetime.time)) else True
+    if inspect.isclass(kind) and issubclass(kind, enum.Enum):
+        return any(value == member.value for member in kind)
+    if kind in (str, bytes, datetime.datetime, datetime.date, datetime.time):
+        return isinstance(value, str)
+    return False
+
+
+def _is_record(known, value, is_closed):
+    """A union of records is told apart by what their members may be: by a `Literal` above all."""
+    if is_closed and not set(value) <= {field.name for field in known}:
+        return False
+    return all(
+        _is_kind(field.hint, value[field.name], is_closed) if field.name in value else not field.required for field in known)
 
 
 def plain(value):
-    """What `json` can write. A field that is None is left out, as it may be."""
+    """What `json` can write. A field that is None is left out where it may be."""
     if isinstance(value, enum.Enum):
         return value.value
     if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
+        return value.model_dump(mode="json", by_alias=True)
     if _is_model(type(value)):
-        return json.loads(value.json(exclude_none=True))
+        return json.loads(value.json(exclude_none=True, by_alias=True))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        pairs = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
-        return {name: plain(inner) for name, inner in pairs if inner is not None}
+        members = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        if any(inner is None for inner in members.values()):
+            left_out = {field.name for field in fields(type(value)) if not field.required}
+            members = {name: inner for name, inner in members.items() if inner is not None or name not in left_out}
+        return {name: plain(inner) for name, inner in members.items()}
     if isinstance(value, collections.abc.Mapping):
         return {plain(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, (set, frozenset)):
         return sorted((plain(inner) for inner in value), key=repr)
     if isinstance(value, (list, tuple)):
         return [plain(inner) for inner in value]
+    if isinstance(value, (datetime.datetime, datetime.time)) and value.utcoffset() is None:
+        # The formats of JSON Schema demand an offset, and a component knows no other zone than UTC.
+        return f"{value.isoformat()}Z"
     if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
         return value.isoformat()
     if isinstance(value, bytes):

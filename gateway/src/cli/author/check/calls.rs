@@ -11,7 +11,7 @@ use tokio::{
 
 use super::{
     super::{
-        super::{Failure, call::Remote},
+        super::{Failure, call::Remote, http_client},
         run::Outcome,
     },
     Report,
@@ -20,6 +20,9 @@ use crate::{app::App, catalogue::Endpoint, codes::Code, transport};
 
 /// Room for an answer that is on its way.
 const PIPE_BYTES: usize = 64 << 10;
+const VERSION: &str = "2026-07-28";
+/// The error that a client is told which lacks a capability.
+const MISSING_CAPABILITY: i64 = -32021;
 
 struct Tool {
     name: String,
@@ -65,10 +68,10 @@ async fn over_http(served: &App, tools: &[Tool], report: &mut Report) -> Result<
     if listed.len() != served.gateway.snapshot().catalogue.len() {
         report.fail("answers over HTTP", format!("{} tools are listed there", listed.len()));
     }
+    let client = http_client(&url).context("the client of the check")?;
     for tool in tools {
-        let params = json!({ "name": tool.name, "arguments": tool.arguments });
-        match remote.request("tools/call", Some(&tool.name), params).await {
-            Ok(result) => judge("answers over HTTP", tool, &result, report),
+        match post(&client, &url, tool).await {
+            Ok(message) => judge("answers over HTTP", tool, &message, report),
             Err(error) => report.fail("answers over HTTP", format!("{}: {error:#}", tool.name)),
         }
     }
@@ -78,6 +81,19 @@ async fn over_http(served: &App, tools: &[Tool], report: &mut Report) -> Result<
         report.ok("answers over HTTP", format!("{} tools, with arguments made of their schemas", tools.len()));
     }
     Ok(())
+}
+
+async fn post(client: &reqwest::Client, url: &str, tool: &Tool) -> anyhow::Result<Value> {
+    let request = client
+        .post(url)
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", VERSION)
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", &tool.name);
+    let response = request.body(call(0, tool).to_string()).send().await?;
+    let status = response.status();
+    serde_json::from_str(&response.text().await?).with_context(|| format!("{status}, and no MCP"))
 }
 
 async fn over_stdio(served: &App, tools: &[Tool], report: &mut Report) -> Result<(), Failure> {
@@ -90,13 +106,7 @@ async fn over_stdio(served: &App, tools: &[Tool], report: &mut Report) -> Result
     let (answers, mut questions) = tokio::io::split(ours);
     let mut answers = BufReader::new(answers).lines();
     for (id, tool) in tools.iter().enumerate() {
-        let meta = json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {},
-        });
-        let params = json!({ "name": tool.name, "arguments": tool.arguments, "_meta": meta });
-        let question = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
-        questions.write_all(format!("{question}\n").as_bytes()).await?;
+        questions.write_all(format!("{}\n", call(id, tool)).as_bytes()).await?;
         let answer = loop {
             let line = answers.next_line().await?.context("stdio has ended")?;
             let message: Value = serde_json::from_str(&line).context("a line on stdout is no message")?;
@@ -104,10 +114,7 @@ async fn over_stdio(served: &App, tools: &[Tool], report: &mut Report) -> Result
                 break message;
             }
         };
-        match answer.get("error") {
-            Some(error) => report.fail("answers over stdio", format!("{}: {error}", tool.name)),
-            None => judge("answers over stdio", tool, &answer["result"], report),
-        }
+        judge("answers over stdio", tool, &answer, report);
     }
     questions.shutdown().await?;
     drop((questions, answers));
@@ -118,9 +125,29 @@ async fn over_stdio(served: &App, tools: &[Tool], report: &mut Report) -> Result
     Ok(())
 }
 
-/// Judges an answer. An error that the tool means is an answer; one that shows a flaw is not.
-fn judge(door: &'static str, tool: &Tool, result: &Value, report: &mut Report) {
-    let Outcome::Failed { code, text, .. } = Outcome::of_result(result) else { return };
+/// Returns the call of a client that can be asked whatever a tool may ask.
+fn call(id: usize, tool: &Tool) -> Value {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": VERSION,
+        "io.modelcontextprotocol/clientCapabilities": {
+            "elicitation": { "form": {}, "url": {} },
+            "sampling": {},
+            "roots": {},
+        },
+    });
+    let params = json!({ "name": tool.name, "arguments": tool.arguments, "_meta": meta });
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+}
+
+/// Judges an answer. An error that the tool means is an answer; one that shows a flaw is not. Nor is it a flaw that a tool
+/// runs only as a task, which this client does not follow.
+fn judge(door: &'static str, tool: &Tool, message: &Value, report: &mut Report) {
+    match message.get("error") {
+        Some(error) if error["code"] == MISSING_CAPABILITY => return,
+        Some(error) => return report.fail(door, format!("{}: {error}", tool.name)),
+        None => {}
+    }
+    let Outcome::Failed { code, text, .. } = Outcome::of_result(&message["result"]) else { return };
     let told = format!("{} {}: {text}", tool.name, tool.arguments);
     match Code::of_label(&code) {
         Some(Code::OutputMismatch) => report.fail("outputs conform", told),
