@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    json::{percent_decoded, push_pointer},
+    json::{push_pointer, referred},
     offer::inside::{Inside, inside},
 };
 
@@ -84,7 +84,7 @@ impl<'s> Walk<'s> {
     fn named(&mut self, members: &'s Map<String, Value>, reference: &'s str, at: &str) -> Value {
         let beside = self.members(members, at);
         let root = self.root;
-        let target = reference.strip_prefix('#').and_then(|pointer| root.pointer(&percent_decoded(pointer)));
+        let target = referred(root, reference);
         self.copied += VALUE_BYTES;
         let fits = !self.open.contains(&reference) && self.copied <= COPIED_MAX_BYTES;
         let Some(target) = target.filter(|_| fits) else {

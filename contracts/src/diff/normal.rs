@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::digest;
-use crate::json::percent_decoded;
+use crate::json::referred;
 
 /// Schemas one side may have after inlining; a doubling chain of references would go on for ever.
 const NODES_MAX: usize = 50_000;
@@ -176,7 +176,7 @@ impl<'s> Inliner<'s> {
     ) -> Result<(), String> {
         let root = self.root;
         let target = match key == "$ref" && !self.has_bases && !self.open.contains(&reference) {
-            true => target(root, reference),
+            true => referred(root, reference),
             false => None,
         };
         let Some(target) = target else {
@@ -209,7 +209,7 @@ impl<'s> Inliner<'s> {
             if reached.contains_key(&reference) {
                 continue;
             }
-            let Some(found) = target(self.root, &reference) else { return digest(self.root) };
+            let Some(found) = referred(self.root, &reference) else { return digest(self.root) };
             references(found, &mut open);
             reached.insert(reference, found.clone());
         }
@@ -346,10 +346,6 @@ fn each_schema<'s, E>(
         Value::Object(_) | Value::Bool(_) if SCHEMA_KEYS.contains(&key) => rewrite(value)?,
         other => other.clone(),
     })
-}
-
-fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
-    root.pointer(&percent_decoded(reference.strip_prefix('#')?))
 }
 
 fn has_base(schema: &Value) -> bool {

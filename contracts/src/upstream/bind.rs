@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{name, validate::foreign_validator};
+use crate::{json, name, validate::foreign_validator};
 
 /// Keywords that look at several arguments at once in ways that are not untangled here.
 const TANGLED: [&str; 5] = ["not", "if", "then", "else", "dependentSchemas"];
@@ -123,11 +123,8 @@ fn drop_argument(
 pub(super) fn inline(schema: &mut Value, root: &Value) {
     // A chain of references is short, or leads in a circle.
     for _ in 0..32 {
-        let Some(target) = schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'))
-        else {
-            return;
-        };
-        let Some(Value::Object(target)) = root.pointer(&crate::json::percent_decoded(target)) else { return };
+        let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { return };
+        let Some(Value::Object(target)) = json::referred(root, reference) else { return };
         let Value::Object(members) = &*schema else { return };
         let texts = ["title", "description", "default", "examples", "$comment"];
         if members.keys().any(|keyword| keyword != "$ref" && !texts.contains(&keyword.as_str())) {
@@ -158,8 +155,8 @@ pub(super) fn properties(root: &Value) -> Vec<(&str, &Value)> {
         for keyword in ["allOf", "anyOf", "oneOf"] {
             open.extend(schema.get(keyword).and_then(Value::as_array).into_iter().flatten());
         }
-        let target = schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
-        open.extend(target.and_then(|target| root.pointer(&crate::json::percent_decoded(target))));
+        let reference = schema.get("$ref").and_then(Value::as_str);
+        open.extend(reference.and_then(|reference| json::referred(root, reference)));
     }
     found
 }

@@ -259,8 +259,8 @@ impl Renaming<'_> {
                 continue;
             }
             parts.push(members);
-            let target = members.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
-            open.extend(target.and_then(|pointer| self.root.pointer(&json::percent_decoded(pointer))));
+            let reference = members.get("$ref").and_then(Value::as_str);
+            open.extend(reference.and_then(|reference| json::referred(self.root, reference)));
             for keyword in ["allOf", "anyOf", "oneOf"] {
                 open.extend(members.get(keyword).and_then(Value::as_array).into_iter().flatten());
             }

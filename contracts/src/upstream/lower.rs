@@ -260,8 +260,8 @@ pub(super) fn has_few_alternatives(root: &Value) -> bool {
             return false;
         }
         *left -= 1;
-        let target = schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
-        let target = target.and_then(|target| root.pointer(&crate::json::percent_decoded(target)));
+        let reference = schema.get("$ref").and_then(Value::as_str);
+        let target = reference.and_then(|reference| crate::json::referred(root, reference));
         let arms = ["allOf", "anyOf", "oneOf"].iter().filter_map(|keyword| schema.get(*keyword)?.as_array()).flatten();
         target.into_iter().chain(arms).all(|schema| count(schema, root, left))
     }
@@ -433,8 +433,8 @@ pub(super) fn is_object(schema: &Value, root: &Value, depth: usize) -> bool {
     }
     let of = |keyword: &str| members.get(keyword).and_then(Value::as_array);
     let every = |arms: &Vec<Value>| !arms.is_empty() && arms.iter().all(|arm| is_object(arm, root, depth + 1));
-    let target = members.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix('#'));
-    let target = target.and_then(|target| root.pointer(&crate::json::percent_decoded(target)));
+    let reference = members.get("$ref").and_then(Value::as_str);
+    let target = reference.and_then(|reference| crate::json::referred(root, reference));
     target.is_some_and(|target| is_object(target, root, depth + 1))
         || ["anyOf", "oneOf"].into_iter().filter_map(of).any(every)
         || of("allOf").is_some_and(|arms| arms.iter().any(|arm| is_object(arm, root, depth + 1)))
