@@ -1,6 +1,6 @@
 //! What authors write in Python, JavaScript, TypeScript and C, and the schemas it is.
 
-use std::{fs, os::unix::fs::symlink, process::Command};
+use std::{fs, os::unix::fs::symlink, path::PathBuf, process::Command};
 
 use serde_json::json;
 use weir_tests::place;
@@ -11,30 +11,13 @@ use super::Desk;
 /// they are.
 #[test]
 fn type_hints_are_the_schemas_of_the_table() {
-    let python = place::present(place::cache().join("clients/python-mcp1/bin/python"), "cargo xtask test");
-    let output = Command::new(python)
-        .arg(place::repository().join("tests/fixtures/author/hints.py"))
-        .env("PYTHONPATH", place::repository().join("plugin-sdk/python/tools"))
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .output()
-        .expect("python starts");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("hints are right"), "{told}");
+    python("python-mcp1", "hints.py", "hints are right");
 }
 
 /// The same of JavaScript: the types that its SDK has, their options, and what it refuses.
 #[test]
 fn types_of_javascript_are_the_schemas_of_the_table() {
-    let node = place::present(place::cache().join("clients/node-runtime/bin/node"), "cargo xtask test");
-    let output = Command::new(node)
-        .arg(place::repository().join("tests/fixtures/author/types.mjs"))
-        .arg(place::repository().join("plugin-sdk/js/tools/weir.js"))
-        .output()
-        .expect("node starts");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("types are right"), "{told}");
+    javascript("types.mjs", "types are right");
 }
 
 /// The same of C, whose table is compiled.
@@ -131,28 +114,37 @@ fn typescript_is_compiled_against_the_types_of_the_sdk() {
 /// What functions in Python are given and answer is of the type that they name, and meets the schema of it.
 #[test]
 fn values_in_python_are_those_of_their_types() {
-    let python = place::present(place::cache().join("clients/plugin-models1/bin/python"), "cargo xtask test");
-    let output = Command::new(python)
-        .arg(place::repository().join("tests/suites/author/values.py"))
-        .env("PYTHONPATH", place::repository().join("plugin-sdk/python/tools"))
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .output()
-        .expect("python starts");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("values are right"), "{told}");
+    python("plugin-models1", "values.py", "values are right");
 }
 
 /// The same of JavaScript.
 #[test]
 fn values_in_javascript_are_those_of_their_types() {
-    let node = place::present(place::cache().join("clients/node-runtime/bin/node"), "cargo xtask test");
-    let output = Command::new(node)
-        .arg(place::repository().join("tests/suites/author/values.mjs"))
-        .arg(place::repository().join("plugin-sdk/js/tools/weir.js"))
-        .output()
-        .expect("node starts");
+    javascript("values.mjs", "values are right");
+}
+
+/// Runs a script over the SDK of Python, in one of the environments that are kept for tests.
+fn python(environment: &str, script: &str, said: &str) {
+    let program = place::cache().join("clients").join(environment).join("bin/python");
+    let mut python = Command::new(place::present(program, "cargo xtask test"));
+    python.arg(fixture(script)).env("PYTHONPATH", place::repository().join("plugin-sdk/python/tools"));
+    says(python.env("PYTHONDONTWRITEBYTECODE", "1"), said);
+}
+
+/// Runs a script over the SDK of JavaScript.
+fn javascript(script: &str, said: &str) {
+    let program = place::cache().join("clients/node-runtime/bin/node");
+    let mut node = Command::new(place::present(program, "cargo xtask test"));
+    says(node.arg(fixture(script)).arg(place::repository().join("plugin-sdk/js/tools/weir.js")), said);
+}
+
+fn fixture(script: &str) -> PathBuf {
+    place::repository().join("tests/fixtures/author").join(script)
+}
+
+fn says(command: &mut Command, said: &str) {
+    let output = command.output().expect("it starts");
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("values are right"), "{told}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains(said), "{told}");
 }
