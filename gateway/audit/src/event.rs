@@ -115,8 +115,8 @@ pub struct Intent<'a> {
 pub struct Refused<'a> {
     pub what: RefusedWhat,
     /// The endpoint or route, or the method.
-    #[serde(serialize_with = "name")]
-    pub place: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
+    pub place: Option<&'a str>,
     /// The id told to the caller.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "name_if_any")]
     pub call_id: Option<&'a str>,
@@ -130,7 +130,7 @@ pub struct Refused<'a> {
     pub address: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text_if_any")]
     pub reason: Option<&'a str>,
-    /// The number of equal refusals that this record stands for; 1 for a single one.
+    /// The number of refusals that this record stands for. Those of more than one say only what they have in common.
     pub count: u64,
 }
 

@@ -17,6 +17,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use rustix::fs::OFlags;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::{
@@ -185,6 +186,8 @@ pub(crate) struct Head {
 /// All chains of a folder by name, and so by age.
 pub(crate) struct Survey {
     pub(crate) chains: Vec<ChainView>,
+    /// Those that this user may not read: they are left alone, and are no reason to record nothing.
+    denied: Vec<PathBuf>,
 }
 
 pub(crate) struct ChainView {
@@ -234,10 +237,24 @@ impl First {
 
 impl Survey {
     pub(crate) fn take(folder: &Path) -> io::Result<Self> {
-        let chains = chains(folder)?.into_iter().map(|(name, path)| ChainView::look(name, path));
-        // A chain that goes away while we look was removed by its age; that is stated elsewhere.
-        let chains = chains.filter(|chain| !matches!(chain, Err(error) if error.kind() == ErrorKind::NotFound));
-        Ok(Self { chains: chains.collect::<io::Result<_>>()? })
+        let mut survey = Self { chains: Vec::new(), denied: Vec::new() };
+        for (name, path) in chains(folder)? {
+            match ChainView::look(name, path.clone()) {
+                Ok(chain) => survey.chains.push(chain),
+                // A chain that goes away while we look was removed by its age; that is stated elsewhere.
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => survey.denied.push(path),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(survey)
+    }
+
+    /// Says in the log what cannot be read, and so is not part of the answer.
+    pub(crate) fn warn(&self) {
+        for chain in &self.denied {
+            tracing::warn!("{} cannot be read by this user: its records are left out", chain.display());
+        }
     }
 
     /// Heads that no opening names yet, oldest chain first. Those named are held by the one that names them, and so on.
@@ -358,7 +375,16 @@ pub(crate) fn make(folder: &Path) -> io::Result<()> {
 
 /// Creates a file for its owner alone, whose writes go to its end.
 pub(crate) fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)
+    let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?;
+    weir_files::hand_over(&file, path.parent().unwrap_or(Path::new(".")))?;
+    Ok(file)
+}
+
+/// Makes the folder of a new chain in the trail's.
+pub(crate) fn make_chain(trail: &Path, chain: &Path) -> io::Result<()> {
+    make(chain)?;
+    let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits().cast_signed();
+    weir_files::hand_over(&OpenOptions::new().read(true).custom_flags(flags).open(chain)?, trail)
 }
 
 /// Takes the lock that says "the process of this chain lives", in a new chain's folder.

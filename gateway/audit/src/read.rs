@@ -64,6 +64,7 @@ impl Record {
 /// Returns the records that match, oldest first. Those of one chain come in its order, whatever the clock did.
 pub fn read(folder: &Path, filter: Filter) -> io::Result<Records> {
     let survey = Survey::take(folder)?;
+    survey.warn();
     let mut records = Records { left: filter.limit.unwrap_or(usize::MAX), filter, chains: BinaryHeap::new() };
     for chain in survey.chains {
         records.chains.extend(ChainReader::new(chain, &records.filter).map(Reverse));
@@ -74,6 +75,7 @@ pub fn read(folder: &Path, filter: Filter) -> io::Result<Records> {
 /// Returns the last `count` records that match, oldest first, and what follows them.
 pub fn tail(folder: &Path, filter: Filter, count: usize) -> io::Result<(Vec<Record>, Follow)> {
     let mut survey = Survey::take(folder)?;
+    survey.warn();
     let mut follow = Follow::new(folder, filter.clone());
     let mut last: Vec<Record> = Vec::new();
     // The chain that was written to last first: most others end before what they would have to be newer than.

@@ -260,6 +260,7 @@ impl Shared {
     fn open(folder: &Path, settings: Settings) -> io::Result<Self> {
         folder::make(folder)?;
         let survey = Survey::take(folder)?;
+        survey.warn();
         let repaired = repair(&survey);
         let removal = Removal::plan(folder, &survey, None, settings.keep())?;
         let chain = ChainName::new()?;
@@ -366,7 +367,7 @@ fn begin(folder: &Path, chain: &ChainName, opening: &Chained<'_>) -> io::Result<
     let body = line::body(opening).ok_or_else(|| io::Error::other(AuditError::TooLong))?;
     let fresh = folder.join(format!(".new-{chain}"));
     let place = folder.join(chain.as_str());
-    folder::make(&fresh)?;
+    folder::make_chain(folder, &fresh)?;
     let begun = (|| {
         let lock = folder::take_lock(&fresh)?;
         let file = folder::create(&fresh.join(folder::segment_name(1)))?;

@@ -4,9 +4,9 @@
 //! and the folder after it. They wait for the disk, so that a large file is written on a thread that may wait.
 
 use std::{
-    fs::{self, File, Permissions},
-    io::{self, ErrorKind, Write as _},
-    os::unix::fs::PermissionsExt as _,
+    fs::{self, File, Permissions, TryLockError},
+    io::{self, ErrorKind, Read as _, Write as _},
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown},
     path::Path,
 };
 
@@ -40,6 +40,40 @@ pub fn create_once(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<bo
     }
 }
 
+/// Like [`replace`], and holds the file: [`read_held`] knows by that, until the returned file is closed, that the process
+/// lives which wrote it.
+pub fn replace_held(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<File> {
+    let fresh = write(path, bytes, readers)?;
+    fresh.as_file().lock()?;
+    let file = fresh.persist(path).map_err(|error| error.error)?;
+    sync_folder(path)?;
+    Ok(file)
+}
+
+/// Returns the text of a file that a living process holds. `None`: the process that wrote it has ended.
+pub fn read_held(path: &Path) -> io::Result<Option<String>> {
+    let mut file = File::open(path)?;
+    match file.try_lock_shared() {
+        Ok(()) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            file.read_to_string(&mut text)?;
+            Ok(Some(text))
+        }
+    }
+}
+
+/// Gives a file or folder that was just made in `folder` to the owner of that. What root makes for a gateway that runs as
+/// another user can be read and removed by it then; nobody but root can do this, and need not.
+pub fn hand_over(made: &File, folder: &Path) -> io::Result<()> {
+    let (owner, made_by) = (fs::metadata(folder)?, made.metadata()?);
+    match made_by.uid() {
+        0 if owner.uid() != 0 => fchown(made, Some(owner.uid()), Some(owner.gid())),
+        _ => Ok(()),
+    }
+}
+
 /// Writes a file beside its place. Its name starts with a dot: no folder of the gateway looks at such files. It is removed
 /// when it is dropped before it came to its place.
 fn write(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<NamedTempFile> {
@@ -51,6 +85,7 @@ fn write(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<NamedTempFil
         // The umask does not hold here: these bits were given once already.
         fresh.as_file().set_permissions(Permissions::from_mode(bits & 0o777))?;
     }
+    hand_over(fresh.as_file(), folder)?;
     fresh.write_all(bytes)?;
     fresh.as_file().sync_all()?;
     Ok(fresh)
@@ -81,6 +116,20 @@ mod tests {
         fs::create_dir(folder.path().join("b")).expect("made");
         assert!(replace(&folder.path().join("b"), b"x", Readers::Owner).is_err(), "a folder is no file");
         assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 2, "nothing is left");
+    }
+
+    #[test]
+    fn a_held_file_is_known_as_that_of_a_living_process() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("address");
+        let first = replace_held(&path, b"one", Readers::Everyone).expect("written");
+        let second = replace_held(&path, b"two", Readers::Everyone).expect("written");
+        assert_eq!(read_held(&path).expect("read").as_deref(), Some("two"));
+        drop(first);
+        assert_eq!(read_held(&path).expect("read").as_deref(), Some("two"));
+        drop(second);
+        assert_eq!(read_held(&path).expect("read"), None);
+        assert!(read_held(&folder.path().join("b")).is_err());
     }
 
     #[test]

@@ -42,8 +42,8 @@ impl Follow {
         for (name, path) in chains {
             let place = self.places.entry(name.clone()).or_default();
             match read_on(&name, &path, place, &self.filter, &mut records) {
-                // The segment was removed by its age meanwhile.
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                // The segment was removed by its age meanwhile, or the chain is another user's.
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {}
                 result => result?,
             }
         }

@@ -113,7 +113,7 @@ fn records_say_what_they_are_told() {
     let intent = Intent { about: About { clear: Some(&clear), ..about.clone() } };
     let refused = Refused {
         what: RefusedWhat::Identity,
-        place: "/mcp",
+        place: Some("/mcp"),
         call_id: None,
         key_id: Some("k_12"),
         agent: None,

@@ -1,7 +1,8 @@
-//! The trail in processes of their own: killed, side by side, and on a full disk.
+//! The trail in processes of their own: killed, side by side, of several users, and on a full disk.
 
 mod crash;
 mod full_disk;
+mod owners;
 #[path = "../steps/mod.rs"]
 mod steps;
 

@@ -1,0 +1,59 @@
+//! A trail that several users of a machine write to: the gateway's own, and root with a command.
+
+use std::{
+    fs::{self, Permissions},
+    io::{BufRead as _, BufReader},
+    os::unix::{
+        fs::{MetadataExt as _, PermissionsExt as _, chown},
+        process::CommandExt as _,
+    },
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use crate::{append, child, open};
+
+/// The user of the gateway, where root runs this test.
+const GATEWAY: u32 = 65_534;
+
+#[test]
+fn what_one_user_may_not_read_keeps_no_other_from_recording() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("audit");
+    drop(open(&folder));
+    let [closed] = &chains(&folder)[..] else { panic!("one chain") };
+    if !rustix::process::geteuid().is_root() {
+        fs::set_permissions(closed, Permissions::from_mode(0)).unwrap();
+        append(&open(&folder), 1);
+        return fs::set_permissions(closed, Permissions::from_mode(0o700)).unwrap();
+    }
+    // The chain stays root's, the folder is the gateway's.
+    fs::set_permissions(scratch.path(), Permissions::from_mode(0o755)).unwrap();
+    chown(&folder, Some(GATEWAY), Some(GATEWAY)).unwrap();
+    let program = scratch.path().join("child");
+    fs::copy(child(), &program).unwrap();
+    let mut gateway = Command::new(&program);
+    gateway.arg("write").arg(&folder).uid(GATEWAY).gid(GATEWAY).stdout(Stdio::piped());
+    let mut gateway = gateway.spawn().unwrap();
+    let receipt = BufReader::new(gateway.stdout.take().unwrap()).lines().next();
+    gateway.kill().unwrap();
+    gateway.wait().unwrap();
+    assert!(receipt.is_some_and(|line| line.unwrap().starts_with("receipt ")));
+
+    // What root writes from now on is the gateway's.
+    append(&open(&folder), 1);
+    for chain in chains(&folder).iter().filter(|chain| *chain != closed) {
+        let files = fs::read_dir(chain).unwrap().map(|file| file.unwrap().path());
+        let foreign: Vec<_> = [chain.clone()].into_iter().chain(files).filter(|path| owner(path) != GATEWAY).collect();
+        assert_eq!(foreign, [] as [PathBuf; 0]);
+    }
+    assert_eq!(chains(&folder).len(), 3);
+}
+
+fn chains(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).unwrap().map(|chain| chain.unwrap().path()).collect()
+}
+
+fn owner(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().uid()
+}
