@@ -138,7 +138,7 @@ impl Reader<'_> {
         problems.append(&mut compiled.left_out);
         self.problems.append(&mut problems);
         for prompt in compiled.prompts.iter_mut().map(Arc::make_mut) {
-            prompt.name = format!("{}{}", plugin.prefix, prompt.name);
+            prompt.name = name::prefixed(plugin.prefix, &prompt.name);
             if let Err(message) = name::check_tool(&prompt.name) {
                 self.refuse::<()>("/items/prompts", message);
             }
@@ -196,7 +196,7 @@ impl Reader<'_> {
             Some(Value::String(name)) => name.clone(),
             _ => return self.refuse(&format!("{place}/name"), "a tool has a name"),
         };
-        let name = format!("{}{offered}", self.plugin.prefix);
+        let name = name::prefixed(self.plugin.prefix, &offered);
         if let Err(message) = name::check_tool(&name) {
             self.refuse::<()>(&format!("{place}/name"), message);
         }

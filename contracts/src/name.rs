@@ -40,6 +40,13 @@ pub fn check_tool(name: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Returns the published name of what a contract or a server calls `name`: the prefix stands in front of it, joined by `_`
+/// if it does not end with `_` or `-` itself.
+pub fn prefixed(prefix: &str, name: &str) -> String {
+    let is_joined = prefix.is_empty() || prefix.ends_with(['_', '-']);
+    format!("{prefix}{}{name}", if is_joined { "" } else { "_" })
+}
+
 /// Checks that a collection's name is `[A-Za-z0-9_-]{1,64}`.
 pub fn check_collection(name: &str) -> Result<(), String> {
     match !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain) {
@@ -221,6 +228,13 @@ pub fn matches(pattern: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prefix_is_joined_once() {
+        for (prefix, wanted) in [("", "list"), ("ops", "ops_list"), ("ops_", "ops_list"), ("ops-", "ops-list")] {
+            assert_eq!(prefixed(prefix, "list"), wanted);
+        }
+    }
 
     #[test]
     fn names() {

@@ -132,7 +132,6 @@ pub fn compile(upstream: &Upstream<'_>, document: &str) -> Result<Compiled, Vec<
 struct Compiler<'c> {
     upstream: &'c Upstream<'c>,
     contract: &'c str,
-    /// The prefix with its underscore.
     prefix: String,
     /// The server's own names of tools that were met.
     offered: BTreeSet<String>,
@@ -168,10 +167,7 @@ impl<'c> Compiler<'c> {
         Self {
             upstream,
             contract: overlay.map_or(upstream.contract, |overlay| &overlay.contract),
-            prefix: match prefix {
-                "" => String::new(),
-                prefix => format!("{}_", plain_name(prefix)),
-            },
+            prefix: plain_name(prefix),
             offered: BTreeSet::new(),
             published: BTreeMap::new(),
             left_out: Vec::new(),
@@ -260,7 +256,7 @@ impl Compiler<'_> {
             return Err(Refused::new("/name", "the server lists the name twice; the first one counts"));
         }
         let own = overlay.and_then(|overlay| overlay.tool.as_deref()).unwrap_or(&item.name);
-        let name = format!("{}{}", self.prefix, plain_name(own));
+        let name = name::prefixed(&self.prefix, &plain_name(own));
         let hint = self.say(&item.name, "tool: another_name");
         if let Err(message) = name::check_tool(&name) {
             return Err(Refused::new("/name", message).hint(hint));

@@ -36,10 +36,7 @@ pub(super) fn compile(
     collections: &BTreeMap<&str, Option<Collection>>,
     problems: &mut Problems,
 ) -> Tool {
-    let name = match &source.prefix {
-        Some(prefix) => format!("{prefix}_{}", form.tool),
-        None => form.tool.clone(),
-    };
+    let name = name::prefixed(source.prefix.as_deref().unwrap_or_default(), &form.tool);
     let is_unread = form.tool.is_empty() && !form.is_whole;
     if !is_unread && let Err(message) = name::check_tool(&name) {
         problems.add_hint(format!("{}/tool", form.place), message, "clients drop the whole list on one bad name");

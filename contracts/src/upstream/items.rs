@@ -67,7 +67,7 @@ impl Compiler<'_> {
     pub(super) fn prompts(&mut self, offer: &Offer) -> Vec<Arc<Prompt>> {
         let mut names = BTreeSet::new();
         self.each(offer, Kind::Prompt, |compiler, item| {
-            let name = format!("{}{}", compiler.prefix, plain_name(&item.name));
+            let name = name::prefixed(&compiler.prefix, &plain_name(&item.name));
             name::check_tool(&name).map_err(|message| Refused::new("/name", message))?;
             if !names.insert(name.clone()) {
                 return Err(Refused::new("/name", format!("the name {} is taken", name::quoted(&name))));
