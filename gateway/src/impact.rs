@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use dashmap::DashMap;
 use weir_contracts::impact::Profile;
-use weir_state::{ProfileRow, State};
+use weir_state::{ProfileRow, State, StateError};
 
 use crate::{catalogue::CatalogueTool, identity::now_ms};
 
@@ -54,15 +54,46 @@ impl CallHistory {
         rows
     }
 
-    /// Writes down what waits.
+    /// Writes down what waits, and forgets what is older than `days`; with 0 days, all of it.
     pub async fn write(&self, state: &State, days: u32) {
-        let rows = self.take();
-        if rows.is_empty() {
-            return;
-        }
-        let today = now_ms() / DAY_MS;
-        if let Err(error) = state.keep_profiles(today, today - i64::from(days), &rows).await {
+        let (today, rows) = (now_ms() / DAY_MS, self.take());
+        let oldest = if days == 0 { today + 1 } else { today - i64::from(days) };
+        let written = async {
+            state.forget_profiles(oldest).await?;
+            if days > 0 && !rows.is_empty() {
+                state.keep_profiles(today, &rows).await?;
+            }
+            Ok::<(), StateError>(())
+        };
+        if let Err(error) = written.await {
             tracing::error!(%error, "what calls looked like could not be kept");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A day passes also where nobody calls, and what is no longer to be kept is forgotten at once.
+    #[tokio::test]
+    async fn what_is_too_old_is_forgotten_without_a_call() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let state = State::open(folder.path()).await.expect("opened");
+        let today = now_ms() / DAY_MS;
+        for (day, tool) in [(today - 40, "old"), (today, "new")] {
+            let (contract, agent) = ("desk".to_owned(), "ann".to_owned());
+            let row = ProfileRow { contract, tool: tool.to_owned(), agent, profile: "{}".to_owned(), calls: 1 };
+            state.keep_profiles(day, &[row]).await.expect("kept");
+        }
+        let history = CallHistory::default();
+        let tools = async || {
+            let rows = state.profiles("desk").await.expect("read");
+            rows.into_iter().map(|row| row.tool).collect::<Vec<_>>()
+        };
+        history.write(&state, 30).await;
+        assert_eq!(tools().await, ["new"]);
+        history.write(&state, 0).await;
+        assert!(tools().await.is_empty());
     }
 }

@@ -24,7 +24,7 @@ use tokio::sync::Mutex;
 use weir_connections::Code;
 use weir_contracts::{Contract, Problem, Shape, Version, compile, diff::Diff, form, lint, lock::Lock};
 use weir_plugin_host::{AdapterFailure, CollectionRef};
-use weir_state::{DraftRow, Source, State};
+use weir_state::{DraftHead, Source, State};
 
 pub use self::drift::Drift;
 pub(crate) use self::files::lock_path;
@@ -310,7 +310,7 @@ impl Registry {
         let Some((path, lock)) = files::lock_text(folder, name) else { return Ok(()) };
         let file = path.display().to_string();
         let read = async {
-            if !self.gate.state().versions(name).await.map_err(GateError::from)?.is_empty() {
+            if self.gate.was_published(name).await? {
                 return Ok(());
             }
             let lock = Lock::read(&file, &lock.map_err(|problem| GateError::Refused(vec![problem]))?)
@@ -373,7 +373,7 @@ impl Registry {
             .filter(|contract| !present.contains(contract.name.as_str()));
         let now: BTreeSet<_> = missing.map(|contract| (contract.name.clone(), contract.version)).collect();
         for (name, _) in now.difference(gone) {
-            report.held.push(self.gate.ask_to_retire(name, Origin::File, "file").await?);
+            report.held.push(self.gate.ask_to_retire(name, "file", None).await?);
         }
         *gone = now;
         Ok(())
@@ -408,15 +408,21 @@ impl Registry {
         &self,
         id: &str,
         approval: &Approval<'_>,
-    ) -> Result<(DraftRow, Option<Version>), GateError> {
+    ) -> Result<(DraftHead, Option<Version>), GateError> {
         let published = self.gate.publish(id, approval).await?;
         self.publish();
         Ok(published)
     }
 
     /// Makes a version live again that was published before; it is served when this returns.
-    pub async fn roll_back(&self, name: &str, to: &str, approval: &Approval<'_>) -> Result<Diff, GateError> {
-        let diff = self.gate.roll_back(name, to, approval).await?;
+    pub async fn roll_back(
+        &self,
+        name: &str,
+        to: &str,
+        approval: &Approval<'_>,
+        on: Option<i64>,
+    ) -> Result<Diff, GateError> {
+        let diff = self.gate.roll_back(name, to, approval, on).await?;
         self.publish();
         Ok(diff)
     }

@@ -466,9 +466,44 @@ async fn a_change_may_insist_on_what_was_read() {
     assert_eq!(submit(&bobs, Some(&bob)).await, (412, "application/problem+json".to_owned()), "ann was faster");
     let retire = admin.request("POST", "/v1/contracts/airports/retire").header("if-match", &bob);
     assert_eq!(retire.send().await.expect("an answer").status(), 412);
+    let back = json!({"to": "1.0.0", "fingerprint": "0"}).to_string();
+    let back = admin.request("POST", "/v1/contracts/airports/rollback").header("if-match", &bob).body(back);
+    assert_eq!(back.send().await.expect("an answer").status(), 412);
     let now = tag().await;
     assert_eq!(submit(&broken(), Some(&format!("{bob}, {now}"))).await.0, 202);
     assert_ne!(tag().await, now, "a draft waits");
+}
+
+#[tokio::test]
+async fn drafts_are_listed_by_their_status_and_page_by_page() {
+    let house = House::new().sheets().file("data/airports.csv", sample::DATA);
+    let _gateway = house.serve();
+    let admin = Admin::of(&house);
+    let submit = async |source: String, hold: bool| {
+        let body = json!({"source": source, "hold": hold}).to_string();
+        let (_, submitted) = admin.ask("POST", "/v1/contracts", body).await;
+        submitted["draft"].as_str().unwrap_or_default().to_owned()
+    };
+    submit(sample::CONTRACT.to_owned(), false).await;
+    let discarded = submit(broken(), true).await;
+    let path = format!("/v1/drafts/{discarded}/discard");
+    assert_eq!(admin.ask("POST", &path, "").await.0, 204);
+    let replaced = submit(wider(), true).await;
+    let waits = submit(broken(), true).await;
+    let ids = async |query: &str| {
+        let (status, drafts) = admin.ask("GET", &format!("/v1/drafts?{query}"), "").await;
+        let drafts = drafts.as_array().into_iter().flatten();
+        (status, drafts.map(|draft| draft["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>())
+    };
+    let all = [waits.clone(), replaced.clone(), discarded.clone()];
+    assert_eq!(ids("contract=airports").await, (200, all.to_vec()));
+    assert_eq!(ids("status=pending").await, (200, vec![waits.clone()]));
+    assert_eq!(ids("status=superseded").await, (200, vec![replaced.clone()]));
+    assert_eq!(ids(&format!("before={replaced}")).await, (200, vec![discarded]));
+    assert_eq!(ids("before=none").await.0, 404);
+    assert_eq!(ids("status=harmless").await.0, 400);
+    let (_, contracts) = admin.ask("GET", "/v1/contracts", "").await;
+    assert_eq!(contracts["contracts"][0]["pending"], json!([waits]));
 }
 
 /// A bad edit of a served contract is told where its operator looks, until the file is right again.

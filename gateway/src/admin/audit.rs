@@ -9,14 +9,15 @@ use weir_audit::{Filter, parse_time};
 use super::{Answer, Ask, Refusal, problem::Asked, staff::Staff};
 use crate::registry::gate::Role;
 
-/// Records in one answer; older ones are asked for with `until`.
+/// Records in one answer; older ones are asked for with `until`, which is the time of the first record of this answer.
 const RECORDS_MAX: usize = 1000;
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
-    /// RFC 3339, a date, or 90s, 15m, 2h, 7d ago.
+    /// RFC 3339, a date, or 90s, 15m, 2h, 7d ago; those of that time are among the records.
     since: Option<String>,
+    /// As `since`; those of that time are not. The time of the first record of one answer asks for what is before it.
     until: Option<String>,
     /// call, intent, refused, admin or chain.
     kind: Option<String>,
@@ -27,12 +28,12 @@ pub(super) struct Wanted {
     /// ok, refused, failed, cancelled or unknown.
     outcome: Option<String>,
     call_id: Option<String>,
-    /// At most so many, 1 to 1000; by default 100.
+    /// The newest so many of those that match, 1 to 1000; by default 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
-/// The records that match, oldest first. Role: viewer.
+/// The newest records that match, oldest first. Role: viewer.
 #[utoipa::path(get, path = "/v1/audit", params(Wanted), responses(
     (status = 200, body = Vec<Object>), (status = 400, body = Refusal), (status = 401, body = Refusal),
     (status = 403, body = Refusal), (status = 422, body = Refusal), (status = 503, body = Refusal)))]
@@ -57,11 +58,12 @@ pub(super) async fn query(Shared(admin): Ask, staff: Staff, Asked(wanted): Asked
         outcome: wanted.outcome,
         call_id: wanted.call_id,
         text: None,
-        limit: Some(limit),
+        limit: None,
     };
     let folder = admin.gateway.config().folders.state.join("audit");
     let read = move || -> std::io::Result<Vec<Value>> {
-        weir_audit::read(&folder, filter)?.map(|record| Ok(Value::Object(record?.members))).collect()
+        let (newest, _) = weir_audit::tail(&folder, filter, limit)?;
+        Ok(newest.into_iter().map(|record| Value::Object(record.members)).collect())
     };
     blocking(read).await.map(Json)
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use utoipa::{IntoParams, ToSchema};
 use weir_contracts::{Contract, Problem, compiled_document, diff::diff, form, lint};
-use weir_state::{DraftRow, VersionRow};
+use weir_state::{DraftFilter, DraftHead, DraftRow, ListedDraft, VersionHead, VersionRow};
 
 use super::{
     Admin, Answer, Ask, Refusal,
@@ -23,10 +23,11 @@ use crate::{
     registry::impact::{Impact, Inputs, impact, inputs},
     registry::{
         Uncompiled, UnservedFile,
-        gate::{Approval, ChangeClass, DraftStatus, Held, Origin, Role, Submission, Verdict},
+        gate::{Approval, ChangeClass, DraftStatus, Held, Origin, Role, Submission, Verdict, revision},
     },
 };
 
+/// Drafts in one answer that no longer wait; those that wait are always in it.
 const DRAFTS_MAX: u32 = 200;
 /// The schemas of one contract's tools.
 pub(super) const PLANNED_MAX_BYTES: usize = 16 << 20;
@@ -68,7 +69,7 @@ pub(super) struct ContractView {
     owner: Option<String>,
     /// Null: retired, or never published.
     version: Option<String>,
-    /// Moves with every change of what is live. Null: nothing of the contract was ever published.
+    /// Moves with every change of what is live, and of its text. Null: nothing of the contract was ever published.
     revision: Option<i64>,
     /// The version that someone went back from. Its file, plugin or server still says it, which is not taken over before it
     /// says something else.
@@ -90,6 +91,7 @@ pub(super) struct ContractDetail {
     source: Option<String>,
     /// Oldest first.
     versions: Vec<VersionView>,
+    /// Those that wait, then the newest 200 that no longer do.
     drafts: Vec<DraftView>,
 }
 
@@ -207,6 +209,10 @@ pub(super) struct Between {
 pub(super) struct Of {
     /// Of one contract alone.
     contract: Option<String>,
+    /// Of one status alone.
+    status: Option<DraftStatus>,
+    /// The id of a draft: those that no longer wait and are older than it.
+    before: Option<String>,
 }
 
 /// What a contract's tools would be.
@@ -239,13 +245,11 @@ pub(super) async fn list(Shared(admin): Ask, staff: Staff) -> Answer<Json<Contra
     let gate = admin.registry.gate();
     gate.refresh().await?;
     let live = gate.live();
-    let mut pending: BTreeMap<String, Vec<DraftRow>> = BTreeMap::new();
-    for draft in
-        admin.state.drafts(None, DRAFTS_MAX).await?.into_iter().filter(|draft| draft.status == DraftStatus::Pending)
-    {
+    let mut pending: BTreeMap<String, Vec<DraftHead>> = BTreeMap::new();
+    for draft in admin.state.pending(None).await? {
         pending.entry(draft.contract.clone()).or_default().push(draft);
     }
-    let ids = |drafts: Vec<DraftRow>| drafts.into_iter().map(|draft| draft.id).collect();
+    let ids = |drafts: Vec<DraftHead>| drafts.into_iter().map(|draft| draft.id).collect();
     let heads = admin.state.heads().await?.into_iter();
     let mut views: Vec<ContractView> = heads
         .map(|head| ContractView {
@@ -366,33 +370,36 @@ pub(super) async fn show(
     At(name): At<String>,
 ) -> Answer<([(HeaderName, String); 1], Json<ContractDetail>)> {
     staff.needs(Role::Viewer)?;
-    let detail = detail(&admin, name).await?;
-    Ok(([(header::ETAG, tag(&detail))], Json(detail)))
-}
-
-async fn detail(admin: &Admin, name: String) -> Answer<ContractDetail> {
     let gate = admin.registry.gate();
     gate.refresh().await?;
     let versions = admin.state.versions(&name).await?;
-    let drafts = admin.state.drafts(Some(&name), DRAFTS_MAX).await?;
+    let of = DraftFilter { contract: Some(&name), ..DraftFilter::default() };
+    let drafts = admin.state.drafts(of, DRAFTS_MAX).await?;
     let live = gate.live().get(&name).cloned();
     if versions.is_empty() && drafts.is_empty() {
         return Err(Refusal::not_found("contract"));
     }
-    Ok(ContractDetail {
+    let heads = || drafts.iter().map(|draft| &draft.head);
+    let newest = heads().max_by_key(|head| (head.created_ms, &head.id));
+    let pending = heads().filter(|head| head.status == DraftStatus::Pending);
+    let tag = tag(revision(live.as_ref()), newest.map(|head| head.id.as_str()), pending);
+    let detail = ContractDetail {
         name,
         version: live.as_ref().map(|live| live.contract.version.to_string()),
         document: live.as_ref().map(|live| compiled_document(&live.contract)),
         source: live.map(|live| live.source.clone()),
-        versions: versions.iter().map(VersionView::from).collect(),
+        versions: versions.into_iter().map(VersionView::from).collect(),
         drafts: drafts.into_iter().map(DraftView::from).collect(),
-    })
+    };
+    Ok(([(header::ETAG, tag)], Json(detail)))
 }
 
-/// Returns a tag that differs for every other answer.
-fn tag(detail: &ContractDetail) -> String {
-    let digest = Sha256::digest(serde_json::to_vec(detail).expect("plain data"));
-    format!("\"{}\"", hex::encode(&digest[..16]))
+/// Returns a tag that differs for every other answer about one contract: what is live moves the revision, each draft has an
+/// id of its own, and one that no longer waits never changes.
+fn tag<'a>(revision: i64, newest: Option<&str>, pending: impl Iterator<Item = &'a DraftHead>) -> String {
+    let pending: Vec<&str> = pending.map(|head| head.id.as_str()).collect();
+    let seen = serde_json::json!([revision, newest, pending]);
+    format!("\"{}\"", hex::encode(&Sha256::digest(seen.to_string())[..16]))
 }
 
 /// The condition of a change: the contract still is what was read.
@@ -413,16 +420,17 @@ impl IfMatch {
     async fn holds(&self, admin: &Admin, name: &str) -> Answer<Option<i64>> {
         let Some(tags) = &self.0 else { return Ok(None) };
         let changed = || Refusal::new(StatusCode::PRECONDITION_FAILED, CHANGED);
-        admin.registry.gate().refresh().await?;
+        let gate = admin.registry.gate();
+        gate.refresh().await?;
         // The revision is taken first: the gate refuses what moves between the two.
-        let revision = admin.registry.gate().live().get(name).map(|live| live.revision);
-        let now = match detail(admin, name.to_owned()).await {
-            Ok(detail) => tag(&detail),
-            Err(refusal) if refusal.is_not_found() => return Err(changed()),
-            Err(refusal) => return Err(refusal),
-        };
+        let revision = revision(gate.live().get(name));
+        let newest = admin.state.newest_draft(name).await?;
+        if newest.is_none() && !gate.was_published(name).await? {
+            return Err(changed());
+        }
+        let now = tag(revision, newest.as_deref(), admin.state.pending(Some(name)).await?.iter());
         let is_now = |tag: &str| tag.trim() == "*" || tag.trim() == now;
-        if tags.split(',').any(is_now) { Ok(revision) } else { Err(changed()) }
+        if tags.split(',').any(is_now) { Ok(Some(revision)) } else { Err(changed()) }
     }
 }
 
@@ -441,7 +449,9 @@ pub(super) async fn version(
     let row = admin.state.version(&name, &version).await?.ok_or_else(|| Refusal::not_found("version"))?;
     let contract = read(&row)?;
     let (document, artifact) = (compiled_document(&contract), contract.to_artifact());
-    Ok(Json(VersionDetail { view: VersionView::from(&row), document, artifact, source: row.source }))
+    let VersionRow { version, source, class, fingerprint, published_ms, published_by, .. } = row;
+    let view = VersionView { version, class, fingerprint, published_ms, published_by };
+    Ok(Json(VersionDetail { view, document, artifact, source }))
 }
 
 /// The difference between two versions, and, where calls are kept, which of them the second would have refused
@@ -512,9 +522,9 @@ pub(super) async fn roll_back(
     Body(back): Body<Back>,
 ) -> Answer<Json<NowLive>> {
     staff.needs(Role::Editor)?;
-    seen.holds(&admin, &name).await?;
+    let on = seen.holds(&admin, &name).await?;
     let approval = Approval { by: &staff.by(), role: staff.role, fingerprint: &back.fingerprint };
-    admin.registry.roll_back(&name, &back.to, &approval).await?;
+    admin.registry.roll_back(&name, &back.to, &approval, on).await?;
     Ok(Json(NowLive { contract: name, version: Some(back.to) }))
 }
 
@@ -532,20 +542,21 @@ pub(super) async fn retire(
     seen: IfMatch,
 ) -> Answer<(StatusCode, Json<Submitted>)> {
     staff.needs(Role::Editor)?;
-    seen.holds(&admin, &name).await?;
+    let on = seen.holds(&admin, &name).await?;
     let gate = admin.registry.gate();
     gate.refresh().await?;
-    let origin = gate.live().get(&name).ok_or_else(|| Refusal::not_found("live contract"))?.origin;
-    let held = gate.ask_to_retire(&name, origin, &staff.by()).await?;
+    let held = gate.ask_to_retire(&name, &staff.by(), on).await?;
     Ok((StatusCode::ACCEPTED, Json(Submitted::held(&admin, held).await?)))
 }
 
-/// Drafts, newest first. Role: viewer.
+/// Drafts: all that wait, then the newest 200 that no longer do, newest first. Role: viewer.
 #[utoipa::path(get, path = "/v1/drafts", params(Of), responses((status = 200, body = Vec<DraftView>),
-    (status = 400, body = Refusal), (status = 401, body = Refusal), (status = 403, body = Refusal)))]
+    (status = 400, body = Refusal), (status = 401, body = Refusal), (status = 403, body = Refusal),
+    (status = 404, body = Refusal, description = "there is no draft `before`, or none any more")))]
 pub(super) async fn drafts(Shared(admin): Ask, staff: Staff, Asked(of): Asked<Of>) -> Answer<Json<Vec<DraftView>>> {
     staff.needs(Role::Viewer)?;
-    let drafts = admin.state.drafts(of.contract.as_deref(), DRAFTS_MAX).await?;
+    let of = DraftFilter { contract: of.contract.as_deref(), status: of.status, before: of.before.as_deref() };
+    let drafts = admin.state.drafts(of, DRAFTS_MAX).await?;
     Ok(Json(drafts.into_iter().map(DraftView::from).collect()))
 }
 
@@ -557,10 +568,11 @@ pub(super) async fn draft(Shared(admin): Ask, staff: Staff, At(id): At<String>) 
     staff.needs(Role::Viewer)?;
     let draft = admin.state.draft(&id).await?.ok_or_else(|| Refusal::not_found("draft"))?;
     let new = draft.artifact.as_deref().map(contract).transpose()?;
-    let impact = impact(&admin.gateway, &admin.state, &draft.contract, &inputs(new.as_ref())).await?;
+    let DraftRow { head, report, .. } = draft;
+    let impact = impact(&admin.gateway, &admin.state, &head.contract, &inputs(new.as_ref())).await?;
     let gate = admin.registry.gate();
     gate.refresh().await?;
-    let live = gate.live().get(&draft.contract).cloned();
+    let live = gate.live().get(&head.contract).cloned();
     let known = live.map(|live| lint::lint_contract(&live.contract)).unwrap_or_default();
     let found = new.as_ref().map(lint::lint_contract).unwrap_or_default();
     let findings: Vec<_> = found.into_iter().filter(|finding| !known.contains(finding)).collect();
@@ -568,7 +580,7 @@ pub(super) async fn draft(Shared(admin): Ask, staff: Staff, At(id): At<String>) 
         impact,
         document: new.as_ref().map(compiled_document),
         findings: Some(value(&findings)),
-        ..draft.into()
+        ..ListedDraft { head, report }.into()
     }))
 }
 
@@ -600,37 +612,32 @@ pub(super) async fn discard(Shared(admin): Ask, staff: Staff, At(id): At<String>
     Ok(StatusCode::NO_CONTENT)
 }
 
-impl From<&VersionRow> for VersionView {
-    fn from(row: &VersionRow) -> Self {
-        Self {
-            version: row.version.clone(),
-            class: row.class,
-            fingerprint: row.fingerprint.clone(),
-            published_ms: row.published_ms,
-            published_by: row.published_by.clone(),
-        }
+impl From<VersionHead> for VersionView {
+    fn from(head: VersionHead) -> Self {
+        let VersionHead { version, class, fingerprint, published_ms, published_by } = head;
+        Self { version, class, fingerprint, published_ms, published_by }
     }
 }
 
-impl From<DraftRow> for DraftView {
-    fn from(row: DraftRow) -> Self {
+impl From<ListedDraft> for DraftView {
+    fn from(ListedDraft { head, report }: ListedDraft) -> Self {
         Self {
-            needs: (row.status == DraftStatus::Pending).then(|| Role::for_class(row.class)),
-            report: serde_json::from_str(&row.report).unwrap_or_default(),
+            needs: (head.status == DraftStatus::Pending).then(|| Role::for_class(head.class)),
+            report: serde_json::from_str(&report).unwrap_or_default(),
             impact: None,
             document: None,
             findings: None,
-            id: row.id,
-            contract: row.contract,
-            base: row.base,
-            version: row.version,
-            class: row.class,
-            fingerprint: row.fingerprint,
-            status: row.status,
-            created_ms: row.created_ms,
-            created_by: row.created_by,
-            decided_ms: row.decided_ms,
-            decided_by: row.decided_by,
+            id: head.id,
+            contract: head.contract,
+            base: head.base,
+            version: head.version,
+            class: head.class,
+            fingerprint: head.fingerprint,
+            status: head.status,
+            created_ms: head.created_ms,
+            created_by: head.created_by,
+            decided_ms: head.decided_ms,
+            decided_by: head.decided_by,
         }
     }
 }
@@ -638,7 +645,7 @@ impl From<DraftRow> for DraftView {
 /// Returns the impact of a draft that waits.
 async fn of_draft(admin: &Admin, draft: &DraftRow) -> Answer<Option<Impact>> {
     let new = draft.artifact.as_deref().map(contract).transpose()?;
-    Ok(impact(&admin.gateway, &admin.state, &draft.contract, &inputs(new.as_ref())).await?)
+    Ok(impact(&admin.gateway, &admin.state, &draft.head.contract, &inputs(new.as_ref())).await?)
 }
 
 fn read(row: &VersionRow) -> Result<Contract, Refusal> {

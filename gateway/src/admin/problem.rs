@@ -42,10 +42,6 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, format!("there is no such {what}"))
     }
 
-    pub fn is_not_found(&self) -> bool {
-        self.status == StatusCode::NOT_FOUND.as_u16()
-    }
-
     pub fn method() -> Self {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "the route has other methods: see /openapi.json")
     }

@@ -82,8 +82,7 @@ impl Contracts {
                 Ok(ExitCode::SUCCESS)
             }
             Command::Rollback { name, to, fingerprint: None } => {
-                let diff = path(&["v1", "contracts", &name, "diff"]);
-                let report = ask(&target, Method::GET, &format!("{diff}?to={to}"), None)?;
+                let report = ask(&target, Method::GET, &difference(&name, &to), None)?;
                 looked_at(&target, &report, &format!("weir contracts rollback {name} --to {to}"))
             }
             Command::Rollback { name, to, fingerprint: Some(fingerprint) } => {
@@ -104,6 +103,13 @@ impl Contracts {
 fn ask(target: &Target, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Failure> {
     let api: Api = target.api()?;
     Ok(block_on(api.ask(method, path, body))??)
+}
+
+/// Returns the path of the difference between what is live and a version.
+fn difference(name: &str, to: &str) -> String {
+    let mut url = reqwest::Url::parse("http://weir").expect("it is a URL");
+    url.query_pairs_mut().append_pair("to", to);
+    format!("{}?{}", path(&["v1", "contracts", name, "diff"]), url.query().unwrap_or_default())
 }
 
 fn publish(target: &Target, draft: &str, fingerprint: &str) -> Done {
@@ -285,4 +291,15 @@ fn live(target: &Target, answer: &Value) -> Done {
         false => println!("{}: {}", cell(&answer["contract"]), answer["version"].as_str().unwrap_or("retired")),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_from_outside_is_one_parameter() {
+        assert_eq!(difference("desk", "1.0.0"), "/v1/contracts/desk/diff?to=1.0.0");
+        assert_eq!(difference("a/b", "1.0.0&from=2#x"), "/v1/contracts/a%2Fb/diff?to=1.0.0%26from%3D2%23x");
+    }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     Done,
-    admin::{Head, Target, cell, table, time},
+    admin::{Head, Target, cell, path, table, time},
     block_on,
 };
 
@@ -101,7 +101,7 @@ impl Keys {
                 }
             }
             Command::Revoke { id } => {
-                ask(&target, Method::DELETE, &format!("/v1/keys/{id}"), None)?;
+                ask(&target, Method::DELETE, &path(&["v1", "keys", &id]), None)?;
                 if !target.json {
                     println!("{id} is revoked: the next call with it is refused");
                 }

@@ -14,7 +14,7 @@ use weir_contracts::{
     Contract, form,
     lock::{Approval, Lock as Locked},
 };
-use weir_state::{Live, Origin, State, VersionRow};
+use weir_state::{Live, Origin, State, VersionHead};
 
 use super::{Done, Failure, Settings, block_on};
 use crate::registry::gate::{ChangeClass, Role};
@@ -63,7 +63,7 @@ impl Lock {
     }
 }
 
-fn write(folder: &Path, live: &Live, versions: &[VersionRow], note: &str) -> Result<(), Failure> {
+fn write(folder: &Path, live: &Live, versions: &[VersionHead], note: &str) -> Result<(), Failure> {
     let lock = lock(live, versions)?;
     let path = crate::registry::lock_path(folder, &live.name);
     weir_files::replace(&path, lock.to_text().as_bytes(), weir_files::Readers::Everyone)
@@ -72,10 +72,10 @@ fn write(folder: &Path, live: &Live, versions: &[VersionRow], note: &str) -> Res
     Ok(())
 }
 
-fn lock(live: &Live, versions: &[VersionRow]) -> Result<Locked, Failure> {
+fn lock(live: &Live, versions: &[VersionHead]) -> Result<Locked, Failure> {
     let value: Value = serde_json::from_str(&live.artifact).context("the stored version cannot be read")?;
     let contract = Contract::from_artifact(&value).map_err(anyhow::Error::msg)?;
-    let approved = |pair: &[VersionRow]| {
+    let approved = |pair: &[VersionHead]| {
         let [from, to] = pair else { return None };
         let held = to.class == ChangeClass::Review || Role::for_class(to.class) == Role::Operator;
         let at = jiff::Timestamp::from_millisecond(to.published_ms).ok()?;

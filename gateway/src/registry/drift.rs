@@ -25,8 +25,6 @@ use super::{
 const FIRST_LOOK: Duration = Duration::from_secs(10);
 /// The author of drafts that mend what drifted.
 const BY: &str = "drift";
-/// Drafts of one contract that are looked through for one that was decided before.
-const DRAFTS_MAX: u32 = 200;
 
 /// A difference found between a source and its recorded shape.
 #[derive(Debug)]
@@ -182,12 +180,11 @@ impl Registry {
     async fn propose(&self, live: &LiveContract, contract: Contract) -> Result<Option<String>, GateError> {
         let change = weir_contracts::diff::diff(&live.contract, &contract);
         let base = Some(live.contract.version.to_string());
-        let drafts = self.gate.state().drafts(Some(&contract.name), DRAFTS_MAX).await?;
-        let same = drafts.iter().find(|draft| draft.base == base && draft.fingerprint == change.fingerprint);
-        if let Some(same) = same {
-            return Ok((same.status == DraftStatus::Pending).then(|| same.id.clone()));
+        let state = self.gate.state();
+        if let Some(same) = state.draft_of_change(&contract.name, base.as_deref(), &change.fingerprint).await? {
+            return Ok((same.status == DraftStatus::Pending).then_some(same.id));
         }
-        if drafts.iter().any(|draft| draft.status == DraftStatus::Pending) {
+        if !state.pending(Some(&contract.name)).await?.is_empty() {
             return Ok(None);
         }
         let submission = Submission {

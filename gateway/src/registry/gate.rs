@@ -6,6 +6,7 @@
 
 mod drafts;
 mod owner;
+mod rollback;
 #[cfg(test)]
 mod tests;
 
@@ -62,7 +63,7 @@ pub struct LiveContract {
     pub owner: Option<String>,
     /// The text of its form.
     pub source: String,
-    /// Moves with every change of what is live.
+    /// Moves with every change of what is live, and of its text.
     pub revision: i64,
 }
 
@@ -84,7 +85,7 @@ pub struct Submission<'a> {
     pub by: &'a str,
     /// Whether it waits for someone even if it could go live.
     pub hold: bool,
-    /// The revision it was made on; another one refuses it. `None` stands for any.
+    /// The [`revision`] it was made on; another one refuses it. `None` stands for any.
     pub on: Option<i64>,
 }
 
@@ -195,6 +196,11 @@ impl Gate {
         &self.state
     }
 
+    /// Returns `true` if any version of the contract was ever published.
+    pub async fn was_published(&self, name: &str) -> Result<bool, GateError> {
+        Ok(self.state.head(name).await?.is_some())
+    }
+
     /// Judges a compiled contract, and publishes or holds it.
     pub async fn submit(&self, submission: Submission<'_>) -> Result<Verdict, GateError> {
         let mut last = StateError::Moved("the contract");
@@ -219,12 +225,9 @@ impl Gate {
             return Err(GateError::Artifact(skipped.why));
         }
         self.check(submission, &live)?;
-        let history = self.state.versions(name).await?;
         let current = live.get(name);
-        if submission.on.is_some_and(|on| current.map(|current| current.revision) != Some(on)) {
-            return Err(GateError::Changed(name.clone()));
-        }
-        let Some(before) = self.before(name, current, &history).await? else {
+        still_on(submission.on, name, current)?;
+        let Some(before) = self.before(name, current).await? else {
             return self.first(submission).await;
         };
         let change = diff(&before, &submission.contract);
@@ -249,7 +252,8 @@ impl Gate {
             let change = diff(&before, &submission.contract);
             return Ok(Verdict::Published { version: before.version, diff: Some(change) });
         }
-        let version = free(change.next_version(before.version), change.class, &history);
+        let taken = self.state.version_numbers(name).await?;
+        let version = free(change.next_version(before.version), change.class, &taken);
         let contract = Contract { version, ..submission.contract.clone() };
         let waits = submission.hold || matches!(change.class, Class::Review | Class::Undecided | Class::Breaking);
         let base = current.map(|current| current.contract.version.to_string());
@@ -267,14 +271,19 @@ impl Gate {
         &self,
         name: &str,
         current: Option<&Arc<LiveContract>>,
-        history: &[VersionRow],
     ) -> Result<Option<Arc<Contract>>, GateError> {
         if let Some(current) = current {
             return Ok(Some(current.contract.clone()));
         }
-        let served = self.state.head(name).await?.and_then(|head| head.last);
-        let last = history.iter().find(|row| Some(&row.version) == served.as_ref()).or(history.last());
-        last.map(|last| Ok(Arc::new(artifact(&last.contract, &last.artifact)?))).transpose()
+        let Some(head) = self.state.head(name).await? else { return Ok(None) };
+        let last = match head.last {
+            Some(last) => Some(last),
+            // A state of long ago does not say which version was retired.
+            None => self.state.versions(name).await?.pop().map(|last| last.version),
+        };
+        let Some(last) = last else { return Ok(None) };
+        let last = self.state.version(name, &last).await?.ok_or(StateError::Unknown("version"))?;
+        Ok(Some(Arc::new(artifact(name, &last.artifact)?)))
     }
 
     async fn first(&self, submission: &Submission<'_>) -> Result<Verdict, GateError> {
@@ -311,43 +320,6 @@ impl Gate {
         self.publish_row(contract, None, source, &row, None).await?;
         self.refresh().await?;
         Ok(())
-    }
-
-    /// Returns how going back to an earlier version would differ from what is live.
-    pub async fn rollback_diff(&self, name: &str, to: &str) -> Result<Diff, GateError> {
-        Ok(self.way_back(name, to).await?.1)
-    }
-
-    /// Returns the earlier version, and how it differs from what is live.
-    async fn way_back(&self, name: &str, to: &str) -> Result<(Contract, Diff), GateError> {
-        self.refresh().await?;
-        let target = self.state.version(name, to).await?.ok_or(StateError::Unknown("version"))?;
-        let target = artifact(name, &target.artifact)?;
-        let history = self.state.versions(name).await?;
-        let live = self.live();
-        let current = self.before(name, live.get(name), &history).await?.ok_or(StateError::Unknown("contract"))?;
-        let change = diff(&current, &target);
-        Ok((target, change))
-    }
-
-    /// Makes an earlier version live again, through the same gate: the approval is for the difference to what is live.
-    pub async fn roll_back(&self, name: &str, to: &str, approval: &Approval<'_>) -> Result<Diff, GateError> {
-        let (target, change) = self.way_back(name, to).await?;
-        let class = change_class(change.class);
-        let needs = Role::for_class(class);
-        if approval.role < needs {
-            return Err(GateError::Role { class, needs });
-        }
-        if approval.fingerprint != change.fingerprint {
-            return Err(GateError::Fingerprint(change.fingerprint));
-        }
-        let base = self.live().get(name).map(|live| live.contract.version.to_string());
-        let switch = self.begin(Some(&target)).await?;
-        let switch = switch.switch(name, base.as_deref(), Some(to), None, now_ms(), approval.by);
-        let subject = format!("{name}@{to}");
-        self.recorded(AdminAct::Rollback, &subject, &change.fingerprint, approval.by, switch).await?;
-        self.refresh().await?;
-        Ok(change)
     }
 
     /// Checks that a contract is changed where it comes from, and that its tools are its own.
@@ -438,11 +410,15 @@ struct Read {
 }
 
 impl Read {
-    /// Takes a version that is new to this process. If it cannot be read, what was served of the contract is served on.
+    /// Takes a version that is new to this process, or its later text. If it cannot be read, what was served of the contract is
+    /// served on.
     fn take(&mut self, row: Live, known: Option<&Arc<LiveContract>>) {
-        match artifact(&row.name, &row.artifact) {
+        // A version is published once: the same number is the same contract.
+        let same = known.map(|known| &known.contract).filter(|contract| contract.version.to_string() == row.version);
+        match same.map_or_else(|| artifact(&row.name, &row.artifact).map(Arc::new), |same| Ok(same.clone())) {
             Ok(contract) => {
-                let entry = LiveContract::new(contract, row.origin, row.owner, row.source, row.revision);
+                let Live { origin, owner, source, revision, .. } = row;
+                let entry = LiveContract { contract, origin, owner, source, revision };
                 self.live.insert(row.name, Arc::new(entry));
             }
             Err(error) => {
@@ -464,15 +440,22 @@ impl Read {
     }
 }
 
-impl LiveContract {
-    fn new(contract: Contract, origin: Origin, owner: Option<String>, source: String, revision: i64) -> Self {
-        Self { contract: Arc::new(contract), origin, owner, source, revision }
-    }
-}
-
 impl Submission<'_> {
     fn place(&self) -> Source<'_> {
         Source { origin: self.origin, owner: self.owner }
+    }
+}
+
+/// Returns the revision that a decision about a contract rests on: 0 where nothing of it is live.
+pub fn revision(live: Option<&Arc<LiveContract>>) -> i64 {
+    live.map_or(0, |live| live.revision)
+}
+
+/// Checks that a contract is what a decision about it rests on.
+fn still_on(on: Option<i64>, name: &str, live: Option<&Arc<LiveContract>>) -> Result<(), GateError> {
+    match on {
+        Some(on) if on != revision(live) => Err(GateError::Changed(name.to_owned())),
+        _ => Ok(()),
     }
 }
 
@@ -536,8 +519,8 @@ fn names(contract: &Contract) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// After a rollback the next number may be taken: the first free one of the same step.
-fn free(mut version: Version, class: Class, history: &[VersionRow]) -> Version {
-    while history.iter().any(|row| row.version == version.to_string()) {
+fn free(mut version: Version, class: Class, taken: &[String]) -> Version {
+    while taken.contains(&version.to_string()) {
         match class {
             Class::Breaking | Class::Undecided => version.major += 1,
             Class::Compatible | Class::Review => version.minor += 1,

@@ -3,6 +3,9 @@
 //!
 //! Processes that share a state look each for themselves: the same lists give the same draft, whoever is first.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
@@ -14,14 +17,15 @@ use serde_json::value::RawValue;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::task::AbortOnDropHandle;
-use weir_contracts::uri;
 use weir_contracts::{
     Contract, Problem, Version,
     diff::{ForeignChanges, diff},
+    name,
     offer::{self, Lists},
     upstream::{self as offered, Compiled, Overlay},
+    uri,
 };
-use weir_state::{DraftRow, Source};
+use weir_state::Source;
 use weir_upstream::{Changes, First, Kind, Listed, Resources, Seen, Upstream, UpstreamConfig};
 
 use super::{
@@ -34,6 +38,10 @@ use crate::identity::now_ms;
 const QUIET: Duration = Duration::from_secs(1);
 /// The least time between two looks, however often a server says that its lists changed.
 const APART: Duration = Duration::from_secs(3);
+/// The same of a server that lists something else again and again.
+const RESTLESS_APART: Duration = Duration::from_secs(60);
+/// The time for which the drafts of a server are counted, so that one that has come to rest is looked at as any other.
+const RESTLESS_MS: i64 = 3600 * 1000;
 /// The pause after a first failed look; each further one doubles it, up to [`AGAIN_MAX`].
 const AGAIN_MIN: Duration = Duration::from_secs(1);
 const AGAIN_MAX: Duration = Duration::from_secs(60);
@@ -41,10 +49,8 @@ const AGAIN_MAX: Duration = Duration::from_secs(60);
 const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 /// The time for all pages of all lists, beside the server's start.
 const LISTING_MAX: Duration = Duration::from_secs(120);
-/// Drafts of one contract that are looked through for one that was decided before.
-const DRAFTS_MAX: u32 = 200;
 /// The drafts that were replaced undecided, of one version, from which on that is remarked upon.
-const REPLACED_MIN: usize = 3;
+const REPLACED_MIN: u32 = 3;
 /// Items left out, and notes, that are kept of one look.
 const TOLD_MAX: usize = 200;
 /// The reason of a server that is there, and whose lists cannot be published.
@@ -84,12 +90,11 @@ impl Registry {
         if contract.is_empty() || self.gate.live().contains_key(contract) {
             return;
         }
-        let drafts = match self.gate.state().drafts(Some(contract), DRAFTS_MAX).await {
-            Ok(drafts) => drafts,
+        let pending = match self.gate.state().pending(Some(contract)).await {
+            Ok(pending) => pending,
             Err(error) => return tracing::error!(contract, %error, "its drafts cannot be read"),
         };
-        let waits = |draft: &DraftRow| draft.origin == Origin::Upstream && draft.status == DraftStatus::Pending;
-        for draft in drafts.into_iter().filter(waits) {
+        for draft in pending.into_iter().filter(|draft| draft.origin == Origin::Upstream) {
             match self.gate.discard(&draft.id, "config").await {
                 Ok(()) => tracing::info!(contract, draft = draft.id, "discarded: its server was taken out"),
                 Err(error) => tracing::error!(contract, draft = draft.id, %error, "cannot be discarded"),
@@ -164,11 +169,14 @@ impl Registry {
                     false => sleep(pause).await,
                 }
             };
+            let apart = self.apart(&seen.contract).await;
+            let changed = async {
+                upstream.list_changed().await;
+                sleep(QUIET).await;
+                sleep_until(began + apart).await;
+            };
             tokio::select! {
-                () = upstream.list_changed() => {
-                    sleep(QUIET).await;
-                    sleep_until(began + APART).await;
-                }
+                () = changed => {}
                 () = edited(overlay.as_deref(), stamp.as_ref()) => {}
                 () = next => {}
             }
@@ -301,7 +309,7 @@ impl Registry {
         let source = Source { origin: Origin::Upstream, owner: Some(&owner) };
         self.read_lock_of_offer(&offer.compiled.contract.name, source).await?;
         self.gate.refresh().await?;
-        let is_first = self.gate.state().versions(&offer.compiled.contract.name).await?.is_empty();
+        let is_first = !self.gate.was_published(&offer.compiled.contract.name).await?;
         tracing::debug!(upstream, is_first, "agreed to");
         let submission = Submission {
             contract: offer.compiled.contract,
@@ -324,7 +332,7 @@ impl Registry {
     ) -> Result<bool, GateError> {
         let Some(live) = live else {
             // A contract that was retired and comes back is compared with what it was, and waits.
-            let is_first = self.gate.state().versions(&contract.name).await?.is_empty();
+            let is_first = !self.gate.was_published(&contract.name).await?;
             return Ok(!(is_first && config.first == First::Publish));
         };
         let changes = match config.changes {
@@ -337,24 +345,37 @@ impl Registry {
     /// Says that drafts follow each other although nobody decides: some servers list something else at each start, and to be
     /// asked again and again is to agree unseen.
     async fn restless(&self, contract: &str) -> Option<String> {
-        let base = self.gate.live().get(contract).map(|live| live.contract.version.to_string());
-        let drafts = self.gate.state().drafts(Some(contract), DRAFTS_MAX).await.ok()?;
-        let is_replaced = |draft: &&DraftRow| draft.base == base && draft.status == DraftStatus::Superseded;
-        let replaced = drafts.iter().filter(is_replaced).count();
+        let replaced = self.replaced(contract, 0).await;
         (replaced >= REPLACED_MIN).then(|| {
             format!(
-                "{replaced} drafts were replaced by the one that waits: if the server lists something else at each start, keep \
-                 it still (a server in Python by `env = {{ PYTHONHASHSEED = \"0\" }}`)"
+                "at least {replaced} drafts were replaced by the one that waits: if the server lists something else at each \
+                 start, keep it still (a server in Python by `env = {{ PYTHONHASHSEED = \"0\" }}`)"
             )
+        })
+    }
+
+    /// Returns the least time between two looks at a server. One that lists something else again and again, which no one can
+    /// agree to in time, is looked at less often.
+    async fn apart(&self, contract: &str) -> Duration {
+        let is_restless = self.replaced(contract, now_ms() - RESTLESS_MS).await >= REPLACED_MIN;
+        if is_restless { RESTLESS_APART } else { APART }
+    }
+
+    /// Returns how many drafts made since then were replaced although nobody decided about them.
+    async fn replaced(&self, contract: &str, since_ms: i64) -> u32 {
+        let base = self.gate.live().get(contract).map(|live| live.contract.version.to_string());
+        let replaced = self.gate.state().superseded(contract, Origin::Upstream, base.as_deref(), since_ms).await;
+        replaced.unwrap_or_else(|error| {
+            tracing::error!(contract, %error, "its drafts cannot be counted");
+            0
         })
     }
 
     /// Returns `true` if someone has decided against exactly this: then nobody is asked again.
     async fn is_discarded(&self, live: Option<&LiveContract>, name: &str, source: &str) -> Result<bool, GateError> {
         let base = live.map(|live| live.contract.version.to_string());
-        let drafts = self.gate.state().drafts(Some(name), DRAFTS_MAX).await?;
-        let last = drafts.iter().find(|draft| draft.base == base && draft.artifact.is_some() && draft.source == source);
-        Ok(last.is_some_and(|draft| draft.status == DraftStatus::Discarded))
+        let status = self.gate.state().status_of_source(name, base.as_deref(), source).await?;
+        Ok(status == Some(DraftStatus::Discarded))
     }
 
     /// Finds the servers that were taken out of the configuration: each is listed on until someone agrees that its
@@ -377,7 +398,7 @@ impl Registry {
             .map(|live| (live.contract.name.clone(), live.contract.version))
             .collect();
         for (name, _) in now.difference(gone) {
-            match self.gate.ask_to_retire(name, Origin::Upstream, "config").await {
+            match self.gate.ask_to_retire(name, "config", None).await {
                 Ok(held) => tracing::warn!("held: {}", held.line()),
                 Err(error) => tracing::error!(contract = name, %error, "nobody could be asked whether its tools go"),
             }
@@ -461,7 +482,8 @@ pub fn compile(
 
 /// Says that tools have the prefix twice, since the server's own names have it already.
 fn named_twice(prefix: &str, contract: &Contract) -> Option<String> {
-    let (own, twice) = (format!("{prefix}_"), format!("{prefix}_{prefix}_"));
+    let own = name::prefixed(prefix, "");
+    let twice = name::prefixed(prefix, &own);
     let named = contract.tools.iter().filter(|tool| tool.name.starts_with(&twice)).count();
     (named > 0 && !prefix.is_empty()).then(|| {
         format!("the server itself begins the names of {named} tools with `{own}`; with `prefix = \"\"` they keep them as they are")

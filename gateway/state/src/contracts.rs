@@ -1,9 +1,9 @@
-//! Contract versions, which of them is live, and the drafts that wait.
+//! Contract versions, and which of them is live.
 
 use sqlx::{Sqlite, Transaction};
 
 use super::{
-    ChangeClass, DraftStatus, State, StateError,
+    ChangeClass, State, StateError,
     rows::{from_row, words},
 };
 
@@ -37,7 +37,7 @@ pub struct ContractRow {
     pub owner: Option<String>,
     /// Null: retired.
     pub live: Option<String>,
-    /// Moves with every change of `live`.
+    /// Moves with every change of `live` and of its text.
     pub revision: i64,
     /// The version that was live before the contract was retired.
     pub last: Option<String>,
@@ -78,64 +78,17 @@ pub struct VersionRow {
 
 from_row!(VersionRow { contract, version, artifact, source, class, fingerprint, published_ms, published_by });
 
+/// A version without its texts.
 #[derive(Clone, Debug)]
-pub struct DraftRow {
-    pub id: String,
-    pub contract: String,
-    /// The live version it was compared with; null where there was none.
-    pub base: Option<String>,
-    /// The version it would become; null where the contract would be retired.
-    pub version: Option<String>,
-    pub artifact: Option<String>,
-    pub source: String,
-    pub origin: Origin,
-    pub owner: Option<String>,
+pub struct VersionHead {
+    pub version: String,
     pub class: ChangeClass,
     pub fingerprint: String,
-    /// The difference, JSON.
-    pub report: String,
-    pub status: DraftStatus,
-    pub created_ms: i64,
-    pub created_by: String,
-    pub decided_ms: Option<i64>,
-    pub decided_by: Option<String>,
+    pub published_ms: i64,
+    pub published_by: String,
 }
 
-from_row!(DraftRow {
-    id,
-    contract,
-    base,
-    version,
-    artifact,
-    source,
-    origin,
-    owner,
-    class,
-    fingerprint,
-    report,
-    status,
-    created_ms,
-    created_by,
-    decided_ms,
-    decided_by
-});
-
-#[derive(Clone, Debug)]
-pub struct NewDraft<'a> {
-    pub id: &'a str,
-    pub contract: &'a str,
-    pub base: Option<&'a str>,
-    pub version: Option<&'a str>,
-    pub artifact: Option<&'a str>,
-    pub source: &'a str,
-    pub origin: Origin,
-    pub owner: Option<&'a str>,
-    pub class: ChangeClass,
-    pub fingerprint: &'a str,
-    pub report: &'a str,
-    pub at_ms: i64,
-    pub by: &'a str,
-}
+from_row!(VersionHead { version, class, fingerprint, published_ms, published_by });
 
 /// A change of which versions are live. It has the lock of writers, so that what is read through it stays true until it
 /// ends; nothing has happened where it is dropped.
@@ -194,10 +147,18 @@ impl State {
         Ok(())
     }
 
-    /// Returns the versions of one contract, oldest first; none if the name was never used.
-    pub async fn versions(&self, contract: &str) -> Result<Vec<VersionRow>, StateError> {
-        let query = "SELECT * FROM versions WHERE contract = ? ORDER BY published_ms, version";
+    /// Returns the versions of one contract without their texts, oldest first; none if the name was never used.
+    pub async fn versions(&self, contract: &str) -> Result<Vec<VersionHead>, StateError> {
+        let query = "SELECT version, class, fingerprint, published_ms, published_by FROM versions WHERE contract = ? \
+                     ORDER BY published_ms, version";
         Ok(sqlx::query_as(query).bind(contract).fetch_all(&self.pool).await?)
+    }
+
+    /// Returns the numbers of all versions of one contract, in no order; none if the name was never used. SQLite has them in
+    /// the key of the table, so that no text is read for them.
+    pub async fn version_numbers(&self, contract: &str) -> Result<Vec<String>, StateError> {
+        let query = "SELECT version FROM versions WHERE contract = ?";
+        Ok(sqlx::query_scalar(query).bind(contract).fetch_all(&self.pool).await?)
     }
 
     pub async fn version(&self, contract: &str, version: &str) -> Result<Option<VersionRow>, StateError> {
@@ -205,102 +166,18 @@ impl State {
         Ok(sqlx::query_as(query).bind(contract).bind(version).fetch_optional(&self.pool).await?)
     }
 
-    /// Keeps a later text of the form for the same live version: nothing an agent could see has changed.
+    /// Keeps a later text of the form for the same live version: nothing an agent could see has changed. The revision moves,
+    /// so that every process reads the text again.
     pub async fn keep(&self, contract: &str, version: &str, source: &str) -> Result<(), StateError> {
-        let update = "UPDATE versions SET source = ? WHERE contract = ? AND version = ?";
-        sqlx::query(update).bind(source).bind(contract).bind(version).execute(&self.pool).await?;
-        Ok(())
-    }
-
-    /// Holds a change. A pending one of the same contract and origin is superseded; the same one again stays as it is,
-    /// and its id is answered.
-    pub async fn hold(&self, draft: &NewDraft<'_>) -> Result<String, StateError> {
         let mut change = self.change().await?;
-        let query = "SELECT id FROM drafts WHERE contract = ? AND origin = ? AND status = 'pending' AND fingerprint = ? \
-                     AND base IS ? AND source = ?";
-        let same: Option<(String,)> = sqlx::query_as(query)
-            .bind(draft.contract)
-            .bind(draft.origin)
-            .bind(draft.fingerprint)
-            .bind(draft.base)
-            .bind(draft.source)
-            .fetch_optional(&mut *change)
-            .await?;
-        if let Some((id,)) = same {
-            return Ok(id);
+        let update = "UPDATE versions SET source = ?1 WHERE contract = ?2 AND version = ?3 AND source != ?1";
+        let done = sqlx::query(update).bind(source).bind(contract).bind(version).execute(&mut *change).await?;
+        if done.rows_affected() == 0 {
+            return Ok(());
         }
-        let update = "UPDATE drafts SET status = 'superseded', decided_ms = ?, decided_by = ? \
-                      WHERE contract = ? AND origin = ? AND status = 'pending'";
-        sqlx::query(update)
-            .bind(draft.at_ms)
-            .bind(draft.by)
-            .bind(draft.contract)
-            .bind(draft.origin)
-            .execute(&mut *change)
-            .await?;
-        sqlx::query(
-            "INSERT INTO drafts (id, contract, base, version, artifact, source, origin, owner, class, fingerprint, report, \
-             created_ms, created_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        )
-        .bind(draft.id)
-        .bind(draft.contract)
-        .bind(draft.base)
-        .bind(draft.version)
-        .bind(draft.artifact)
-        .bind(draft.source)
-        .bind(draft.origin)
-        .bind(draft.owner)
-        .bind(draft.class)
-        .bind(draft.fingerprint)
-        .bind(draft.report)
-        .bind(draft.at_ms)
-        .bind(draft.by)
-        .execute(&mut *change)
-        .await?;
+        let update = "UPDATE contracts SET revision = revision + 1 WHERE name = ? AND live = ?";
+        sqlx::query(update).bind(contract).bind(version).execute(&mut *change).await?;
         change.commit().await?;
-        Ok(draft.id.to_owned())
-    }
-
-    /// Returns the newest `most` drafts of one contract, or of all.
-    pub async fn drafts(&self, contract: Option<&str>, most: u32) -> Result<Vec<DraftRow>, StateError> {
-        let query = "SELECT * FROM drafts WHERE ?1 IS NULL OR contract = ?1 ORDER BY created_ms DESC, id LIMIT ?2";
-        Ok(sqlx::query_as(query).bind(contract).bind(most).fetch_all(&self.pool).await?)
-    }
-
-    /// Returns how many drafts of each class are pending.
-    pub async fn waiting(&self) -> Result<Vec<(ChangeClass, u32)>, StateError> {
-        let query = "SELECT class, count(*) FROM drafts WHERE status = 'pending' GROUP BY class ORDER BY class";
-        Ok(sqlx::query_as(query).fetch_all(&self.pool).await?)
-    }
-
-    pub async fn draft(&self, id: &str) -> Result<Option<DraftRow>, StateError> {
-        Ok(sqlx::query_as("SELECT * FROM drafts WHERE id = ?").bind(id).fetch_optional(&self.pool).await?)
-    }
-
-    /// Discards a pending draft; one that is decided already is `Moved`.
-    pub async fn discard(&self, id: &str, at_ms: i64, by: &str) -> Result<(), StateError> {
-        let update = "UPDATE drafts SET status = 'discarded', decided_ms = ?, decided_by = ? \
-                      WHERE id = ? AND status = 'pending'";
-        let done = sqlx::query(update).bind(at_ms).bind(by).bind(id).execute(&self.pool).await?;
-        if done.rows_affected() == 1 {
-            return Ok(());
-        }
-        match self.draft(id).await? {
-            Some(_) => Err(StateError::Moved("the draft")),
-            None => Err(StateError::Unknown("draft")),
-        }
-    }
-
-    /// Drops the pending drafts of a contract that came from `origin`, where nothing there asks for them any more.
-    pub async fn drop_held(&self, contract: &str, origin: Origin, at_ms: i64, by: &str) -> Result<(), StateError> {
-        let query = "SELECT count(*) FROM drafts WHERE contract = ? AND origin = ? AND status = 'pending'";
-        let (held,): (i64,) = sqlx::query_as(query).bind(contract).bind(origin).fetch_one(&self.pool).await?;
-        if held == 0 {
-            return Ok(());
-        }
-        let update = "UPDATE drafts SET status = 'superseded', decided_ms = ?, decided_by = ? \
-                      WHERE contract = ? AND origin = ? AND status = 'pending'";
-        sqlx::query(update).bind(at_ms).bind(by).bind(contract).bind(origin).execute(&self.pool).await?;
         Ok(())
     }
 }

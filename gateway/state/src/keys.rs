@@ -86,11 +86,11 @@ impl State {
         Ok(())
     }
 
-    /// Revokes one key alone. A key revoked before keeps its time.
     pub async fn key(&self, id: &str) -> Result<Option<KeyRow>, StateError> {
         Ok(sqlx::query_as("SELECT * FROM keys WHERE id = ?").bind(id).fetch_optional(&self.pool).await?)
     }
 
+    /// Revokes one key alone. A key revoked before keeps its time.
     pub async fn revoke_key(&self, id: &str, at_ms: i64) -> Result<(), StateError> {
         let update = "UPDATE keys SET revoked_ms = coalesce(revoked_ms, ?) WHERE id = ?";
         let done = sqlx::query(update).bind(at_ms).bind(id).execute(&self.pool).await?;

@@ -5,6 +5,7 @@
 //! IMMEDIATE transaction; a change that rests on what it read checks that nothing moved meanwhile ([`StateError::Moved`]).
 
 mod contracts;
+mod drafts;
 mod keys;
 mod migrations;
 mod profiles;
@@ -24,7 +25,8 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-pub use contracts::{ContractRow, DraftRow, Live, LiveChange, NewDraft, Origin, Source, VersionRow};
+pub use contracts::{ContractRow, Live, LiveChange, Origin, Source, VersionHead, VersionRow};
+pub use drafts::{DraftFilter, DraftHead, DraftRow, ListedDraft, NewDraft};
 pub use keys::{AdminRow, KeyRow};
 pub use profiles::ProfileRow;
 pub use replies::{Begun, ReplyRow};

@@ -3,7 +3,7 @@
 use sqlx::SqlStr;
 use sqlx::migrate::{Migration, MigrationType, Migrator};
 
-const MIGRATIONS: [(i64, &str, &str); 7] = [
+const MIGRATIONS: [(i64, &str, &str); 8] = [
     (1, "first", include_str!("../migrations/0001_first.sql")),
     (2, "profiles", include_str!("../migrations/0002_profiles.sql")),
     (3, "waiting", include_str!("../migrations/0003_waiting.sql")),
@@ -11,6 +11,7 @@ const MIGRATIONS: [(i64, &str, &str); 7] = [
     (5, "owners", include_str!("../migrations/0005_owners.sql")),
     (6, "key changes", include_str!("../migrations/0006_key_changes.sql")),
     (7, "key views", include_str!("../migrations/0007_key_views.sql")),
+    (8, "draft order", include_str!("../migrations/0008_draft_order.sql")),
 ];
 
 pub(crate) fn migrator() -> Migrator {

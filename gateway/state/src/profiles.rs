@@ -18,10 +18,18 @@ pub struct ProfileRow {
 from_row!(ProfileRow { contract, tool, agent, profile, calls });
 
 impl State {
-    /// Adds to the counts of `day` (days since 1970) and forgets the days before `oldest`.
-    pub async fn keep_profiles(&self, day: i64, oldest: i64, rows: &[ProfileRow]) -> Result<(), StateError> {
+    /// Forgets the days before `oldest` (days since 1970). The lock of writers is taken only where there are any.
+    pub async fn forget_profiles(&self, oldest: i64) -> Result<(), StateError> {
+        let query = "SELECT EXISTS (SELECT 1 FROM profiles WHERE day < ?)";
+        if sqlx::query_scalar(query).bind(oldest).fetch_one(&self.pool).await? {
+            sqlx::query("DELETE FROM profiles WHERE day < ?").bind(oldest).execute(&self.pool).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds to the counts of `day` (days since 1970).
+    pub async fn keep_profiles(&self, day: i64, rows: &[ProfileRow]) -> Result<(), StateError> {
         let mut change = self.change().await?;
-        sqlx::query("DELETE FROM profiles WHERE day < ?").bind(oldest).execute(&mut *change).await?;
         let (mut kept,): (i64,) = sqlx::query_as("SELECT count(*) FROM profiles").fetch_one(&mut *change).await?;
         for row in rows {
             let add = "UPDATE profiles SET calls = calls + ? \

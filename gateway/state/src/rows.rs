@@ -1,8 +1,17 @@
 //! Turns rows into structs and words into enums. This is written out, since sqlx's derives link SQLite a second time,
 //! into the compiler's own process: 30 seconds of every first build.
 
-/// Reads each named column into the field of the same name.
+/// Reads each named column into the field of the same name, and with `..head` the rest of the row into the struct in that
+/// field.
 macro_rules! from_row {
+    ($row:ident { ..$head:ident, $($column:ident),+ $(,)? }) => {
+        impl<'r> sqlx::FromRow<'r, sqlx::sqlite::SqliteRow> for $row {
+            fn from_row(row: &'r sqlx::sqlite::SqliteRow) -> Result<Self, sqlx::Error> {
+                use sqlx::Row as _;
+                Ok(Self { $head: sqlx::FromRow::from_row(row)?, $($column: row.try_get(stringify!($column))?),+ })
+            }
+        }
+    };
     ($row:ident { $($column:ident),+ $(,)? }) => {
         impl<'r> sqlx::FromRow<'r, sqlx::sqlite::SqliteRow> for $row {
             fn from_row(row: &'r sqlx::sqlite::SqliteRow) -> Result<Self, sqlx::Error> {

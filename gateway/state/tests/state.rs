@@ -1,7 +1,8 @@
 //! Tests the state on real files, with several handles as several processes have them.
 
 use weir_state::{
-    AdminRow, ChangeClass, DraftStatus, KeyRow, NewDraft, Origin, Role, Source, State, StateError, VersionRow,
+    AdminRow, ChangeClass, DraftFilter, DraftStatus, KeyRow, NewDraft, Origin, Role, Source, State, StateError,
+    VersionRow,
 };
 
 const FILE: Source<'_> = Source { origin: Origin::File, owner: None };
@@ -96,7 +97,7 @@ async fn a_draft_is_held_once_and_decided_once() {
     assert_eq!(state.hold(&draft("d1", Some("1.0.0"), "a")).await.expect("held"), "d1");
     assert_eq!(state.hold(&draft("d2", Some("1.0.0"), "a")).await.expect("held"), "d1", "the same change again");
     assert_eq!(state.hold(&draft("d3", Some("1.0.0"), "b")).await.expect("held"), "d3");
-    let status = async |id: &str| state.draft(id).await.expect("read").expect("there").status;
+    let status = async |id: &str| state.draft(id).await.expect("read").expect("there").head.status;
     assert_eq!((status("d1").await, status("d3").await), (DraftStatus::Superseded, DraftStatus::Pending));
     publish(&state, Some("1.0.0"), FILE, &version("2.0.0"), Some("d3")).await.expect("published");
     assert_eq!(status("d3").await, DraftStatus::Published);
@@ -198,6 +199,84 @@ fn many_may_open_a_new_state_at_once() {
     });
 }
 
+/// Whoever makes a new draft every few seconds fills no disk with those that nobody decided about.
+#[tokio::test]
+async fn of_superseded_drafts_the_newest_are_kept() {
+    let (_folder, state) = state().await;
+    let other = NewDraft { origin: Origin::Api, ..draft("api", None, "other") };
+    state.hold(&other).await.expect("held");
+    let no = draft("no", None, "no");
+    state.hold(&no).await.expect("held");
+    state.discard("no", 3, "ann").await.expect("discarded");
+    for number in 0..60 {
+        let (id, source) = (format!("d{number}"), format!("source {number}"));
+        let new = NewDraft { at_ms: 10 + number, ..draft(&id, None, &source) };
+        state.hold(&new).await.expect("held");
+    }
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", state.path().display())).await.expect("opened");
+    let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM drafts").fetch_one(&pool).await.expect("counted");
+    assert_eq!(rows, 20 + 1 + 2, "superseded, the one that waits, and those of others");
+    let listed = state.drafts(DraftFilter::default(), 200).await.expect("read");
+    let ids: Vec<_> = listed.iter().map(|listed| listed.head.id.as_str()).collect();
+    assert_eq!((&ids[..4], ids[22]), (&["d59", "api", "d58", "d57"][..], "no"));
+    assert_eq!(state.superseded("desk", Origin::File, None, 0).await.expect("counted"), 20);
+    assert_eq!(state.superseded("desk", Origin::File, None, 60).await.expect("counted"), 9, "since then");
+    assert_eq!(state.superseded("desk", Origin::File, Some("1.0.0"), 0).await.expect("counted"), 0);
+}
+
+#[tokio::test]
+async fn what_waits_and_what_was_discarded_is_found_however_much_was_decided_since() {
+    let (_folder, state) = state().await;
+    let waits = NewDraft { origin: Origin::Api, ..draft("waits", None, "waits") };
+    state.hold(&waits).await.expect("held");
+    state.hold(&draft("no", None, "no")).await.expect("held");
+    state.discard("no", 3, "ann").await.expect("discarded");
+    for number in 0..201 {
+        let (id, source) = (format!("d{number}"), format!("source {number}"));
+        let new = NewDraft { at_ms: 10 + number, fingerprint: &source, ..draft(&id, None, &source) };
+        state.hold(&new).await.expect("held");
+        state.discard(&id, 300, "ann").await.expect("discarded");
+    }
+    let pending = state.pending(None).await.expect("read");
+    assert_eq!(pending.iter().map(|head| head.id.as_str()).collect::<Vec<_>>(), ["waits"]);
+    assert!(state.pending(Some("other")).await.expect("read").is_empty());
+    let all = DraftFilter { contract: Some("desk"), ..DraftFilter::default() };
+    let ids = async |of, most| {
+        let listed = state.drafts(of, most).await.expect("read");
+        listed.into_iter().map(|listed| listed.head.id).collect::<Vec<_>>()
+    };
+    let first = ids(all, 200).await;
+    assert_eq!((first.len(), first[0].as_str(), first[1].as_str()), (201, "waits", "d200"));
+    assert_eq!(ids(DraftFilter { before: Some(&first[200]), ..all }, 200).await, ["d0", "no"]);
+    assert_eq!(ids(DraftFilter { status: Some(DraftStatus::Pending), ..all }, 200).await, ["waits"]);
+    assert_eq!(ids(DraftFilter { status: Some(DraftStatus::Discarded), ..all }, 1).await, ["d200"]);
+    assert!(ids(DraftFilter { contract: Some("other"), ..all }, 200).await.is_empty());
+    let unknown = state.drafts(DraftFilter { before: Some("gone"), ..all }, 200).await;
+    assert!(matches!(unknown, Err(StateError::Unknown("draft"))), "{unknown:?}");
+
+    let status = state.status_of_source("desk", None, "no").await.expect("read");
+    assert_eq!(status, Some(DraftStatus::Discarded), "nobody is asked again");
+    assert_eq!(state.status_of_source("desk", Some("1.0.0"), "no").await.expect("read"), None);
+    let same = state.draft_of_change("desk", None, "source 0").await.expect("read").expect("there");
+    assert_eq!((same.id.as_str(), same.status), ("d0", DraftStatus::Discarded));
+    assert_eq!(state.newest_draft("desk").await.expect("read").as_deref(), Some("d200"));
+}
+
+/// Other processes read a later text of the same version too.
+#[tokio::test]
+async fn a_text_that_is_kept_moves_the_revision_once() {
+    let (_folder, state) = state().await;
+    publish(&state, None, FILE, &version("1.0.0"), None).await.expect("published");
+    let at = async || {
+        let live = state.live_of("desk").await.expect("read").expect("live");
+        (live.source, live.revision, state.generation().await.expect("read"))
+    };
+    let (_, revision, generation) = at().await;
+    state.keep("desk", "1.0.0", "# with a comment").await.expect("kept");
+    state.keep("desk", "1.0.0", "# with a comment").await.expect("kept before");
+    assert_eq!(at().await, ("# with a comment".to_owned(), revision + 1, generation + 1));
+}
+
 /// A word that no program here knows was written by another one: nobody guesses what it allows.
 #[tokio::test]
 async fn a_word_that_is_not_known_is_refused() {
@@ -240,7 +319,7 @@ async fn a_state_of_before_keeps_its_versions_and_drafts() {
     let live = state.live().await.expect("read").remove(0);
     assert_eq!((live.revision, live.artifact.as_str(), live.owner), (7, "{\"a\":1}", None));
     assert_eq!(state.versions("desk").await.expect("read").len(), 2);
-    assert_eq!(state.draft("d1").await.expect("read").expect("there").status, DraftStatus::Pending);
+    assert_eq!(state.draft("d1").await.expect("read").expect("there").head.status, DraftStatus::Pending);
     let generation = state.generation().await.expect("read");
     assert!(state.claim("desk", None, "/srv/contracts").await.expect("claimed"));
     assert!(!state.claim("desk", None, "/elsewhere").await.expect("asked"), "it is owned by now");

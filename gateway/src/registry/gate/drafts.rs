@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 use serde_json::Value;
 use weir_audit::AdminAct;
 use weir_contracts::{Contract, Version, diff::Diff};
-use weir_state::{DraftRow, NewDraft, Source, StateError, VersionRow};
+use weir_state::{DraftHead, NewDraft, Source, StateError, VersionRow};
 
-use super::{ChangeClass, DraftStatus, Gate, GateError, Origin, Role, Submission, artifact, change_class, digest};
+use super::{ChangeClass, DraftStatus, Gate, GateError, Role, Submission, artifact, change_class, digest, still_on};
 use crate::identity::now_ms;
 
 /// The class and the rule of a draft that would retire its contract.
@@ -85,9 +85,11 @@ impl Gate {
         })
     }
 
-    /// Asks for a contract to be retired: its tools go away, its history stays. Always held.
-    pub async fn ask_to_retire(&self, name: &str, origin: Origin, by: &str) -> Result<Held, GateError> {
+    /// Asks for a contract to be retired: its tools go away, its history stays. Always held. `on` is the
+    /// [`revision`](super::revision) that the decision rests on; another one refuses it, and `None` stands for any.
+    pub async fn ask_to_retire(&self, name: &str, by: &str, on: Option<i64>) -> Result<Held, GateError> {
         let live = self.live();
+        still_on(on, name, live.get(name))?;
         let current = live.get(name).ok_or(StateError::Unknown("live contract"))?;
         let base = current.contract.version.to_string();
         let tools: Vec<&str> = current.contract.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -112,7 +114,7 @@ impl Gate {
             version: None,
             artifact: None,
             source: &current.source,
-            origin,
+            origin: current.origin,
             owner: current.owner.as_deref(),
             class: ChangeClass::Breaking,
             fingerprint: &fingerprint,
@@ -133,40 +135,41 @@ impl Gate {
     }
 
     /// Publishes a draft as it was reported, or does nothing. The version now live; `None` when it was retired.
-    pub async fn publish(&self, id: &str, approval: &Approval<'_>) -> Result<(DraftRow, Option<Version>), GateError> {
+    pub async fn publish(&self, id: &str, approval: &Approval<'_>) -> Result<(DraftHead, Option<Version>), GateError> {
         self.refresh().await?;
         let draft = self.state.draft(id).await?.ok_or(StateError::Unknown("draft"))?;
-        self.may_publish(&draft, approval)?;
-        let base = draft.base.as_deref();
-        match (&draft.artifact, &draft.version) {
-            (Some(text), Some(_)) => {
-                let contract = artifact(&draft.contract, text)?;
+        let head = draft.head;
+        self.may_publish(&head, approval)?;
+        let base = head.base.as_deref();
+        match draft.artifact {
+            Some(text) => {
+                let contract = artifact(&head.contract, &text)?;
                 let row = VersionRow {
-                    contract: draft.contract.clone(),
+                    contract: head.contract.clone(),
                     version: contract.version.to_string(),
-                    artifact: text.clone(),
-                    source: draft.source.clone(),
-                    class: draft.class,
-                    fingerprint: draft.fingerprint.clone(),
+                    artifact: text,
+                    source: draft.source,
+                    class: head.class,
+                    fingerprint: head.fingerprint.clone(),
                     published_ms: now_ms(),
                     published_by: approval.by.to_owned(),
                 };
-                let source = Source { origin: draft.origin, owner: draft.owner.as_deref() };
+                let source = Source { origin: head.origin, owner: head.owner.as_deref() };
                 self.publish_row(&contract, base, source, &row, Some(id)).await?;
                 self.refresh().await?;
-                Ok((draft, Some(contract.version)))
+                Ok((head, Some(contract.version)))
             }
-            _ => {
+            None => {
                 let change = self.begin(None).await?;
-                let change = change.switch(&draft.contract, base, None, Some(id), now_ms(), approval.by);
-                self.recorded(AdminAct::Retire, &draft.contract, &draft.fingerprint, approval.by, change).await?;
+                let change = change.switch(&head.contract, base, None, Some(id), now_ms(), approval.by);
+                self.recorded(AdminAct::Retire, &head.contract, &head.fingerprint, approval.by, change).await?;
                 self.refresh().await?;
-                Ok((draft, None))
+                Ok((head, None))
             }
         }
     }
 
-    fn may_publish(&self, draft: &DraftRow, approval: &Approval<'_>) -> Result<(), GateError> {
+    fn may_publish(&self, draft: &DraftHead, approval: &Approval<'_>) -> Result<(), GateError> {
         if draft.status != DraftStatus::Pending {
             return Err(GateError::Decided(draft.status));
         }

@@ -84,6 +84,72 @@ async fn an_older_reading_never_takes_the_place_of_a_newer_one() {
     panic!("it never ended");
 }
 
+/// Returns a contract with these tools.
+async fn desk(tools: &[&str]) -> Arc<Contract> {
+    let gateway = testing::gateway(|_| {}).await;
+    testing::publish(&gateway, &[("desk", tools)]);
+    gateway.snapshot().contracts[0].clone()
+}
+
+/// Between the look at the difference and the change, somebody publishes a further version.
+#[tokio::test]
+async fn a_rollback_undoes_no_version_that_its_approval_never_saw() {
+    let versions = [desk(&["a"]).await, desk(&["a", "b"]).await, desk(&["a", "b", "c"]).await];
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = gate(&folder).await;
+    gate.submit(submission(&versions[0])).await.expect("published");
+    gate.submit(submission(&versions[1])).await.expect("published");
+    let live = || gate.live()["desk"].contract.version.to_string();
+    let on = revision(gate.live().get("desk"));
+    let back = gate.way_back("desk", "1.0.0", Some(on)).await.expect("there");
+    let fingerprint = back.change.fingerprint.clone();
+    gate.submit(submission(&versions[2])).await.expect("published");
+    let approval = Approval { by: "ann", role: Role::Operator, fingerprint: &fingerprint };
+    let undone = gate.go_back("desk", back, &approval).await;
+    assert!(matches!(undone, Err(GateError::State(StateError::Moved(_)))), "{undone:?}");
+    let undone = gate.roll_back("desk", "1.0.0", &approval, Some(on)).await;
+    assert!(matches!(undone, Err(GateError::Changed(_))), "{undone:?}");
+    let retired = gate.ask_to_retire("desk", "ann", Some(on)).await;
+    assert!(matches!(retired, Err(GateError::Changed(_))), "{retired:?}");
+    assert_eq!(live(), "1.2.0");
+
+    let on = Some(revision(gate.live().get("desk")));
+    let back = gate.way_back("desk", "1.0.0", on).await.expect("there");
+    let approval = Approval { fingerprint: &back.change.fingerprint.clone(), ..approval };
+    gate.roll_back("desk", "1.0.0", &approval, on).await.expect("it is what was looked at");
+    assert_eq!(live(), "1.0.0");
+}
+
+/// Whoever has read that nothing of a contract is live decides about nothing that went live since.
+#[tokio::test]
+async fn what_was_made_on_a_retired_contract_is_refused_once_it_is_back() {
+    let contract = desk(&["a"]).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = gate(&folder).await;
+    let on = Some(revision(gate.live().get("desk")));
+    gate.submit(Submission { on, ..submission(&contract) }).await.expect("nothing of it is live");
+    let refused = gate.submit(Submission { on, ..submission(&contract) }).await;
+    assert!(matches!(refused, Err(GateError::Changed(_))), "{refused:?}");
+}
+
+/// A comment in a form changes nothing that is served, and every process shows it.
+#[tokio::test]
+async fn a_later_text_of_the_same_version_is_known_to_every_process() {
+    let contract = desk(&["a"]).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (one, two) = (gate(&folder).await, gate(&folder).await);
+    one.submit(submission(&contract)).await.expect("published");
+    two.refresh().await.expect("read");
+    let before = two.live()["desk"].contract.clone();
+    let verdict = one.submit(Submission { source: "# later", ..submission(&contract) }).await.expect("kept");
+    assert!(matches!(verdict, Verdict::Unchanged { .. }), "{verdict:?}");
+    two.refresh().await.expect("read");
+    for gate in [&one, &two] {
+        assert_eq!(gate.live()["desk"].source, "# later");
+    }
+    assert!(Arc::ptr_eq(&before, &two.live()["desk"].contract), "what is served is not made anew");
+}
+
 /// Polls a future so many times; `None` if it has not ended by then.
 async fn polled<F: Future>(mut future: Pin<&mut F>, mut times: usize) -> Option<F::Output> {
     poll_fn(|context| match future.as_mut().poll(context) {

@@ -1,0 +1,68 @@
+//! Going back to an earlier version.
+
+use weir_audit::AdminAct;
+use weir_contracts::{
+    Contract,
+    diff::{Diff, diff},
+};
+use weir_state::StateError;
+
+use super::{Approval, Gate, GateError, Role, artifact, change_class, still_on};
+use crate::identity::now_ms;
+
+/// An earlier version, and what it would take the place of.
+pub(super) struct WayBack {
+    target: Contract,
+    /// The difference from what is live, or was when the contract was retired.
+    pub(super) change: Diff,
+    /// The version that is live; `None` if the contract is retired.
+    base: Option<String>,
+}
+
+impl Gate {
+    /// Makes an earlier version live again, through the same gate: the approval is for the difference to what is live. `on` is
+    /// the [`revision`](super::revision) that the decision rests on; another one refuses it, and `None` stands for any.
+    pub async fn roll_back(
+        &self,
+        name: &str,
+        to: &str,
+        approval: &Approval<'_>,
+        on: Option<i64>,
+    ) -> Result<Diff, GateError> {
+        let back = self.way_back(name, to, on).await?;
+        self.go_back(name, back, approval).await
+    }
+
+    /// Finds an earlier version, and how it differs from what is live.
+    pub(super) async fn way_back(&self, name: &str, to: &str, on: Option<i64>) -> Result<WayBack, GateError> {
+        self.refresh().await?;
+        let target = self.state.version(name, to).await?.ok_or(StateError::Unknown("version"))?;
+        let target = artifact(name, &target.artifact)?;
+        let live = self.live();
+        let current = live.get(name);
+        still_on(on, name, current)?;
+        let before = self.before(name, current).await?.ok_or(StateError::Unknown("contract"))?;
+        let change = diff(&before, &target);
+        Ok(WayBack { target, change, base: current.map(|current| current.contract.version.to_string()) })
+    }
+
+    /// Makes the target live, if what it was compared with still is.
+    pub(super) async fn go_back(&self, name: &str, back: WayBack, approval: &Approval<'_>) -> Result<Diff, GateError> {
+        let WayBack { target, change, base } = back;
+        let class = change_class(change.class);
+        let needs = Role::for_class(class);
+        if approval.role < needs {
+            return Err(GateError::Role { class, needs });
+        }
+        if approval.fingerprint != change.fingerprint {
+            return Err(GateError::Fingerprint(change.fingerprint));
+        }
+        let to = target.version.to_string();
+        let switch = self.begin(Some(&target)).await?;
+        let switch = switch.switch(name, base.as_deref(), Some(&to), None, now_ms(), approval.by);
+        let subject = format!("{name}@{to}");
+        self.recorded(AdminAct::Rollback, &subject, &change.fingerprint, approval.by, switch).await?;
+        self.refresh().await?;
+        Ok(change)
+    }
+}

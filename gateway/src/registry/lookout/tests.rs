@@ -1,0 +1,46 @@
+//! Tests the pace of the lookout.
+
+use weir_state::{ChangeClass, NewDraft, State};
+
+use super::*;
+use crate::testing;
+
+#[tokio::test]
+async fn a_server_that_lists_something_else_again_and_again_is_looked_at_less_often() {
+    let gateway = testing::gateway(|_| {}).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let state = Arc::new(State::open(folder.path()).await.expect("opened"));
+    let registry = Registry::new(gateway.clone(), state.clone());
+    let hold = async |contract: &str, number: u32, at_ms: i64| {
+        let (id, source) = (format!("{contract}{number}"), format!("source {number}"));
+        let draft = NewDraft {
+            id: &id,
+            contract,
+            base: None,
+            version: Some("1.0.0"),
+            artifact: Some("{}"),
+            source: &source,
+            origin: Origin::Upstream,
+            owner: None,
+            class: ChangeClass::First,
+            fingerprint: &source,
+            report: "{}",
+            at_ms,
+            by: "upstream:restless",
+        };
+        state.hold(&draft).await.expect("held");
+    };
+    for number in 0..3 {
+        hold("restless", number, now_ms()).await;
+    }
+    assert_eq!((registry.apart("restless").await, registry.restless("restless").await), (APART, None));
+    for number in 3..30 {
+        hold("restless", number, now_ms()).await;
+        hold("once", number, 1).await;
+    }
+    assert_eq!(registry.apart("restless").await, RESTLESS_APART);
+    assert_eq!(registry.apart("once").await, APART, "it has come to rest since");
+    assert!(registry.restless("once").await.is_some_and(|note| note.starts_with("at least 20 drafts were replaced")));
+    let pending = state.pending(Some("restless")).await.expect("read");
+    assert_eq!(pending.iter().map(|head| head.id.as_str()).collect::<Vec<_>>(), ["restless29"]);
+}

@@ -1,0 +1,287 @@
+//! Drafts: the changes that wait for someone, and what became of them.
+//!
+//! A draft has long texts, and whoever makes drafts may be hostile: no question here takes more of them into memory than its
+//! answer shows, and of those that were superseded the newest alone are kept.
+
+use sqlx::{Sqlite, Transaction};
+
+use super::{ChangeClass, DraftStatus, Origin, State, StateError, rows::from_row};
+
+/// Superseded drafts of one contract and origin that are kept.
+const SUPERSEDED_MAX: u32 = 20;
+
+/// A draft without its texts.
+#[derive(Clone, Debug)]
+pub struct DraftHead {
+    pub id: String,
+    pub contract: String,
+    /// The live version it was compared with; null where there was none.
+    pub base: Option<String>,
+    /// The version it would become; null where the contract would be retired.
+    pub version: Option<String>,
+    pub origin: Origin,
+    pub owner: Option<String>,
+    pub class: ChangeClass,
+    pub fingerprint: String,
+    pub status: DraftStatus,
+    pub created_ms: i64,
+    pub created_by: String,
+    pub decided_ms: Option<i64>,
+    pub decided_by: Option<String>,
+}
+
+from_row!(DraftHead {
+    id,
+    contract,
+    base,
+    version,
+    origin,
+    owner,
+    class,
+    fingerprint,
+    status,
+    created_ms,
+    created_by,
+    decided_ms,
+    decided_by
+});
+
+/// A draft as lists show it.
+#[derive(Clone, Debug)]
+pub struct ListedDraft {
+    pub head: DraftHead,
+    /// The difference, JSON.
+    pub report: String,
+}
+
+from_row!(ListedDraft { ..head, report });
+
+#[derive(Clone, Debug)]
+pub struct DraftRow {
+    pub head: DraftHead,
+    /// The compiled contract; null where the contract would be retired.
+    pub artifact: Option<String>,
+    pub source: String,
+    /// The difference, JSON.
+    pub report: String,
+}
+
+from_row!(DraftRow { ..head, artifact, source, report });
+
+#[derive(Clone, Debug)]
+pub struct NewDraft<'a> {
+    pub id: &'a str,
+    pub contract: &'a str,
+    pub base: Option<&'a str>,
+    pub version: Option<&'a str>,
+    pub artifact: Option<&'a str>,
+    pub source: &'a str,
+    pub origin: Origin,
+    pub owner: Option<&'a str>,
+    pub class: ChangeClass,
+    pub fingerprint: &'a str,
+    pub report: &'a str,
+    pub at_ms: i64,
+    pub by: &'a str,
+}
+
+/// Which drafts are asked for. A part that is `None` takes all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DraftFilter<'a> {
+    pub contract: Option<&'a str>,
+    pub status: Option<DraftStatus>,
+    /// The id of a draft: those that no longer wait and are older than it.
+    pub before: Option<&'a str>,
+}
+
+/// A query for drafts without their texts, but for the further columns that are named.
+macro_rules! select {
+    ($further:literal, $rest:literal) => {
+        concat!(
+            "SELECT id, contract, base, version, origin, owner, class, fingerprint, status, created_ms, created_by, \
+             decided_ms, decided_by",
+            $further,
+            " FROM drafts ",
+            $rest
+        )
+    };
+}
+
+impl State {
+    /// Holds a change. A pending one of the same contract and origin is superseded, and of those that were superseded
+    /// before, the oldest are forgotten. The same one again stays as it is, and its id is answered.
+    pub async fn hold(&self, draft: &NewDraft<'_>) -> Result<String, StateError> {
+        let mut change = self.change().await?;
+        let query = "SELECT id FROM drafts WHERE contract = ? AND origin = ? AND status = 'pending' AND fingerprint = ? \
+                     AND base IS ? AND source = ?";
+        let same: Option<String> = sqlx::query_scalar(query)
+            .bind(draft.contract)
+            .bind(draft.origin)
+            .bind(draft.fingerprint)
+            .bind(draft.base)
+            .bind(draft.source)
+            .fetch_optional(&mut *change)
+            .await?;
+        if let Some(id) = same {
+            return Ok(id);
+        }
+        let update = "UPDATE drafts SET status = 'superseded', decided_ms = ?, decided_by = ? \
+                      WHERE contract = ? AND origin = ? AND status = 'pending'";
+        sqlx::query(update)
+            .bind(draft.at_ms)
+            .bind(draft.by)
+            .bind(draft.contract)
+            .bind(draft.origin)
+            .execute(&mut *change)
+            .await?;
+        insert(&mut change, draft).await?;
+        let delete = "DELETE FROM drafts WHERE id IN (SELECT id FROM drafts \
+                      WHERE contract = ? AND origin = ? AND status = 'superseded' \
+                      ORDER BY created_ms DESC, id DESC LIMIT -1 OFFSET ?)";
+        sqlx::query(delete).bind(draft.contract).bind(draft.origin).bind(SUPERSEDED_MAX).execute(&mut *change).await?;
+        change.commit().await?;
+        Ok(draft.id.to_owned())
+    }
+
+    /// Returns the drafts that wait, of one contract or of all, newest first: at most one for each contract and origin.
+    pub async fn pending(&self, contract: Option<&str>) -> Result<Vec<DraftHead>, StateError> {
+        let query =
+            select!("", "WHERE status = 'pending' AND (?1 IS NULL OR contract = ?1) ORDER BY created_ms DESC, id DESC");
+        Ok(sqlx::query_as(query).bind(contract).fetch_all(&self.pool).await?)
+    }
+
+    /// Returns the drafts that are asked for: all that wait, then the newest `most` that no longer do, newest first.
+    pub async fn drafts(&self, of: DraftFilter<'_>, most: u32) -> Result<Vec<ListedDraft>, StateError> {
+        let before: Option<i64> = match of.before {
+            None => None,
+            Some(id) => Some(self.created(id).await?.ok_or(StateError::Unknown("draft"))?),
+        };
+        // This is one query, so that no draft is missing or comes twice while somebody decides about it.
+        let query = select!(
+            ", report",
+            "WHERE id IN (SELECT id FROM drafts WHERE status = 'pending' AND ?3 IS NULL \
+             AND (?1 IS NULL OR contract = ?1) AND (?2 IS NULL OR ?2 = 'pending')) \
+             OR id IN (SELECT id FROM drafts WHERE status != 'pending' AND (?1 IS NULL OR contract = ?1) \
+             AND (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR (created_ms, id) < (?3, ?4)) \
+             ORDER BY created_ms DESC, id DESC LIMIT ?5) \
+             ORDER BY status = 'pending' DESC, created_ms DESC, id DESC"
+        );
+        let query = sqlx::query_as(query).bind(of.contract).bind(of.status).bind(before).bind(of.before).bind(most);
+        Ok(query.fetch_all(&self.pool).await?)
+    }
+
+    /// Returns how many drafts of each class are pending.
+    pub async fn waiting(&self) -> Result<Vec<(ChangeClass, u32)>, StateError> {
+        let query = "SELECT class, count(*) FROM drafts WHERE status = 'pending' GROUP BY class ORDER BY class";
+        Ok(sqlx::query_as(query).fetch_all(&self.pool).await?)
+    }
+
+    pub async fn draft(&self, id: &str) -> Result<Option<DraftRow>, StateError> {
+        Ok(sqlx::query_as("SELECT * FROM drafts WHERE id = ?").bind(id).fetch_optional(&self.pool).await?)
+    }
+
+    /// Returns the id of the newest draft of a contract, whatever became of it.
+    pub async fn newest_draft(&self, contract: &str) -> Result<Option<String>, StateError> {
+        let query = "SELECT id FROM drafts WHERE contract = ? ORDER BY created_ms DESC, id DESC LIMIT 1";
+        Ok(sqlx::query_scalar(query).bind(contract).fetch_optional(&self.pool).await?)
+    }
+
+    /// Returns the newest draft that would make this difference to `base`.
+    pub async fn draft_of_change(
+        &self,
+        contract: &str,
+        base: Option<&str>,
+        fingerprint: &str,
+    ) -> Result<Option<DraftHead>, StateError> {
+        let query = select!(
+            "",
+            "WHERE contract = ? AND base IS ? AND fingerprint = ? ORDER BY created_ms DESC, id DESC LIMIT 1"
+        );
+        let query = sqlx::query_as(query).bind(contract).bind(base).bind(fingerprint);
+        Ok(query.fetch_optional(&self.pool).await?)
+    }
+
+    /// Returns what became of the newest draft that would publish this text over `base`. SQLite compares the texts, one
+    /// after the other.
+    pub async fn status_of_source(
+        &self,
+        contract: &str,
+        base: Option<&str>,
+        source: &str,
+    ) -> Result<Option<DraftStatus>, StateError> {
+        let query = "SELECT status FROM drafts WHERE contract = ? AND base IS ? AND version IS NOT NULL AND source = ? \
+                     ORDER BY created_ms DESC, id DESC LIMIT 1";
+        let query = sqlx::query_scalar(query).bind(contract).bind(base).bind(source);
+        Ok(query.fetch_optional(&self.pool).await?)
+    }
+
+    /// Returns how many drafts of `base`, made since then, were superseded; of those that are still kept.
+    pub async fn superseded(
+        &self,
+        contract: &str,
+        origin: Origin,
+        base: Option<&str>,
+        since_ms: i64,
+    ) -> Result<u32, StateError> {
+        let query = "SELECT count(*) FROM drafts WHERE contract = ? AND origin = ? AND base IS ? \
+                     AND status = 'superseded' AND created_ms >= ?";
+        let query = sqlx::query_scalar(query).bind(contract).bind(origin).bind(base).bind(since_ms);
+        Ok(query.fetch_one(&self.pool).await?)
+    }
+
+    /// Discards a pending draft; one that is decided already is `Moved`.
+    pub async fn discard(&self, id: &str, at_ms: i64, by: &str) -> Result<(), StateError> {
+        let update = "UPDATE drafts SET status = 'discarded', decided_ms = ?, decided_by = ? \
+                      WHERE id = ? AND status = 'pending'";
+        let done = sqlx::query(update).bind(at_ms).bind(by).bind(id).execute(&self.pool).await?;
+        if done.rows_affected() == 1 {
+            return Ok(());
+        }
+        match self.created(id).await? {
+            Some(_) => Err(StateError::Moved("the draft")),
+            None => Err(StateError::Unknown("draft")),
+        }
+    }
+
+    /// Drops the pending drafts of a contract that came from `origin`, where nothing there asks for them any more.
+    pub async fn drop_held(&self, contract: &str, origin: Origin, at_ms: i64, by: &str) -> Result<(), StateError> {
+        let query = "SELECT count(*) FROM drafts WHERE contract = ? AND origin = ? AND status = 'pending'";
+        let (held,): (i64,) = sqlx::query_as(query).bind(contract).bind(origin).fetch_one(&self.pool).await?;
+        if held == 0 {
+            return Ok(());
+        }
+        let update = "UPDATE drafts SET status = 'superseded', decided_ms = ?, decided_by = ? \
+                      WHERE contract = ? AND origin = ? AND status = 'pending'";
+        sqlx::query(update).bind(at_ms).bind(by).bind(contract).bind(origin).execute(&self.pool).await?;
+        Ok(())
+    }
+
+    /// Returns when a draft was made; `None` if there is no such draft.
+    async fn created(&self, id: &str) -> Result<Option<i64>, StateError> {
+        let query = "SELECT created_ms FROM drafts WHERE id = ?";
+        Ok(sqlx::query_scalar(query).bind(id).fetch_optional(&self.pool).await?)
+    }
+}
+
+async fn insert(change: &mut Transaction<'static, Sqlite>, draft: &NewDraft<'_>) -> Result<(), StateError> {
+    sqlx::query(
+        "INSERT INTO drafts (id, contract, base, version, artifact, source, origin, owner, class, fingerprint, report, \
+         created_ms, created_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )
+    .bind(draft.id)
+    .bind(draft.contract)
+    .bind(draft.base)
+    .bind(draft.version)
+    .bind(draft.artifact)
+    .bind(draft.source)
+    .bind(draft.origin)
+    .bind(draft.owner)
+    .bind(draft.class)
+    .bind(draft.fingerprint)
+    .bind(draft.report)
+    .bind(draft.at_ms)
+    .bind(draft.by)
+    .execute(&mut **change)
+    .await?;
+    Ok(())
+}
