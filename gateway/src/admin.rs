@@ -1,5 +1,6 @@
 //! The admin API: its own listener, its own keys with roles, one OpenAPI document made from these handlers.
 
+mod address;
 mod admins;
 mod audit;
 mod calls;
@@ -13,7 +14,7 @@ mod settings;
 mod staff;
 mod upstreams;
 
-use std::{future::Future, net::SocketAddr, path::Path, sync::Arc};
+use std::{future::Future, path::Path, sync::Arc};
 
 use anyhow::Context as _;
 use axum::{
@@ -39,7 +40,10 @@ use utoipa_axum::{
 };
 use weir_state::{AdminRow, State};
 
-pub use self::problem::Refusal;
+pub use self::{
+    address::{announce, found},
+    problem::Refusal,
+};
 use crate::{
     gateway::Gateway,
     identity::{Kind, Minted, now_ms},
@@ -50,8 +54,6 @@ use crate::{
 
 /// The first admin key, in the state folder; readable by its owner alone.
 pub const TOKEN_FILE: &str = "admin.token";
-/// The file in the state folder with the address of a running gateway's admin API.
-pub const ADDRESS_FILE: &str = "admin.url";
 /// Requests of admins are few; this bounds those of anybody else.
 const CONNECTIONS_MAX: usize = 64;
 
@@ -148,7 +150,7 @@ pub fn document() -> utoipa::openapi::OpenApi {
 
 /// Serves until `shutdown`.
 pub async fn serve(admin: Arc<Admin>, listener: TcpListener, shutdown: impl Future<Output = ()>) -> anyhow::Result<()> {
-    let scrape = metrics::router(&admin.gateway, listener.local_addr()?)?;
+    let scrape = metrics::router(&admin.gateway, listener.local_addr()?, false)?;
     let (router, document) = routes();
     let document = Arc::new(document);
     let router = router
@@ -213,10 +215,4 @@ pub async fn first_key(state: &State, folder: &Path) -> anyhow::Result<()> {
         tracing::info!("the first admin key is in {}", path.display());
     }
     Ok(())
-}
-
-/// Writes the address down, so that the command line on the same machine finds this gateway.
-pub fn announce(folder: &Path, address: SocketAddr) -> std::io::Result<()> {
-    let address = format!("http://{address}");
-    weir_files::replace(&folder.join(ADDRESS_FILE), address.as_bytes(), weir_files::Readers::Everyone)
 }

@@ -77,6 +77,7 @@ impl App {
         telemetry::start(&config.log)?;
         let upstreams = Arc::new(Upstreams::new(setup.guard));
         let opened = reload::open(&config, &Connections::default(), &upstreams, setup.connection)?;
+        outlive_file_limit();
         let connections = Arc::new(opened.connections);
         let state = &config.folders.state;
         let metrics = Metrics::new(config.metrics.tools_max, opened.metrics_token.as_deref());
@@ -173,7 +174,7 @@ impl App {
             .await
             .with_context(|| format!("the admin API cannot listen on {listen} ([admin] listen)"))?;
         let address = listener.local_addr()?;
-        admin::announce(folder, address)?;
+        let announced = admin::announce(folder, address)?;
         tracing::info!("admin API on http://{address}");
         let shared = Arc::new(admin::Admin {
             gateway: self.gateway.clone(),
@@ -182,15 +183,21 @@ impl App {
             reload: reload.clone(),
         });
         let ending = CancellationToken::new();
-        let task = tokio::spawn(admin::serve(shared, listener, ending.clone().cancelled_owned()));
+        let served = admin::serve(shared, listener, ending.clone().cancelled_owned());
+        let task = tokio::spawn(async move {
+            tokio::select! {
+                ended = served => ended,
+                never = announced.keep() => match never {},
+            }
+        });
         Ok(Some(AdminServer { ending, task }))
     }
 
-    /// Follows plugins and, where contracts come from files, those, while the process serves.
+    /// Follows plugins, counts refusals, and, where contracts come from files, those, while the process serves.
     pub fn watch(&self, files: bool) {
-        outlive_file_limit();
         tokio::spawn(follow(self.gateway.clone(), self.state.clone()));
         tokio::spawn(registry::impact::keep(self.gateway.clone(), self.state.clone()));
+        tokio::spawn(count_refusals(self.gateway.clone()));
         let (host, gateway) = (self.gateway.host().clone(), self.gateway.clone());
         tokio::spawn(async move { host.watch(move |report| gateway.note_plugin(&report)).await });
         let host = self.gateway.host().clone();
@@ -233,6 +240,16 @@ async fn follow(gateway: Arc<Gateway>, state: Arc<State>) {
             tokio::time::sleep(Duration::from_millis(250)).await;
         }
         tokio::time::sleep(KEYS_INTERVAL).await;
+    }
+}
+
+/// The time after which refusals that were not recorded one by one are in the trail with their number.
+const REFUSALS_INTERVAL: Duration = Duration::from_secs(1);
+
+async fn count_refusals(gateway: Arc<Gateway>) {
+    loop {
+        tokio::time::sleep(REFUSALS_INTERVAL).await;
+        gateway.audit().count_refusals();
     }
 }
 

@@ -2,6 +2,7 @@
 //! description.
 
 use std::{
+    net::TcpListener,
     path::Path,
     sync::{
         Arc,
@@ -289,6 +290,12 @@ async fn a_call_is_tried_as_an_agent_would_make_it() {
         .collect();
     assert_eq!(tries.len(), 1, "the call alone, and who made it in her name: {acts}");
     assert_eq!((&tries[0]["by"], &tries[0]["detail"]["agent"]), (&json!("admin:first"), &json!("ann")), "{acts}");
+    let (_, newest) = admin.ask("GET", "/v1/audit?kind=admin&limit=2", "").await;
+    let all = acts.as_array().expect("records");
+    assert_eq!(newest.as_array().expect("records")[..], all[all.len() - 2..], "the newest, in their order");
+    let until = newest[0]["time"].as_str().expect("a time");
+    let (_, before) = admin.ask("GET", &format!("/v1/audit?kind=admin&limit=1&until={until}"), "").await;
+    assert_eq!(before[0], all[all.len() - 3], "the one before them");
     assert_eq!(admin.ask("GET", "/v1/audit?since=yesterday", "").await.0, 422);
     let (_, report) = admin.ask("GET", "/v1/audit/verify", "").await;
     assert_eq!(report["findings"], json!([]), "{report}");
@@ -457,6 +464,10 @@ async fn a_key_is_revoked_while_the_configuration_has_a_fault() {
     assert_eq!(Modern::with_key(gateway.url(), &key).ask("tools/list", json!({})).await.status, 401);
     assert_eq!(house.run(&["keys", "revoke", &id]).0, 0, "it is revoked");
     assert_eq!(house.run(&["keys", "revoke", "nobody"]).0, 1);
+    let admins = async || Admin::of(&house).ask("GET", "/v1/admins", "").await.1;
+    let first = admins().await[0]["id"].as_str().expect("an id").to_owned();
+    assert_eq!(house.run(&["keys", "revoke", &format!("../admins/{first}")]).0, 1, "an id is no path");
+    assert_eq!(admins().await[0]["revoked_ms"], Value::Null);
     let (code, out, err) = house.run(&["audit", "query", "--kind", "admin", "--text", "key_revoke"]);
     assert!(code == 0 && out.lines().count() == 1, "{out}{err}");
 }
@@ -538,4 +549,25 @@ async fn two_retries_at_the_same_moment_run_once() {
     assert_eq!(records.as_array().map(Vec::len), Some(5), "{records}");
     let rows = std::fs::read_to_string(house.path().join("data/airports.csv")).expect("the file");
     assert_eq!(rows.matches(",New,NO").count(), 5, "{rows}");
+}
+
+/// An operator's key is sent to a living gateway of this state folder alone, and every one of them can be found.
+#[tokio::test]
+async fn a_key_is_not_sent_to_who_has_the_port_of_a_gateway_that_ended() {
+    let house = sample::house();
+    let first = house.serve();
+    let mut second = house.serve();
+    assert_eq!(house.run(&["keys", "list"]).0, 0);
+    second.kill();
+    let started = Instant::now();
+    while house.run(&["keys", "list"]).0 != 0 {
+        assert!(started.elapsed() < Duration::from_secs(20), "the other gateway is found");
+    }
+    drop(first);
+    let address = std::fs::read_to_string(house.path().join("state/admin.url")).expect("written");
+    let port = TcpListener::bind(address.trim_start_matches("http://")).expect("the port is free");
+    port.set_nonblocking(true).expect("it can be asked");
+    let (code, _, err) = house.run(&["keys", "list"]);
+    assert!(code != 0 && err.contains("admin.url is of a gateway that has ended"), "{code}: {err}");
+    assert!(port.accept().is_err(), "nobody asked there");
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use weir_tests::{Gateway, House, Modern, Stdio, client};
+use weir_tests::{Admin, Gateway, House, Modern, Stdio, client};
 
 use crate::sample;
 
@@ -251,8 +251,8 @@ async fn a_file_limit_is_outlived() {
     let house = sample::house();
     let weir = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
     let mut limited = std::process::Command::new("sh");
-    // The limit is in blocks of 512 bytes: the database of the state fits, and some hundred records.
-    limited.args(["-c", "ulimit -f 600; exec \"$@\"", "sh"]).arg(weir.get_program()).args(weir.get_args());
+    // The limit is in blocks of 512 bytes: the database of the state fits, and a thousand records.
+    limited.args(["-c", "ulimit -f 1000; exec \"$@\"", "sh"]).arg(weir.get_program()).args(weir.get_args());
     limited.current_dir(house.path());
     let gateway = Gateway::start(limited);
     let client = Modern::new(gateway.url());
@@ -269,6 +269,31 @@ async fn a_file_limit_is_outlived() {
     assert_eq!(client.list().await.0.len(), 3, "what needs no record is answered");
     drop(gateway);
     assert_eq!(records(&house, &["--kind", "call"]).len(), answered);
+}
+
+/// Strangers without a key do not hide one that guesses keys of admins.
+#[tokio::test]
+async fn a_flood_of_refusals_hides_no_other_refusal() {
+    let house = sample::house();
+    let mut gateway = house.serve();
+    house.key(&["--agent", "ann"]);
+    let admin = Admin { key: String::new(), ..Admin::of(&house) };
+    let asked = (0..300).map(|_| Modern::new(gateway.url()).request("tools/list", json!({})).send());
+    let answers = futures::future::join_all(asked).await;
+    assert!(answers.into_iter().all(|answer| answer.is_ok_and(|answer| answer.status() == 401)));
+    let guess = Admin { key: "weiradm_guessed".to_owned(), ..admin };
+    assert_eq!(guess.ask("GET", "/v1/keys", "").await.0, 401);
+    gateway.signal("TERM");
+    gateway.left();
+    let refused = records(&house, &["--kind", "refused", "--limit", "1000"]);
+    let is_guess =
+        |record: &&Value| record["place"] == "/v1/keys" && record["count"] == 1 && record["address"] == "127.0.0.1";
+    assert_eq!(refused.iter().filter(is_guess).count(), 1, "{refused:?}");
+    let strangers = refused.iter().filter(|record| record["reason"] == "missing");
+    assert_eq!(strangers.clone().filter_map(|record| record["count"].as_u64()).sum::<u64>(), 300, "{refused:?}");
+    assert!(strangers.clone().count() < 60, "they do not fill the disk");
+    let many = strangers.filter(|record| record["count"].as_u64() > Some(1)).collect::<Vec<_>>();
+    assert!(many.iter().all(|record| record.get("address").is_none() && record.get("place").is_none()), "{many:?}");
 }
 
 fn segments(chain: &Path) -> Vec<PathBuf> {

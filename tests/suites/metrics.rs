@@ -168,6 +168,18 @@ async fn metrics_are_for_who_may_scrape_them() {
     let admin = fs::read_to_string(house.path().join("state/admin.url")).expect("the admin API has an address");
     assert_eq!(scrape(&format!("{admin}/metrics"), None, None).await.0, 200);
     assert_eq!(scrape(&format!("{admin}/metrics"), None, Some("rebound.example")).await.0, 403);
+    let through_a_proxy = http().get(&url).header("x-forwarded-for", "203.0.113.9").send().await.expect("an answer");
+    assert_eq!(through_a_proxy.status(), 401);
+    drop(gateway);
+
+    let house = sample::house().config("[http]\nhosts = [\"weir.example\"]");
+    let gateway = house.serve();
+    let url = format!("{}/metrics", gateway.base);
+    let (status, text) = scrape(&url, None, Some("weir.example")).await;
+    assert!(status == 401 && text.contains("set `token` under [metrics]"), "a proxy passes that on: {text}");
+    assert_eq!(scrape(&url, None, None).await.0, 401, "a proxy may ask under its own name");
+    let admin = fs::read_to_string(house.path().join("state/admin.url")).expect("the admin API has an address");
+    assert_eq!(scrape(&format!("{admin}/metrics"), None, None).await.0, 200);
     drop(gateway);
 
     let house = sample::house().config("[metrics]\ntoken = \"env:SCRAPE_TOKEN\"");

@@ -1,9 +1,14 @@
 //! What a signal ends: new calls at once, calls in flight with their answers, and then the process, with 0.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use serde_json::json;
-use weir_tests::{Modern, Stdio, web::Web};
+use tokio::net::TcpListener;
+use weir_tests::{Gateway, Modern, Stdio, web::Web};
 
 use crate::calls;
 
@@ -67,4 +72,36 @@ async fn stdio_answers_what_is_in_flight_and_leaves() {
         }
         assert!(quickest < END_MAX, "{name}: {quickest:?}");
     }
+}
+
+const PEOPLE: &str = "
+contract: people
+title: People
+description: People of a database.
+collections:
+  people: { adapter: sql, settings: { connection: db, table: people } }
+tools:
+  - { tool: list_people, description: Lists people., verb: list, collection: people }
+";
+
+/// A reload that is asked for while the gateway starts is done when it has started.
+#[tokio::test]
+async fn a_hangup_during_the_start_is_a_reload() {
+    let database = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = database.local_addr().expect("an address");
+    let house = calls::house("http://127.0.0.1:1")
+        .config(&format!("[connections.db]\nkind = \"postgresql\"\nurl = \"postgres://weir@{address}/people\""))
+        .config("[plugins.sql.grants]\ndb = \"read\"")
+        .file("contracts/people.yaml", PEOPLE);
+    let serve = house.weir(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json"]);
+    let mut command = Command::new("sh");
+    command.args(["-c", "echo $$ > process; exec \"$0\" \"$@\""]).arg(serve.get_program()).args(serve.get_args());
+    command.current_dir(house.path());
+    let started = tokio::task::spawn_blocking(move || Gateway::start(command));
+    let (asking, _) = database.accept().await.expect("the start looks at the database");
+    let process = fs::read_to_string(house.path().join("process")).expect("the process wrote its number");
+    assert!(Command::new("kill").args(["-HUP", process.trim()]).status().expect("kill runs").success());
+    drop((asking, database));
+    let gateway = started.await.expect("it serves");
+    gateway.wait_for_log("configuration taken over");
 }

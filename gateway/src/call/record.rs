@@ -20,6 +20,7 @@ use super::{
     CallError, CallOutcome, CallRequest, InputRequired, ToolResult,
     arguments::Input,
     error::{ErrorForm, WriteOutcome},
+    item::ItemOutcome,
 };
 use crate::{
     catalogue::{CatalogueTool, FIND_TOOLS, ItemKind, ItemSource},
@@ -306,15 +307,21 @@ impl CallRecord {
 
 impl CallRecord {
     /// Closes the record of what is no call of a tool, and returns the call's id and its proof.
-    pub(super) async fn close_item<T>(mut self, outcome: Result<T, CallError>) -> (Result<T, CallError>, Proof) {
+    pub(super) async fn close_item(
+        mut self,
+        outcome: Result<ItemOutcome, CallError>,
+    ) -> (Result<ItemOutcome, CallError>, Proof) {
         self.closed = true;
         let end = self.line.end(outcome.as_ref().err());
         self.line.audit.wait_for_others(end.closed).await;
         let (recorded, _) = end.written();
         let call_id = self.line.call_id.clone();
-        match recorded {
-            Ok(receipt) => (outcome, Proof { call_id, receipt }),
-            Err(_) => (Err(unrecorded()), Proof { call_id, receipt: None }),
+        match (outcome, recorded) {
+            (outcome, Ok(receipt)) => (outcome, Proof { call_id, receipt }),
+            (Ok(ItemOutcome::InputRequired(asked)), Err(_)) => {
+                (Err(asked.give_up(unrecorded())), Proof { call_id, receipt: None })
+            }
+            (_, Err(_)) => (Err(unrecorded()), Proof { call_id, receipt: None }),
         }
     }
 }

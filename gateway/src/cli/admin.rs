@@ -9,7 +9,7 @@ use serde_json::Value;
 use weir_contracts::Problem;
 
 use super::{Failure, PLACE, Settings};
-use crate::admin::{ADDRESS_FILE, TOKEN_FILE};
+use crate::admin::{self, TOKEN_FILE};
 
 /// A command of several verbs, each for the gateway named on the same line.
 #[derive(Args)]
@@ -60,8 +60,9 @@ impl Api {
                 let state = settings.state_folder();
                 let url = match url {
                     Some(url) => url.trim_end_matches('/').to_owned(),
-                    None => read(&state, ADDRESS_FILE)
-                        .context("is `weir serve` running? Or name its admin API with --admin")?,
+                    None => {
+                        admin::found(&state).context("is `weir serve` running? Or name its admin API with --admin")?
+                    }
                 };
                 let key = match key {
                     Some(key) => key,

@@ -154,6 +154,8 @@ async fn start(
     read: Read,
     strict: bool,
 ) -> Result<(App, Arc<Reload>), super::Failure> {
+    // A reload that is asked for during the start is done at its end; unheard, the signal would end the process.
+    let hangups = start::hangups();
     let started = start::open(config, Some(process)).await?;
     match file {
         Some(file) => draft::serve_file(&started, file).await?,
@@ -169,7 +171,7 @@ async fn start(
     }
     started.watch(file.is_none());
     let reload = Arc::new(Reload::new(started.gateway.clone(), started.connections.clone(), read));
-    tokio::spawn(start::follow_hangups(reload.clone()));
+    tokio::spawn(start::follow_hangups(hangups, reload.clone()));
     Ok((started, reload))
 }
 

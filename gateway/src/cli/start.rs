@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use weir_contracts::Problem;
 
 use super::{Failure, Settings, call};
@@ -126,9 +127,14 @@ pub(super) async fn open(config: Config, process: Option<&str>) -> Result<App, F
     App::open(config, Setup { process, built_in: super::built_in(), guard, runner, connection }).await
 }
 
+/// Listens to SIGHUP, which ends the process no longer. One that comes before [`follow_hangups`] is kept for it.
+pub(super) fn hangups() -> std::io::Result<Signal> {
+    signal(SignalKind::hangup())
+}
+
 /// Takes the configuration over again whenever the process is told to (SIGHUP).
-pub(super) async fn follow_hangups(reload: Arc<Reload>) {
-    let mut hangups = match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()) {
+pub(super) async fn follow_hangups(hangups: std::io::Result<Signal>, reload: Arc<Reload>) {
+    let mut hangups = match hangups {
         Ok(hangups) => hangups,
         Err(error) => return tracing::error!(%error, "SIGHUP cannot be heard"),
     };

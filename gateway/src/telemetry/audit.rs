@@ -16,9 +16,9 @@ use weir_audit::{
 
 use crate::config;
 
-/// Refusals before identity that are recorded one by one each second; beyond it they are counted together, so that a
-/// stranger cannot fill the disk.
-const REFUSALS_PER_SECOND: NonZeroU32 = NonZeroU32::new(20).unwrap();
+/// Refusals of one kind, see [`REFUSALS`], that are recorded one by one each second; beyond it they are counted together, so
+/// that a stranger cannot fill the disk, and does not hide what others did.
+const REFUSALS_PER_SECOND: NonZeroU32 = NonZeroU32::new(5).unwrap();
 
 /// A record waits for those of the other calls that its thread has to answer, to share one write with them. If one waited
 /// longer than this, records are written without waiting for the time of [`NO_WAIT`].
@@ -50,11 +50,16 @@ pub struct Audit {
     started: Instant,
     /// Microseconds since the start.
     no_wait_until: AtomicU64,
-    refusals: DefaultDirectRateLimiter,
-    /// Refusals not recorded yet.
-    uncounted: AtomicU64,
-    /// The counts of all refusals, in the order of [`REFUSALS`].
-    counted: [AtomicU64; REFUSALS.len()],
+    /// In the order of [`REFUSALS`].
+    refusals: [Refusals; REFUSALS.len()],
+}
+
+/// The refusals of one kind.
+struct Refusals {
+    limit: DefaultDirectRateLimiter,
+    counted: AtomicU64,
+    /// Those that are not recorded yet.
+    unrecorded: AtomicU64,
 }
 
 /// The trail cannot be written. What happened is in the log.
@@ -89,20 +94,18 @@ impl Audit {
         let key = ArgumentsKey::open(state)?;
         let waits = matches!(settings.fsync, Fsync::Each);
         let trail = Trail::open(&state.join("audit"), settings)?;
-        Ok(Self { waits, ..Self::with(Some((trail, key))) })
+        let mut audit = Self::with(Some((trail, key)));
+        audit.waits = waits;
+        Ok(audit)
     }
 
     fn with(trail: Option<(Trail, ArgumentsKey)>) -> Self {
-        let refusals = DefaultDirectRateLimiter::direct(Quota::per_second(REFUSALS_PER_SECOND));
-        Self {
-            trail,
-            waits: false,
-            started: Instant::now(),
-            no_wait_until: AtomicU64::new(0),
-            refusals,
-            uncounted: AtomicU64::new(0),
-            counted: Default::default(),
-        }
+        let refusals = std::array::from_fn(|_| Refusals {
+            limit: DefaultDirectRateLimiter::direct(Quota::per_second(REFUSALS_PER_SECOND)),
+            counted: AtomicU64::new(0),
+            unrecorded: AtomicU64::new(0),
+        });
+        Self { trail, waits: false, started: Instant::now(), no_wait_until: AtomicU64::new(0), refusals }
     }
 
     /// Appends an event; `None` if nothing is recorded at all.
@@ -151,7 +154,7 @@ impl Audit {
         let address = address.map(|address| address.to_string());
         let refused = Refused {
             what,
-            place,
+            place: Some(place),
             call_id: None,
             key_id,
             agent: None,
@@ -173,22 +176,40 @@ impl Audit {
     }
 
     fn refused_agent(&self, what: RefusedWhat, place: &str, agent: &str, reason: &str) {
-        let (agent, reason) = (Some(agent), Some(reason));
+        let (place, agent, reason) = (Some(place), Some(agent), Some(reason));
         self.note(Refused { what, place, call_id: None, key_id: None, agent, address: None, reason, count: 1 });
     }
 
     fn note(&self, refused: Refused<'_>) {
         let (what, reason) = (refused.what, refused.reason.unwrap_or_default());
-        self.uncounted.fetch_add(1, Ordering::Relaxed);
         let alike = |(kind, _, known): &(RefusedWhat, _, &str)| *kind == what && (*known == reason || *known == OTHER);
-        if let Some(at) = REFUSALS.iter().position(alike) {
-            self.counted[at].fetch_add(1, Ordering::Relaxed);
-        }
-        if self.refusals.check().is_err() {
+        let Some(refusals) = REFUSALS.iter().zip(&self.refusals).find(|(kind, _)| alike(kind)).map(|(_, all)| all)
+        else {
             return;
+        };
+        refusals.counted.fetch_add(1, Ordering::Relaxed);
+        match refusals.limit.check() {
+            Ok(()) => drop(self.append(&Event::Refused(refused))),
+            Err(_) => drop(refusals.unrecorded.fetch_add(1, Ordering::Relaxed)),
         }
-        let count = self.uncounted.swap(0, Ordering::Relaxed).max(1);
-        let _ = self.append(&Event::Refused(Refused { count, ..refused }));
+    }
+
+    /// Records how many refusals there were beyond those that were recorded one by one.
+    pub fn count_refusals(&self) {
+        for ((what, _, reason), refusals) in REFUSALS.iter().zip(&self.refusals) {
+            let count = refusals.unrecorded.swap(0, Ordering::Relaxed);
+            if count == 0 {
+                continue;
+            }
+            let (place, call_id, key_id, agent, address) = (None, None, None, None, None);
+            let (what, reason) = (*what, Some(*reason));
+            if self
+                .append(&Event::Refused(Refused { what, place, call_id, key_id, agent, address, reason, count }))
+                .is_err()
+            {
+                refusals.unrecorded.fetch_add(count, Ordering::Relaxed);
+            }
+        }
     }
 
     /// Records that someone changes what is served or who may use it. A change that cannot be recorded must not be
@@ -206,12 +227,18 @@ impl Audit {
 
     /// Returns what was refused and why, both from a closed list, and how often.
     pub fn refusals(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
-        let counts = REFUSALS.iter().zip(&self.counted);
-        counts.map(|((_, what, reason), count)| (*what, *reason, count.load(Ordering::Relaxed)))
+        let counts = REFUSALS.iter().zip(&self.refusals);
+        counts.map(|((_, what, reason), refusals)| (*what, *reason, refusals.counted.load(Ordering::Relaxed)))
     }
 
     /// Returns the health, for readiness and metrics.
     pub fn health(&self) -> Option<weir_audit::Health> {
         self.trail.as_ref().map(|(trail, _)| trail.health())
+    }
+}
+
+impl Drop for Audit {
+    fn drop(&mut self) {
+        self.count_refusals();
     }
 }

@@ -83,7 +83,7 @@ pub async fn serve(
         move || sessions.upgrade().map_or(0, |server| server.sessions.len()),
         move || streams.upgrade().map_or(0, |server| server.subscriptions.len()),
     );
-    let scrape = metrics::router(&gateway, listener.local_addr()?)?;
+    let scrape = metrics::router(&gateway, listener.local_addr()?, true)?;
     let routes = TowerToHyperService::new(router(server.clone()).merge(scrape));
     let service = service_fn({
         let server = server.clone();

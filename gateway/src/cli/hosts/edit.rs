@@ -46,6 +46,11 @@ pub(crate) fn put(host: Host, text: &str, name: &str, entry: &Value) -> Result<S
         for member in contradicting(&before, members) {
             there.remove(member);
         }
+        if members.contains_key("bearer_token_env_var") {
+            for member in ["http_headers", "env_http_headers"] {
+                remove_key(there, member);
+            }
+        }
         merge_table(there, members);
         return Ok(document.to_string());
     }
@@ -95,6 +100,17 @@ fn contradicting(before: &Value, members: &Map<String, Value>) -> Vec<&'static s
         found.extend(OF_URLS);
     }
     found
+}
+
+/// Removes a key from the headers that a client of the server sends, since a variable holds it from now on.
+fn remove_key(server: &mut dyn TableLike, member: &str) {
+    let Some(headers) = server.get_mut(member).and_then(Item::as_table_like_mut) else { return };
+    let is_key = |name: &&str| name.eq_ignore_ascii_case("authorization");
+    let Some(name) = headers.iter().map(|(name, _)| name).find(is_key).map(str::to_owned) else { return };
+    headers.remove(&name);
+    if headers.is_empty() {
+        server.remove(member);
+    }
 }
 
 /// Returns the host of a server, with its scheme and port.
@@ -245,6 +261,18 @@ LANG = "nb"
         assert_eq!(find(Host::Codex, &other, "weir"), Ok(Some(expected)));
         let with = put(Host::Codex, &with, "weir", &url).expect("put");
         let expected = json!({ "startup_timeout_sec": 20.0, "enabled_tools": ["a"], "url": url["url"] });
+        assert_eq!(find(Host::Codex, &with, "weir"), Ok(Some(expected)));
+    }
+
+    #[test]
+    fn a_key_that_a_variable_holds_does_not_stay_beside_it() {
+        let codex = "[mcp_servers.weir]\nurl = \"http://127.0.0.1/mcp\"\n\n[mcp_servers.weir.http_headers]\nauthorization = \"Bearer mine\"\n";
+        let entry = json!({ "url": "http://127.0.0.1/mcp", "bearer_token_env_var": "WEIR_KEY" });
+        let with = put(Host::Codex, codex, "weir", &entry).expect("put");
+        assert_eq!(find(Host::Codex, &with, "weir"), Ok(Some(entry.clone())));
+        let with = put(Host::Codex, &format!("{codex}X-Team = \"a\"\n"), "weir", &entry).expect("put");
+        let mut expected = entry;
+        expected["http_headers"] = json!({ "X-Team": "a" });
         assert_eq!(find(Host::Codex, &with, "weir"), Ok(Some(expected)));
     }
 

@@ -1,0 +1,59 @@
+//! The file by which the command line on the same machine finds the admin API of a running gateway.
+
+use std::{
+    convert::Infallible,
+    fs::File,
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use weir_files::Readers;
+
+/// The file of the state folder that holds the address.
+const FILE: &str = "admin.url";
+/// The time after which the command line finds a gateway whose file another one has replaced, and left behind.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The address as it is written down. The file is held while its gateway lives: an operator's key is sent to no other
+/// process that has the port by then.
+pub struct Announced {
+    file: PathBuf,
+    address: String,
+    held: File,
+}
+
+/// Writes the address down.
+pub fn announce(folder: &Path, address: SocketAddr) -> io::Result<Announced> {
+    let (file, address) = (folder.join(FILE), format!("http://{address}"));
+    let held = weir_files::replace_held(&file, address.as_bytes(), Readers::Everyone)?;
+    Ok(Announced { file, address, held })
+}
+
+impl Announced {
+    /// Keeps the address written down. Of several gateways over one state folder the last one is found, and another one
+    /// when that has ended.
+    pub async fn keep(mut self) -> Infallible {
+        loop {
+            tokio::time::sleep(INTERVAL).await;
+            if matches!(weir_files::read_held(&self.file), Ok(Some(_))) {
+                continue;
+            }
+            match weir_files::replace_held(&self.file, self.address.as_bytes(), Readers::Everyone) {
+                Ok(held) => self.held = held,
+                Err(error) => tracing::warn!(%error, "the address of the admin API cannot be written down"),
+            }
+        }
+    }
+}
+
+/// Returns the address of a gateway that serves this state folder now.
+pub fn found(folder: &Path) -> anyhow::Result<String> {
+    let file = folder.join(FILE);
+    match weir_files::read_held(&file) {
+        Ok(Some(address)) => Ok(address.trim().to_owned()),
+        Ok(None) => anyhow::bail!("{} is of a gateway that has ended", file.display()),
+        Err(error) => Err(anyhow::Error::new(error).context(format!("{} cannot be read", file.display()))),
+    }
+}
